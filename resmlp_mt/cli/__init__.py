@@ -1,0 +1,69 @@
+"""The console command `resmlp-mt`: one small module a subcommand."""
+
+import argparse
+import errno
+import importlib
+import os
+import sys
+
+from resmlp_mt.cli import fairseq
+from resmlp_mt.errors import UserError
+
+# name: what the help says of it. The module of that name in this folder has add_arguments(parser)
+# and run(arguments). The commands of fairseq.py stand beside them.
+COMMANDS = {
+    "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command."""
+    parser = argparse.ArgumentParser(
+        prog="resmlp-mt",
+        description="Machine translation with ResMLP: a learned matrix over positions in place of "
+        "self-attention. A fairseq plugin.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in COMMANDS.items():
+        module = importlib.import_module(f"resmlp_mt.cli.{name}")
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    for name, text in fairseq.PROGRAMS.items():
+        commands.add_parser(name, help=text, add_help=False)
+    return parser
+
+
+def main() -> int:
+    """Run a subcommand; a user's mistake is one message and status 2."""
+    command, *rest = sys.argv[1:] or [""]
+    try:
+        if command in fairseq.PROGRAMS:
+            fairseq.run_program(command, rest)
+        else:
+            arguments = build_parser().parse_args()
+            arguments.run(arguments)
+    except UserError as error:
+        return _fail(command, str(error))
+    except KeyboardInterrupt:
+        return _fail(command, "interrupted")
+    except BrokenPipeError:
+        # The reader of our output has gone, as with `| head`: no error. Python flushes stdout when
+        # it exits, and must not find the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(command, f"{where}{error.strerror}")
+    return 0
+
+
+def _fail(command: str, message: str) -> int:
+    print(f"resmlp-mt {command}: {message}", file=sys.stderr)
+    return 2

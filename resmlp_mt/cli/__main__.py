@@ -1,0 +1,7 @@
+"""`python -m resmlp_mt.cli` is `resmlp-mt`."""
+
+import sys
+
+from resmlp_mt.cli import main
+
+sys.exit(main())

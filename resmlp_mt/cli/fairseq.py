@@ -1,0 +1,65 @@
+"""fairseq's own commands with `--user-dir` filled in; all else is passed through."""
+
+import importlib
+import logging
+import re
+import sys
+from pathlib import Path
+
+from resmlp_mt.errors import UserError
+
+# name: what the help says of it. Each is a module of fairseq_cli.
+PROGRAMS = {
+    "train": "fairseq-train with this plugin",
+    "generate": "fairseq-generate with this plugin: translate a binarized set and score it",
+    "interactive": "fairseq-interactive with this plugin",
+    "validate": "fairseq-validate with this plugin",
+}
+
+
+def run_program(program: str, arguments: list[str]) -> None:
+    """Run a fairseq command in this process.
+
+    Args:
+        program: A name in PROGRAMS.
+        arguments: Its command line.
+
+    Raises:
+        UserError: For the mistakes that fairseq would answer with a traceback.
+    """
+    import torch  # noqa: F401  (fairseq_cli reads sys.argv only after its imports)
+
+    if "--user-dir" not in arguments:
+        arguments = ["--user-dir", str(Path(__file__).parents[1]), *arguments]
+    sys.argv = [f"fairseq-{program}", *arguments]
+    module = importlib.import_module(f"fairseq_cli.{program}")
+    try:
+        module.cli_main()
+    except FileNotFoundError as error:
+        raise UserError(str(error)) from None
+    except Exception as error:
+        if advice := _explain(error):
+            logging.getLogger(__name__).debug("explained", exc_info=error)
+            raise UserError(advice) from None
+        raise
+
+
+def _explain(error: Exception) -> str | None:
+    """What to tell a user of an error that fairseq or our model raised; None if it is a bug."""
+    text = str(error)
+    if size := re.search(r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip", text):
+        return (
+            f"line {int(size.group(1)) + 1} has {size.group(2)} tokens (source, target), the model "
+            f"takes {size.group(3)}; shorten it, or leave such lines out with "
+            "--skip-invalid-size-inputs-valid-test"
+        )
+    if isinstance(error, ValueError) and type(error) is ValueError and _raised_here(error):
+        return text
+    return None
+
+
+def _raised_here(error: Exception) -> bool:
+    trace = error.__traceback__
+    while trace.tb_next:
+        trace = trace.tb_next
+    return trace.tb_frame.f_globals.get("__name__", "").startswith("resmlp_mt.")

@@ -1,0 +1,1 @@
+"""Files -> batches. This room knows no model."""

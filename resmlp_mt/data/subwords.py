@@ -1,0 +1,73 @@
+"""SentencePiece: train a model, load one, and find the one that belongs to a folder."""
+
+import io
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+
+from resmlp_mt.errors import UserError
+
+JOINED_NAME = "spm.model"
+
+
+def train_subwords(lines: Iterable[str], vocab_size: int, model_type: str) -> bytes:
+    """Train a SentencePiece model and return it serialised.
+
+    Args:
+        lines: Raw sentences.
+        vocab_size: Number of pieces.
+        model_type: "bpe" or "unigram".
+
+    Raises:
+        UserError: If the text does not support that many pieces, or needs more.
+    """
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            vocab_size=vocab_size,
+            model_type=model_type,
+            character_coverage=1.0,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise UserError(_explain(str(error), vocab_size)) from None
+    return model.getvalue()
+
+
+def _explain(error: str, vocab_size: int) -> str:
+    if limit := re.search(r"value <= (\d+)", error):
+        return (
+            f"--vocab-size {vocab_size} is more than the text supports; "
+            f"take at most {limit.group(1)}, or more text"
+        )
+    if "required_chars" in error or "smaller than required" in error:
+        needed = re.search(r"(\d+) vs (\d+)", error)
+        count = f" ({needed.group(2)} of them)" if needed else ""
+        return f"--vocab-size {vocab_size} is less than the characters of the text{count}"
+    return f"SentencePiece cannot learn {vocab_size} pieces from this text: {error}"
+
+
+def load_subwords(path: Path) -> sentencepiece.SentencePieceProcessor:
+    """Load a SentencePiece model.
+
+    Raises:
+        UserError: If the file is missing or not such a model.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such SentencePiece model")
+    try:
+        return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+    except RuntimeError:
+        raise UserError(f"{path}: not a SentencePiece model, or a broken one") from None
+
+
+def find_subwords(folder: Path, lang: str) -> Path | None:
+    """The SentencePiece model for a language in a folder: spm.LANG.model, or the joined one."""
+    for name in (f"spm.{lang}.model", JOINED_NAME):
+        if (folder / name).is_file():
+            return folder / name
+    return None

@@ -1,0 +1,85 @@
+"""Raw text, plain or compressed, read with its mistakes named by file and line."""
+
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from resmlp_mt.errors import UserError
+
+_OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+
+
+def decode_lines(stream, name: str) -> Iterator[str]:
+    """Yield the lines of a binary stream as text, without their line ends.
+
+    Only a newline ends a line: text may hold other separators (U+2028, form feeds), which would
+    put parallel files out of step. A byte order mark at the start is dropped.
+
+    Raises:
+        UserError: If a line is not UTF-8; names the stream and the line.
+    """
+    for number, line in enumerate(stream, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the line is "
+                f"0x{line[error.start]:02x}); convert the file, for example with "
+                "'iconv -f LATIN1 -t UTF-8'"
+            ) from None
+        yield text.rstrip("\r\n")
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file; .gz and .xz are unpacked on the way.
+
+    Raises:
+        UserError: If the file is missing, broken or not UTF-8.
+    """
+    try:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as stream:
+            yield from decode_lines(stream, str(path))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: a folder, not a text file") from None
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise UserError(f"{path}: broken archive ({error}); copy the file again") from None
+
+
+def find_side(prefix: str, lang: str) -> Path:
+    """The file of one language: PREFIX.LANG, PREFIX.LANG.gz or PREFIX.LANG.xz.
+
+    Raises:
+        UserError: If there is none.
+    """
+    plain = f"{prefix}.{lang}"
+    for path in (plain, *(plain + suffix for suffix in _OPENERS)):
+        if Path(path).is_file():
+            return Path(path)
+    raise UserError(f"{plain}: no such file (nor {plain}.gz, {plain}.xz)")
+
+
+def read_pairs(prefix: str, source_lang: str, target_lang: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentence pairs of PREFIX.SOURCE and PREFIX.TARGET.
+
+    Raises:
+        UserError: If a side is missing or empty, or the sides have different line counts.
+    """
+    paths = find_side(prefix, source_lang), find_side(prefix, target_lang)
+    counts = [0, 0]
+    for pair in zip_longest(*map(read_lines, paths)):
+        counts = [n + (line is not None) for n, line in zip(counts, pair, strict=True)]
+        if None not in pair:
+            yield pair
+    for path, count in zip(paths, counts, strict=True):
+        if count == 0:
+            raise UserError(f"{path}: empty file")
+    if counts[0] != counts[1]:
+        raise UserError(
+            f"{paths[0]} has {counts[0]:,} lines and {paths[1]} has {counts[1]:,}: parallel files "
+            "need a line for a line"
+        )

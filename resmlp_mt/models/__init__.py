@@ -1,0 +1,1 @@
+"""Embeddings, blocks and heads joined into models that fairseq knows by name."""

@@ -1,0 +1,306 @@
+"""The sequence-to-sequence ResMLP (arXiv 2105.03404, section 3.6) as a fairseq model."""
+
+from dataclasses import dataclass, field
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import (
+    FairseqEncoder,
+    FairseqEncoderDecoderModel,
+    FairseqIncrementalDecoder,
+    register_model,
+)
+from fairseq.modules import PositionalEmbedding
+from omegaconf import II
+from torch import Tensor, nn
+
+from resmlp_mt.models.presets import PRESETS, register_presets
+from resmlp_mt.nn.attention import SourceAttention
+from resmlp_mt.nn.blocks import ResMLPBlock, ResMLPDecoderBlock
+from resmlp_mt.nn.mixers import MIXERS, build_mixer
+from resmlp_mt.nn.norm import NORMS
+
+
+@dataclass
+class ResMLPConfig(FairseqDataclass):
+    """The flags of the translator; fairseq's names where fairseq has one."""
+
+    encoder_embed_dim: int = field(default=512, metadata={"help": "encoder channels C"})
+    encoder_ffn_embed_dim: int = field(
+        default=2048, metadata={"help": "hidden channels of the encoder's channel MLP"}
+    )
+    encoder_layers: int = field(default=6, metadata={"help": "encoder blocks"})
+    decoder_embed_dim: int = field(default=512, metadata={"help": "decoder channels C"})
+    decoder_ffn_embed_dim: int = field(
+        default=2048, metadata={"help": "hidden channels of the decoder's channel MLP"}
+    )
+    decoder_layers: int = field(default=6, metadata={"help": "decoder blocks"})
+    decoder_attention_heads: int = field(
+        default=8, metadata={"help": "heads of the attention to the encoder output"}
+    )
+    token_mixer: ChoiceEnum(list(MIXERS)) = field(
+        default="linear",
+        metadata={"help": "what mixes positions: the paper's matrix is 'linear'"},
+    )
+    mixing_heads: int = field(
+        default=1, metadata={"help": "matrices A a layer, each for its share of the channels"}
+    )
+    mixing_init_std: float = field(
+        default=0.02, metadata={"help": "standard deviation that A starts with"}
+    )
+    norm: ChoiceEnum(list(NORMS)) = field(
+        default="affine", metadata={"help": "norm before every sublayer and the output"}
+    )
+    layer_scale_init: float = field(
+        default=0.2, metadata={"help": "LayerScale that every sublayer's output starts with"}
+    )
+    dropout: float = field(default=0.1, metadata={"help": "dropout on embeddings and sublayers"})
+    attention_dropout: float = field(
+        default=0.0, metadata={"help": "dropout on the weights of the attention to the source"}
+    )
+    activation_dropout: float = field(
+        default=0.0, metadata={"help": "dropout inside the channel MLP"}
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False, metadata={"help": "share decoder input and output embeddings"}
+    )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={"help": "share encoder, decoder input and output embeddings (joined dictionary)"},
+    )
+    no_scale_embedding: bool = field(
+        default=False, metadata={"help": "do not multiply embeddings by sqrt(C)"}
+    )
+    no_token_positional_embeddings: bool = field(
+        default=False, metadata={"help": "add no positions to the embeddings"}
+    )
+    encoder_learned_pos: bool = field(
+        default=False, metadata={"help": "learn the encoder's positions instead of sinusoids"}
+    )
+    decoder_learned_pos: bool = field(
+        default=False, metadata={"help": "learn the decoder's positions instead of sinusoids"}
+    )
+    max_source_positions: int = II("task.max_source_positions")
+    max_target_positions: int = II("task.max_target_positions")
+
+
+class _Embedding(nn.Module):
+    """Token embeddings, scaled, with positions added. (B, L) -> (B, L, C)."""
+
+    def __init__(self, cfg: ResMLPConfig, tokens: nn.Embedding, positions: int, learned: bool):
+        super().__init__()
+        self.tokens = tokens
+        self.scale = 1.0 if cfg.no_scale_embedding else tokens.embedding_dim**0.5
+        self.positions = None
+        if not cfg.no_token_positional_embeddings:
+            self.positions = PositionalEmbedding(
+                positions, tokens.embedding_dim, tokens.padding_idx, learned=learned
+            )
+        self.drop = nn.Dropout(cfg.dropout)
+
+    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        x = self.scale * self.tokens(tokens[:, start:])
+        if self.positions is not None:
+            x = x + self.positions(tokens)[:, start:].to(x)
+        return self.drop(x)
+
+
+class ResMLPEncoder(FairseqEncoder):
+    """Source tokens -> memory."""
+
+    def __init__(self, cfg: ResMLPConfig, dictionary, tokens: nn.Embedding):
+        super().__init__(dictionary)
+        self.padding_idx = tokens.padding_idx
+        self.longest = cfg.max_source_positions
+        dim = cfg.encoder_embed_dim
+        self.embed = _Embedding(cfg, tokens, self.longest, cfg.encoder_learned_pos)
+        self.blocks = nn.ModuleList(
+            ResMLPBlock(
+                dim,
+                _build_mixer(cfg, dim, self.longest, causal=False),
+                cfg.encoder_ffn_embed_dim,
+                cfg.norm,
+                cfg.layer_scale_init,
+                cfg.dropout,
+                cfg.activation_dropout,
+            )
+            for _ in range(cfg.encoder_layers)
+        )
+        self.norm = NORMS[cfg.norm](dim)
+        self.apply(_init_linear)
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> dict:
+        """Encode the source.
+
+        Args:
+            src_tokens: Token indices, padded on either side. (B, S).
+            src_lengths: Not needed; fairseq passes it.
+
+        Returns:
+            encoder_out: [memory], padding on the right whatever the input had. (B, S, C).
+            encoder_padding_mask: [True where the memory is padded]. (B, S).
+            encoder_order: [column of src_tokens that each column of the memory stands for]. (B, S).
+        """
+        # A indexes absolute positions: the first word must sit at position 0.
+        order = src_tokens.eq(self.padding_idx).byte().argsort(dim=1, stable=True)
+        src_tokens = src_tokens.gather(1, order)
+        padding_mask = src_tokens.eq(self.padding_idx)
+        x = self.embed(src_tokens)
+        for block in self.blocks:
+            x = block(x, padding_mask)
+        return {
+            "encoder_out": [self.norm(x)],
+            "encoder_padding_mask": [padding_mask],
+            "encoder_order": [order],
+        }
+
+    def reorder_encoder_out(self, encoder_out: dict, new_order: Tensor) -> dict:
+        """Select sentences. new_order: (B',) indices into the batch."""
+        return {
+            name: [tensor.index_select(0, new_order) for tensor in tensors]
+            for name, tensors in encoder_out.items()
+        }
+
+    def max_positions(self) -> int:
+        """N of the encoder's A."""
+        return self.longest
+
+
+class ResMLPDecoder(FairseqIncrementalDecoder):
+    """Target tokens so far and memory -> scores of the next tokens."""
+
+    def __init__(self, cfg: ResMLPConfig, dictionary, tokens: nn.Embedding):
+        super().__init__(dictionary)
+        self.longest = cfg.max_target_positions
+        self.need_attn = False
+        dim = cfg.decoder_embed_dim
+        self.embed = _Embedding(cfg, tokens, self.longest, cfg.decoder_learned_pos)
+        self.blocks = nn.ModuleList(
+            ResMLPDecoderBlock(
+                dim,
+                _build_mixer(cfg, dim, self.longest, causal=True),
+                SourceAttention(
+                    dim,
+                    cfg.encoder_embed_dim,
+                    cfg.decoder_attention_heads,
+                    cfg.attention_dropout,
+                ),
+                cfg.decoder_ffn_embed_dim,
+                cfg.norm,
+                cfg.layer_scale_init,
+                cfg.dropout,
+                cfg.activation_dropout,
+            )
+            for _ in range(cfg.decoder_layers)
+        )
+        self.norm = NORMS[cfg.norm](dim)
+        self.apply(_init_linear)
+        self.output = nn.Linear(dim, len(dictionary), bias=False)
+        if cfg.share_decoder_input_output_embed or cfg.share_all_embeddings:
+            self.output.weight = tokens.weight
+        else:
+            nn.init.normal_(self.output.weight, std=dim**-0.5)
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict,
+        incremental_state: dict | None = None,
+        features_only: bool = False,
+    ) -> tuple[Tensor, dict]:
+        """Score the next tokens.
+
+        Args:
+            prev_output_tokens: The target, shifted by one; padding on the right. (B, T).
+            encoder_out: What the encoder returned.
+            incremental_state: For step-by-step decoding; only the positions that it has not seen
+                are computed and returned.
+            features_only: Leave the output layer out.
+
+        Returns:
+            Logits (B, T, V), or features (B, T, C); and {"attn": [weights of the last layer's
+            attention to the source, in the order of src_tokens (B, T, S), or None]}.
+        """
+        memory, memory_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        start, states = 0, [None] * len(self.blocks)
+        if incremental_state is not None:
+            states = [incremental_state.setdefault(f"block.{i}", {}) for i in range(len(states))]
+            start = states[0]["inputs"].size(1) if states[0] else 0
+        x = self.embed(prev_output_tokens, start)
+        for block, state in zip(self.blocks[:-1], states[:-1], strict=True):
+            x = block(x, memory, memory_mask, state)
+        attn = None
+        if self.need_attn:
+            attn = self.blocks[-1].source_weights(x, memory, memory_mask, states[-1])
+            order = encoder_out["encoder_order"][0].argsort(dim=1)
+            attn = attn.gather(2, order.unsqueeze(1).expand_as(attn))
+        x = self.norm(self.blocks[-1](x, memory, memory_mask, states[-1]))
+        return (x if features_only else self.output(x)), {"attn": [attn]}
+
+    def make_generation_fast_(self, need_attn: bool = False, **kwargs) -> None:
+        """fairseq calls this before it generates; `need_attn` stands for --print-alignment."""
+        self.need_attn = need_attn
+
+    def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
+        """Select hypotheses, in place. new_order: (B',) indices into the batch."""
+        for state in incremental_state.values():
+            for name, tensor in state.items():
+                state[name] = tensor.index_select(0, new_order)
+
+    def max_positions(self) -> int:
+        """N of the decoder's A."""
+        return self.longest
+
+
+@register_model("resmlp", dataclass=ResMLPConfig)
+class ResMLPModel(FairseqEncoderDecoderModel):
+    """The translator. Its defaults are the paper's ResMLP-6; PRESETS has the named sizes."""
+
+    @classmethod
+    def build_model(cls, cfg: ResMLPConfig, task) -> "ResMLPModel":
+        """Build the model for the task's dictionaries and lengths.
+
+        Raises:
+            ValueError: If the flags contradict each other or the dictionaries.
+        """
+        source, target = task.source_dictionary, task.target_dictionary
+        if cfg.share_all_embeddings and source != target:
+            raise ValueError("--share-all-embeddings needs a joined dictionary")
+        if cfg.share_all_embeddings and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
+            raise ValueError(
+                "--share-all-embeddings needs equal --encoder-embed-dim and --decoder-embed-dim, "
+                f"not {cfg.encoder_embed_dim} and {cfg.decoder_embed_dim}"
+            )
+        if getattr(task.cfg, "left_pad_target", False):
+            raise ValueError("--left-pad-target would move the first word from position 0 of A")
+        target_tokens = _build_tokens(target, cfg.decoder_embed_dim)
+        source_tokens = target_tokens
+        if not cfg.share_all_embeddings:
+            source_tokens = _build_tokens(source, cfg.encoder_embed_dim)
+        return cls(
+            ResMLPEncoder(cfg, source, source_tokens), ResMLPDecoder(cfg, target, target_tokens)
+        )
+
+
+def _build_mixer(cfg: ResMLPConfig, dim: int, positions: int, causal: bool) -> nn.Module:
+    return build_mixer(
+        str(cfg.token_mixer), dim, positions, cfg.mixing_heads, causal, cfg.mixing_init_std
+    )
+
+
+def _build_tokens(dictionary, dim: int) -> nn.Embedding:
+    tokens = nn.Embedding(len(dictionary), dim, dictionary.pad())
+    nn.init.normal_(tokens.weight, std=dim**-0.5)
+    with torch.no_grad():
+        tokens.weight[dictionary.pad()].zero_()
+    return tokens
+
+
+def _init_linear(module: nn.Module) -> None:
+    # As fairseq's Transformer, so that the two differ in the mixing alone.
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+        nn.init.zeros_(module.bias)
+
+
+register_presets("resmlp", ResMLPConfig, PRESETS)

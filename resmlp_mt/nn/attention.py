@@ -1,0 +1,77 @@
+"""Attention from the decoder to the encoder output, the one attention that the model keeps."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class SourceAttention(nn.Module):
+    """Multi-head dot-product attention over a memory (arXiv 1706.03762, section 3.2.2).
+
+    Args:
+        dim: Number of channels C of the queries and the output.
+        memory_dim: Number of channels of the memory.
+        heads: Number of attention heads.
+        dropout: Probability to drop an attention weight in training.
+
+    Raises:
+        ValueError: If the heads do not divide the channels.
+    """
+
+    def __init__(self, dim: int, memory_dim: int, heads: int, dropout: float):
+        super().__init__()
+        if dim % heads:
+            raise ValueError(f"{heads} attention heads do not divide {dim} channels")
+        self.heads = heads
+        self.dropout = dropout
+        self.query = nn.Linear(dim, dim)
+        self.key = nn.Linear(memory_dim, dim)
+        self.value = nn.Linear(memory_dim, dim)
+        self.out = nn.Linear(dim, dim)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor | None = None,
+        state: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Attend to the memory.
+
+        Args:
+            x: Features that ask. (B, T, C).
+            memory: Encoder output. (B, S, memory_dim).
+            memory_mask: True where the memory is padded. (B, S).
+            state: Keeps the keys and values of the first step for the later ones.
+
+        Returns:
+            Features gathered from the memory. (B, T, C).
+        """
+        key, value = self._keys_and_values(memory, state)
+        y = F.scaled_dot_product_attention(
+            self._split(self.query(x)),
+            key,
+            value,
+            attn_mask=None if memory_mask is None else ~memory_mask[:, None, None, :],
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+        return self.out(y.transpose(1, 2).flatten(-2))
+
+    def weights(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
+        """The attention weights of `forward`, averaged over heads, to show. (B, T, S)."""
+        query, key = self._split(self.query(x)), self._split(self.key(memory))
+        scores = query @ key.transpose(-1, -2) * query.size(-1) ** -0.5
+        if memory_mask is not None:
+            scores = scores.masked_fill(memory_mask[:, None, None, :], float("-inf"))
+        return scores.float().softmax(-1).mean(1)
+
+    def _keys_and_values(self, memory: Tensor, state: dict[str, Tensor] | None):
+        if state is not None and "keys" in state:
+            return state["keys"], state["values"]
+        key, value = self._split(self.key(memory)), self._split(self.value(memory))
+        if state is not None:
+            state["keys"], state["values"] = key, value
+        return key, value
+
+    def _split(self, x: Tensor) -> Tensor:
+        # (B, L, C) -> (B, heads, L, C / heads)
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -1,0 +1,168 @@
+"""Token mixers: what stands in the place of self-attention.
+
+The contract. A mixer maps (B, L, C) to (B, L, C). Padded positions neither influence others nor
+matter: they are zeroed right before A, because the norm's bias and A's bias make pads non-zero
+after the first layer. A causal mixer promises that y[:, t] depends on x[:, :t+1] alone, in values
+and in gradients; given a state (a dict of batch-first tensors) it continues from the positions
+seen so far and returns the same y[:, t] as the full pass. Reordering a batch is therefore
+`index_select(0, order)` on each tensor of the state.
+
+A mixer is one of two things around a matrix: `LinearMixer` applies it, `GatedMixer` applies it to
+a projection and multiplies the result with a gate. A matrix knows its weights, nothing else.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class FreeMatrix(nn.Module):
+    """A in R^(H x N x N): a weight for every pair of positions, a bias for every position.
+
+    The paper's A has one head. Shorter inputs take the submatrix A[:L, :L], longer ones are
+    refused. The decoder's A is lower-triangular; what lies above the diagonal gets no gradient.
+
+    Args:
+        positions: N, the longest input.
+        heads: H; head h mixes its own C/H channels.
+        causal: Keep the lower triangle only.
+        init_std: Standard deviation that the weights start with (truncated normal).
+    """
+
+    def __init__(self, positions: int, heads: int, causal: bool, init_std: float):
+        super().__init__()
+        self.causal = causal
+        self.weight = nn.Parameter(torch.empty(heads, positions, positions))
+        self.bias = nn.Parameter(torch.zeros(heads, positions))
+        nn.init.trunc_normal_(self.weight, std=init_std, a=-2 * init_std, b=2 * init_std)
+
+    def forward(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """Rows start to stop of A[:stop, :stop], shape (H, stop - start, stop), and their bias.
+
+        Raises:
+            ValueError: If `stop` is beyond N.
+        """
+        positions = self.weight.size(-1)
+        if stop > positions:
+            raise ValueError(
+                f"{stop} tokens do not fit a mixing matrix for {positions} positions; shorten the "
+                "text, or train with larger --max-source-positions and --max-target-positions"
+            )
+        rows = self.weight[:, start:stop, :stop]
+        if self.causal:
+            rows = rows.tril(start)
+        return rows, self.bias[:, start:stop]
+
+
+class ToeplitzMatrix(nn.Module):
+    """A[h, i, j] = w[h, i - j]: a weight for every distance, N times fewer than a free matrix.
+
+    It knows no longest input: positions N or more apart do not see each other. It has no bias,
+    which would tie it to absolute positions. Arguments as for `FreeMatrix`.
+    """
+
+    def __init__(self, positions: int, heads: int, causal: bool, init_std: float):
+        super().__init__()
+        self.nearest, self.farthest = (0 if causal else 1 - positions), positions - 1
+        self.weight = nn.Parameter(torch.empty(heads, self.farthest - self.nearest + 1))
+        nn.init.trunc_normal_(self.weight, std=init_std, a=-2 * init_std, b=2 * init_std)
+
+    def forward(self, start: int, stop: int) -> tuple[Tensor, None]:
+        """Rows start to stop of A[:stop, :stop]. Shape: (H, stop - start, stop)."""
+        # The rows hold the distances start - (stop - 1) to stop - 1. Negative padding crops.
+        first, last = start - stop + 1, stop - 1
+        band = F.pad(self.weight, (self.nearest - first, last - self.farthest))
+        return band.unfold(-1, stop, 1).flip(-1), None
+
+
+class LinearMixer(nn.Module):
+    """y = A x + b over positions, the same for all channels of a head (equation 2).
+
+    Args:
+        matrix: A `FreeMatrix` or a `ToeplitzMatrix`.
+    """
+
+    def __init__(self, matrix: nn.Module):
+        super().__init__()
+        self.matrix = matrix
+
+    def forward(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None = None,
+        state: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Mix each channel across positions.
+
+        Args:
+            x: Normalised features; with a state, those of the new positions only. (B, L, C).
+            padding_mask: True where padded. (B, L).
+            state: What earlier steps left here; updated in place.
+
+        Returns:
+            Mixed features of the positions in x. (B, L, C).
+        """
+        if padding_mask is not None:
+            x = x.masked_fill(padding_mask.unsqueeze(-1), 0)
+        start = 0
+        if state is not None:
+            if "inputs" in state:
+                start = state["inputs"].size(1)
+                x = torch.cat([state["inputs"], x], dim=1)
+            state["inputs"] = x
+        rows, bias = self.matrix(start, x.size(1))
+        y = torch.einsum("hij,bjhc->bihc", rows, x.unflatten(-1, (rows.size(0), -1)))
+        if bias is not None:
+            y = y + bias.t().unsqueeze(-1)
+        return y.flatten(-2)
+
+
+class GatedMixer(nn.Module):
+    """y = G x * (A V x): static mixing whose outcome depends on content, at two cheap products.
+
+    Not in the paper; it stands beside the gate of gMLP (arXiv 2105.08050), here linear and with a
+    value projection of full width.
+
+    Args:
+        dim: Number of channels C.
+        matrix: A `FreeMatrix` or a `ToeplitzMatrix`.
+    """
+
+    def __init__(self, dim: int, matrix: nn.Module):
+        super().__init__()
+        self.value = nn.Linear(dim, dim)
+        self.gate = nn.Linear(dim, dim)
+        self.mix = LinearMixer(matrix)
+
+    def forward(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None = None,
+        state: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Mix and gate; arguments and shapes as for `LinearMixer`."""
+        return self.gate(x) * self.mix(self.value(x), padding_mask, state)
+
+
+# name: (matrix, gated)
+MIXERS = {
+    "linear": (FreeMatrix, False),
+    "toeplitz": (ToeplitzMatrix, False),
+    "gated-linear": (FreeMatrix, True),
+    "gated-toeplitz": (ToeplitzMatrix, True),
+}
+
+
+def build_mixer(
+    name: str, dim: int, positions: int, heads: int, causal: bool, init_std: float
+) -> nn.Module:
+    """Build the mixer called `name` in MIXERS for C = `dim` channels; the rest as `FreeMatrix`.
+
+    Raises:
+        ValueError: If the heads do not divide the channels.
+    """
+    if dim % heads:
+        raise ValueError(f"{heads} mixing heads do not divide {dim} channels")
+    matrix_class, gated = MIXERS[name]
+    matrix = matrix_class(positions, heads, causal, init_std)
+    return GatedMixer(dim, matrix) if gated else LinearMixer(matrix)

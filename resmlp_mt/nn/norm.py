@@ -1,0 +1,44 @@
+"""Affine, LayerScale and the choice of norm (ResMLP, arXiv 2105.03404, equations 1 to 3)."""
+
+import torch
+from torch import Tensor, nn
+
+
+class Affine(nn.Module):
+    """Aff(x) = Diag(alpha) x + beta (equation 1): a norm without statistics.
+
+    Args:
+        dim: Number of channels C.
+    """
+
+    def __init__(self, dim: int):
+        super().__init__()
+        self.alpha = nn.Parameter(torch.ones(dim))
+        self.beta = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rescale and shift each channel. Shape: (..., C) -> (..., C)."""
+        return torch.addcmul(self.beta, x, self.alpha)
+
+
+class LayerScale(nn.Module):
+    """The Aff after a sublayer, as released: a scale per channel and no bias.
+
+    Equations 2 and 3 write a bias here; the released image code and the published parameter
+    counts have none, since the sublayer before it ends in a bias of its own.
+
+    Args:
+        dim: Number of channels C.
+        init: Value that every channel's scale starts from.
+    """
+
+    def __init__(self, dim: int, init: float):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((dim,), float(init)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rescale each channel. Shape: (..., C) -> (..., C)."""
+        return x * self.gamma
+
+
+NORMS = {"affine": Affine, "layer": nn.LayerNorm}

@@ -1,0 +1,33 @@
+"""Packaging: `pip install -e . -c constraints.txt`."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "resmlp_mt/__init__.py").read_text()).group(1)
+
+setup(
+    name="resmlp_mt",
+    version=VERSION,
+    description="Sequence-to-sequence ResMLP: translation without self-attention, for fairseq",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    python_requires=">=3.11",
+    packages=find_packages(include=["resmlp_mt", "resmlp_mt.*"]),
+    package_data={"resmlp_mt": ["pretrained/*/*"]},
+    install_requires=[
+        "torch>=2.6",
+        "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
+        "sentencepiece",
+        "sacrebleu",
+        "numpy",
+        "tqdm",
+        "matplotlib",
+        "tensorboard",
+    ],
+    extras_require={"dev": ["pytest", "pytest-xdist", "hypothesis", "ruff"]},
+    entry_points={"console_scripts": ["resmlp-mt = resmlp_mt.cli:main"]},
+)
