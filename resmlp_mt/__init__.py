@@ -1,6 +1,24 @@
-"""Sequence-to-sequence ResMLP as a fairseq plugin: `--user-dir resmlp_mt`."""
+"""Sequence-to-sequence ResMLP as a fairseq plugin: `--user-dir resmlp_mt`.
+
+Importing the package registers the plugin. Without fairseq, `resmlp_mt.nn` can still be imported.
+"""
+
+from importlib.util import find_spec
 
 __version__ = "0.1.0"
+__all__ = ["Translator"]
 
-from resmlp_mt import compat  # noqa: F401
-from resmlp_mt.models import translation  # noqa: F401
+if find_spec("fairseq"):
+    from resmlp_mt import compat
+
+    compat.apply()
+    from resmlp_mt.models import translation  # noqa: F401
+
+
+def __getattr__(name: str):
+    # On first use: training needs no translator.
+    if name == "Translator":
+        from resmlp_mt.inference.translator import Translator
+
+        return Translator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

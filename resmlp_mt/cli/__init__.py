@@ -3,6 +3,7 @@
 import argparse
 import errno
 import importlib
+import logging
 import os
 import sys
 
@@ -13,6 +14,12 @@ from resmlp_mt.errors import UserError
 # and run(arguments). The commands of fairseq.py stand beside them.
 COMMANDS = {
     "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
+    "translate": "raw text in, raw text out",
+    "score": "SacreBLEU, chrF and TER with their signatures",
+    "average": "average checkpoints, the last or the best",
+    "pack": "a checkpoint -> a folder with all that translating needs",
+    "curves": "draw the loss of training runs",
+    "doctor": "what is installed, and what is wrong with it",
 }
 
 
@@ -47,7 +54,9 @@ def main() -> int:
             fairseq.run_program(command, rest)
         else:
             arguments = build_parser().parse_args()
-            arguments.run(arguments)
+            # Importing fairseq leaves the root logger at DEBUG.
+            logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
+            return arguments.run(arguments) or 0
     except UserError as error:
         return _fail(command, str(error))
     except KeyboardInterrupt:

@@ -47,7 +47,9 @@ def run_program(program: str, arguments: list[str]) -> None:
 def _explain(error: Exception) -> str | None:
     """What to tell a user of an error that fairseq or our model raised; None if it is a bug."""
     text = str(error)
-    if size := re.search(r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip", text):
+    if size := re.search(
+        r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip", text
+    ):
         return (
             f"line {int(size.group(1)) + 1} has {size.group(2)} tokens (source, target), the model "
             f"takes {size.group(3)}; shorten it, or leave such lines out with "

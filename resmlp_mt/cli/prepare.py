@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=9.0,
         metavar="R",
-        help="drop training pairs with one side R times as long as the other (default: %(default)s)",
+        help="drop training pairs with a side R times as long as the other (default: %(default)s)",
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
 

@@ -35,7 +35,9 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
     Raises:
         UserError: If `path` exists and holds something else.
     """
-    if path.exists() and not (path.is_dir() and (not any(path.iterdir()) or (path / mark).exists())):
+    if path.exists() and not (
+        path.is_dir() and (not any(path.iterdir()) or (path / mark).exists())
+    ):
         raise UserError(
             f"{path} holds something else (no {mark} in it); name another folder, or empty this one"
         )

@@ -4,6 +4,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -69,7 +70,9 @@ def prepare(
     if source_lang == target_lang:
         raise UserError(f"--source-lang and --target-lang are both {source_lang}")
     with whole_folder(out, mark=REPORT_NAME) as folder:
-        raw = {split: list(_watch(read_pairs(p, *langs), f"read {p}")) for split, p in splits.items()}
+        raw = {
+            split: list(_watch(read_pairs(p, *langs), f"read {p}")) for split, p in splits.items()
+        }
         reports = {split: SplitReport(prefix) for split, prefix in splits.items()}
         raw["train"] = list(_drop_empty(raw["train"], reports["train"]))
         models = _train_models(raw["train"], langs, vocab_size, joined, model_type, folder)
@@ -94,7 +97,8 @@ def prepare(
             if split != "train":
                 _write_raw(pairs, folder / "raw", split, langs)
         (folder / REPORT_NAME).write_text(
-            json.dumps({split: asdict(report) for split, report in reports.items()}, indent=1) + "\n",
+            json.dumps({split: asdict(report) for split, report in reports.items()}, indent=1)
+            + "\n",
             encoding="utf-8",
         )
     return reports
@@ -176,7 +180,9 @@ def _encode(
     pairs: list[tuple[str, str]], models: list, what: str
 ) -> Iterator[tuple[list[str], list[str]]]:
     for pair in _watch(pairs, what):
-        yield tuple(model.encode(line, out_type=str) for model, line in zip(models, pair, strict=True))
+        yield tuple(
+            model.encode(line, out_type=str) for model, line in zip(models, pair, strict=True)
+        )
 
 
 def _write_sides(
@@ -186,11 +192,13 @@ def _write_sides(
     report: SplitReport,
 ) -> None:
     total, longest = Counter(), Counter()
-    source, target = (open(f"{path}.{lang}", "w", encoding="utf-8") for lang in langs)
-    with source, target:
+    with ExitStack() as stack:
+        streams = [
+            stack.enter_context(open(f"{path}.{lang}", "w", encoding="utf-8")) for lang in langs
+        ]
         for pair in pairs:
             report.kept += 1
-            for lang, stream, pieces in zip(langs, (source, target), pair, strict=True):
+            for lang, stream, pieces in zip(langs, streams, pair, strict=True):
                 stream.write(" ".join(pieces) + "\n")
                 total[lang] += len(pieces)
                 longest[lang] = max(longest[lang], len(pieces))

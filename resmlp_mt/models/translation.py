@@ -281,6 +281,21 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             ResMLPEncoder(cfg, source, source_tokens), ResMLPDecoder(cfg, target, target_tokens)
         )
 
+    def load_state_dict(self, state_dict: dict, strict: bool = True, model_cfg=None, args=None):
+        """Load weights; arguments as fairseq's.
+
+        Raises:
+            ValueError: If the weights are of other dictionaries than the task's.
+        """
+        for side, module in (("encoder", self.encoder), ("decoder", self.decoder)):
+            tokens = state_dict.get(f"{side}.embed.tokens.weight")
+            if tokens is not None and len(tokens) != len(module.dictionary):
+                raise ValueError(
+                    f"the checkpoint was trained with a dictionary of {len(tokens)} entries, the "
+                    f"{side}'s has {len(module.dictionary)}: use the data folder of its training"
+                )
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
+
 
 def _build_mixer(cfg: ResMLPConfig, dim: int, positions: int, causal: bool) -> nn.Module:
     return build_mixer(

@@ -1,0 +1,49 @@
+"""Average the weights of several checkpoints: mostly better than the best one alone.
+
+resmlp-mt average checkpoints/mine --last 10 --out checkpoints/mine/checkpoint_average.pt
+resmlp-mt average a.pt b.pt --out mean.pt
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("inputs", nargs="+", type=Path, metavar="DIR|FILE")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--last", type=int, metavar="N", help="of a folder: the N latest")
+    which.add_argument(
+        "--best", type=int, metavar="N", help="of a folder: the N best in validation"
+    )
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Choose, average, and say what went in."""
+    from resmlp_mt.inference.average import average_checkpoints
+
+    paths = _choose(arguments)
+    average_checkpoints(paths, arguments.out)
+    print(f"wrote {arguments.out}, the mean of")
+    for path in paths:
+        print(f"  {path}")
+
+
+def _choose(arguments: argparse.Namespace) -> list[Path]:
+    from resmlp_mt.errors import UserError
+    from resmlp_mt.inference.average import best_checkpoints, find_checkpoints
+
+    count = arguments.last or arguments.best
+    if not any(path.is_dir() for path in arguments.inputs):
+        if count is not None:
+            raise UserError("--last and --best choose from a folder; name one folder")
+        return arguments.inputs
+    if len(arguments.inputs) > 1:
+        raise UserError("name one folder, or several checkpoints")
+    if count is None:
+        raise UserError("say which checkpoints of the folder: --last N or --best N")
+    paths = find_checkpoints(arguments.inputs[0])
+    if not 1 <= count <= len(paths):
+        raise UserError(f"{arguments.inputs[0]} has {len(paths)} numbered checkpoints, not {count}")
+    return best_checkpoints(paths, count) if arguments.best else paths[-count:]

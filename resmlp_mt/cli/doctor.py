@@ -1,0 +1,70 @@
+"""What is installed, on what machine, and what is wrong with it. Status 1 if something is."""
+
+import argparse
+import importlib.metadata
+import platform
+import sys
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """There are no flags."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the findings."""
+    problems = []
+    _row("resmlp_mt", importlib.metadata.version("resmlp_mt"))
+    _row("Python", platform.python_version())
+    if not (3, 11) <= sys.version_info < (3, 13):
+        problems.append("Python 3.11 and 3.12 are tested; ve-fairseq has wheels for no other")
+    for package in ("torch", "ve-fairseq", "numpy", "omegaconf", "sentencepiece", "sacrebleu"):
+        _row(package, _version(package) or "missing")
+        if _version(package) is None:
+            problems.append(f"{package} is missing: pip install {package}")
+    problems += _check_fairseq() + _check_devices() + _check_apex()
+    for problem in problems:
+        print(f"PROBLEM: {problem}")
+    print("no problem found" if not problems else f"{len(problems)} to put right")
+    return 1 if problems else 0
+
+
+def _row(name: str, value: str) -> None:
+    print(f"{name:14} {value}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _check_fairseq() -> list[str]:
+    if _version("fairseq"):
+        return [
+            "the package 'fairseq' lies beside 've-fairseq' and both provide the module fairseq: "
+            "pip uninstall fairseq ve-fairseq, then pip install ve-fairseq==0.12.3"
+        ]
+    return []
+
+
+def _check_devices() -> list[str]:
+    import torch
+
+    _row("CPU threads", str(torch.get_num_threads()))
+    if torch.cuda.is_available():
+        for i in range(torch.cuda.device_count()):
+            _row(f"cuda:{i}", torch.cuda.get_device_name(i))
+        return []
+    _row("accelerator", str(torch.accelerator.current_accelerator(check_available=True)))
+    if torch.version.cuda:
+        return [f"torch was built for CUDA {torch.version.cuda} and sees no GPU: check the driver"]
+    return []
+
+
+def _check_apex() -> list[str]:
+    from resmlp_mt.compat import check_apex
+
+    complaint = check_apex()
+    _row("apex", "the wrong one" if complaint else _version("apex") or "not installed, not needed")
+    return [complaint] if complaint else []

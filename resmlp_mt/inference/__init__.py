@@ -1,0 +1,1 @@
+"""Trained models at work: translating raw text, averaging checkpoints."""

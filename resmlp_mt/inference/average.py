@@ -1,0 +1,78 @@
+"""The mean of several checkpoints of one training run."""
+
+import re
+from pathlib import Path
+
+import torch
+from fairseq import checkpoint_utils
+from tqdm import tqdm
+
+from resmlp_mt.data.output import whole_file
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.pack import save_weights
+
+# What fairseq-train calls the checkpoints of its epochs and of its updates.
+_EPOCH = re.compile(r"checkpoint(\d+)\.pt")
+_UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
+
+
+def find_checkpoints(folder: Path) -> list[Path]:
+    """The numbered checkpoints of a training folder, oldest first.
+
+    Those of epochs, or where there are none, those of --save-interval-updates.
+
+    Raises:
+        UserError: If there is no numbered checkpoint.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
+    for pattern in (_EPOCH, _UPDATE):
+        found = {p: int(m.group(1)) for p in folder.iterdir() if (m := pattern.fullmatch(p.name))}
+        if found:
+            return sorted(found, key=found.get)
+    raise UserError(
+        f"{folder}: no numbered checkpoints (checkpoint1.pt ... or checkpoint_1_1000.pt ...); "
+        "train without --no-epoch-checkpoints"
+    )
+
+
+def best_checkpoints(paths: list[Path], count: int) -> list[Path]:
+    """The `count` checkpoints with the best validation score (--best-checkpoint-metric)."""
+    scores = {}
+    for path in tqdm(paths, desc="read scores", disable=None, leave=False):
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        score = (state.get("extra_state") or {}).get("val_loss")
+        if score is None:
+            raise UserError(f"{path}: no validation score in it; use --last instead of --best")
+        sign = -1 if state["cfg"].checkpoint.maximize_best_checkpoint_metric else 1
+        scores[path] = sign * score
+    return sorted(scores, key=scores.get)[:count]
+
+
+def average_checkpoints(paths: list[Path], out: Path) -> None:
+    """Write the mean of the checkpoints' weights, with the configuration of the last one.
+
+    The optimizer's state is left out; fairseq-generate and fine-tuning take the result.
+
+    Args:
+        paths: Checkpoints of the same model; summed in double precision.
+        out: The file to write.
+
+    Raises:
+        UserError: If the checkpoints are not of the same model.
+    """
+    total, state = {}, None
+    for path in tqdm(paths, desc="average", disable=None, leave=False):
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        weights = {name: tensor.double() for name, tensor in state["model"].items()}
+        if total and _shapes(total) != _shapes(weights):
+            raise UserError(f"{path} is not of the same model as {paths[0]}")
+        total = {name: total[name] + w if total else w for name, w in weights.items()}
+    dtypes = {name: tensor.dtype for name, tensor in state["model"].items()}
+    state["model"] = {name: (t / len(paths)).to(dtypes[name]) for name, t in total.items()}
+    with whole_file(out) as path:
+        save_weights(state, path)
+
+
+def _shapes(weights: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in weights.items()}

@@ -1,0 +1,61 @@
+"""Checkpoints without what only training needs, and folders that hold a whole model."""
+
+import shutil
+from pathlib import Path
+
+import torch
+from fairseq import checkpoint_utils
+from omegaconf import OmegaConf
+
+from resmlp_mt.data.output import whole_folder
+from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.inference.translator import CHECKPOINT_NAMES, find_checkpoint, find_companions
+
+CARD_NAME = "README.md"
+
+
+def save_weights(state: dict, path: Path) -> None:
+    """Write weights and configuration of a loaded checkpoint, without the optimizer's state.
+
+    fairseq-generate, fine-tuning and `Translator` take the result.
+    """
+    keep = {
+        "cfg": OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True),
+        "args": None,
+        "model": state["model"],
+        # fairseq looks for these in every checkpoint that it loads.
+        "optimizer_history": state.get("optimizer_history", []),
+        "last_optimizer_state": None,
+        "extra_state": {},
+        "task_state": {},
+    }
+    torch.save(keep, path)
+
+
+def pack_model(model: str | Path, out: Path, half: bool) -> None:
+    """Make a folder with all that translating needs: weights, dictionaries, subwords.
+
+    Args:
+        model: A checkpoint, or a folder that `Translator.from_pretrained` takes.
+        out: The folder to make. A folder that was packed before is replaced; its card is kept.
+        half: Store the weights in fp16, at half the size.
+
+    Raises:
+        UserError: If something is missing, or `out` holds something else.
+    """
+    checkpoint = find_checkpoint(model)
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+    folder, source, target = find_companions(checkpoint, state["cfg"].task)
+    # The folder is found beside the checkpoint; a path of this machine would mean nothing.
+    state["cfg"].task.update(data=".", source_lang=source, target_lang=target)
+    if half:
+        state["model"] = {
+            n: t.half() if t.is_floating_point() else t for n, t in state["model"].items()
+        }
+    with whole_folder(out, mark=CHECKPOINT_NAMES[0]) as new:
+        save_weights(state, new / CHECKPOINT_NAMES[0])
+        for lang in (source, target):
+            shutil.copy(folder / f"dict.{lang}.txt", new)
+            shutil.copy(find_subwords(folder, lang), new)
+        if (out / CARD_NAME).is_file():
+            shutil.copy(out / CARD_NAME, new)

@@ -1,0 +1,28 @@
+# Sourced by quickstart.sh and test.sh from the project's root: makes or reuses .venv and activates
+# it. The installation runs again when setup.py or constraints.txt change.
+
+find_python() {
+    for candidate in "${PYTHON:-python3}" python3.12 python3.11; do
+        if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' \
+            2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "Python 3.11 or 3.12 with venv is needed; name it with PYTHON=/path/to/python" >&2
+    return 2
+}
+
+stamp=$(cat setup.py constraints.txt | cksum)
+if [ "$(cat .venv/installed 2>/dev/null)" != "$stamp" ]; then
+    python=$(find_python)
+    echo "installing into .venv with $("$python" --version) ..." >&2
+    "$python" -m venv .venv
+    .venv/bin/python -m pip install --quiet --editable '.[dev]' --constraint constraints.txt
+    echo "$stamp" >.venv/installed
+fi
+. .venv/bin/activate
+
+# glibc returns every large tensor to the system at once; keeping the memory makes training on a CPU
+# about 1.4 times as fast. Elsewhere the variables mean nothing.
+export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=8589934592

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Run all tests: bash scripts/test.sh [PYTEST OPTIONS]
+# Makes or reuses the environment in .venv. Tests on real data run where RESMLP_DATA names it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/environment.sh
+
+ruff check .
+ruff format --check .
+# Two workers fill two cores: more threads in each would only wait for each other.
+OMP_NUM_THREADS=1 python -m pytest --numprocesses "${WORKERS:-2}" "$@"
