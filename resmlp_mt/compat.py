@@ -6,11 +6,13 @@ before hydra composes the configuration, so that what is put right here holds fo
 
 import argparse
 import collections
+import errno
 import functools
 import importlib.util
 import inspect
 import logging
 import pickle
+import re
 import typing
 import warnings
 from pathlib import Path
@@ -22,7 +24,8 @@ import torch
 # Importing fairseq asks for tensorboardX, which nothing here needs.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
-from fairseq import checkpoint_utils  # noqa: E402
+from fairseq import checkpoint_utils, search  # noqa: E402
+from fairseq.data import data_utils  # noqa: E402
 
 from resmlp_mt.errors import UserError  # noqa: E402
 
@@ -43,9 +46,12 @@ _NOISE = (
 
 
 def silence_noise() -> None:
-    """Drop the warnings in _NOISE, and no others."""
+    """Drop the warnings in _NOISE, and no others; take back fairseq's logging of all libraries."""
     for message in _NOISE:
         warnings.filterwarnings("ignore", message=message)
+    # Importing fairseq's speech models sets the root logger to DEBUG.
+    if logging.getLogger().level == logging.DEBUG:
+        logging.getLogger().setLevel(logging.INFO)
 
 
 def allow_harmless_classes() -> None:
@@ -98,7 +104,9 @@ def explain_broken_checkpoints() -> None:
             raise UserError(f"{path}: no such checkpoint") from None
         except pickle.UnpicklingError as error:
             raise UserError(f"{path}: {_explain_refusal(str(error))}") from None
-        except (EOFError, RuntimeError) as error:
+        except (EOFError, RuntimeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise  # the disk's trouble, not the file's
             reason = str(error).strip().splitlines() or ["it ends too early"]
             raise UserError(
                 f"{path}: truncated or corrupt checkpoint ({reason[0]}); copy it again"
@@ -112,14 +120,57 @@ def explain_broken_checkpoints() -> None:
 
 
 def _explain_refusal(error: str) -> str:
-    for line in error.splitlines():
-        if "Unsupported global: GLOBAL" in line:
-            name = line.split("GLOBAL", 1)[1].split()[0]
-            return (
-                f"refused, since it holds pickled code or objects ({name}) that could run commands "
-                "on this computer; use a checkpoint that fairseq wrote"
-            )
+    # torch has two wordings: "Unsupported global: GLOBAL x.y", "Trying to load unsupported GLOBAL x.y".
+    if name := re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", error):
+        return (
+            f"refused, since it holds pickled code or objects ({name.group(1)}) that could run "
+            "commands on this computer; use a checkpoint that fairseq wrote"
+        )
     return "not a checkpoint, or a corrupt one"
+
+
+def keep_last_batch() -> None:
+    """Make fairseq translate, validate and train on every sentence.
+
+    It drops the last batch where the number of its sentences is not a multiple of
+    --required-batch-size-multiple (8 unless told), so that up to seven and more lines of a test
+    set would have no translation and no part in the score.
+    """
+    batch = data_utils.batch_by_size
+    if hasattr(batch, "__wrapped__"):
+        return
+
+    @functools.wraps(batch)
+    def batch_all(indices, *args, **kwargs):
+        batches = batch(indices, *args, **kwargs)
+        # Batches are slices of the indices, in their order.
+        rest = indices[sum(map(len, batches)) :]
+        return [*batches, rest] if len(rest) else batches
+
+    data_utils.batch_by_size = batch_all
+
+
+def mend_diverse_beam() -> None:
+    """Make --diverse-beam-groups work beyond the first batch.
+
+    fairseq indexes the overlap of the groups, which has a row for each sentence of a batch, with
+    the sentences' numbers in the data set.
+    """
+    step = search.DiverseBeamSearch.step
+    if hasattr(step, "__wrapped__"):
+        return
+
+    @functools.wraps(step)
+    def step_by_place(
+        self, number, lprobs, scores, prev_output_tokens=None, original_batch_idxs=None
+    ):
+        if number == 0:
+            self.sentences = original_batch_idxs
+        # Finished sentences leave the batch; the rows of the overlap stay.
+        places = (original_batch_idxs[:, None] == self.sentences).int().argmax(1)
+        return step(self, number, lprobs, scores, prev_output_tokens, places)
+
+    search.DiverseBeamSearch.step = step_by_place
 
 
 def check_apex() -> str | None:
@@ -146,5 +197,7 @@ def apply() -> None:
     silence_noise()
     allow_harmless_classes()
     explain_broken_checkpoints()
+    keep_last_batch()
+    mend_diverse_beam()
     if complaint := check_apex():
         warnings.warn(complaint, stacklevel=2)

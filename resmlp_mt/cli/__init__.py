@@ -66,7 +66,7 @@ def main() -> int:
         # it exits, and must not find the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT):
+        if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EFBIG):
             raise
         where = f"{error.filename}: " if error.filename else ""
         return _fail(command, f"{where}{error.strerror}")

@@ -34,7 +34,7 @@ def _choose(arguments: argparse.Namespace) -> list[Path]:
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.average import best_checkpoints, find_checkpoints
 
-    count = arguments.last or arguments.best
+    count = arguments.last if arguments.best is None else arguments.best
     if not any(path.is_dir() for path in arguments.inputs):
         if count is not None:
             raise UserError("--last and --best choose from a folder; name one folder")

@@ -1,7 +1,6 @@
 """fairseq's own commands with `--user-dir` filled in; all else is passed through."""
 
 import importlib
-import logging
 import re
 import sys
 from pathlib import Path
@@ -31,6 +30,8 @@ def run_program(program: str, arguments: list[str]) -> None:
 
     if "--user-dir" not in arguments:
         arguments = ["--user-dir", str(Path(__file__).parents[1]), *arguments]
+    if program == "validate" and "--task" not in arguments:
+        arguments = ["--task", "translation", *arguments]  # fairseq-validate alone has no default
     sys.argv = [f"fairseq-{program}", *arguments]
     module = importlib.import_module(f"fairseq_cli.{program}")
     try:
@@ -39,7 +40,6 @@ def run_program(program: str, arguments: list[str]) -> None:
         raise UserError(str(error)) from None
     except Exception as error:
         if advice := _explain(error):
-            logging.getLogger(__name__).debug("explained", exc_info=error)
             raise UserError(advice) from None
         raise
 

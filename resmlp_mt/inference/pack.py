@@ -1,5 +1,6 @@
 """Checkpoints without what only training needs, and folders that hold a whole model."""
 
+import io
 import shutil
 from pathlib import Path
 
@@ -29,7 +30,10 @@ def save_weights(state: dict, path: Path) -> None:
         "extra_state": {},
         "task_state": {},
     }
-    torch.save(keep, path)
+    # Through memory: torch hides the error of a full disk behind one of its own.
+    buffer = io.BytesIO()
+    torch.save(keep, buffer)
+    path.write_bytes(buffer.getbuffer())
 
 
 def pack_model(model: str | Path, out: Path, half: bool) -> None:

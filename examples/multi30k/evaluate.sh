@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Average the last ten epochs, translate test_2016_flickr, score, and append a row to results.csv:
+#   bash examples/multi30k/evaluate.sh MODEL [SEED]
+# MODEL and SEED as for train.sh. Under a minute.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+model=${1:?usage: evaluate.sh MODEL [SEED]} seed=${2:-1}
+data=${DATA:-data-bin/multi30k}
+out=${OUT:-checkpoints/multi30k}/$model-seed$seed
+last=$(find "$out" -name 'checkpoint[0-9]*.pt' | wc -l)
+
+resmlp-mt average "$out" --last "$last" --out "$out/checkpoint_average.pt"
+resmlp-mt generate "$data" --path "$out/checkpoint_average.pt" --beam 5 --max-tokens 4096 \
+    --post-process sentencepiece --scoring sacrebleu >"$out/generate.txt"
+python scripts/read_generate.py "$out/generate.txt" --hypotheses "$out/hypotheses.de"
+resmlp-mt score "$out/hypotheses.de" --ref "$data/raw/test.de"
+python examples/multi30k/record.py "$out" --model "$model" --seed "$seed" \
+    --references "$data/raw/test.de" --results "${RESULTS:-examples/multi30k/results.csv}"

@@ -1,0 +1,66 @@
+"""Write the results tables of Markdown files from their CSV files.
+
+A table stands between <!-- results: FILE.csv --> and <!-- end of results -->.
+
+python scripts/results_table.py README.md examples/multi30k/README.md
+python scripts/results_table.py --check README.md    # status 1 where a table is out of date
+"""
+
+import argparse
+import csv
+import re
+import sys
+from pathlib import Path
+
+_PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", re.S)
+# What readers compare; the rest of a row stays in the CSV.
+_COLUMNS = {
+    "model": "model",
+    "parameters": "parameters",
+    "updates": "updates",
+    "seed": "seed",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "bleu_lowercase": "BLEU, lowercase",
+    "train_seconds": "training, s",
+}
+
+
+def fill_tables(path: Path) -> str:
+    """The text of a Markdown file with its tables written anew."""
+    return _PLACE.sub(
+        lambda place: place[1] + _table(path.parent / place[2]) + place[3],
+        path.read_text(encoding="utf-8"),
+    )
+
+
+def _table(path: Path) -> str:
+    with open(path, newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    lines = [list(_COLUMNS.values()), ["---"] * len(_COLUMNS)]
+    lines += [[_show(name, row[name]) for name in _COLUMNS] for row in rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _show(name: str, value: str) -> str:
+    return f"{int(value):,}" if name in ("parameters", "updates") else value
+
+
+def main() -> int:
+    """Write or check the files."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    stale = [path for path in arguments.files if fill_tables(path) != path.read_text("utf-8")]
+    if arguments.check:
+        for path in stale:
+            print(f"{path}: the results table is out of date", file=sys.stderr)
+        return bool(stale)
+    for path in stale:
+        path.write_text(fill_tables(path), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# Small enough to train in seconds; no size equals another.
+SIZES = """--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 24
+    --decoder-ffn-embed-dim 40 --encoder-layers 2 --decoder-layers 1 --decoder-attention-heads 2
+    --mixing-heads 4 --max-source-positions 60 --max-target-positions 50""".split()
+RECIPE = """--optimizer adam --lr 0.01 --criterion label_smoothed_cross_entropy --max-tokens 1000
+    --num-workers 0 --log-format json --log-interval 2 --share-all-embeddings""".split()
+
+
+def run(*command, cwd=None, stdin=None, check=True, **options) -> subprocess.CompletedProcess:
+    """Run a console command of this environment on real files."""
+    name, *arguments = map(str, command)
+    program = [sys.executable, "-m", "resmlp_mt.cli"]
+    if name != "resmlp-mt":
+        program = [str(Path(sys.executable).with_name(name))]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment |= options.pop("env", {})
+    binary = isinstance(stdin, bytes)
+    result = subprocess.run(
+        [*program, *arguments],
+        cwd=cwd,
+        input=stdin if binary or stdin is None else stdin.encode(),
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        env=environment,
+        timeout=300,
+        **options,
+    )
+    result.stdout, result.stderr = result.stdout.decode(), result.stderr.decode()
+    if check:
+        assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
+    return result
+
+
+def assert_refused(result: subprocess.CompletedProcess, *said: str) -> None:
+    """One clear message, status 2, no traceback."""
+    assert result.returncode == 2, result.stdout[-2000:] + result.stderr[-4000:]
+    assert "Traceback" not in result.stderr
+    for words in said:
+        assert words in result.stderr
+
+
+def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.CompletedProcess:
+    splits = [x for s in ("train", "valid", "test") for x in (f"--{s}", raw / s)]
+    languages = ["--source-lang", "en", "--target-lang", "de"]
+    defaults = ["--vocab-size", 300, "--workers", 1, "--out", out]
+    return run("resmlp-mt", "prepare", *languages, *splits, *defaults, *options, **run_options)

@@ -1,0 +1,56 @@
+import os
+from pathlib import Path
+
+import pytest
+from cli.commands import RECIPE, ROOT, SIZES, prepare, run
+from filelock import FileLock
+
+from resmlp_mt.data.lesson import write_lesson
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory) -> Path:
+    """A folder that the test workers share."""
+    root = tmp_path_factory.getbasetemp()
+    return root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root
+
+
+@pytest.fixture(scope="session")
+def raw(shared) -> Path:
+    with FileLock(shared / "raw.lock"):
+        if not (shared / "raw").exists():
+            write_lesson(shared / "raw", train=400, valid=20, test=30)
+    return shared / "raw"
+
+
+@pytest.fixture(scope="session")
+def prepared(shared, raw) -> Path:
+    """A data-bin folder."""
+    out = shared / "data-bin"
+    with FileLock(shared / "prepared.lock"):
+        if not out.exists():
+            prepare(raw, out)
+    return out
+
+
+@pytest.fixture(scope="session")
+def trained(shared, prepared) -> Path:
+    """The folder of a training run of three epochs."""
+    out = shared / "trained"
+    with FileLock(shared / "trained.lock"):
+        if not out.exists():
+            train = ["fairseq-train", prepared, "--user-dir", ROOT / "resmlp_mt"]
+            train += ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--max-epoch", 3]
+            run(*train, "--save-dir", out, "--log-file", out.with_suffix(".log"))
+            out.with_suffix(".log").rename(out / "train.log")
+    return out
+
+
+@pytest.fixture(scope="session")
+def packed(shared, trained) -> Path:
+    """The trained model as a folder of its own."""
+    out = shared / "packed"
+    with FileLock(shared / "packed.lock"):
+        if not out.exists():
+            run("resmlp-mt", "pack", trained / "checkpoint_best.pt", "--out", out)
+    return out

@@ -1,0 +1,99 @@
+import re
+import resource
+import shutil
+
+import pytest
+import torch
+from cli.commands import assert_refused, run
+
+
+def load(path):
+    return torch.load(path, weights_only=True)
+
+
+def average(*arguments, **options):
+    return run("resmlp-mt", "average", *arguments, **options)
+
+
+def assert_mean(out, paths):
+    models = [load(path)["model"] for path in paths]
+    for name, tensor in load(out)["model"].items():
+        mean = sum(model[name].double() for model in models) / len(models)
+        torch.testing.assert_close(tensor, mean.to(tensor.dtype))
+
+
+def test_last_takes_the_latest_epochs(trained, tmp_path):
+    result = average(trained, "--last", 2, "--out", tmp_path / "mean.pt")
+    paths = [trained / "checkpoint2.pt", trained / "checkpoint3.pt"]
+    assert_mean(tmp_path / "mean.pt", paths)
+    assert re.findall(r"  (\S+)", result.stdout) == list(map(str, paths))
+
+
+def test_numbers_are_counted_not_spelled(trained, tmp_path):
+    for number in (2, 10, 9):
+        shutil.copy(trained / "checkpoint1.pt", tmp_path / f"checkpoint{number}.pt")
+    result = average(tmp_path, "--last", 2, "--out", tmp_path / "mean.pt")
+    assert re.findall(r"checkpoint(\d+)", result.stdout) == ["9", "10"]
+
+
+def test_checkpoints_of_updates_serve_where_there_are_no_epochs(trained, tmp_path):
+    for name in ("checkpoint_1_200.pt", "checkpoint_1_1000.pt", "checkpoint_last.pt"):
+        shutil.copy(trained / "checkpoint1.pt", tmp_path / name)
+    result = average(tmp_path, "--last", 1, "--out", tmp_path / "mean.pt")
+    assert "checkpoint_1_1000.pt" in result.stdout
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_best_takes_the_best_in_validation(trained, tmp_path, maximize):
+    scores = {1: 5.0, 2: 3.0, 3: 4.0}
+    for number, score in scores.items():
+        state = load(trained / f"checkpoint{number}.pt")
+        state["extra_state"]["val_loss"] = score
+        state["cfg"]["checkpoint"]["maximize_best_checkpoint_metric"] = maximize
+        torch.save(state, tmp_path / f"checkpoint{number}.pt")
+    average(tmp_path, "--best", 2, "--out", tmp_path / "mean.pt")
+    best = sorted(scores, key=scores.get, reverse=maximize)[:2]
+    assert_mean(tmp_path / "mean.pt", [tmp_path / f"checkpoint{n}.pt" for n in best])
+
+
+def test_a_mean_generates_and_continues_training(trained, prepared, tmp_path):
+    average(trained / "checkpoint1.pt", trained / "checkpoint3.pt", "--out", tmp_path / "mean.pt")
+    generate = ["resmlp-mt", "generate", prepared, "--path", tmp_path / "mean.pt"]
+    assert "Generate test" in run(*generate).stdout
+    result = run("resmlp-mt", "translate", "--model", tmp_path / "mean.pt", "The dog sleeps.")
+    assert result.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--last", 9], "has 3 numbered checkpoints, not 9"),
+        ([], "--last N or --best N"),
+        (["--last", 0], "has 3 numbered checkpoints, not 0"),
+    ],
+)
+def test_impossible_choices_are_refused(trained, tmp_path, arguments, said):
+    assert_refused(average(trained, *arguments, "--out", tmp_path / "x.pt", check=False), said)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_models_and_missing_files_are_refused(trained, tmp_path):
+    state = load(trained / "checkpoint1.pt")
+    state["model"].popitem()
+    torch.save(state, tmp_path / "other.pt")
+    out = ["--out", tmp_path / "x.pt"]
+    both = [trained / "checkpoint1.pt", tmp_path / "other.pt"]
+    assert_refused(average(*both, *out, check=False), "not of the same model")
+    assert_refused(average(tmp_path / "none.pt", *out, check=False), "none.pt: no such checkpoint")
+    assert_refused(average(tmp_path, "--last", 1, *out, check=False), "no numbered checkpoints")
+
+
+def test_a_full_disk_leaves_the_old_file_whole(trained, tmp_path):
+    (tmp_path / "mean.pt").write_bytes(b"old")
+    # The limit on the size of a file stands for a full disk.
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))  # noqa: E731
+    arguments = [trained, "--last", 2, "--out", tmp_path / "mean.pt"]
+    result = average(*arguments, check=False, preexec_fn=limit)
+    assert_refused(result)
+    assert (tmp_path / "mean.pt").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["mean.pt"]

@@ -1,0 +1,167 @@
+"""fairseq's own programs with the plugin, as a user runs them."""
+
+import json
+import re
+
+import pytest
+import torch
+from cli.commands import RECIPE, ROOT, SIZES, assert_refused, run
+
+PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
+
+
+def generate(prepared, path, *options, program=("fairseq-generate",), **run_options):
+    plugin = PLUGIN if program == ("fairseq-generate",) else []
+    common = ["--path", path, "--post-process", "sentencepiece", "--batch-size", 8]
+    return run(*program, prepared, *plugin, *common, *options, **run_options)
+
+
+def hypotheses(output):
+    """{(number, rank): text} of fairseq-generate's output."""
+    found = {}
+    for line in output.splitlines():
+        if line.startswith("H-"):
+            number, _, text = line.split("\t")
+            found.setdefault(number, []).append(text)
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(prepared, trained):
+    return generate(prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu").stdout
+
+
+def test_generate_ends_with_a_sacrebleu_score(plain):
+    assert re.search(r"Generate test with beam=5: .*BLEU.* = [\d.]+ ", plain)
+    assert len(hypotheses(plain)) == 30
+
+
+def test_own_command_fills_in_the_plugin(prepared, trained, plain):
+    result = generate(
+        prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu",
+        program=("resmlp-mt", "generate"),
+    )  # fmt: skip
+    assert hypotheses(result.stdout) == hypotheses(plain)
+
+
+def test_commands_say_nothing_needless(prepared, trained):
+    result = generate(prepared, trained / "checkpoint_best.pt")
+    for word in ("Hydra", "hydra", "Warning", "deprecat"):
+        assert word not in result.stderr + result.stdout
+
+
+def test_padding_side_of_the_source_changes_nothing(prepared, trained, plain):
+    # fairseq's flag is a switch that turns its default, left padding, off.
+    result = generate(prepared, trained / "checkpoint_best.pt", "--left-pad-source")
+    assert hypotheses(result.stdout) == hypotheses(plain)
+
+
+SEARCHES = {
+    "n-best": ["--nbest", 3],
+    "sampling": ["--sampling", "--sampling-topp", 0.9, "--nbest", 2, "--beam", 2],
+    "diverse beam": ["--diverse-beam-groups", 2, "--beam", 4],
+    "prefix": ["--prefix-size", 2],
+    "no repeats": ["--no-repeat-ngram-size", 2],
+    "alignment": ["--print-alignment", "hard"],
+    "fp16 flag off, small beam": ["--beam", 1],
+}
+
+
+@pytest.mark.parametrize("options", SEARCHES.values(), ids=SEARCHES.keys())
+def test_searches_of_fairseq_run(prepared, trained, options):
+    output = generate(prepared, trained / "checkpoint_best.pt", *options).stdout
+    found = hypotheses(output)
+    count = options[options.index("--nbest") + 1] if "--nbest" in options else 1
+    assert len(found) == 30 and all(len(texts) == count for texts in found.values())
+    if "--prefix-size" in options:
+        targets = dict(re.findall(r"^T-(\d+)\t(\S+)", output, flags=re.M))
+        firsts = dict(re.findall(r"^H-(\d+)\t\S+\t(\S+)", output, flags=re.M))
+        assert targets and firsts == targets  # two subwords cover the first word of most lines
+    if "--print-alignment" in options:
+        assert len(re.findall(r"^A-\d+\t\d+-\d+", output, flags=re.M)) == 30
+
+
+def test_lexical_constraints_are_kept(prepared, trained):
+    command = ["fairseq-interactive", prepared, *PLUGIN, "--path", trained / "checkpoint_best.pt"]
+    command += ["--constraints", "--bpe", "sentencepiece"]
+    command += ["--sentencepiece-model", prepared / "spm.model", "--buffer-size", 2]
+    output = run(*command, stdin="The dog sleeps.\tHund\nThe old man sees the cat.\tHaus\n").stdout
+    texts = re.findall(r"^D-\d+\t\S+\t(.*)", output, flags=re.M)
+    assert len(texts) == 2 and "Hund" in texts[0] and "Haus" in texts[1]
+
+
+def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
+    path = trained / "checkpoint_best.pt"
+    assert hypotheses(generate(prepared, f"{path}:{path}").stdout) == hypotheses(plain)
+
+
+def test_interactive_answers_raw_text(prepared, trained, raw, plain):
+    command = ["resmlp-mt", "interactive", prepared, "--path", trained / "checkpoint_best.pt"]
+    command += ["--bpe", "sentencepiece", "--sentencepiece-model", prepared / "spm.model"]
+    output = run(*command, stdin=(raw / "test.en").read_text()).stdout
+    texts = re.findall(r"^D-(\d+)\t\S+\t(.*)", output, flags=re.M)
+    expected = {f"H-{number}": [text] for number, text in texts}
+    assert expected == hypotheses(plain)
+
+
+def test_validate_gives_the_loss_of_training(prepared, trained):
+    path = trained / "checkpoint_last.pt"
+    command = ["resmlp-mt", "validate", prepared, "--path", path, "--max-tokens", 1000]
+    result = run(*command, "--log-format", "json")
+    loss = re.search(r'"valid_loss": "?([\d.]+)', result.stdout + result.stderr)
+    logged = re.findall(r'"valid_loss": "([\d.]+)"', (trained / "train.log").read_text())
+    assert float(loss[1]) == pytest.approx(float(logged[-1]), abs=2e-3)
+
+
+def test_training_resumes_where_it_stopped(prepared, tmp_path):
+    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    command += ["--save-dir", tmp_path]
+    run(*command, "--max-epoch", 1)
+    first = torch.load(tmp_path / "checkpoint1.pt", weights_only=True)
+    result = run(*command, "--max-epoch", 2)
+    second = torch.load(tmp_path / "checkpoint2.pt", weights_only=True)
+    updates = [state["optimizer_history"][-1]["num_updates"] for state in (first, second)]
+    assert updates[1] == 2 * updates[0]
+    logged = re.findall(r'"num_updates": "(\d+)"', result.stdout + result.stderr)
+    assert logged and all(int(number) > updates[0] for number in logged)
+
+
+@pytest.mark.parametrize("program", [("fairseq-train",), ("resmlp-mt", "train")])
+def test_an_unknown_preset_is_refused(prepared, program):
+    result = run(*program, prepared, *PLUGIN, "--arch", "resmlp_huge", check=False)
+    assert_refused(result, "invalid choice: 'resmlp_huge'")
+
+
+def test_impossible_models_are_refused(prepared, tmp_path):
+    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    result = run(*command, "--mixing-heads", 3, "--save-dir", tmp_path, check=False)
+    assert_refused(result, "3 mixing heads do not divide 16 channels")
+
+
+def test_a_source_longer_than_the_matrix_is_refused_with_its_line(raw, prepared, trained, tmp_path):
+    command = ["resmlp-mt", "interactive", prepared, "--path", trained / "checkpoint_best.pt"]
+    command += ["--bpe", "sentencepiece", "--sentencepiece-model", prepared / "spm.model"]
+    text = "The dog sleeps.\n" + "the dog " * 60 + "\n"
+    result = run(*command, "--buffer-size", 2, stdin=text, check=False)
+    assert_refused(result, "line 2", "60")
+
+
+def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path):
+    from cli.commands import prepare
+
+    prepare(raw, tmp_path / "other", "--vocab-size", 200)
+    command = [
+        "resmlp-mt",
+        "generate",
+        tmp_path / "other",
+        "--path",
+        trained / "checkpoint_best.pt",
+    ]
+    assert_refused(run(*command, check=False), "trained with a dictionary of")
+
+
+def test_logs_are_json(trained):
+    lines = [
+        line for line in (trained / "train.log").read_text().splitlines() if "num_updates" in line
+    ]
+    assert lines and all(json.loads(line[line.index("{") :]) for line in lines)

@@ -1,0 +1,75 @@
+"""help, doctor, curves, and the scripts beside them."""
+
+import subprocess
+import sys
+
+import pytest
+from cli.commands import ROOT, assert_refused, run
+from PIL import Image
+
+from resmlp_mt.cli import COMMANDS
+from resmlp_mt.cli.fairseq import PROGRAMS
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, *PROGRAMS])
+def test_every_command_has_help(command):
+    output = run("resmlp-mt", *filter(None, [command]), "--help").stdout
+    assert output.startswith("usage: ") and len(output.splitlines()) > 5
+
+
+def test_unknown_commands_and_flags_are_refused():
+    assert_refused(run("resmlp-mt", "transmogrify", check=False), "invalid choice: 'transmogrify'")
+    assert_refused(run("resmlp-mt", check=False), "usage")
+    assert_refused(run("resmlp-mt", "doctor", "--loud", check=False), "unrecognized arguments")
+
+
+def test_doctor_finds_nothing_here():
+    output = run("resmlp-mt", "doctor").stdout
+    for name in ("torch", "ve-fairseq", "Python", "apex", "no problem found"):
+        assert name in output
+
+
+@pytest.mark.parametrize("folder", ["multi_tensor_apply", "lib"])
+def test_doctor_tells_the_two_packages_called_apex_apart(tmp_path, folder):
+    (tmp_path / "apex" / folder).mkdir(parents=True)
+    for package in (tmp_path / "apex", tmp_path / "apex" / folder):
+        (package / "__init__.py").write_text("")
+    path = {"PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    result = run("resmlp-mt", "doctor", env=path, check=False)
+    wrong = folder == "lib"
+    assert result.returncode == wrong
+    assert ("pip uninstall apex" in result.stdout) == wrong
+    assert ("pip uninstall apex" in result.stderr) == wrong  # every command warns
+
+
+def test_curves_are_a_picture_of_the_log(trained, tmp_path):
+    run("resmlp-mt", "curves", trained / "train.log", "--out", tmp_path / "loss.png")
+    image = Image.open(tmp_path / "loss.png").convert("RGB")
+    blue = sum(1 for r, _, b in image.getdata() if b > r + 60)  # matplotlib's first colour
+    assert image.size[0] > 600 and blue > 200
+
+
+def test_a_log_without_the_metric_is_refused(tmp_path):
+    (tmp_path / "train.log").write_text("epoch 1 | loss 3\n")
+    command = ["resmlp-mt", "curves", tmp_path / "train.log", "--out", tmp_path / "x.png"]
+    assert_refused(run(*command, check=False), "no nll_loss in it")
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_generate_output_is_read_in_order(tmp_path):
+    lines = ["2026 | INFO | loading", "S-1\tb", "T-1\tB", "H-1\t-0.1\tx", "D-1\t-0.1\tzwei"]
+    lines += ["P-1\t-0.1", "S-0\ta", "T-0\tA", "D-0\t-0.2\teins", "Generate test: BLEU = 1"]
+    (tmp_path / "out.txt").write_text("\n".join(lines) + "\n")
+    command = [sys.executable, ROOT / "scripts/read_generate.py", tmp_path / "out.txt"]
+    command += [
+        "--hypotheses",
+        tmp_path / "hyp",
+        "--references",
+        tmp_path / "ref",
+        "--examples",
+        "1",
+    ]
+    result = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+    assert (tmp_path / "hyp").read_text() == "eins\nzwei\n"
+    assert (tmp_path / "ref").read_text() == "A\nB\n"
+    assert "eins" in result.stdout and "zwei" not in result.stdout

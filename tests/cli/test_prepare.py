@@ -1,0 +1,187 @@
+import gzip
+import json
+import lzma
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import sentencepiece
+from cli.commands import assert_refused, prepare
+from fairseq.data import Dictionary, data_utils
+
+
+def decode(folder, split, lang):
+    """The text of a binarized split, read with fairseq and SentencePiece alone."""
+    words = Dictionary.load(str(folder / f"dict.{lang}.txt"))
+    data = data_utils.load_indexed_dataset(str(folder / f"{split}.en-de.{lang}"), words)
+    model = next(folder / n for n in (f"spm.{lang}.model", "spm.model") if (folder / n).exists())
+    subwords = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    return [subwords.decode([words[i] for i in line[:-1].tolist()]) for line in data]
+
+
+@pytest.mark.parametrize("sharing", ["--joined", "--separate"])
+def test_binarized_data_decodes_to_the_raw_text(raw, tmp_path, sharing):
+    prepare(raw, tmp_path / "out", sharing)
+    for split in ("train", "valid", "test"):
+        for lang in ("en", "de"):
+            expected = (raw / f"{split}.{lang}").read_text().splitlines()
+            assert decode(tmp_path / "out", split, lang) == expected
+    joined = sharing == "--joined"
+    assert (tmp_path / "out" / "spm.model").exists() == joined
+    dictionaries = [(tmp_path / "out" / f"dict.{lang}.txt").read_text() for lang in ("en", "de")]
+    assert (dictionaries[0] == dictionaries[1]) == joined
+
+
+def test_packed_files_and_several_tests_are_read(raw, tmp_path, prepared):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    for opener, name in ((gzip, "train.en"), (lzma, "train.de")):
+        suffix = {gzip: ".gz", lzma: ".xz"}[opener]
+        (folder / (name + suffix)).write_bytes(opener.compress((folder / name).read_bytes()))
+        (folder / name).unlink()
+    prepare(folder, tmp_path / "out", "--test", f"{raw / 'test'},{raw / 'valid'}")
+    for name in ("train.en-de.en.bin", "train.en-de.de.bin", "spm.model"):
+        assert (tmp_path / "out" / name).read_bytes() == (prepared / name).read_bytes()
+    assert decode(tmp_path / "out", "test1", "en") == decode(prepared, "valid", "en")
+
+
+def test_report_says_what_was_dropped_and_why(raw, tmp_path):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    long, word = "the dog " * 150, "dog"
+    with open(folder / "train.en", "a") as en, open(folder / "train.de", "a") as de:
+        for source, target in (("", "Hund"), ("dog", "  "), (long, long), (word, word * 40)):
+            en.write(source + "\n")
+            de.write(target + "\n")
+    with open(folder / "valid.en", "a") as en, open(folder / "valid.de", "a") as de:
+        en.write("\n")
+        de.write("Hund\n")
+    options = ["--max-length", 200, "--max-ratio", 12, "--model-type", "unigram"]
+    result = prepare(folder, tmp_path / "out", *options)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["train"]["kept"] == 400
+    assert sorted(report["train"]["dropped"].values()) == [1, 1, 2]
+    assert report["valid"]["kept"] == 21 and not report["valid"]["dropped"]
+    assert "400 pairs" in result.stdout and "dropped 2: a side is empty" in result.stdout
+
+
+def test_unknown_rate_is_that_of_the_binarized_data(raw, tmp_path):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    (folder / "test.en").write_text("the dog 猫\n")
+    (folder / "test.de").write_text("der Hund\n")
+    prepare(folder, tmp_path / "out")
+    words = Dictionary.load(str(tmp_path / "out" / "dict.en.txt"))
+    data = data_utils.load_indexed_dataset(str(tmp_path / "out" / "test.en-de.en"), words)
+    tokens = data[0][:-1]
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    expected = (tokens == words.unk()).float().mean().item()
+    assert 0 < expected < 1
+    assert report["test"]["unknown_rate"]["en"] == pytest.approx(expected)
+
+
+def spoil_missing(raw):
+    (raw / "valid.de").unlink()
+    return ["valid.de: no such file"]
+
+
+def spoil_empty(raw):
+    for lang in ("en", "de"):
+        (raw / f"train.{lang}").write_text("")
+    return ["train.en: empty file"]
+
+
+def spoil_count(raw):
+    with open(raw / "train.de", "a") as stream:
+        stream.write("Noch eine Zeile.\n")
+    return ["train.en has 400 lines", "train.de has 401"]
+
+
+def spoil_encoding(raw):
+    lines = (raw / "train.de").read_bytes().split(b"\n")
+    lines[6] = "Tür".encode("latin-1")
+    (raw / "train.de").write_bytes(b"\n".join(lines))
+    return ["train.de, line 7: not UTF-8", "0xfc"]
+
+
+def spoil_archive(raw):
+    (raw / "train.de").rename(raw / "train.de.gz")
+    return ["train.de.gz: broken archive"]
+
+
+def spoil_truncated(raw):
+    packed = gzip.compress((raw / "train.de").read_bytes())
+    (raw / "train.de").unlink()
+    (raw / "train.de.gz").write_bytes(packed[: len(packed) // 2])
+    return ["train.de.gz: broken archive"]
+
+
+SPOILERS = [
+    spoil_missing, spoil_empty, spoil_count, spoil_encoding, spoil_archive, spoil_truncated
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spoil", SPOILERS, ids=lambda f: f.__name__[6:])
+def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    said = spoil(folder)
+    assert_refused(prepare(folder, tmp_path / "out", check=False), *said)
+    assert [path.name for path in tmp_path.iterdir()] == ["raw"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--vocab-size", 50000], ["--vocab-size 50000 is more than the text supports", "at most"]),
+        (["--vocab-size", 20], ["--vocab-size 20"]),
+        (["--target-lang", "en"], ["both en"]),
+        (["--max-length", 1], ["no pair is left"]),
+    ],
+    ids=["vocabulary too large", "vocabulary too small", "one language", "nothing left"],
+)
+def test_impossible_flags_are_refused_and_leave_nothing(raw, tmp_path, options, said):
+    assert_refused(prepare(raw, tmp_path / "out", *options, check=False), *said)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(raw, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    assert_refused(prepare(raw, tmp_path / "out", check=False), "holds something else")
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
+
+
+def snapshot(folder):
+    return {p.name: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_a_full_disk_leaves_the_old_result_whole(raw, prepared, tmp_path):
+    # The limit on the size of a file stands for a full disk: writing fails half way.
+    out = shutil.copytree(prepared, tmp_path / "out")
+    before = snapshot(out)
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))  # noqa: E731
+    result = prepare(raw, out, "--vocab-size", 250, check=False, preexec_fn=limit)
+    assert_refused(result)
+    assert snapshot(out) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_interrupt_leaves_the_old_result_whole(raw, prepared, tmp_path):
+    out = shutil.copytree(prepared, tmp_path / "out")
+    before = snapshot(out)
+    command = (
+        f"prepare -s en -t de --train {raw}/train --valid {raw}/valid --vocab-size 250".split()
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "resmlp_mt.cli", *command, "--out", str(out)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while len(list(tmp_path.iterdir())) < 2 and process.poll() is None:
+        time.sleep(0.01)  # until its working folder appears
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 2 and "interrupted" in stderr and "Traceback" not in stderr
+    assert snapshot(out) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -1,0 +1,243 @@
+import json
+import os
+import pickle
+import random
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from cli.commands import ROOT, assert_refused, run
+
+HOSTILE = [
+    "",
+    "   ",
+    "\x01\x02",
+    "\x1b[31m red",
+    "\u2028",
+    "😀 🇩🇪",
+    "\ufffe",
+    "x" * 3000,
+    "\t the\tdog \t",
+]
+
+
+def translate(model, *options, **run_options):
+    return run("resmlp-mt", "translate", "--model", model, *options, **run_options)
+
+
+@pytest.fixture(scope="module")
+def sources(raw):
+    return (raw / "test.en").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def expected(packed, sources):
+    return translate(packed, stdin="\n".join(sources) + "\n").stdout.splitlines()
+
+
+def test_translations_are_those_of_fairseq_generate(trained, prepared, sources, expected):
+    generate = ["fairseq-generate", prepared, "--user-dir", ROOT / "resmlp_mt", "--batch-size", 7]
+    generate += ["--path", trained / "checkpoint_best.pt", "--post-process", "sentencepiece"]
+    output = run(*generate, "--unkpen", 1000).stdout.splitlines()
+    lines = [line.split("\t") for line in output if line.startswith("D-")]
+    assert len(lines) == len(sources)
+    assert expected == [text for _, _, text in sorted(lines, key=lambda x: int(x[0][2:]))]
+
+
+def test_arguments_files_and_stdin_give_the_same(packed, raw, sources, expected):
+    assert translate(packed, *sources).stdout.splitlines() == expected
+    assert translate(packed, "--input", raw / "test.en").stdout.splitlines() == expected
+
+
+def test_batching_changes_nothing(packed, raw, expected):
+    options = ["--input", raw / "test.en", "--batch-tokens", 1, "--buffer-size", 4]
+    assert translate(packed, *options).stdout.splitlines() == expected
+
+
+def test_hostile_lines_keep_their_places(packed, sources, expected):
+    places = sorted(random.Random(1).sample(range(len(sources)), len(HOSTILE)))
+    lines, answers = list(sources), list(expected)
+    for place, hostile in zip(places, HOSTILE, strict=True):
+        lines.insert(place, hostile)
+        answers.insert(place, None)
+    output = translate(packed, stdin="\n".join(lines) + "\n").stdout.split("\n")[:-1]
+    assert len(output) == len(lines)
+    assert [o for o, a in zip(output, answers, strict=True) if a is not None] == expected
+    blank = [lines.index(text) for text in HOSTILE[:3]]
+    assert [output[i] for i in blank] == ["", "", ""]
+
+
+def test_ten_thousand_words_in_one_line_translate(packed, sources):
+    line = " ".join(random.Random(2).choices(" ".join(sources).split(), k=10_000))
+    output = translate(packed, "--beam", 1, stdin=line + "\n").stdout
+    assert output.count("\n") == 1 and len(output.split()) > 100
+
+
+def test_a_long_line_is_its_sentences_joined(packed, sources, expected):
+    output = translate(packed, " ".join(sources)).stdout
+    assert output == " ".join(expected) + "\n"
+
+
+def test_nbest_and_json_agree_and_are_sorted(packed, sources, expected):
+    options = ["--nbest", 3, "--beam", 5]
+    table = translate(packed, *options, *sources).stdout.splitlines()
+    rows = [line.split("\t") for line in table]
+    entries = [
+        json.loads(line)
+        for line in translate(packed, *options, "--json", *sources).stdout.splitlines()
+    ]
+    assert [entry["source"] for entry in entries] == sources
+    flat = [(i, t) for i, e in enumerate(entries, 1) for t in e["translations"]]
+    assert [(int(n), float(s), text) for n, s, text in rows] == [
+        (i, t["score"], t["text"]) for i, t in flat
+    ]
+    for entry, best in zip(entries, expected, strict=True):
+        scores = [t["score"] for t in entry["translations"]]
+        assert len(scores) == 3 and scores == sorted(scores, reverse=True)
+        assert entry["translations"][0]["text"] == best
+
+
+def test_length_penalty_favours_length(packed, raw):
+    lengths = [
+        len(translate(packed, "--lenpen", x, "--input", raw / "test.en").stdout) for x in (0, 1, 4)
+    ]
+    assert lengths[0] <= lengths[1] <= lengths[2] and lengths[0] < lengths[2]
+
+
+def test_python_gives_what_the_command_gives(packed, sources, expected):
+    code = (
+        "import json, sys, resmlp_mt\n"
+        "t = resmlp_mt.Translator.from_pretrained(sys.argv[1])\n"
+        "print(json.dumps(t.translate(sys.argv[2:])))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, packed, *sources], capture_output=True, text=True, check=True
+    )
+    assert json.loads(result.stdout) == expected
+
+
+def test_a_packed_model_can_be_moved_and_half_is_half_the_size(trained, packed, tmp_path, expected):
+    elsewhere = shutil.copytree(packed, tmp_path / "elsewhere")
+    sources = ["The dog sleeps."]
+    code = translate(elsewhere, *sources, cwd=tmp_path).stdout
+    assert code == translate(packed, *sources).stdout
+    run("resmlp-mt", "pack", trained, "--half", "--out", tmp_path / "half")
+    weights = [
+        torch.load(p / "model.pt", weights_only=True)["model"] for p in (packed, tmp_path / "half")
+    ]
+    assert all(w.dtype == torch.float16 for w in weights[1].values())
+    for name, tensor in weights[0].items():
+        torch.testing.assert_close(tensor.half(), weights[1][name], rtol=0, atol=0)
+    assert translate(tmp_path / "half", *sources).stdout
+
+
+def test_the_reader_of_the_output_may_leave(packed, sources):
+    lines = "\n".join(sources * 20)
+    command = (
+        f"{sys.executable} -m resmlp_mt.cli translate --model {packed} --beam 1 --buffer-size 5"
+    )
+    result = subprocess.run(
+        ["bash", "-c", f"{command} | head -n 1; exit ${{PIPESTATUS[0]}}"],
+        input=lines, capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode == 0 and result.stderr == ""
+
+
+class Payload:
+    """Writes a file when it is unpickled by a loader that runs code."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def break_missing(folder):
+    (folder / "model.pt").unlink()
+    return "no checkpoint in this folder"
+
+
+def break_truncated(folder):
+    data = (folder / "model.pt").read_bytes()
+    (folder / "model.pt").write_bytes(data[: len(data) // 2])
+    return "model.pt: truncated or corrupt"
+
+
+def break_empty(folder):
+    (folder / "model.pt").write_bytes(b"")
+    return "model.pt: "
+
+
+def break_foreign(folder):
+    torch.save({"weights": torch.ones(3)}, folder / "model.pt")
+    return "model.pt: not a checkpoint"
+
+
+def break_text(folder):
+    (folder / "model.pt").write_text("To whom it may concern")
+    return "model.pt: not a checkpoint"
+
+
+def break_payload(folder):
+    state = torch.load(folder / "model.pt", weights_only=True)
+    torch.save(state | {"extra_state": Payload(folder / "pwned")}, folder / "model.pt")
+    with open(folder / "model.pt", "rb") as stream, pytest.raises(pickle.UnpicklingError):
+        torch.load(stream, weights_only=True)
+    return "model.pt: refused"
+
+
+def break_dictionary(folder):
+    with open(folder / "dict.de.txt", "a") as stream:
+        stream.write("noch 1\neins 1\n")
+    shutil.copy(folder / "dict.de.txt", folder / "dict.en.txt")
+    return "trained with a dictionary of"
+
+
+def break_subwords(folder):
+    (folder / "spm.model").write_text("no model")
+    return "spm.model: not a SentencePiece model"
+
+
+def break_companions(folder):
+    (folder / "spm.model").unlink()
+    return "must lie beside the checkpoint"
+
+
+BREAKERS = [
+    break_missing, break_truncated, break_empty, break_foreign, break_text, break_payload,
+    break_dictionary, break_subwords, break_companions,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("break_it", BREAKERS, ids=lambda f: f.__name__[6:])
+def test_a_broken_model_is_refused(packed, tmp_path, break_it):
+    folder = shutil.copytree(packed, tmp_path / "model")
+    said = break_it(folder)
+    assert_refused(translate(folder, "The dog sleeps.", check=False, cwd=tmp_path), said)
+    assert not (folder / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--nbest", 3, "--beam", 2], "--nbest 3"),
+        (["--batch-tokens", 0], "--batch-tokens"),
+        (["--device", "abacus"], "--device abacus"),
+        (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
+    ],
+)
+def test_impossible_flags_are_refused(packed, options, said):
+    assert_refused(translate(packed, *options, stdin="x\n", check=False), said)
+
+
+def test_unknown_names_list_the_shipped_models():
+    result = translate("multi30k-en-xx", "hello", check=False)
+    assert_refused(result, "multi30k-en-xx: no such model", "multi30k-en-de")
+
+
+def test_input_that_is_not_utf8_is_named_by_line(packed):
+    result = translate(packed, stdin=b"a\nb\n" + b"\xff\n", check=False)
+    assert_refused(result, "standard input, line 3: not UTF-8")

@@ -1,0 +1,61 @@
+import stat
+
+import pytest
+
+from resmlp_mt.data.output import whole_file, whole_folder
+from resmlp_mt.errors import UserError
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "deep" / "x"
+    with whole_file(target) as path:
+        path.write_text("new")
+        assert not target.exists()
+    assert target.read_text() == "new"
+    with pytest.raises(KeyboardInterrupt), whole_file(target) as path:
+        path.write_text("half")
+        raise KeyboardInterrupt
+    assert target.read_text() == "new"
+    assert [p.name for p in target.parent.iterdir()] == ["x"]
+
+
+def test_a_file_has_the_rights_of_any_new_file(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with whole_file(tmp_path / "whole") as path:
+        path.write_text("")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "whole")]
+    assert modes[0] == modes[1]
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "x"
+    for text in ("first", "second"):
+        with whole_folder(target, mark="mark") as folder:
+            (folder / "mark").write_text(text)
+            (folder / text).write_text("")
+        assert sorted(p.name for p in target.iterdir()) == sorted(["mark", text])
+    with pytest.raises(OSError, match="disk"), whole_folder(target, mark="mark") as folder:
+        (folder / "mark").write_text("third")
+        raise OSError("disk full")
+    assert (target / "mark").read_text() == "second"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_another_made_is_not_replaced(tmp_path, kind):
+    target = tmp_path / "x"
+    if kind == "file":
+        target.write_text("letter")
+    else:
+        target.mkdir()
+        (target / "letter").write_text("")
+    with pytest.raises(UserError, match="holds something else"), whole_folder(target, mark="mark"):
+        pass
+    assert target.exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_an_empty_folder_may_be_filled(tmp_path):
+    with whole_folder(tmp_path, mark="mark") as folder:
+        (folder / "mark").write_text("")
+    assert (tmp_path / "mark").exists()

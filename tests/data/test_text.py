@@ -1,0 +1,38 @@
+import gzip
+import lzma
+
+import pytest
+
+from resmlp_mt.data.text import read_lines, read_pairs
+from resmlp_mt.errors import UserError
+
+# None of these but the newline ends a line.
+ODD = "a\u2028b\x0cc\x85d\x1ee"
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)]
+)
+def test_lines_end_at_newlines_alone(tmp_path, suffix, pack):
+    path = tmp_path / f"x.en{suffix}"
+    path.write_bytes(pack(f"\ufeff{ODD}\r\n\nlast".encode()))
+    assert list(read_lines(path)) == [ODD, "", "last"]
+
+
+def test_pairs_are_those_of_the_two_files(tmp_path):
+    (tmp_path / "x.en").write_text("a\nb\n")
+    (tmp_path / "x.de.gz").write_bytes(gzip.compress(b"A\nB\n"))
+    assert list(read_pairs(str(tmp_path / "x"), "en", "de")) == [("a", "A"), ("b", "B")]
+
+
+@pytest.mark.parametrize(("en", "de"), [("a\n" * 3, "A\n" * 5), ("a\n" * 5, "A\n" * 3)])
+def test_unequal_counts_are_both_named(tmp_path, en, de):
+    (tmp_path / "x.en").write_text(en)
+    (tmp_path / "x.de").write_text(de)
+    with pytest.raises(UserError, match=f"{en.count(chr(10))} lines.*{de.count(chr(10))}"):
+        list(read_pairs(str(tmp_path / "x"), "en", "de"))
+
+
+def test_a_folder_is_no_text(tmp_path):
+    with pytest.raises(UserError, match="a folder"):
+        list(read_lines(tmp_path))

@@ -1,0 +1,79 @@
+"""Imports point one way: cli -> inference -> tasks -> models -> nn, data below, errors at the floor."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "resmlp_mt"
+
+# What each room may import of the package besides itself; "" is the package's own __init__.
+BELOW = {
+    "errors": set(),
+    "nn": set(),
+    "data": {"errors"},
+    "criterions": {"errors"},
+    "compat": {"errors"},
+    "models": {"errors", "nn"},
+    "tasks": {"errors", "nn", "data", "models", "criterions"},
+    "inference": {"", "errors", "nn", "data", "compat", "models", "criterions", "tasks"},
+}
+BELOW["cli"] = BELOW["inference"] | {"inference"}
+BELOW[""] = BELOW["inference"] | {"inference"}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+every_module = pytest.mark.parametrize(
+    "module", MODULES, ids=[str(path.relative_to(PACKAGE)) for path in MODULES]
+)
+
+
+def room_of(module: Path) -> str:
+    first = module.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "" if first == "__init__" else first
+
+
+def imports_of(module: Path) -> set[str]:
+    """Full names, those within functions too; relative imports made absolute."""
+    names, parts = set(), (PACKAGE.name, *module.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = parts[: len(parts) - node.level] if node.level else ()
+            base = ".".join([*above, *filter(None, [node.module])])
+            names |= {f"{base}.{alias.name}" for alias in node.names}
+    return names
+
+
+def rooms_imported_by(module: Path) -> set[str]:
+    within = [
+        name.split(".")[1:] for name in imports_of(module) if name.split(".")[0] == PACKAGE.name
+    ]
+    return {name[0] if name and name[0] in BELOW else "" for name in within}
+
+
+@every_module
+def test_imports_point_down(module):
+    room = room_of(module)
+    assert room in BELOW, f"a new room: say in BELOW what {room} may import"
+    assert rooms_imported_by(module) <= BELOW[room] | {room}
+
+
+@pytest.mark.parametrize("module", sorted(PACKAGE.glob("nn/*.py")), ids=lambda path: path.name)
+def test_nn_imports_torch_and_the_standard_library_alone(module):
+    roots = {name.split(".")[0] for name in imports_of(module)}
+    assert roots - sys.stdlib_module_names <= {"torch", PACKAGE.name}
+
+
+def test_errors_imports_nothing():
+    assert not imports_of(PACKAGE / "errors.py")
+
+
+def test_nn_can_be_imported_without_fairseq():
+    code = "import sys; sys.modules['fairseq'] = None; import resmlp_mt.nn.blocks"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

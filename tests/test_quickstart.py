@@ -1,0 +1,52 @@
+"""The quick start as a user runs it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from PIL import Image
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_quickstart_reaches_90_bleu_and_reuses_what_is_there(tmp_path):
+    project = tmp_path / "project"
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    for name in filter(None, tracked):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, project / name)
+    # The environment of the tests stands for the installation, which made it.
+    (project / ".venv").symlink_to(Path(sys.prefix))
+    stamp = subprocess.run(
+        "cat setup.py constraints.txt | cksum",
+        shell=True,
+        cwd=project,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    assert (project / ".venv" / "installed").read_text().strip() == stamp
+    environment = os.environ | {"PYTHONPATH": str(project)}
+    results = []
+    for _ in range(2):
+        start = time.monotonic()
+        result = subprocess.run(
+            ["bash", "scripts/quickstart.sh"],
+            cwd=project,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert result.returncode == 0, result.stderr[-4000:]
+        results.append((result.stdout, time.monotonic() - start))
+    (first, first_time), (again, again_time) = results
+    score = float(re.search(r"BLEU = ([\d.]+)", first)[1])
+    assert score >= 90
+    assert first.count("translation  ") == 10 and first.count("reference  ") == 10
+    assert Image.open(project / "quickstart" / "loss.png").size[0] > 600
+    assert again == first and again_time < first_time / 2
