@@ -1,4 +1,4 @@
-"""Imports point one way: cli -> inference -> tasks -> models -> nn, data below, errors at the floor."""
+"""Imports point down: cli -> inference -> tasks -> models -> nn; data and errors lie below."""
 
 import ast
 import subprocess

@@ -33,7 +33,6 @@ def main() -> None:
     lowercased = BLEU(lowercase=True)
     log = (arguments.run / "train.log").read_text(encoding="utf-8")
     updates = max(point[0] for point in read_log(arguments.run / "train.log", "nll_loss")[1])
-    generated = (arguments.run / "generate.txt").read_text(encoding="utf-8")
     row = {
         "model": arguments.model,
         "seed": arguments.seed,
@@ -47,7 +46,6 @@ def main() -> None:
         "brevity_penalty": f"{bleu.corpus_score(hypotheses, references).bp:.3f}",
         "valid_nll_base2": f"{read_log(arguments.run / 'train.log', 'nll_loss')[1][-1][1]:.3f}",
         "train_seconds": round(float(re.search(r"done training in ([\d.]+) seconds", log)[1])),
-        "generate_tokens_per_second": re.search(r"([\d.]+) tokens/s\)", generated)[1],
         "bleu_signature": bleu.get_signature(),
         "chrf_signature": chrf.get_signature(),
         "commit": os.environ.get("COMMIT") or _git("rev-parse", "--short", "HEAD"),

@@ -96,9 +96,15 @@ class _Embedding(nn.Module):
             self.positions = PositionalEmbedding(
                 positions, tokens.embedding_dim, tokens.padding_idx, learned=learned
             )
+        self.longest = positions if learned and self.positions is not None else None
         self.drop = nn.Dropout(cfg.dropout)
 
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        if self.longest is not None and tokens.size(1) > self.longest:
+            raise ValueError(
+                f"{tokens.size(1)} tokens do not fit {self.longest} learned positions; shorten the "
+                "text, or train with larger --max-source-positions and --max-target-positions"
+            )
         x = self.scale * self.tokens(tokens[:, start:])
         if self.positions is not None:
             x = x + self.positions(tokens)[:, start:].to(x)

@@ -34,7 +34,7 @@ class FreeMatrix(nn.Module):
         self.causal = causal
         self.weight = nn.Parameter(torch.empty(heads, positions, positions))
         self.bias = nn.Parameter(torch.zeros(heads, positions))
-        nn.init.trunc_normal_(self.weight, std=init_std, a=-2 * init_std, b=2 * init_std)
+        nn.init.trunc_normal_(self.weight, std=init_std)
 
     def forward(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         """Rows start to stop of A[:stop, :stop], shape (H, stop - start, stop), and their bias.
@@ -65,7 +65,7 @@ class ToeplitzMatrix(nn.Module):
         super().__init__()
         self.nearest, self.farthest = (0 if causal else 1 - positions), positions - 1
         self.weight = nn.Parameter(torch.empty(heads, self.farthest - self.nearest + 1))
-        nn.init.trunc_normal_(self.weight, std=init_std, a=-2 * init_std, b=2 * init_std)
+        nn.init.trunc_normal_(self.weight, std=init_std)
 
     def forward(self, start: int, stop: int) -> tuple[Tensor, None]:
         """Rows start to stop of A[:stop, :stop]. Shape: (H, stop - start, stop)."""

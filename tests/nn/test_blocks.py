@@ -1,0 +1,138 @@
+"""float64 with assert_close's defaults (1e-7): only the order of the sums differs."""
+
+import pytest
+import reference
+import torch
+from torch.testing import assert_close
+
+from resmlp_mt.nn.attention import SourceAttention
+from resmlp_mt.nn.blocks import ResMLPBlock, ResMLPDecoderBlock
+from resmlp_mt.nn.mixers import MIXERS, build_mixer
+from resmlp_mt.nn.norm import NORMS
+
+B, S, T, C, M, N = 2, 7, 5, 16, 12, 9
+MASK = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
+
+every_mixer = pytest.mark.parametrize("name", MIXERS)
+every_norm = pytest.mark.parametrize("norm", NORMS)
+
+
+@pytest.fixture
+def encoder_block(randomised):
+    def build(name="linear", norm="affine", **dropouts):
+        mixer = build_mixer(name, C, N, 2, False, 0.02)
+        return randomised(ResMLPBlock(C, mixer, 20, norm, 0.2, **dropouts))
+
+    return build
+
+
+@pytest.fixture
+def decoder_block(randomised):
+    def build(name="linear", norm="affine", attention_dropout=0.0, **dropouts):
+        mixer = build_mixer(name, C, N, 2, True, 0.02)
+        attention = SourceAttention(C, M, 4, attention_dropout)
+        return randomised(ResMLPDecoderBlock(C, mixer, attention, 20, norm, 0.2, **dropouts))
+
+    return build
+
+
+def features(*shape):
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+
+@every_mixer
+@every_norm
+def test_the_block_equals_its_naive_twin_in_outputs_and_gradients(name, norm, encoder_block):
+    block, x = encoder_block(name, norm), features(B, S, C)
+    noise, inputs = torch.randn_like(x), [x, *block.parameters()]
+
+    def mix_tokens(x, mask):
+        return reference.mix(name, block.mix_tokens, x, False, N, mask)
+
+    got = reference.outputs_and_gradients(block(x, MASK), noise, *inputs)
+    naive = reference.encoder_block(block, x, norm, mix_tokens, MASK)
+    assert_close(got, reference.outputs_and_gradients(naive, noise, *inputs))
+
+
+@every_mixer
+@every_norm
+def test_the_decoder_block_equals_its_naive_twin_in_outputs_weights_and_gradients(
+    name, norm, decoder_block
+):
+    block, x, memory = decoder_block(name, norm), features(B, T, C), features(B, S, M)
+    noise, inputs = torch.randn_like(x), [x, memory, *block.parameters()]
+
+    def mix_tokens(x, mask):
+        return reference.mix(name, block.mix_tokens, x, True, N, mask)
+
+    got = reference.outputs_and_gradients(block(x, memory, MASK), noise, *inputs)
+    naive, weights = reference.decoder_block(block, x, memory, norm, mix_tokens, MASK)
+    assert_close(got, reference.outputs_and_gradients(naive, noise, *inputs))
+
+    shown = block.source_weights(x, memory, MASK)
+    assert_close(shown.double(), weights, rtol=1e-5, atol=1e-6)  # shown in float32
+    assert_close(shown.sum(-1), torch.ones(B, T))
+
+
+@every_mixer
+def test_the_decoder_block_in_steps_equals_its_full_pass(name, decoder_block):
+    block, x, memory, state = decoder_block(name), features(B, T, C), features(B, S, M), {}
+    full, weights = block(x, memory, MASK), block.source_weights(x, memory, MASK)
+    for t in range(T):
+        step, before = x[:, t : t + 1], dict(state)
+        shown = block.source_weights(step, memory, MASK, state)
+        assert state.keys() == before.keys()
+        assert all(state[key] is before[key] for key in state)
+        assert_close(shown, weights[:, t : t + 1])  # assert_close's defaults for float32
+        assert_close(block(step, memory, MASK, state), full[:, t : t + 1])
+
+
+@every_mixer
+@every_norm
+def test_layer_scale_zero_makes_a_block_the_identity(name, norm, encoder_block, decoder_block):
+    x, memory = features(B, S, C), features(B, S, M)
+    blocks = encoder_block(name, norm), decoder_block(name, norm)
+    with torch.no_grad():
+        for block in blocks:
+            for scale in {"scale_1", "scale_c", "scale_2"} & dict(block.named_children()).keys():
+                getattr(block, scale).gamma.zero_()
+    assert torch.equal(blocks[0](x, MASK), x)
+    assert torch.equal(blocks[1](x, memory, MASK), x)
+
+
+def test_dropout_acts_on_each_residual_in_training_only(encoder_block, decoder_block):
+    x, memory = features(B, S, C), features(B, S, M)
+    for build, inputs in (encoder_block, (x, MASK)), (decoder_block, (x, memory, MASK)):
+        # All dropped: nothing but the residual connection is left.
+        assert torch.equal(build(dropout=1.0).train()(*inputs), x)
+        block = build(dropout=0.5)
+        assert not torch.equal(block.train()(*inputs), block(*inputs))
+        assert torch.equal(block.eval()(*inputs), block(*inputs))
+
+
+def test_activation_dropout_acts_on_hidden_activations_in_training_only(
+    encoder_block, decoder_block
+):
+    x = features(B, S, C)
+    for build in encoder_block, decoder_block:
+        mlp = build(activation_dropout=1.0).train().mix_channels
+        # All dropped: nothing but the last bias is left.
+        assert torch.equal(mlp(x), mlp[-1].bias.expand_as(x))
+        assert_close(mlp.eval()(x), reference.mix_channels(mlp, x))
+
+
+def test_attention_dropout_acts_on_attention_weights_in_training_only(decoder_block):
+    x, memory = features(1, 400, C), features(1, S, M)
+    attention = decoder_block(attention_dropout=0.5).attend.train()
+    full = reference.attend(attention.eval(), x[:, :T], memory)[0]
+    assert_close(attention(x[:, :T], memory), full)
+    # One memory position, seen with weight 1: kept (and doubled) or dropped, head by head.
+    memory, width = memory[:, :1], C // 4
+    with torch.no_grad():
+        attention.out.weight.copy_(torch.eye(C))
+        attention.out.bias.zero_()
+    kept = attention.train()(x, memory) / attention.value(memory)
+    heads = kept.unflatten(-1, (4, width))
+    assert_close(heads, heads[..., :1].expand_as(heads))
+    assert set(heads.round(decimals=6).unique().tolist()) == {0.0, 2.0}
+    assert 0.4 < heads[..., 0].count_nonzero() / heads[..., 0].numel() < 0.6  # 1600 coins: 8 sigma
