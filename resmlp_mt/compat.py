@@ -120,7 +120,7 @@ def explain_broken_checkpoints() -> None:
 
 
 def _explain_refusal(error: str) -> str:
-    # torch has two wordings: "Unsupported global: GLOBAL x.y", "Trying to load unsupported GLOBAL x.y".
+    # torch says "Unsupported global: GLOBAL x.y" or "Trying to load unsupported GLOBAL x.y".
     if name := re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", error):
         return (
             f"refused, since it holds pickled code or objects ({name.group(1)}) that could run "

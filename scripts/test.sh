@@ -8,4 +8,4 @@ cd "$(dirname "$0")/.."
 ruff check .
 ruff format --check .
 # Two workers fill two cores: more threads in each would only wait for each other.
-OMP_NUM_THREADS=1 python -m pytest --numprocesses "${WORKERS:-2}" "$@"
+OMP_NUM_THREADS=1 python -m pytest --numprocesses "${WORKERS:-2}" --dist worksteal "$@"

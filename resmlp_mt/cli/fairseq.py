@@ -39,23 +39,24 @@ def run_program(program: str, arguments: list[str]) -> None:
     except FileNotFoundError as error:
         raise UserError(str(error)) from None
     except Exception as error:
-        if advice := _explain(error):
+        if advice := _explain(error, program):
             raise UserError(advice) from None
         raise
 
 
-def _explain(error: Exception) -> str | None:
+def _explain(error: Exception, program: str) -> str | None:
     """What to tell a user of an error that fairseq or our model raised; None if it is a bug."""
     text = str(error)
     if size := re.search(
         r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip", text
     ):
+        among = " of the buffer" if program == "interactive" else ""
         return (
-            f"line {int(size.group(1)) + 1} has {size.group(2)} tokens (source, target), the model "
-            f"takes {size.group(3)}; shorten it, or leave such lines out with "
+            f"line {int(size.group(1)) + 1}{among} has {size.group(2)} tokens (source, target), "
+            f"the model takes {size.group(3)}; shorten it, or leave such lines out with "
             "--skip-invalid-size-inputs-valid-test"
         )
-    if isinstance(error, ValueError) and type(error) is ValueError and _raised_here(error):
+    if isinstance(error, ValueError) and _raised_here(error):
         return text
     return None
 
