@@ -23,7 +23,7 @@ def save_weights(state: dict, path: Path) -> None:
     keep = {
         "cfg": OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True),
         "args": None,
-        "model": state["model"],
+        "model": _store_once(state["model"]),
         # fairseq looks for these in every checkpoint that it loads.
         "optimizer_history": state.get("optimizer_history", []),
         "last_optimizer_state": None,
@@ -34,6 +34,19 @@ def save_weights(state: dict, path: Path) -> None:
     buffer = io.BytesIO()
     torch.save(keep, buffer)
     path.write_bytes(buffer.getbuffer())
+
+
+def _store_once(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Let equal tensors share their memory, and so their place in the file: tied embeddings do."""
+    kept: dict[tuple, list[torch.Tensor]] = {}
+    shared = {}
+    for name, tensor in weights.items():
+        alike = kept.setdefault((tensor.shape, tensor.dtype), [])
+        twin = next((other for other in alike if torch.equal(other, tensor)), None)
+        if twin is None:
+            alike.append(tensor)
+        shared[name] = tensor if twin is None else twin
+    return shared
 
 
 def pack_model(model: str | Path, out: Path, half: bool) -> None:

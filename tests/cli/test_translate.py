@@ -128,6 +128,8 @@ def test_a_packed_model_can_be_moved_and_half_is_half_the_size(trained, packed, 
         torch.load(p / "model.pt", weights_only=True)["model"] for p in (packed, tmp_path / "half")
     ]
     assert all(w.dtype == torch.float16 for w in weights[1].values())
+    parameters = sum(p.numel() for p in {w.data_ptr(): w for w in weights[1].values()}.values())
+    assert (tmp_path / "half" / "model.pt").stat().st_size < 2 * parameters + 60_000  # tied once
     for name, tensor in weights[0].items():
         torch.testing.assert_close(tensor.half(), weights[1][name], rtol=0, atol=0)
     assert translate(tmp_path / "half", *sources).stdout
