@@ -22,7 +22,6 @@ _COLUMNS = {
     "bleu": "BLEU",
     "chrf": "chrF",
     "bleu_lowercase": "BLEU, lowercase",
-    "train_seconds": "training, s",
 }
 
 

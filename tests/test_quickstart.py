@@ -49,4 +49,6 @@ def test_quickstart_reaches_90_bleu_and_reuses_what_is_there(tmp_path):
     assert score >= 90
     assert first.count("translation  ") == 10 and first.count("reference  ") == 10
     assert Image.open(project / "quickstart" / "loss.png").size[0] > 600
-    assert again == first and again_time < first_time / 2
+    assert (
+        first.endswith(again) and again.startswith("      source") and again_time < first_time / 2
+    )

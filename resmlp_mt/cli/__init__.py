@@ -5,6 +5,7 @@ import errno
 import importlib
 import logging
 import os
+import signal
 import sys
 
 from resmlp_mt.cli import fairseq
@@ -56,6 +57,8 @@ def main() -> int:
             arguments = build_parser().parse_args()
             # Importing fairseq leaves the root logger at DEBUG.
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
+            # Leave as after an error, so that half-written files are cleared away.
+            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
             return arguments.run(arguments) or 0
     except UserError as error:
         return _fail(command, str(error))

@@ -31,10 +31,12 @@ def run(arguments: argparse.Namespace) -> None:
     for i, log in enumerate(arguments.logs):
         train, valid = read_log(log, arguments.metric)
         name = log.parent.name if log.stem == "train" else log.stem
-        axes.plot(*zip(*train, strict=True), color=f"C{i}", linewidth=0.8, alpha=0.6)
+        style = {"color": f"C{i}"}
+        if train:  # a run shorter than --log-interval has none
+            axes.plot(*zip(*train, strict=True), linewidth=0.8, alpha=0.6, **style)
         if valid:
             points = zip(*valid, strict=True)
-            axes.plot(*points, color=f"C{i}", marker="o", markersize=3, label=f"{name}, valid")
+            axes.plot(*points, marker="o", markersize=3, label=f"{name}, valid", **style)
     axes.set(xlabel="updates", ylabel=arguments.metric, title="thin: training")
     axes.grid(alpha=0.3)
     if axes.get_legend_handles_labels()[0]:
@@ -65,6 +67,6 @@ def read_log(path: Path, metric: str) -> tuple[list, list]:
             valid.append((int(entry["valid_num_updates"]), float(entry[f"valid_{metric}"])))
         elif metric in entry and "num_updates" in entry:
             train.append((int(entry["num_updates"]), float(entry[metric])))
-    if not train:
+    if not train and not valid:
         raise UserError(f"{path}: no {metric} in it; train with --log-format json --log-file FILE")
     return train, valid

@@ -167,7 +167,8 @@ def test_a_full_disk_leaves_the_old_result_whole(raw, prepared, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_an_interrupt_leaves_the_old_result_whole(raw, prepared, tmp_path):
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 2), (signal.SIGTERM, 143)])
+def test_an_interrupt_leaves_the_old_result_whole(raw, prepared, tmp_path, sent, status):
     out = shutil.copytree(prepared, tmp_path / "out")
     before = snapshot(out)
     command = (
@@ -177,11 +178,14 @@ def test_an_interrupt_leaves_the_old_result_whole(raw, prepared, tmp_path):
         [sys.executable, "-m", "resmlp_mt.cli", *command, "--out", str(out)],
         stderr=subprocess.PIPE,
         text=True,
+        # A test run in the background passes on that interrupts are ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while len(list(tmp_path.iterdir())) < 2 and process.poll() is None:
         time.sleep(0.01)  # until its working folder appears
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 2 and "interrupted" in stderr and "Traceback" not in stderr
+    assert process.returncode == status and "Traceback" not in stderr
+    assert ("interrupted" in stderr) == (sent == signal.SIGINT)
     assert snapshot(out) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
