@@ -63,8 +63,10 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
     checkpoint = find_checkpoint(model)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
     folder, source, target = find_companions(checkpoint, state["cfg"].task)
-    # The folder is found beside the checkpoint; a path of this machine would mean nothing.
+    # What is needed lies beside the checkpoint; the paths of its training mean nothing elsewhere.
     state["cfg"].task.update(data=".", source_lang=source, target_lang=target)
+    state["cfg"].common.update(user_dir=None, log_file=None, tensorboard_logdir=None)
+    state["cfg"].checkpoint.save_dir = "checkpoints"
     if half:
         state["model"] = {
             n: t.half() if t.is_floating_point() else t for n, t in state["model"].items()

@@ -118,6 +118,11 @@ def test_python_gives_what_the_command_gives(packed, sources, expected):
     assert json.loads(result.stdout) == expected
 
 
+def test_a_packed_model_names_no_path_of_its_training(packed, trained):
+    data = (packed / "model.pt").read_bytes()
+    assert str(ROOT).encode() not in data and str(trained).encode() not in data
+
+
 def test_a_packed_model_can_be_moved_and_half_is_half_the_size(trained, packed, tmp_path, expected):
     elsewhere = shutil.copytree(packed, tmp_path / "elsewhere")
     sources = ["The dog sleeps."]
