@@ -21,7 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
         _row(package, _version(package) or "missing")
         if _version(package) is None:
             problems.append(f"{package} is missing: pip install {package}")
-    problems += _check_fairseq() + _check_devices() + _check_apex()
+    _show_devices()
+    problems += _check_fairseq() + _check_apex()
     for problem in problems:
         print(f"PROBLEM: {problem}")
     print("no problem found" if not problems else f"{len(problems)} to put right")
@@ -48,18 +49,17 @@ def _check_fairseq() -> list[str]:
     return []
 
 
-def _check_devices() -> list[str]:
+def _show_devices() -> None:
     import torch
 
     _row("CPU threads", str(torch.get_num_threads()))
-    if torch.cuda.is_available():
-        for i in range(torch.cuda.device_count()):
-            _row(f"cuda:{i}", torch.cuda.get_device_name(i))
-        return []
-    _row("accelerator", str(torch.accelerator.current_accelerator(check_available=True)))
-    if torch.version.cuda:
-        return [f"torch was built for CUDA {torch.version.cuda} and sees no GPU: check the driver"]
-    return []
+    for i in range(torch.cuda.device_count()):
+        _row(f"cuda:{i}", torch.cuda.get_device_name(i))
+    if not torch.cuda.is_available():
+        found = torch.accelerator.current_accelerator(check_available=True)
+        # No fault on a machine that has none; where there is one, this says what to look at.
+        built = f" (torch is built for CUDA {torch.version.cuda})" if torch.version.cuda else ""
+        _row("accelerator", f"{found or 'none'}{built}")
 
 
 def _check_apex() -> list[str]:
