@@ -23,10 +23,18 @@ def train_subwords(lines: Iterable[str], vocab_size: int, model_type: str) -> by
     Raises:
         UserError: If the text does not support that many pieces, or needs more.
     """
-    model = io.BytesIO()
+    model, raised = io.BytesIO(), []
+
+    def watched():
+        try:
+            yield from lines
+        except BaseException as error:
+            raised.append(error)
+            raise
+
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines),
+            sentence_iterator=watched(),
             model_writer=model,
             vocab_size=vocab_size,
             model_type=model_type,
@@ -34,6 +42,9 @@ def train_subwords(lines: Iterable[str], vocab_size: int, model_type: str) -> by
             minloglevel=2,
         )
     except RuntimeError as error:
+        # SentencePiece wraps whatever its input raises, an interrupt too.
+        if raised:
+            raise raised[0] from None
         raise UserError(_explain(str(error), vocab_size)) from None
     return model.getvalue()
 
