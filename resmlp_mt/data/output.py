@@ -47,12 +47,12 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
         new, old = work / "new", work / "old"
         new.mkdir()
         yield new
-        if path.exists():
-            os.rename(path, old)
         try:
+            if path.exists():
+                os.rename(path, old)
             os.rename(new, path)
-        except BaseException:
-            if old.exists():
+        except BaseException:  # an interrupt between the two must not cost the old one
+            if old.exists() and not path.exists():
                 os.rename(old, path)
             raise
     finally:

@@ -1,3 +1,4 @@
+import os
 import stat
 
 import pytest
@@ -38,6 +39,28 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
         (folder / "mark").write_text("third")
         raise OSError("disk full")
     assert (target / "mark").read_text() == "second"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_an_interrupt_while_folders_change_places_keeps_the_old_one(tmp_path, monkeypatch, calls):
+    with whole_folder(tmp_path / "x", mark="mark") as folder:
+        (folder / "mark").write_text("old")
+    rename, done = os.rename, []
+
+    def rename_and_interrupt(source, target):
+        done.append(target)
+        if len(done) == calls == 2:
+            raise KeyboardInterrupt  # before the new folder is in place
+        rename(source, target)
+        if len(done) == calls == 1:
+            raise KeyboardInterrupt  # after the old one has left
+
+    monkeypatch.setattr(os, "rename", rename_and_interrupt)
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "x", mark="mark") as folder:
+        (folder / "mark").write_text("new")
+    monkeypatch.undo()
+    assert (tmp_path / "x" / "mark").read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
 
 
