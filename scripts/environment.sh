@@ -24,8 +24,8 @@ fi
 . .venv/bin/activate
 
 # glibc returns every large tensor to the system at once; keeping the memory makes training on a CPU
-# about 1.4 times as fast. Elsewhere the variables mean nothing.
+# faster. Elsewhere the variables mean nothing.
 export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=8589934592
-# Threads that wait for a busy core sleep instead of spinning: with another program on one of two
-# cores, training was twelve times as slow without this.
+# Threads that wait for a busy core sleep instead of spinning, which makes training many times
+# as slow where another program takes one of two cores.
 export OMP_WAIT_POLICY=PASSIVE
