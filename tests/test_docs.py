@@ -11,8 +11,8 @@ import pytest
 import sacrebleu
 
 from resmlp_mt import Translator
+from resmlp_mt.data.checkpoints import pretrained_names
 from resmlp_mt.data.lesson import write_lesson
-from resmlp_mt.inference.translator import pretrained_names
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

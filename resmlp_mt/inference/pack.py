@@ -8,9 +8,10 @@ import torch
 from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
+from resmlp_mt.data.checkpoints import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.subwords import find_subwords
-from resmlp_mt.inference.translator import CHECKPOINT_NAMES, find_checkpoint, find_companions
+from resmlp_mt.inference.translator import find_companions
 
 CARD_NAME = "README.md"
 

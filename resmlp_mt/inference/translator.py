@@ -12,15 +12,12 @@ from fairseq.data.data_utils import infer_language_pair
 from fairseq.sequence_generator import SequenceGenerator
 from tqdm import tqdm
 
+from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.data.subwords import find_subwords, load_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.segments import split_line
 
 logger = logging.getLogger(__name__)
-
-PRETRAINED = Path(__file__).parents[1] / "pretrained"
-# In the order of preference where a folder holds several.
-CHECKPOINT_NAMES = ("model.pt", "checkpoint_average.pt", "checkpoint_best.pt", "checkpoint_last.pt")
 
 
 @dataclass
@@ -29,35 +26,6 @@ class Hypothesis:
 
     text: str
     score: float
-
-
-def pretrained_names() -> list[str]:
-    """The models that come with the package."""
-    return sorted(path.name for path in PRETRAINED.glob("*") if path.is_dir())
-
-
-def find_checkpoint(model: str | Path) -> Path:
-    """The checkpoint that a model's name, folder or file stands for.
-
-    Raises:
-        UserError: If there is none.
-    """
-    path = Path(model)
-    if not path.exists() and (PRETRAINED / str(model)).is_dir():
-        path = PRETRAINED / str(model)
-    if path.is_dir():
-        for name in CHECKPOINT_NAMES:
-            if (path / name).is_file():
-                return path / name
-        raise UserError(
-            f"{path}: no checkpoint in this folder (looked for {_list(CHECKPOINT_NAMES)})"
-        )
-    if not path.is_file():
-        raise UserError(
-            f"{model}: no such model; name a folder, a checkpoint, or one of "
-            f"{_list(pretrained_names())}"
-        )
-    return path
 
 
 def find_companions(checkpoint: Path, task_cfg) -> tuple[Path, str, str]:
@@ -238,10 +206,6 @@ class Translator:
         end = self.target_dictionary.eos()
         pieces = [self.target_dictionary[i] for i in hypothesis["tokens"].tolist() if i != end]
         return Hypothesis(self.target_subwords.decode(pieces), float(hypothesis["score"]))
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names) or "none"
 
 
 def _choose_device(device: str) -> str:

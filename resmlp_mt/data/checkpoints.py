@@ -1,0 +1,38 @@
+"""Where models lie: those that come with the package, folders, and files."""
+
+from pathlib import Path
+
+from resmlp_mt.errors import UserError
+
+PRETRAINED = Path(__file__).parents[1] / "pretrained"
+# In the order of preference where a folder holds several.
+CHECKPOINT_NAMES = ("model.pt", "checkpoint_average.pt", "checkpoint_best.pt", "checkpoint_last.pt")
+
+
+def pretrained_names() -> list[str]:
+    """The models that come with the package."""
+    return sorted(path.name for path in PRETRAINED.glob("*") if path.is_dir())
+
+
+def find_checkpoint(model: str | Path) -> Path:
+    """The checkpoint that a model's name, folder or file stands for.
+
+    Raises:
+        UserError: If there is none.
+    """
+    path = Path(model)
+    if not path.exists() and (PRETRAINED / str(model)).is_dir():
+        path = PRETRAINED / str(model)
+    if path.is_dir():
+        for name in CHECKPOINT_NAMES:
+            if (path / name).is_file():
+                return path / name
+        raise UserError(
+            f"{path}: no checkpoint in this folder (looked for {', '.join(CHECKPOINT_NAMES)})"
+        )
+    if not path.is_file():
+        raise UserError(
+            f"{model}: no such model; name a folder, a checkpoint, or one of "
+            f"{', '.join(pretrained_names())}"
+        )
+    return path
