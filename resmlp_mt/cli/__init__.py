@@ -11,8 +11,8 @@ import sys
 from resmlp_mt.cli import fairseq
 from resmlp_mt.errors import UserError
 
-# name: what the help says of it. The module of that name in this folder has add_arguments(parser)
-# and run(arguments). The commands of fairseq.py stand beside them.
+# name: what the help says of it. The module of that name in this folder (with _ for -) has
+# add_arguments(parser) and run(arguments). The commands of fairseq.py stand beside them.
 COMMANDS = {
     "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
     "translate": "raw text in, raw text out",
@@ -33,7 +33,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
-        module = importlib.import_module(f"resmlp_mt.cli.{name}")
+        module = importlib.import_module(f"resmlp_mt.cli.{name.replace('-', '_')}")
         command = commands.add_parser(
             name,
             help=text,

@@ -45,6 +45,19 @@ PRESETS = {
     "resmlp_plus_tiny": _TINY | _PLUS,
 }
 
+# Images. B24's LayerScale is that of the released code, where depth alone would say 1e-5.
+_BIG = dict(embed_dim=768, layers=24, layer_scale_init=1e-6)
+
+IMAGE_PRESETS = {
+    "resmlp_s12": {},
+    "resmlp_s24": dict(layers=24),
+    "resmlp_s36": dict(layers=36),
+    "resmlp_b24": _BIG,
+    "resmlp_b24_8": _BIG | dict(patch_size=8),
+    # For images of 32 x 32 pixels.
+    "resmlp_cifar": dict(patch_size=4, embed_dim=128, layers=8, drop_path=0.0),
+}
+
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:
     """Register each preset as an architecture of the model.

@@ -4,6 +4,7 @@ A block is two residual lines, three in the decoder. It takes a ready token mixe
 pass through it to the mixer and to the attention.
 """
 
+import torch
 from torch import Tensor, nn
 
 from resmlp_mt.nn.attention import SourceAttention
@@ -25,6 +26,27 @@ class ChannelMLP(nn.Sequential):
         )
 
 
+class DropPath(nn.Module):
+    """Leave a residual branch out, for each sample by chance (stochastic depth, arXiv 1603.09382).
+
+    Args:
+        rate: Probability to leave it out in training; what stays is scaled by 1 / (1 - rate).
+    """
+
+    def __init__(self, rate: float):
+        super().__init__()
+        if not 0 <= rate < 1:
+            raise ValueError(f"a drop path rate of {rate} is not in [0, 1)")
+        self.rate = rate
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop whole samples of the batch. Shape: (B, L, C)."""
+        if not self.training or self.rate == 0:
+            return x
+        kept = torch.rand(x.size(0), 1, 1, device=x.device) >= self.rate
+        return x * kept.to(x.dtype).div_(1 - self.rate)
+
+
 class ResMLPBlock(nn.Module):
     """x + drop(scale_1 * mix_tokens(norm_1(x))), then the same with mix_channels.
 
@@ -36,6 +58,7 @@ class ResMLPBlock(nn.Module):
         scale_init: Initial LayerScale.
         dropout: Probability to drop an element of a sublayer's output in training.
         activation_dropout: The same for the hidden activations of the channel MLP.
+        drop_path: Probability to leave a sublayer out for a sample in training.
     """
 
     def __init__(
@@ -47,13 +70,14 @@ class ResMLPBlock(nn.Module):
         scale_init: float,
         dropout: float = 0.0,
         activation_dropout: float = 0.0,
+        drop_path: float = 0.0,
     ):
         super().__init__()
         self.norm_1, self.scale_1 = NORMS[norm](dim), LayerScale(dim, scale_init)
         self.norm_2, self.scale_2 = NORMS[norm](dim), LayerScale(dim, scale_init)
         self.mix_tokens = mixer
         self.mix_channels = ChannelMLP(dim, hidden_dim, activation_dropout)
-        self.drop = nn.Dropout(dropout)
+        self.drop = nn.Sequential(nn.Dropout(dropout), DropPath(drop_path))
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Mix tokens, then channels. x: (B, L, C); padding_mask: (B, L), True where padded."""

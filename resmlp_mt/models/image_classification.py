@@ -1,0 +1,158 @@
+"""ResMLP for images (arXiv 2105.03404, section 2) as a fairseq model on the shared blocks."""
+
+import logging
+from dataclasses import dataclass, field
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, register_model
+from torch import Tensor, nn
+
+from resmlp_mt.models.presets import IMAGE_PRESETS, register_presets
+from resmlp_mt.models.resize import resize_matrices
+from resmlp_mt.nn.blocks import ResMLPBlock
+from resmlp_mt.nn.grid_mixers import GRID_MIXERS, build_grid_mixer
+from resmlp_mt.nn.norm import NORMS
+from resmlp_mt.nn.patches import AveragePooling, ClassMLP, PatchEmbedding
+
+logger = logging.getLogger(__name__)
+POOLINGS = ("average", "class-mlp")
+
+
+@dataclass
+class ResMLPImageConfig(FairseqDataclass):
+    """The flags of the classifier's backbone; image size and classes are the task's."""
+
+    patch_size: int = field(default=16, metadata={"help": "side of a patch in pixels"})
+    embed_dim: int = field(default=384, metadata={"help": "channels C"})
+    ffn_embed_dim: int = field(
+        default=0, metadata={"help": "hidden channels of the channel MLP; 0: 4C, as in the paper"}
+    )
+    layers: int = field(default=12, metadata={"help": "blocks"})
+    token_mixer: ChoiceEnum(list(GRID_MIXERS)) = field(
+        default="linear",
+        metadata={"help": "what mixes patches: the paper's matrix is 'linear'"},
+    )
+    norm: ChoiceEnum(list(NORMS)) = field(
+        default="affine", metadata={"help": "norm before every sublayer and the head"}
+    )
+    pooling: ChoiceEnum(list(POOLINGS)) = field(
+        default="average", metadata={"help": "how the patches become one vector"}
+    )
+    layer_scale_init: float = field(
+        default=0.0,
+        metadata={
+            "help": "LayerScale that every sublayer's output starts with; 0: by depth, 0.1 up to "
+            "18 layers, 1e-5 up to 24, 1e-6 beyond"
+        },
+    )
+    drop_path: float = field(
+        default=0.1, metadata={"help": "stochastic depth, the same rate for all blocks"}
+    )
+    dropout: float = field(default=0.0, metadata={"help": "dropout on sublayers"})
+
+
+class ResMLPImageModel(BaseFairseqModel):
+    """Images -> the task's head. Its defaults are the paper's ResMLP-S12.
+
+    Args:
+        cfg: The flags.
+        in_chans: Channels of the images.
+        image_size: Side of the images, in pixels.
+        head: Maps (B, C) to the output.
+
+    Raises:
+        ValueError: If the patches do not divide the image.
+    """
+
+    def __init__(self, cfg: ResMLPImageConfig, in_chans: int, image_size: int, head: nn.Module):
+        super().__init__()
+        if cfg.patch_size < 1 or image_size % cfg.patch_size or image_size < cfg.patch_size:
+            raise ValueError(
+                f"an image of {image_size} x {image_size} pixels cannot be cut into patches of "
+                f"{cfg.patch_size} x {cfg.patch_size}: choose --image-size as a multiple of "
+                "--patch-size"
+            )
+        dim, side = cfg.embed_dim, image_size // cfg.patch_size
+        hidden_dim = cfg.ffn_embed_dim or 4 * dim
+        scale_init = cfg.layer_scale_init or _scale_by_depth(cfg.layers)
+        self.grid = (side, side)
+        self.image_size = image_size
+        self.embed = PatchEmbedding(in_chans, dim, cfg.patch_size)
+        self.blocks = nn.ModuleList(
+            ResMLPBlock(
+                dim,
+                build_grid_mixer(str(cfg.token_mixer), dim, self.grid),
+                hidden_dim,
+                cfg.norm,
+                scale_init,
+                cfg.dropout,
+                drop_path=cfg.drop_path,
+            )
+            for _ in range(cfg.layers)
+        )
+        if cfg.pooling == "class-mlp":
+            self.pool = ClassMLP(dim, side * side, hidden_dim, cfg.norm, scale_init)
+        else:
+            self.pool = AveragePooling(dim, cfg.norm)
+        self.apply(_init_linear)
+        self.head = head
+
+    @classmethod
+    def build_model(cls, cfg: ResMLPImageConfig, task) -> "ResMLPImageModel":
+        """Build the model for the task's images, with the head that the task asks for."""
+        return cls(cfg, task.in_chans, task.image_size, task.build_head(cfg.embed_dim))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Score images.
+
+        Args:
+            images: Normalised pixels. (B, in_chans, image_size, image_size).
+
+        Returns:
+            What the head makes of them; logits (B, K) in classification.
+        """
+        return self.head(self.extract_features(images))
+
+    def extract_features(self, images: Tensor) -> Tensor:
+        """One vector an image, which the head reads. (B, C)."""
+        if images.shape[-2:] != (self.image_size, self.image_size):
+            raise ValueError(
+                f"images of {images.size(-2)} x {images.size(-1)} pixels given to a model for "
+                f"{self.image_size} x {self.image_size}"
+            )
+        x = self.embed(images)
+        for block in self.blocks:
+            x = block(x)
+        return self.pool(x)
+
+    def load_state_dict(self, state_dict: dict, strict: bool = True, model_cfg=None, args=None):
+        """Load weights, of other image sizes and other heads too; arguments as fairseq's.
+
+        The mixing matrices are interpolated to this model's grid. A head of other shape is left as
+        it was initialised, for fine-tuning on other classes. Both are logged.
+        """
+        state_dict = resize_matrices(state_dict, self)
+        own = {f"head.{name}": tensor.shape for name, tensor in self.head.state_dict().items()}
+        head = {n: tensor.shape for n, tensor in state_dict.items() if n.startswith("head.")}
+        if head != own:
+            logger.warning("the checkpoint's head has other classes: the head starts anew")
+            state_dict = {n: tensor for n, tensor in state_dict.items() if n not in head}
+            state_dict |= {f"head.{n}": tensor for n, tensor in self.head.state_dict().items()}
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+
+def _scale_by_depth(layers: int) -> float:
+    if layers <= 18:
+        return 0.1
+    return 1e-5 if layers <= 24 else 1e-6
+
+
+def _init_linear(module: nn.Module) -> None:
+    # As released: convolutions keep torch's initialisation.
+    if isinstance(module, nn.Linear):
+        nn.init.trunc_normal_(module.weight, std=0.02)
+        nn.init.zeros_(module.bias)
+
+
+register_model("resmlp_image", dataclass=ResMLPImageConfig)(ResMLPImageModel)
+register_presets("resmlp_image", ResMLPImageConfig, IMAGE_PRESETS)
