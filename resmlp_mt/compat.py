@@ -11,8 +11,10 @@ import functools
 import importlib.util
 import inspect
 import logging
+import os
 import pickle
 import re
+import sys
 import typing
 import warnings
 from pathlib import Path
@@ -24,10 +26,12 @@ import torch
 # Importing fairseq asks for tensorboardX, which nothing here needs.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
-from fairseq import checkpoint_utils, search  # noqa: E402
+from fairseq import checkpoint_utils, options, search, utils  # noqa: E402
 from fairseq.data import data_utils  # noqa: E402
+from fairseq.logging import progress_bar  # noqa: E402
+from fairseq.optim.fused_lamb import FairseqLAMB  # noqa: E402
 
-from resmlp_mt.errors import UserError  # noqa: E402
+from resmlp_mt.errors import UserError, explain  # noqa: E402
 
 # Said by every fairseq command on today's libraries, and nothing that a user could act on.
 _NOISE = (
@@ -43,6 +47,25 @@ _NOISE = (
     r"The PyTorch API of nested tensors is in prototype stage",
     r"amp_C fused kernels unavailable",
 )
+
+
+def _patch(owner, name: str):
+    """Decorate what shall stand in place of `owner.name`; it gets the original as first argument.
+
+    What was replaced before stays: applying a patch twice changes nothing.
+    """
+    original = getattr(owner, name)
+
+    def install(replacement):
+        if not hasattr(original, "__wrapped__"):
+
+            @functools.wraps(original)
+            def patched(*args, **kwargs):
+                return replacement(original, *args, **kwargs)
+
+            setattr(owner, name, patched)
+
+    return install
 
 
 def silence_noise() -> None:
@@ -92,12 +115,9 @@ def _is_value(candidate: type) -> bool:
 
 def explain_broken_checkpoints() -> None:
     """Make fairseq say which checkpoint it could not load, and why."""
-    load = checkpoint_utils.load_checkpoint_to_cpu
-    if hasattr(load, "__wrapped__"):
-        return
 
-    @functools.wraps(load)
-    def load_or_explain(path, *args, **kwargs):
+    @_patch(checkpoint_utils, "load_checkpoint_to_cpu")
+    def load_or_explain(load, path, *args, **kwargs):
         try:
             return load(path, *args, **kwargs)
         except (FileNotFoundError, IsADirectoryError):
@@ -115,8 +135,6 @@ def explain_broken_checkpoints() -> None:
             raise UserError(
                 f"{path}: not a checkpoint of fairseq (it holds no model with its configuration)"
             ) from None
-
-    checkpoint_utils.load_checkpoint_to_cpu = load_or_explain
 
 
 def _explain_refusal(error: str) -> str:
@@ -136,18 +154,13 @@ def keep_last_batch() -> None:
     --required-batch-size-multiple (8 unless told), so that up to seven and more lines of a test
     set would have no translation and no part in the score.
     """
-    batch = data_utils.batch_by_size
-    if hasattr(batch, "__wrapped__"):
-        return
 
-    @functools.wraps(batch)
-    def batch_all(indices, *args, **kwargs):
+    @_patch(data_utils, "batch_by_size")
+    def batch_all(batch, indices, *args, **kwargs):
         batches = batch(indices, *args, **kwargs)
         # Batches are slices of the indices, in their order.
         rest = indices[sum(map(len, batches)) :]
         return [*batches, rest] if len(rest) else batches
-
-    data_utils.batch_by_size = batch_all
 
 
 def mend_diverse_beam() -> None:
@@ -156,13 +169,10 @@ def mend_diverse_beam() -> None:
     fairseq indexes the overlap of the groups, which has a row for each sentence of a batch, with
     the sentences' numbers in the data set.
     """
-    step = search.DiverseBeamSearch.step
-    if hasattr(step, "__wrapped__"):
-        return
 
-    @functools.wraps(step)
+    @_patch(search.DiverseBeamSearch, "step")
     def step_by_place(
-        self, number, lprobs, scores, prev_output_tokens=None, original_batch_idxs=None
+        step, self, number, lprobs, scores, prev_output_tokens=None, original_batch_idxs=None
     ):
         if number == 0:
             self.sentences = original_batch_idxs
@@ -170,7 +180,81 @@ def mend_diverse_beam() -> None:
         places = (original_batch_idxs[:, None] == self.sentences).int().argmax(1)
         return step(self, number, lprobs, scores, prev_output_tokens, places)
 
-    search.DiverseBeamSearch.step = step_by_place
+
+def log_once() -> None:
+    """Write a line once to --log-file: fairseq adds a handler for it in every epoch."""
+
+    @_patch(progress_bar, "progress_bar")
+    def open_bar(progress_bar_, iterator, *args, log_file=None, **kwargs):
+        handlers = progress_bar.logger.handlers
+        if log_file and os.path.abspath(log_file) in {
+            getattr(h, "baseFilename", 0) for h in handlers
+        }:
+            log_file = None
+        return progress_bar_(iterator, *args, log_file=log_file, **kwargs)
+
+
+def take_archives_for_data() -> None:
+    """Let the data be a .tar of images: fairseq looks for forgotten valid1, valid2 ... in it."""
+
+    @_patch(data_utils, "_find_extra_valid_paths")
+    def find_in_folders(find, path):
+        return find(path) if all(os.path.isdir(part) for part in utils.split_paths(path)) else set()
+
+
+def allow_bf16_without_tpu() -> None:
+    """Let --bf16 train on CPUs and GPUs: fairseq takes it for a wish to train on a TPU."""
+
+    @_patch(options, "parse_args_and_arch")
+    def parse(parse_args_and_arch, *args, **kwargs):
+        parsed = parse_args_and_arch(*args, **kwargs)
+        namespace = parsed[0] if isinstance(parsed, tuple) else parsed
+        if getattr(namespace, "tpu", False) and importlib.util.find_spec("torch_xla") is None:
+            namespace.tpu = False
+        return parsed
+
+
+def offer_lamb_without_apex() -> None:
+    """Give --optimizer lamb to those without NVIDIA's apex, the only one that fairseq knows."""
+
+    @_patch(FairseqLAMB, "__init__")
+    def build(build_from_apex, self, args, params):
+        try:
+            build_from_apex(self, args, params)
+        except ImportError:
+            try:
+                from pytorch_optimizer import Lamb
+            except ImportError:
+                raise UserError(
+                    "--optimizer lamb needs pytorch_optimizer: pip install 'resmlp_mt[image]'"
+                ) from None
+            # As apex's: weight decay within the update, the global gradient norm at most 1. Lamb's
+            # first steps would be ten times as long without `adam_debias`.
+            self._optimizer = Lamb(
+                params,
+                **self.optimizer_config,
+                weight_decouple=False,
+                pre_norm=True,
+                max_grad_norm=1.0,
+                adam_debias=True,
+            )
+
+
+def exit_with_explanation() -> None:
+    """Let fairseq's own programs end with status 2 and one line where the user can put it right."""
+    if (
+        not Path(sys.argv[0]).name.startswith("fairseq-")
+        or sys.excepthook is not sys.__excepthook__
+    ):
+        return
+
+    def hook(kind, error, trace):
+        if text := explain(error):
+            print(f"{Path(sys.argv[0]).name}: {text}", file=sys.stderr)
+            sys.exit(2)
+        sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = hook
 
 
 def check_apex() -> str | None:
@@ -199,5 +283,10 @@ def apply() -> None:
     explain_broken_checkpoints()
     keep_last_batch()
     mend_diverse_beam()
+    log_once()
+    take_archives_for_data()
+    allow_bf16_without_tpu()
+    offer_lamb_without_apex()
+    exit_with_explanation()
     if complaint := check_apex():
         warnings.warn(complaint, stacklevel=2)

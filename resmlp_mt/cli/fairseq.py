@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, explain
 
 # name: what the help says of it. Each is a module of fairseq_cli.
 PROGRAMS = {
@@ -30,8 +30,10 @@ def run_program(program: str, arguments: list[str]) -> None:
 
     if "--user-dir" not in arguments:
         arguments = ["--user-dir", str(Path(__file__).parents[1]), *arguments]
-    if program == "validate" and "--task" not in arguments:
-        arguments = ["--task", "translation", *arguments]  # fairseq-validate alone has no default
+    if program == "validate" and "--task" not in arguments and "--path" in arguments[:-1]:
+        # fairseq-validate alone asks for the task that its checkpoint names.
+        task = _task_of(arguments[arguments.index("--path") + 1])
+        arguments = ["--task", task, *arguments]
     sys.argv = [f"fairseq-{program}", *arguments]
     module = importlib.import_module(f"fairseq_cli.{program}")
     try:
@@ -42,6 +44,12 @@ def run_program(program: str, arguments: list[str]) -> None:
         if advice := _explain(error, program):
             raise UserError(advice) from None
         raise
+
+
+def _task_of(checkpoint: str) -> str:
+    from fairseq import checkpoint_utils
+
+    return checkpoint_utils.load_checkpoint_to_cpu(checkpoint)["cfg"].task._name
 
 
 def _explain(error: Exception, program: str) -> str | None:
@@ -56,13 +64,4 @@ def _explain(error: Exception, program: str) -> str | None:
             f"the model takes {size.group(3)}; shorten it, or leave such lines out with "
             "--skip-invalid-size-inputs-valid-test"
         )
-    if isinstance(error, ValueError) and _raised_here(error):
-        return text
-    return None
-
-
-def _raised_here(error: Exception) -> bool:
-    trace = error.__traceback__
-    while trace.tb_next:
-        trace = trace.tb_next
-    return trace.tb_frame.f_globals.get("__name__", "").startswith("resmlp_mt.")
+    return explain(error)
