@@ -24,10 +24,15 @@ setup(
         "sentencepiece",
         "sacrebleu",
         "numpy",
+        "pillow",
         "tqdm",
         "matplotlib",
         "tensorboard",
     ],
-    extras_require={"dev": ["pytest", "pytest-xdist", "hypothesis", "ruff"]},
+    extras_require={
+        # Training on images (kornia), LAMB (pytorch_optimizer), published weights (safetensors).
+        "image": ["kornia", "pytorch_optimizer", "safetensors"],
+        "dev": ["pytest", "pytest-xdist", "hypothesis", "ruff"],
+    },
     entry_points={"console_scripts": ["resmlp-mt = resmlp_mt.cli:main"]},
 )

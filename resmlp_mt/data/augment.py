@@ -1,0 +1,207 @@
+"""Augmentation of image batches on the model's device (the recipe of DeiT, arXiv 2012.12877).
+
+The flags have timm's names. Flips, colours, RandAugment and erased rectangles are kornia's; mixup
+and cutmix are written here, because kornia draws mixup's share uniformly and the recipe draws it
+from a Beta distribution.
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from torch import Tensor, nn
+
+from resmlp_mt.errors import UserError
+
+# kornia draws the operations of RandAugment once a call: so many images share them.
+_GROUP = 16
+
+
+@dataclass
+class AugmentConfig(FairseqDataclass):
+    """What is done to training images once they are cut to size."""
+
+    hflip: float = field(default=0.5, metadata={"help": "probability of a horizontal flip"})
+    color_jitter: float = field(
+        default=0.4,
+        metadata={"help": "jitter of brightness, contrast and saturation; not used with --aa"},
+    )
+    aa: str = field(
+        default="", metadata={"help": "RandAugment, as 'rand-m9-mstd0.5-inc1' (timm's notation)"}
+    )
+    reprob: float = field(default=0.0, metadata={"help": "probability of random erasing"})
+    remode: ChoiceEnum(["pixel", "const"]) = field(
+        default="pixel", metadata={"help": "what erased pixels become: noise, or the mean colour"}
+    )
+    mixup: float = field(default=0.0, metadata={"help": "mixup's alpha; 0: none"})
+    cutmix: float = field(default=0.0, metadata={"help": "cutmix's alpha; 0: none"})
+    mixup_prob: float = field(
+        default=1.0, metadata={"help": "probability of mixing a batch, where mixup or cutmix is on"}
+    )
+    mixup_switch_prob: float = field(
+        default=0.5, metadata={"help": "probability of cutmix, where both are on"}
+    )
+
+
+class Augment(nn.Module):
+    """uint8 images -> normalised, augmented images and soft targets.
+
+    Args:
+        cfg: The flags.
+        mean, std: Of each channel, on a scale of 0 to 1.
+        num_classes: K.
+
+    Raises:
+        UserError: If a flag is out of range, or kornia is missing.
+    """
+
+    def __init__(self, cfg: AugmentConfig, mean: list[float], std: list[float], num_classes: int):
+        super().__init__()
+        _check(cfg)
+        self.cfg = cfg
+        self.num_classes = num_classes
+        self.normalise = Normalise(mean, std)
+        K = import_kornia()
+        self.flip = K.RandomHorizontalFlip(p=cfg.hflip)
+        self.colours = nn.Identity()
+        if cfg.aa:
+            self.colours = _RandAugment(cfg.aa)
+        elif cfg.color_jitter:
+            self.colours = K.ColorJitter(*3 * [cfg.color_jitter], p=1.0)
+        # Scale and ratio of timm's.
+        self.erase = K.RandomErasing(p=cfg.reprob, scale=(0.02, 1 / 3), ratio=(0.3, 10 / 3))
+
+    @torch.no_grad()
+    def forward(self, images: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Augment a batch.
+
+        Args:
+            images: uint8 pixels. (B, in_chans, H, W).
+            target: Classes. (B,).
+
+        Returns:
+            Normalised float32 images, and the share of each class, (B, K).
+        """
+        images = self.flip(images.float() / 255)
+        if images.size(1) == 3:
+            images = self.colours(images)
+        images = self._erase(self.normalise.scale(images.clamp(0, 1)))
+        return self._mix(images, F.one_hot(target, self.num_classes).to(images.dtype))
+
+    def _erase(self, images: Tensor) -> Tensor:
+        if self.cfg.reprob == 0:
+            return images
+        kept = self.erase(torch.ones_like(images[:, :1])).bool()
+        # After normalisation the mean colour is 0, and noise of unit variance fits the images.
+        fill = torch.randn_like(images) if self.cfg.remode == "pixel" else torch.zeros_like(images)
+        return torch.where(kept, images, fill)
+
+    def _mix(self, images: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Mix each image with its mirror place in the batch, all by the same share."""
+        cfg = self.cfg
+        if not (cfg.mixup or cfg.cutmix) or torch.rand(()) >= cfg.mixup_prob:
+            return images, target
+        cut = bool(cfg.cutmix) and (not cfg.mixup or bool(torch.rand(()) < cfg.mixup_switch_prob))
+        alpha = cfg.cutmix if cut else cfg.mixup
+        share = torch.distributions.Beta(alpha, alpha).sample().item()
+        if cut:
+            images, share = _paste(images, share)
+        else:
+            images = images * share + images.flip(0) * (1 - share)
+        return images, target * share + target.flip(0) * (1 - share)
+
+
+class Normalise(nn.Module):
+    """uint8 images -> float32 images with mean 0 and standard deviation 1 of each channel."""
+
+    def __init__(self, mean: list[float], std: list[float]):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(list(mean)).view(-1, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(list(std)).view(-1, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, in_chans, H, W)."""
+        return self.scale(images.float() / 255)
+
+    def scale(self, images: Tensor) -> Tensor:
+        """The same for pixels on a scale of 0 to 1."""
+        return (images - self.mean) / self.std
+
+
+class _RandAugment(nn.Module):
+    """kornia's RandAugment with timm's notation, its operations drawn for each 16 images.
+
+    Args:
+        notation: rand-mM[-nN][-mstdS][-inc1]: magnitude M of 10, N operations, the magnitude's
+            standard deviation S. kornia's operations grow with the magnitude as "inc" asks.
+    """
+
+    def __init__(self, notation: str):
+        super().__init__()
+        from kornia.augmentation.auto import RandAugment
+
+        self.magnitude, count, self.spread = _parse_notation(notation)
+        self.operations = RandAugment(n=count, m=15)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.cat([self._augment(group) for group in images.split(_GROUP)])
+
+    def _augment(self, images: Tensor) -> Tensor:
+        magnitude = self.magnitude + self.spread * torch.randn(()).item()
+        # kornia counts to 30, and excludes both ends.
+        self.operations.m = min(max(3 * magnitude, 0.01), 29.99)
+        return self.operations(images).clamp(0, 1)
+
+
+def _parse_notation(notation: str) -> tuple[float, int, float]:
+    values = {"m": None, "n": "2", "mstd": "0", "inc": "1"}
+    name, *parts = notation.split("-")
+    for part in parts:
+        match = re.fullmatch(r"(mstd|inc|m|n)(\d+(?:\.\d+)?)", part)
+        if not match:
+            raise UserError(f"--aa {notation}: {part} is not one of mM, nN, mstdS, inc1")
+        values[match[1]] = match[2]
+    if name != "rand" or values["m"] is None:
+        raise UserError(f"--aa {notation}: only RandAugment is known, as rand-m9-mstd0.5-inc1")
+    if not values["n"].isdigit() or not 1 <= int(values["n"]) <= 15:
+        raise UserError(f"--aa {notation}: n must be 1 to 15 operations")
+    if float(values["m"]) > 10 or values["inc"] != "1":
+        raise UserError(f"--aa {notation}: m must be at most 10, inc must be 1")
+    return float(values["m"]), int(values["n"]), float(values["mstd"])
+
+
+def _paste(images: Tensor, share: float) -> tuple[Tensor, float]:
+    """Cutmix: paste a rectangle of 1 - share of the area; returns the share that is left."""
+    height, width = images.shape[-2:]
+    high, wide = (int(side * math.sqrt(1 - share)) for side in (height, width))
+    y, x = (int(torch.randint(side, ())) for side in (height, width))
+    top, bottom = max(y - high // 2, 0), min(y + high // 2, height)
+    left, right = max(x - wide // 2, 0), min(x + wide // 2, width)
+    mixed = images.clone()
+    mixed[..., top:bottom, left:right] = images.flip(0)[..., top:bottom, left:right]
+    return mixed, 1 - (bottom - top) * (right - left) / (height * width)
+
+
+def _check(cfg: AugmentConfig) -> None:
+    for name in ("hflip", "reprob", "mixup_prob", "mixup_switch_prob"):
+        if not 0 <= (value := getattr(cfg, name)) <= 1:
+            raise UserError(f"--{name.replace('_', '-')} is a probability, not {value}")
+    for name in ("color_jitter", "mixup", "cutmix"):
+        if (value := getattr(cfg, name)) < 0:
+            raise UserError(f"--{name.replace('_', '-')} cannot be negative ({value})")
+
+
+def import_kornia():
+    """kornia's augmentations.
+
+    Raises:
+        UserError: If kornia is missing.
+    """
+    try:
+        import kornia.augmentation
+    except ImportError:
+        raise UserError("training on images needs kornia: pip install 'resmlp_mt[image]'") from None
+    return kornia.augmentation

@@ -1,0 +1,242 @@
+"""One image file decoded, and folders of them with a folder per class, plain or in a tar."""
+
+import io
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from resmlp_mt.data.tars import index_tar
+from resmlp_mt.errors import UserError
+
+SUFFIXES = (".png", ".jpg", ".jpeg")
+SPLIT_FOLDERS = {"train": ("train",), "valid": ("val", "valid", "validation"), "test": ("test",)}
+# What else users may have as single images.
+_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+# Pillow's limit, where it only warns: twice as many it refuses.
+_MAX_PIXELS = 1024**3 // 4 // 3
+
+
+class BrokenImage(UserError):
+    """A file that holds no image, or not a whole one."""
+
+
+def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> Image.Image:
+    """Decode an image file: its first frame, upright, over white where it is transparent.
+
+    Args:
+        source: The file, or what is in it.
+        in_chans: 3 for mode "RGB", 1 for mode "L".
+        name: What messages call the file.
+
+    Raises:
+        BrokenImage: If it cannot be read, or is not a whole PNG, JPEG, GIF or WebP image.
+    """
+    try:
+        data = source if isinstance(source, bytes) else _read(source)
+        if not data:
+            raise ValueError("empty file")
+        with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+            if not 0 < image.width * image.height <= _MAX_PIXELS:
+                raise ValueError(f"{image.width} x {image.height} pixels")
+            image.load()
+            return _convert(_turn_upright(image), "RGB" if in_chans == 3 else "L")
+    except UnidentifiedImageError:
+        reason = f"not {', '.join(_FORMATS)}"
+    except Exception as error:  # hostile bytes bring almost any of them out of Pillow
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        reason = reason or type(error).__name__
+    raise BrokenImage(f"{name}: broken image ({reason}); copy the file again or remove it")
+
+
+def _read(source: str | Path | BinaryIO) -> bytes:
+    return source.read() if hasattr(source, "read") else Path(source).read_bytes()
+
+
+def _turn_upright(image: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # the pixels are there, and metadata that cannot be read turns nothing
+        return image
+
+
+def _convert(image: Image.Image, mode: str) -> Image.Image:
+    """Bring an image of any mode to "RGB" or "L"."""
+    if image.mode.startswith("I"):  # 16 bits, which convert() may clip; of RGB it keeps the upper 8
+        values = np.asarray(image)
+        grey = np.clip(values >> 8, 0, 255).astype(np.uint8)
+        grey[values == image.info.get("transparency", -1)] = 255
+        return Image.fromarray(grey).convert(mode)
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        white = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(white, image)
+    return image.convert(mode)
+
+
+class ImageFolder:
+    """The images of one split of a folder, or of a tar of it.
+
+    Many processes may use it at once, forked or spawned.
+
+    Args:
+        path: A folder with train/, val/ ..., or a .tar, .tar.gz or .tar.xz of it. A compressed one
+            is unpacked to a temporary file, for as long as this process lives.
+        split: "train", "valid" or "test".
+        in_chans: 3 for colour, 1 for grey.
+
+    Attributes:
+        classes: Names of the class folders, sorted: a name's place is the class.
+        names: What messages call each image: its file, or "archive.tar:member".
+        targets: Class of each image. Shape: (len(self),), int64.
+
+    Raises:
+        UserError: If there is no such split, or a class without images.
+    """
+
+    def __init__(self, path: str | Path, split: str, in_chans: int = 3):
+        self.in_chans = in_chans
+        path = Path(path)
+        if path.is_dir():
+            tar, top, root = None, "", f"{path}/"
+            folders = {p.name for p in path.iterdir() if p.is_dir() and not p.name.startswith(".")}
+        else:
+            tar = index_tar(path)
+            top = _common_top(tar.names)
+            root = f"{path}:{top}"
+            folders = _first_parts(name.removeprefix(top) for name in tar.names)
+        folder = _find_split(folders, split, str(path))
+        where = f"{root}{folder}/"
+        files = enumerate(_walk(where)) if tar is None else _below(tar.names, f"{top}{folder}/")
+        members = _sort_by_class(files, where)
+        self.classes = list(members)
+        self.names = [f"{where}{c}/{name}" for c in members for name in members[c]]
+        self.targets = np.repeat(np.arange(len(members)), [len(members[c]) for c in members])
+        self._tar_path = self._tar_file = None
+        if tar is not None:
+            places = [place for c in members for place in members[c].values()]
+            self._tar_path = tar.path
+            self._offsets, self._sizes = tar.offsets[places], tar.sizes[places]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def open(self, i: int) -> Image.Image:
+        """Decode image i.
+
+        Raises:
+            BrokenImage: If it cannot be decoded; names the file.
+            UserError: If it cannot be read: the next one will hardly fare better.
+        """
+        try:
+            data = self._read(i)
+        except OSError as error:
+            raise UserError(f"{self.names[i]}: cannot be read ({error.strerror})") from None
+        return decode(data, self.in_chans, self.names[i])
+
+    def _read(self, i: int) -> bytes:
+        if self._tar_path is None:
+            return Path(self.names[i]).read_bytes()
+        if self._tar_file is None:
+            self._tar_file = open(self._tar_path, "rb")  # noqa: SIM115
+        # Forked workers share the open file and its position, which pread leaves alone.
+        return os.pread(self._tar_file.fileno(), self._sizes[i], self._offsets[i])
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"_tar_file": None}
+
+
+def check_same_classes(train_classes: list[str], classes: list[str], where: str) -> None:
+    """Check that a split has the classes of the training images.
+
+    Args:
+        train_classes: Classes of the training images.
+        classes: Classes of the other split.
+        where: What the message calls the other split.
+
+    Raises:
+        UserError: If it lacks some, or has others; names them.
+    """
+    faults = {
+        "it lacks": sorted(set(train_classes) - set(classes)),
+        "it alone has": sorted(set(classes) - set(train_classes)),
+    }
+    found = [f"{fault} {_some(names)}" for fault, names in faults.items() if names]
+    if found:
+        raise UserError(
+            f"{where}: not the classes of the training images: {'; '.join(found)}; give every "
+            "split the same class folders"
+        )
+
+
+def _some(names: list[str], limit: int = 5) -> str:
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
+def _first_parts(names: Iterable[str]) -> set[str]:
+    return {name.split("/")[0] for name in names if "/" in name}
+
+
+def _common_top(names: list[str]) -> str:
+    """The folder that all others lie in, with its slash, if there is one and it is no split."""
+    tops = _first_parts(names)
+    is_split = any(name in tops for names in SPLIT_FOLDERS.values() for name in names)
+    return f"{tops.pop()}/" if len(tops) == 1 and not is_split else ""
+
+
+def _find_split(folders: set[str], split: str, path: str) -> str:
+    wanted = SPLIT_FOLDERS[split]
+    for name in wanted:
+        if name in folders:
+            return name
+    there = _some([f"{name}/" for name in sorted(folders)]) or "no folder"
+    raise UserError(
+        f"{path}: no {split} images; looked for {', '.join(f'{name}/' for name in wanted)} and "
+        f"found {there}"
+    )
+
+
+def _walk(top: str) -> Iterator[str]:
+    """Yield what lies in a folder at any depth: files, and folders with a slash at the end."""
+    for root, folders, files in os.walk(top, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        base = "" if root == top else os.path.relpath(root, top) + "/"
+        yield from (f"{base}{name}/" for name in folders)
+        yield from (base + name for name in files if not name.startswith("."))
+
+
+def _below(names: list[str], folder: str) -> Iterator[tuple[int, str]]:
+    for place, name in enumerate(names):
+        if name.startswith(folder):
+            yield place, name.removeprefix(folder)
+
+
+def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, dict[str, int]]:
+    """Sort what lies in a split's folder, (place, name) each, into {class: {image: place}}.
+
+    Raises:
+        UserError: If a class is empty, or there is none.
+    """
+    members, loose = {}, False
+    for place, path in files:
+        class_name, slash, name = path.partition("/")
+        is_image = path.lower().endswith(SUFFIXES)
+        if not slash:
+            loose |= is_image
+            continue
+        in_class = members.setdefault(class_name, {})
+        if is_image:
+            in_class[name] = place
+    if not members:
+        fault = "the images lie directly in it" if loose else "it is empty"
+        raise UserError(f"{where}: {fault}; it needs a folder per class with the images in these")
+    empty = sorted(f"{c}/" for c in members if not members[c])
+    if empty:
+        raise UserError(
+            f"{where}: no PNG or JPEG file in {_some(empty)}; fill or remove what is empty"
+        )
+    return {c: dict(sorted(members[c].items())) for c in sorted(members)}

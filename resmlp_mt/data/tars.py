@@ -1,0 +1,135 @@
+"""Tar archives read by place, with their mistakes named: nothing is unpacked but a compression."""
+
+import atexit
+import gzip
+import lzma
+import os
+import posixpath
+import tarfile
+import tempfile
+import zlib
+from array import array
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from resmlp_mt.errors import UserError
+
+_UNPACKERS = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
+
+
+class TarIndex(NamedTuple):
+    """Where the members of a tar lie; hidden ones are left out."""
+
+    path: Path  # the tar, or what it was unpacked to
+    names: list[str]  # without ./ at the start; those of folders end with a slash
+    offsets: np.ndarray
+    sizes: np.ndarray
+
+
+def index_tar(path: Path) -> TarIndex:
+    """Read the headers of a .tar, .tar.gz or .tar.xz.
+
+    A compressed one is unpacked to a temporary file, for as long as this process lives.
+
+    Raises:
+        UserError: If the archive is missing or broken, or has links to what is not in it.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such file or folder")
+    return _index(path, (path.stat().st_mtime_ns, path.stat().st_size))
+
+
+# The last one is kept, as all splits need it: ImageNet has a million headers to read.
+@lru_cache(maxsize=1)
+def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
+    """Index the version of a file that `stamp` tells from others."""
+    with open(path, "rb") as stream:
+        start = stream.read(6)
+    plain = path
+    for magic, unpacker in _UNPACKERS.items():
+        if start.startswith(magic):
+            plain = _unpack(path, unpacker, stamp)
+    names, offsets, sizes = [], array("q"), array("q")
+    links = {}  # place of a link: the name it stands for
+    try:
+        with tarfile.open(plain, "r:") as tar, _bar("index", path, plain) as bar:
+            while (member := tar.next()) is not None:
+                tar.members.clear()  # or it keeps them all
+                bar.update(tar.offset - bar.n)
+                name = _normalise(member.name)
+                if name.startswith(".") or "/." in name:
+                    continue
+                if member.issym():
+                    folder = posixpath.dirname(name)
+                    links[len(names)] = _normalise(posixpath.join(folder, member.linkname))
+                elif member.islnk():
+                    links[len(names)] = _normalise(member.linkname)
+                names.append(name + "/" * member.isdir())
+                offsets.append(member.offset_data)
+                sizes.append(member.size)
+            # tarfile takes a broken or missing header for the end of the archive.
+            tar.fileobj.seek(tar.offset)
+            if tar.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+                raise tarfile.ReadError("it breaks off")
+    except (tarfile.TarError, OSError, ValueError) as error:
+        raise UserError(
+            f"{path}: not a folder, nor a whole .tar, .tar.gz or .tar.xz ({error}); copy the file "
+            "again"
+        ) from None
+    places = {name: place for place, name in enumerate(names)} if links else {}
+    for link, name in links.items():
+        if name not in places:
+            raise UserError(
+                f"{path}:{names[link]}: a link to {name}, which is no file in the archive; pack "
+                "it with 'tar --dereference'"
+            )
+        offsets[link], sizes[link] = offsets[places[name]], sizes[places[name]]
+    return TarIndex(plain, names, np.array(offsets), np.array(sizes))
+
+
+def _normalise(name: str) -> str:
+    return posixpath.normpath(name).lstrip("/")
+
+
+@lru_cache
+def _unpack(path: Path, unpacker, stamp: tuple[int, int]) -> Path:
+    handle, name = tempfile.mkstemp(prefix="resmlp-mt-", suffix=".tar")
+    atexit.register(_remove, name, os.getpid())
+    try:
+        with (
+            open(handle, "wb") as out,
+            open(path, "rb") as packed,
+            unpacker(packed) as source,
+            _bar("unpack", path, path) as bar,
+        ):
+            while block := source.read(2**20):
+                out.write(block)
+                bar.update(packed.tell() - bar.n)
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise UserError(f"{path}: broken archive ({error}); copy the file again") from None
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be unpacked to {name} ({error.strerror}); set TMPDIR to a folder "
+            "with more room"
+        ) from None
+    return Path(name)
+
+
+def _remove(name: str, owner: int) -> None:
+    if os.getpid() == owner:  # forked processes exit too
+        Path(name).unlink(missing_ok=True)
+
+
+def _bar(what: str, path: Path, read: Path) -> tqdm:
+    return tqdm(
+        desc=f"{what} {path.name}",
+        total=read.stat().st_size,
+        unit="B",
+        unit_scale=True,
+        disable=None,
+        leave=False,
+    )

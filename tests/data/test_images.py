@@ -1,0 +1,665 @@
+import io
+import os
+import pickle
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from fairseq.tasks import FairseqTask
+from PIL import Image
+from torch.utils.data import DataLoader
+
+from resmlp_mt.data.images import (
+    BrokenImage,
+    ImageDataset,
+    ImageFolder,
+    check_same_classes,
+    decode,
+    random_resized_crop,
+    resize_and_crop,
+)
+from resmlp_mt.errors import UserError
+
+CLASSES = ("ant", "bee", "Cow")
+SIZE = 8  # of what is cut out
+RATIO = (3 / 4, 4 / 3)
+
+
+def noise(width: int, height: int, seed: int = 0) -> Image.Image:
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return Image.fromarray(pixels)
+
+
+def gradient(width: int, height: int) -> Image.Image:
+    """Red is the column, green is the row."""
+    down, across = np.mgrid[:height, :width].astype(np.uint8)
+    return Image.fromarray(np.stack([across, down, 0 * down], 2))
+
+
+def encode(image: Image.Image, form: str = "PNG", **options) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, form, **options)
+    return stream.getvalue()
+
+
+def decoded(image: Image.Image, form: str = "PNG", in_chans: int = 3, **options) -> np.ndarray:
+    return np.asarray(decode(encode(image, form, **options), in_chans, "x")).astype(int)
+
+
+def fill(root: Path, per_class: int = 4, valid: str = "val") -> Path:
+    """Images of all suffixes, some in folders of their own, among what is no image."""
+    for split in ("train", valid):
+        for c, name in enumerate(CLASSES):
+            folder = root / split / name
+            (folder / "more").mkdir(parents=True)
+            for i in range(per_class):
+                place = ("a.png", "b.JPG", "more/c.jpeg", f"{i}.PNG")[min(i, 3)]
+                image = noise(9 + c, 11 + i, seed=10 * c + i)
+                (folder / place).write_bytes(
+                    encode(image, "JPEG" if "j" in place.lower() else "PNG")
+                )
+            (folder / "._a.png").write_bytes(b"macOS")
+            (folder / "notes.txt").write_text("no image")
+        (root / split / ".ipynb_checkpoints").mkdir()
+    return root
+
+
+def pack(root: Path, path: Path, arcname: str = ".") -> Path:
+    with tarfile.open(path, f"w:{path.suffix[1:].removeprefix('tar')}") as tar:
+        tar.add(root, arcname)
+    return path
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    return fill(tmp_path / "pictures")
+
+
+@pytest.fixture
+def folder(root) -> ImageFolder:
+    return ImageFolder(root, "train")
+
+
+def pixels_of(folder: ImageFolder) -> list[bytes]:
+    return [folder.open(i).tobytes() for i in range(len(folder))]
+
+
+# Folders
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tar.xz"])
+@pytest.mark.parametrize("top", [".", "", "pictures", "./pictures"])
+def test_an_archive_is_as_good_as_its_folder(root, tmp_path, suffix, top):
+    archive = pack(root, tmp_path / f"x{suffix}", top)
+    for split in ("train", "valid"):
+        plain, packed = ImageFolder(root, split), ImageFolder(archive, split)
+        assert packed.classes == plain.classes == sorted(CLASSES)
+        assert packed.targets.tolist() == plain.targets.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+        assert packed.targets.dtype == np.int64
+        assert pixels_of(packed) == pixels_of(plain)
+        below = os.path.normpath(top) + "/" if "pictures" in top else ""
+        assert [name.removeprefix(f"{archive}:{below}") for name in packed.names] == [
+            name.removeprefix(f"{root}/") for name in plain.names
+        ]
+
+
+def test_every_image_and_nothing_else_is_found(folder, root):
+    expected = {str(p) for p in (root / "train").rglob("[!.]*.*") if p.suffix != ".txt"}
+    assert set(folder.names) == expected
+    assert len(folder) == len(expected) == 12
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "validation"])
+def test_validation_has_three_names(tmp_path, name):
+    assert len(ImageFolder(fill(tmp_path, valid=name), "valid")) == 12
+
+
+def test_grey_images_are_asked_for(root):
+    assert ImageFolder(root, "train", in_chans=1).open(0).mode == "L"
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.xz"])
+def test_an_open_archive_can_be_pickled(root, tmp_path, suffix):
+    folder = ImageFolder(pack(root, tmp_path / f"x{suffix}"), "train")
+    folder.open(0)
+    assert pixels_of(pickle.loads(pickle.dumps(folder))) == pixels_of(folder)
+
+
+@pytest.mark.parametrize("make_link", [os.symlink, os.link])
+def test_links_within_an_archive_are_followed(root, tmp_path, make_link):
+    target = root / "train/ant/a.png"
+    source = "../ant/a.png" if make_link is os.symlink else target
+    make_link(source, root / "train/bee/z.png")
+    folder = ImageFolder(pack(root, tmp_path / "x.tar"), "train")
+    linked = next(i for i, name in enumerate(folder.names) if name.endswith("z.png"))
+    assert folder.open(linked).tobytes() == Image.open(target).tobytes()
+
+
+def test_a_link_out_of_an_archive_is_refused(root, tmp_path):
+    (root / "train/bee/z.png").symlink_to("/nowhere/z.png")
+    with pytest.raises(UserError, match=r"bee/z.png: a link to nowhere/z.png.*--dereference"):
+        ImageFolder(pack(root, tmp_path / "x.tar"), "train")
+
+
+def test_what_is_unpacked_is_deleted_at_exit(root, tmp_path):
+    archive, scratch = pack(root, tmp_path / "x.tar.xz"), tmp_path / "scratch"
+    scratch.mkdir()
+    code = (
+        "import os, sys; from resmlp_mt.data.images import ImageFolder\n"
+        "splits = [ImageFolder(sys.argv[1], s) for s in ('train', 'valid')]\n"
+        "if os.fork() == 0: sys.exit()\n"  # the child must leave it alone
+        "os.wait(); splits[0].open(0); print(len(os.listdir(os.environ['TMPDIR'])))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(archive)],
+        env=os.environ | {"TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    assert not list(scratch.iterdir())
+
+
+def test_a_path_must_exist(tmp_path):
+    with pytest.raises(UserError, match="gone.tar: no such file or folder"):
+        ImageFolder(tmp_path / "gone.tar", "train")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04" + bytes(2000), b"\x1f\x8b text", b"text" * 500]
+)
+def test_an_archive_must_be_one(tmp_path, content):
+    (tmp_path / "x.tar").write_bytes(content)
+    with pytest.raises(UserError, match="x.tar: (not .*whole .tar|broken archive)"):
+        ImageFolder(tmp_path / "x.tar", "train")
+
+
+@pytest.mark.parametrize("beyond", [700, 100, 0], ids=["content", "header", "between"])
+def test_a_cut_tar_is_refused(root, tmp_path, beyond):
+    path = pack(root, tmp_path / "x.tar")
+    with tarfile.open(path) as tar:
+        last = [member for member in tar if member.size > 200][-1]
+    os.truncate(path, last.offset + beyond)
+    with pytest.raises(UserError, match="x.tar: not .*whole"):
+        ImageFolder(path, "train")
+
+
+@pytest.mark.parametrize("suffix", [".tar.gz", ".tar.xz"])
+def test_a_cut_compressed_tar_is_refused(root, tmp_path, suffix):
+    path = pack(root, tmp_path / f"x{suffix}")
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(UserError, match="broken archive"):
+        ImageFolder(path, "train")
+
+
+@pytest.mark.parametrize("suffix", ["", ".tar"])
+def test_a_missing_split_is_named_with_what_is_there(root, tmp_path, suffix):
+    path = pack(root, tmp_path / "x.tar", "top") if suffix else root
+    with pytest.raises(UserError, match=r"no test images; looked for test/ and found train/, val/"):
+        ImageFolder(path, "test")
+    (root / "val").rename(root / "Validation")
+    path = pack(root, tmp_path / "y.tar", "top") if suffix else root
+    with pytest.raises(UserError, match="val/, valid/, validation/ and found Validation/, train/"):
+        ImageFolder(path, "valid")
+
+
+@pytest.mark.parametrize("suffix", ["", ".tar"])
+def test_empty_classes_are_named(root, tmp_path, suffix):
+    (root / "train/empty").mkdir()
+    (root / "train/text").mkdir()
+    (root / "train/text/x.txt").write_text("no image")
+    path = pack(root, tmp_path / "x.tar") if suffix else root
+    with pytest.raises(UserError, match="no PNG or JPEG file in empty/, text/; fill or remove"):
+        ImageFolder(path, "train")
+
+
+@pytest.mark.parametrize("suffix", ["", ".tar"])
+def test_images_need_a_folder_per_class(tmp_path, suffix):
+    (tmp_path / "pictures/train").mkdir(parents=True)
+    noise(4, 4).save(tmp_path / "pictures/train/1.png")
+    path = pack(tmp_path / "pictures", tmp_path / "x.tar") if suffix else tmp_path / "pictures"
+    with pytest.raises(UserError, match="images lie directly in it; it needs a folder per class"):
+        ImageFolder(path, "train")
+
+
+def test_differing_classes_are_named():
+    check_same_classes(["a", "b"], ["a", "b"], "val/")
+    many = [f"c{i}" for i in range(9)]
+    with pytest.raises(UserError, match=r"val/: .*lacks b; it alone has c0, .*c4 and 4 more"):
+        check_same_classes(["a", "b"], ["a", *many], "val/")
+
+
+# Decoding
+
+
+def test_bytes_paths_and_files_decode_alike(tmp_path):
+    noise(5, 4).save(tmp_path / "x.png")
+    with open(tmp_path / "x.png", "rb") as stream:
+        sources = (tmp_path / "x.png", str(tmp_path / "x.png"), stream, stream.name)
+        images = [decode(source, 3, "x").tobytes() for source in sources]
+    assert set(images) == {noise(5, 4).tobytes()}
+
+
+def test_16_bits_are_scaled_not_clipped():
+    values = np.array([[0, 255, 256, 128 * 257, 65534, 65535]], dtype=np.uint16)
+    for in_chans in (1, 3):
+        shape = (1, 6) if in_chans == 1 else (1, 6, 3)
+        pixels = decoded(Image.fromarray(values), in_chans=in_chans)
+        assert pixels.shape == shape
+        assert pixels.reshape(6, -1)[:, 0].tolist() == [0, 0, 1, 128, 255, 255]
+    assert decoded(Image.fromarray(values), in_chans=1, transparency=256).tolist() == [
+        [0, 0, 255, 128, 255, 255]
+    ]
+
+
+@pytest.mark.parametrize(("alpha", "white"), [(0, 1.0), (255, 0.0), (51, 0.8)])
+@pytest.mark.parametrize("in_chans", [1, 3])
+def test_transparency_shows_white(alpha, white, in_chans):
+    grey = Image.new("LA", (2, 1), (100, alpha))
+    colour = Image.new("RGBA", (2, 1), (100, 100, 100, alpha))
+    palette = Image.new("P", (2, 1), 1)
+    palette.putpalette([7, 7, 7, 100, 100, 100])
+    expected = np.full((1, 2, 3)[: 3 if in_chans == 3 else 2], 100 + white * 155)
+    for image, options in (
+        (grey, {}),
+        (colour, {}),
+        (palette, {"transparency": bytes([9, alpha])}),
+    ):
+        assert np.abs(decoded(image, in_chans=in_chans, **options) - expected).max() <= 1
+
+
+def test_one_transparent_colour_shows_white():
+    image = Image.fromarray(np.array([[10, 20]], dtype=np.uint8))
+    assert decoded(image, in_chans=1, transparency=20).tolist() == [[10, 255]]
+    assert decoded(image.convert("RGB"), transparency=(10,) * 3)[0, :, 0].tolist() == [255, 20]
+
+
+def test_palettes_bits_and_grey_become_colours():
+    palette = Image.new("P", (1, 1), 1)
+    palette.putpalette([0, 0, 0, 1, 2, 3])
+    assert decoded(palette).tolist() == [[[1, 2, 3]]]
+    assert decoded(Image.fromarray(np.array([[True, False]]))).tolist() == [[[255] * 3, [0] * 3]]
+    assert decoded(Image.new("L", (1, 1), 77)).tolist() == [[[77] * 3]]
+
+
+def test_cmyk_has_the_colours_of_its_inks():
+    for inks, colour in (((0, 255, 255, 0), (255, 0, 0)), ((0, 0, 0, 255), (0, 0, 0))):
+        pixels = decoded(Image.new("CMYK", (8, 8), inks), "JPEG")
+        assert np.abs(pixels - colour).max() <= 4  # JPEG's loss
+
+
+@pytest.mark.parametrize("form", ["GIF", "WEBP", "PNG"])
+def test_the_first_frame_counts(form):
+    red, blue = Image.new("RGB", (4, 4), "red"), Image.new("RGB", (4, 4), "blue")
+    pixels = decoded(red, form, save_all=True, append_images=[blue])
+    assert np.abs(pixels - (255, 0, 0)).max() <= 4
+
+
+@pytest.mark.parametrize(
+    ("orientation", "turn"),
+    [
+        (1, lambda x: x),
+        (2, np.fliplr),
+        (3, lambda x: np.rot90(x, 2)),
+        (6, lambda x: np.rot90(x, -1)),
+    ],
+)
+@pytest.mark.parametrize("form", ["PNG", "JPEG"])
+def test_exif_turns_images_upright(orientation, turn, form):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image = gradient(48, 32)
+    pixels = decoded(image, form, exif=exif.tobytes())
+    assert pixels.shape == turn(np.asarray(image)).shape
+    assert np.abs(pixels - turn(np.asarray(image).astype(int))).max() <= (
+        8 if form == "JPEG" else 0
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_broken_exif_does_not_cost_the_image():
+    exif = b"Exif\x00\x00MM\x00*\x00\x00\x00\x08\xff\xff" + bytes(range(64))
+    assert (decoded(noise(4, 4), exif=exif) == np.asarray(noise(4, 4))).all()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "empty file"),
+        (b"hello", "not PNG, JPEG, GIF, WEBP"),
+        (encode(noise(40, 40), "BMP"), "not PNG, JPEG, GIF, WEBP"),
+        (encode(noise(40, 40))[:900], "."),
+        (encode(noise(40, 40), "JPEG")[:900], "truncated"),
+    ],
+    ids=["empty", "text", "bmp", "cut png", "cut jpeg"],
+)
+def test_no_image_is_named_with_the_reason(data, reason):
+    with pytest.raises(BrokenImage, match=rf"^a/x.png: broken image \(.*{reason}.*\); [^\n]*$"):
+        decode(data, 3, "a/x.png")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(BrokenImage, match="gone.png: .*No such file"):
+        decode(tmp_path / "gone.png", 3, "gone.png")
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize("side", [10_000, 14_000])  # Pillow warns of the one, refuses the other
+def test_a_decompression_bomb_is_refused(side):
+    bomb = encode(Image.new("1", (side, side)), compress_level=1)
+    with pytest.raises(BrokenImage, match="pixels"):
+        decode(bomb, 3, "x.png")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hostile_bytes_are_an_image_or_broken():
+    draw = np.random.default_rng(1)
+    palette = noise(12, 10).quantize(16)
+    seeds = [
+        encode(noise(12, 10)),
+        encode(noise(12, 10), "JPEG", exif=b"Exif\x00\x00" + Image.Exif().tobytes()),
+        encode(palette, transparency=bytes(16)),
+        encode(palette, "GIF"),
+    ]
+    broken = 0
+    for i in range(240):
+        data = bytearray(seeds[i % 4])
+        for place in draw.integers(0, len(data) // (1 + i % 3), draw.integers(1, 8)):
+            data[place] = draw.integers(256)
+        try:
+            image = decode(bytes(data[: len(data) - i % 2 * int(draw.integers(40))]), 3, "x")
+            assert image.mode == "RGB"
+        except BrokenImage:
+            broken += 1
+    assert 50 < broken < 240
+
+
+# Geometry
+
+
+@pytest.mark.parametrize("size", [(500, 375), (251, 333), (40, 60), (2000, 90), (224, 224)])
+def test_evaluation_is_resizing_and_cutting_the_centre(size):
+    image, short = noise(*size).point(lambda v: 64 + v // 2), 248  # floor(224 / 0.9)
+    width, height = (int(short * side / min(size)) for side in size)
+    left, top = round((width - 224) / 2), round((height - 224) / 2)
+    whole = image.resize((width, height), Image.Resampling.BICUBIC)
+    expected = np.asarray(whole.crop((left, top, left + 224, top + 224))).astype(int)
+    result = resize_and_crop(image, 224, 0.9, "bicubic")
+    assert (result.shape, result.dtype) == ((3, 224, 224), torch.uint8)
+    assert result.is_contiguous()
+    off = np.abs(result.permute(1, 2, 0).numpy() - expected)
+    # Pillow rounds after each of two passes, whose order depends on the sizes. (It also cuts off
+    # what overshoots 0 to 255 in between: hence the middling noise.)
+    assert off.max() <= 2
+
+
+def test_an_image_of_the_right_size_is_not_resampled():
+    image = noise(41, 30)
+    whole = torch.from_numpy(np.array(image)).permute(2, 0, 1)
+    assert torch.equal(resize_and_crop(image, 30, 1.0), whole[:, :, 6:36])  # round(5.5)
+    assert torch.equal(resize_and_crop(image, 27, 0.9), whole[:, 2:29, 7:34])  # round(1.5)
+    assert torch.equal(
+        resize_and_crop(image.convert("L"), 30, 1.0)[0],
+        torch.from_numpy(np.array(image.convert("L"))[:, 6:36]),
+    )
+
+
+def test_the_centre_stays_in_the_centre():
+    image = Image.new("RGB", (303, 201))
+    image.paste((255, 0, 0), (141, 90, 162, 111))
+    red = resize_and_crop(image, 63, 0.9)[0].double()
+    places = torch.arange(63).double()
+    for weights in (red.sum(0), red.sum(1)):
+        assert (weights * places).sum() / weights.sum() == pytest.approx(31, abs=0.51)
+
+
+def box_of(crop: torch.Tensor) -> np.ndarray:
+    """Left, top, width and height of what was cut out of a gradient, each within 2 pixels."""
+    size = crop.shape[1]
+    near, far = size // 4, size - 1 - size // 4  # the kernel is cut off at the edges
+    values = crop[:2].double().mean(dim=(2,)), crop[:2].double().mean(dim=(1,))
+    lines = values[1][0], values[0][1]  # red by column, green by row
+    sides = [float(line[far] - line[near]) / (far - near) * size for line in lines]
+    starts = [
+        float(line[near]) + 0.5 - (near + 0.5) * side / size
+        for line, side in zip(lines, sides, strict=True)
+    ]
+    return np.array([*starts, *sides])
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "random"])
+def test_random_parts_keep_to_their_ranges_and_fill_them(interpolation):
+    image, draw, scale = gradient(240, 200), np.random.default_rng(1), (0.2, 0.5)
+    boxes = np.array(
+        [
+            box_of(random_resized_crop(image, 32, scale, RATIO, interpolation, draw))
+            for _ in range(300)
+        ]
+    )
+    left, top, width, height = boxes.T
+    assert min(left.min(), top.min()) > -2
+    assert (left + width).max() < 242
+    assert (top + height).max() < 202
+    area, ratio = width * height / (240 * 200), width / height
+    assert 0.19 < area.min() < 0.23
+    assert 0.46 < area.max() < 0.52
+    assert area.mean() == pytest.approx(0.35, abs=0.02)
+    assert 0.72 < ratio.min() < 0.79
+    assert 1.26 < ratio.max() < 1.38
+    assert np.log(ratio).mean() == pytest.approx(0, abs=0.05)
+    for start, side, whole in ((left, width, 240), (top, height, 200)):
+        assert (start / (whole - side)).mean() == pytest.approx(0.5, abs=0.06)
+
+
+def test_too_long_an_image_is_cut_in_the_centre():
+    draw = np.random.default_rng(1)
+    for turn in (lambda x: x, lambda x: x.transpose(Image.Transpose.TRANSPOSE)):
+        crop = random_resized_crop(turn(gradient(250, 12)), 32, (1.0, 1.0), RATIO, "bilinear", draw)
+        across = crop[0] if crop[0, 0, 0] != crop[0, 0, -1] else crop[0].T
+        assert across[0].min() >= (250 - 16) // 2 - 1
+        assert across[0].max() <= (250 + 16) // 2
+
+
+def test_random_interpolation_is_one_of_both():
+    image, seen = noise(30, 30), set()
+    named = [
+        random_resized_crop(image, 8, (1, 1), (1, 1), name, np.random.default_rng(0))
+        for name in ("bicubic", "bilinear")
+    ]
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        crop = random_resized_crop(image, 8, (1, 1), (1, 1), "random", draw)
+        seen.add([torch.equal(crop, other) for other in named].index(True))
+    assert seen == {0, 1}
+
+
+# Datasets
+
+
+def make(folder: ImageFolder, **flags) -> ImageDataset:
+    return ImageDataset(folder, SIZE, **{"train": True, **flags})
+
+
+def batches_of(dataset: ImageDataset, epoch: int = 1, num_workers: int = 0) -> list[dict]:
+    iterator = FairseqTask(SimpleNamespace()).get_batch_iterator(
+        dataset, max_sentences=4, epoch=epoch
+    )
+    # Not fairseq's own loader: to be rid of it takes five seconds a worker.
+    return list(
+        DataLoader(
+            dataset,
+            batch_sampler=iterator.frozen_batches,
+            collate_fn=dataset.collater,
+            num_workers=num_workers,
+            multiprocessing_context="fork" if num_workers else None,
+        )
+    )
+
+
+def test_a_batch_holds_its_samples(folder):
+    dataset = make(folder)
+    batch = dataset.collater([dataset[i] for i in (3, 7)])
+    assert batch["id"].tolist() == [3, 7]
+    assert batch["target"].tolist() == folder.targets[[3, 7]].tolist()
+    assert batch["nsentences"] == batch["ntokens"] == 2
+    assert torch.equal(batch["net_input"]["images"][1], dataset[7]["images"])
+    assert batch["net_input"]["images"].shape == (2, 3, SIZE, SIZE)
+    assert batch["net_input"]["images"].dtype == torch.uint8
+
+
+def test_evaluation_has_all_images_in_order(folder):
+    dataset = make(folder, train=False, crop_pct=0.8, interpolation="random")
+    batches = batches_of(dataset)
+    assert torch.cat([b["id"] for b in batches]).tolist() == list(range(12))
+    for i in range(12):
+        image = batches[i // 4]["net_input"]["images"][i % 4]
+        assert torch.equal(image, resize_and_crop(folder.open(i), SIZE, 0.8, "bicubic"))
+    assert dataset.can_reuse_epoch_itr_across_epochs
+    assert not make(folder).can_reuse_epoch_itr_across_epochs
+
+
+@pytest.mark.parametrize("train", [False, True])
+@pytest.mark.parametrize("batch_size", [5, 100])
+def test_the_last_batch_is_kept(folder, train, batch_size):
+    iterator = FairseqTask(SimpleNamespace()).get_batch_iterator(
+        make(folder, train=train), max_sentences=batch_size, required_batch_size_multiple=8
+    )
+    assert sum(len(batch) for batch in iterator.frozen_batches) == 12
+
+
+def test_a_random_part_depends_on_seed_epoch_index_and_copy_alone(folder):
+    def image(seed, epoch, i):
+        dataset = make(folder, seed=seed, repeats=3)
+        dataset.set_epoch(epoch)
+        return dataset[i]["images"]
+
+    base = image(1, 1, 0)
+    dataset = make(folder)
+    for i in (5, 2, 0):  # whatever came before
+        last = dataset[i]["images"]
+    assert torch.equal(last, base)
+    for other in (image(2, 1, 0), image(1, 2, 0), image(1, 1, 12), image(1, 1, 24)):
+        assert not torch.equal(other, base)
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".tar.xz"])
+def test_workers_change_nothing(root, tmp_path, suffix):
+    folder = ImageFolder(pack(root, tmp_path / f"x{suffix}"), "train")
+    folder.open(0)  # what the workers inherit is open
+    for epoch in (1, 2):
+        alone = batches_of(make(folder, repeats=2), epoch)
+        shared = batches_of(make(folder, repeats=2), epoch, num_workers=2)
+        assert len(alone) == len(shared) == 3
+        for one, other in zip(alone, shared, strict=True):
+            assert torch.equal(one["id"], other["id"])
+            assert torch.equal(one["net_input"]["images"], other["net_input"]["images"])
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 3, 5])
+def test_an_epoch_repeats_some_images_side_by_side(folder, repeats):
+    dataset, epochs = make(folder, repeats=repeats), []
+    for seed in range(20):
+        np.random.seed(seed)
+        indices = dataset.ordered_indices()
+        assert len(indices) == len(set(indices)) == len(folder) == len(dataset)
+        images, copies = indices % 12, indices // 12
+        assert len(set(images)) == -(-12 // repeats)
+        assert (copies == np.arange(12) % repeats).all()
+        assert (images == np.repeat(images[::repeats], repeats)[:12]).all()
+        epochs.append(images)
+    assert set(np.concatenate(epochs)) == set(range(12))
+    assert len({tuple(images) for images in epochs}) == 20
+
+
+def test_copies_meet_in_a_batch_of_every_shard(folder):
+    seen = []
+    for shard in (0, 1):
+        iterator = FairseqTask(SimpleNamespace()).get_batch_iterator(
+            make(folder, repeats=2), max_sentences=4, num_shards=2, shard_id=shard
+        )
+        for batch in iterator.next_epoch_itr(shuffle=True):
+            images = (batch["id"] % 12).tolist() if batch else []
+            assert all(images.count(i) == 2 for i in images)
+            seen += images
+    assert len(seen) == 12
+
+
+def test_views_are_parts_of_their_own(tmp_path):
+    for i in range(2):
+        (tmp_path / "train" / str(i)).mkdir(parents=True)
+        gradient(200, 200).save(tmp_path / "train" / str(i) / "x.png")
+    folder = ImageFolder(tmp_path, "train")
+    views = ((2, (0.5, 1.0)), (4, (0.05, 0.2)))
+    dataset = ImageDataset(folder, 32, train=True, views=views)
+    images = dataset[0]["images"]
+    assert images.shape == (6, 3, 32, 32)
+    boxes = np.array([box_of(view) for view in images])
+    areas = boxes[:, 2] * boxes[:, 3] / 200**2
+    assert areas[:2].min() > 0.45
+    assert areas[2:].max() < 0.25
+    assert len({tuple(box.round()) for box in boxes}) == 6
+    assert dataset.collater([dataset[0], dataset[1]])["net_input"]["images"].shape[:2] == (2, 6)
+    dataset.set_epoch(2)
+    assert not torch.equal(dataset[0]["images"], images)
+    fixed = ImageDataset(folder, 32, train=False, views=views)
+    before = fixed[0]["images"]
+    fixed.set_epoch(2)
+    assert torch.equal(fixed[0]["images"], before)
+
+
+# Broken images
+
+
+@pytest.fixture
+def damaged(root) -> ImageFolder:
+    """Image 1 of the training images is broken."""
+    folder = ImageFolder(root, "train")
+    Path(folder.names[1]).write_bytes(b"")
+    return folder
+
+
+def test_training_goes_on_without_broken_images_and_warns_once(damaged, caplog):
+    dataset = make(damaged, repeats=2)
+    batch = dataset.collater([dataset[i] for i in (0, 1, 13, 2, 1)])
+    assert batch["id"].tolist() == [0, 2]
+    assert batch["nsentences"] == len(batch["net_input"]["images"]) == 2
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert damaged.names[1] in caplog.text
+    assert "empty file" in caplog.text
+    assert dataset.collater([dataset[1]]) == {}
+
+
+def test_workers_warn_once_together(damaged, caplog):
+    dataset = make(damaged)
+    batches = batches_of(dataset, num_workers=2)
+    assert sum(batch["nsentences"] for batch in batches) == 11
+    caplog.clear()
+    assert dataset[1] is None
+    assert not caplog.records  # a worker has said it
+
+
+def test_evaluation_refuses_broken_images(damaged):
+    with pytest.raises(BrokenImage, match=f"{damaged.names[1]}: .*empty file"):
+        make(damaged, train=False)[1]
+
+
+def test_a_file_that_cannot_be_read_stops_training(folder):
+    Path(folder.names[1]).unlink()
+    with pytest.raises(UserError, match=f"{folder.names[1]}: cannot be read") as caught:
+        make(folder)[1]
+    assert not isinstance(caught.value, BrokenImage)
+
+
+@pytest.mark.skipif("RESMLP_DATA" not in os.environ, reason="RESMLP_DATA names no folder of data")
+def test_cifar10_is_read_from_its_archive():
+    path = Path(os.environ["RESMLP_DATA"]) / "cifar10/cifar10-15k.tar.xz"
+    train, valid = ImageFolder(path, "train"), ImageFolder(path, "valid")
+    assert np.bincount(train.targets).tolist() == [1500] * 10
+    assert np.bincount(valid.targets).tolist() == [300] * 10
+    check_same_classes(train.classes, valid.classes, str(path))
+    assert {train.open(i).size for i in range(0, 15000, 500)} == {(32, 32)}
