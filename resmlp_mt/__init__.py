@@ -6,19 +6,23 @@ Importing the package registers the plugin. Without fairseq, `resmlp_mt.nn` can 
 from importlib.util import find_spec
 
 __version__ = "0.1.0"
-__all__ = ["Translator"]
+__all__ = ["Classifier", "Translator"]
 
 if find_spec("fairseq"):
     from resmlp_mt import compat
 
     compat.apply()
-    from resmlp_mt.models import image_classification, translation  # noqa: F401
+    from resmlp_mt import criterions, models, tasks  # noqa: F401
 
 
 def __getattr__(name: str):
-    # On first use: training needs no translator.
+    # On first use: training needs neither.
     if name == "Translator":
         from resmlp_mt.inference.translator import Translator
 
         return Translator
+    if name == "Classifier":
+        from resmlp_mt.inference.classifier import Classifier
+
+        return Classifier
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from resmlp_mt.nn.attention import SourceAttention
-from resmlp_mt.nn.blocks import ResMLPBlock, ResMLPDecoderBlock
+from resmlp_mt.nn.blocks import DropPath, ResMLPBlock, ResMLPDecoderBlock
 from resmlp_mt.nn.mixers import MIXERS, build_mixer
 from resmlp_mt.nn.norm import NORMS
 
@@ -136,3 +136,35 @@ def test_attention_dropout_acts_on_attention_weights_in_training_only(decoder_bl
     assert_close(heads, heads[..., :1].expand_as(heads))
     assert set(heads.round(decimals=6).unique().tolist()) == {0.0, 2.0}
     assert 0.4 < heads[..., 0].count_nonzero() / heads[..., 0].numel() < 0.6  # 1600 coins: 8 sigma
+
+
+def test_drop_path_leaves_whole_samples_out_and_keeps_the_expectation():
+    drop, x = DropPath(0.3), torch.ones(20_000, 2, 3)
+    y = drop(x)
+    kept = y[:, 0, 0] != 0
+    assert torch.equal(y, x * kept.view(-1, 1, 1) / 0.7)
+    # Five standard deviations of a mean of 20,000 draws.
+    assert abs(kept.float().mean() - 0.7) < 5 * (0.3 * 0.7 / 20_000) ** 0.5
+    assert torch.equal(drop.eval()(x), x)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_a_drop_path_rate_that_is_no_probability_is_refused(rate):
+    with pytest.raises(ValueError, match=str(rate)):
+        DropPath(rate)
+
+
+def test_a_block_drops_each_of_its_two_paths_for_itself(encoder_block):
+    block, x = encoder_block(drop_path=0.5), features(200, S, C)
+    kept = block.train()(x)
+    with torch.no_grad():
+        mixed = block.scale_1(block.mix_tokens(block.norm_1(x)))
+    outcomes = set()
+    for b in range(200):
+        for tokens in (0, 1):
+            y = x[b : b + 1] + 2 * tokens * mixed[b : b + 1]
+            for channels in (0, 1):
+                z = y + 2 * channels * block.scale_2(block.mix_channels(block.norm_2(y)))
+                if torch.allclose(kept[b], z[0]):
+                    outcomes.add((tokens, channels))
+    assert outcomes == {(0, 0), (0, 1), (1, 0), (1, 1)}

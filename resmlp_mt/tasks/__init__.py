@@ -1,0 +1,3 @@
+"""Problems that fairseq lacks: their data, metrics and steps."""
+
+from resmlp_mt.tasks import image_classification  # noqa: F401

@@ -1,0 +1,56 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from resmlp_mt.nn.norm import NORMS
+from resmlp_mt.nn.patches import AveragePooling, ClassMLP, PatchEmbedding
+
+B, H, W, C, P = 2, 3, 4, 6, 5
+
+every_norm = pytest.mark.parametrize("norm", NORMS)
+
+
+def normalise(norm, x):
+    if hasattr(norm, "alpha"):
+        return norm.alpha * x + norm.beta
+    centred = x - x.mean(-1, keepdim=True)
+    deviation = (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    return norm.weight * centred / deviation + norm.bias
+
+
+def test_a_patch_is_embedded_alone_and_in_rows(randomised):
+    embed = randomised(PatchEmbedding(3, C, P))
+    images = torch.randn(B, 3, H * P, W * P, dtype=torch.float64)
+    y = embed(images)
+    assert y.shape == (B, H * W, C)
+    weight = embed.proj.weight.flatten(1)
+    for row in range(H):
+        for column in range(W):
+            patch = images[:, :, row * P : (row + 1) * P, column * P : (column + 1) * P]
+            assert_close(y[:, row * W + column], patch.flatten(1) @ weight.t() + embed.proj.bias)
+
+
+@every_norm
+def test_average_pooling_is_the_mean_of_normalised_patches(norm, randomised):
+    pool = randomised(AveragePooling(C, norm))
+    x = torch.randn(B, H * W, C, dtype=torch.float64)
+    assert_close(pool(x), sum(normalise(pool.norm, x[:, i]) for i in range(H * W)) / (H * W))
+
+
+@every_norm
+def test_class_mlp_updates_one_embedding_from_patches_that_stay(norm, randomised):
+    pool = randomised(ClassMLP(C, H * W, 7, norm, 0.1))
+    x = torch.randn(B, H * W, C, dtype=torch.float64)
+    for b in range(B):
+        c = pool.embedding
+        for layer in pool.layers:
+            patches = normalise(layer.norm_1, x[b])
+            gathered = layer.aggregate.bias + sum(
+                layer.aggregate.weight[0, i] * patches[i] for i in range(H * W)
+            )
+            c = c + layer.scale_1.gamma * gathered
+            first, second = layer.mix_channels[0], layer.mix_channels[3]
+            hidden = first.weight @ normalise(layer.norm_2, c) + first.bias
+            hidden = hidden * 0.5 * (1 + torch.erf(hidden / 2**0.5))
+            c = c + layer.scale_2.gamma * (second.weight @ hidden + second.bias)
+        assert_close(pool(x)[b], normalise(pool.norm, c))
