@@ -2,6 +2,7 @@
 
 resmlp-mt average checkpoints/mine --last 10 --out checkpoints/mine/checkpoint_average.pt
 resmlp-mt average a.pt b.pt --out mean.pt
+resmlp-mt average checkpoints/mine/checkpoint_best.pt --ema --out ema.pt
 """
 
 import argparse
@@ -16,6 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--best", type=int, metavar="N", help="of a folder: the N best in validation"
     )
+    parser.add_argument(
+        "--ema", action="store_true", help="take the moving average that --store-ema kept in each"
+    )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE")
 
 
@@ -24,7 +28,7 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.inference.average import average_checkpoints
 
     paths = _choose(arguments)
-    average_checkpoints(paths, arguments.out)
+    average_checkpoints(paths, arguments.out, arguments.ema)
     print(f"wrote {arguments.out}, the mean of")
     for path in paths:
         print(f"  {path}")

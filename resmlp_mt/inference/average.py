@@ -49,7 +49,7 @@ def best_checkpoints(paths: list[Path], count: int) -> list[Path]:
     return sorted(scores, key=scores.get)[:count]
 
 
-def average_checkpoints(paths: list[Path], out: Path) -> None:
+def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None:
     """Write the mean of the checkpoints' weights, with the configuration of the last one.
 
     The optimizer's state is left out; fairseq-generate and fine-tuning take the result.
@@ -57,13 +57,16 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
     Args:
         paths: Checkpoints of the same model; summed in double precision.
         out: The file to write.
+        ema: Take the moving average that --store-ema kept in each, instead of its weights.
 
     Raises:
-        UserError: If the checkpoints are not of the same model.
+        UserError: If the checkpoints are not of the same model, or hold no moving average.
     """
     total, state = {}, None
     for path in tqdm(paths, desc="average", disable=None, leave=False):
         state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        if ema:
+            state["model"] = moving_average(state, path)
         weights = {name: tensor.double() for name, tensor in state["model"].items()}
         if total and _shapes(total) != _shapes(weights):
             raise UserError(f"{path} is not of the same model as {paths[0]}")
@@ -72,6 +75,19 @@ def average_checkpoints(paths: list[Path], out: Path) -> None:
     state["model"] = {name: (t / len(paths)).to(dtypes[name]) for name, t in total.items()}
     with whole_file(out) as path:
         save_weights(state, path)
+
+
+def moving_average(state: dict, path: Path) -> dict[str, torch.Tensor]:
+    """The weights that --store-ema kept in a loaded checkpoint.
+
+    Raises:
+        UserError: If there are none.
+    """
+    extra = state.get("extra_state") or {}
+    if "ema" not in extra:
+        raise UserError(f"{path}: no moving average in it; train with --store-ema")
+    # --ema-fp32 keeps a finer copy beside a half precision model.
+    return {**extra["ema"], **extra.get("ema_fp32_params", {})}
 
 
 def _shapes(weights: dict[str, torch.Tensor]) -> dict[str, torch.Size]:

@@ -12,6 +12,7 @@ from resmlp_mt.data.checkpoints import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.inference.translator import find_companions
+from resmlp_mt.tasks.image_classification import is_for_images
 
 CARD_NAME = "README.md"
 
@@ -29,7 +30,7 @@ def save_weights(state: dict, path: Path) -> None:
         "optimizer_history": state.get("optimizer_history", []),
         "last_optimizer_state": None,
         "extra_state": {},
-        "task_state": {},
+        "task_state": state.get("task_state") or {},
     }
     # Through memory: torch hides the error of a full disk behind one of its own.
     buffer = io.BytesIO()
@@ -51,10 +52,10 @@ def _store_once(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def pack_model(model: str | Path, out: Path, half: bool) -> None:
-    """Make a folder with all that translating needs: weights, dictionaries, subwords.
+    """Make a folder with all that a model needs: weights, and for text dictionaries and subwords.
 
     Args:
-        model: A checkpoint, or a folder that `Translator.from_pretrained` takes.
+        model: A checkpoint, or a folder that `Translator` or `Classifier.from_pretrained` take.
         out: The folder to make. A folder that was packed before is replaced; its card is kept.
         half: Store the weights in fp16, at half the size.
 
@@ -63,9 +64,16 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
     """
     checkpoint = find_checkpoint(model)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
-    folder, source, target = find_companions(checkpoint, state["cfg"].task)
+    companions = []
+    if is_for_images(state["cfg"].task):
+        state["cfg"].task.teacher_model = ""
+    else:
+        folder, source, target = find_companions(checkpoint, state["cfg"].task)
+        state["cfg"].task.update(source_lang=source, target_lang=target)
+        for lang in (source, target):
+            companions += [folder / f"dict.{lang}.txt", find_subwords(folder, lang)]
     # What is needed lies beside the checkpoint; the paths of its training mean nothing elsewhere.
-    state["cfg"].task.update(data=".", source_lang=source, target_lang=target)
+    state["cfg"].task.data = "."
     state["cfg"].common.update(user_dir=None, log_file=None, tensorboard_logdir=None)
     state["cfg"].checkpoint.save_dir = "checkpoints"
     if half:
@@ -74,8 +82,7 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
         }
     with whole_folder(out, mark=CHECKPOINT_NAMES[0]) as new:
         save_weights(state, new / CHECKPOINT_NAMES[0])
-        for lang in (source, target):
-            shutil.copy(folder / f"dict.{lang}.txt", new)
-            shutil.copy(find_subwords(folder, lang), new)
+        for companion in companions:
+            shutil.copy(companion, new)
         if (out / CARD_NAME).is_file():
             shutil.copy(out / CARD_NAME, new)

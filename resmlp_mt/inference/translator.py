@@ -15,7 +15,9 @@ from tqdm import tqdm
 from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.data.subwords import find_subwords, load_subwords
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.device import choose_device
 from resmlp_mt.inference.segments import split_line
+from resmlp_mt.tasks.image_classification import is_for_images
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +99,8 @@ class Translator:
         """
         path = find_checkpoint(model)
         state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        if is_for_images(state["cfg"].task):
+            raise UserError(f"{path}: a model of images; see 'resmlp-mt classify'")
         folder, source, target = find_companions(path, state["cfg"].task)
         state["cfg"].task.update(data=str(folder), source_lang=source, target_lang=target)
         try:
@@ -111,7 +115,7 @@ class Translator:
             task,
             load_subwords(find_subwords(folder, source)),
             load_subwords(find_subwords(folder, target)),
-            _choose_device(device),
+            choose_device(device),
         )
 
     def translate(self, lines: Iterable[str], **options) -> list[str]:
@@ -206,17 +210,6 @@ class Translator:
         end = self.target_dictionary.eos()
         pieces = [self.target_dictionary[i] for i in hypothesis["tokens"].tolist() if i != end]
         return Hypothesis(self.target_subwords.decode(pieces), float(hypothesis["score"]))
-
-
-def _choose_device(device: str) -> str:
-    if device == "auto":
-        accelerator = torch.accelerator.current_accelerator(check_available=True)
-        return str(accelerator) if accelerator else "cpu"
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise UserError(f"--device {device}: {str(error).splitlines()[0]}") from None
-    return device
 
 
 def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:

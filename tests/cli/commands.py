@@ -11,6 +11,12 @@ SIZES = """--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim
 RECIPE = """--optimizer adam --lr 0.01 --criterion label_smoothed_cross_entropy --max-tokens 1000
     --num-workers 0 --log-format json --log-interval 2 --share-all-embeddings""".split()
 
+IMAGE_SIZES = """--arch resmlp_cifar --image-size 16 --patch-size 4 --embed-dim 12
+    --layers 2""".split()
+IMAGE_RECIPE = """--task image_classification --criterion image_classification --optimizer adam
+    --lr 0.01 --weight-decay 0.01 --batch-size 16 --crop-pct 1.0 --scale 0.6,1.0
+    --num-workers 0 --log-format json --log-interval 2""".split()
+
 
 def run(*command, cwd=None, stdin=None, check=True, **options) -> subprocess.CompletedProcess:
     """Run a console command of this environment on real files."""

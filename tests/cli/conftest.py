@@ -2,7 +2,8 @@ import os
 from pathlib import Path
 
 import pytest
-from cli.commands import RECIPE, ROOT, SIZES, prepare, run
+from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, RECIPE, ROOT, SIZES, prepare, run
+from cli.pictures import draw_pictures
 from filelock import FileLock
 
 from resmlp_mt.data.lesson import write_lesson
@@ -53,4 +54,27 @@ def packed(shared, trained) -> Path:
     with FileLock(shared / "packed.lock"):
         if not out.exists():
             run("resmlp-mt", "pack", trained / "checkpoint_best.pt", "--out", out)
+    return out
+
+
+@pytest.fixture(scope="session")
+def pictures(shared) -> Path:
+    """A folder of images to train and validate on: 16 x 16 pixels, three classes."""
+    out = shared / "pictures"
+    with FileLock(shared / "pictures.lock"):
+        if not out.exists():
+            draw_pictures(out, {"train": 32, "val": 10})
+    return out
+
+
+@pytest.fixture(scope="session")
+def classifier(shared, pictures) -> Path:
+    """The folder of a training run on the pictures, long enough to know them."""
+    out = shared / "classifier"
+    with FileLock(shared / "classifier.lock"):
+        if not out.exists():
+            train = ["fairseq-train", pictures, "--user-dir", ROOT / "resmlp_mt"]
+            train += [*IMAGE_SIZES, *IMAGE_RECIPE, "--store-ema", "--ema-decay", 0.8]
+            run(*train, "--max-epoch", 6, "--save-dir", out, "--log-file", out.with_suffix(".log"))
+            out.with_suffix(".log").rename(out / "train.log")
     return out

@@ -1,0 +1,113 @@
+"""Name what is in pictures.
+
+Takes files, folders (searched through) and quoted globs; prints a line for each picture: its path,
+then class and probability, the best first, between tabs.
+
+  resmlp-mt classify cifar10 photo.jpg pictures/
+  resmlp-mt classify checkpoints/mine 'pictures/*.png' --topk 1 --json
+"""
+
+import argparse
+import glob
+import json
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
+    parser.add_argument("images", nargs="+", metavar="IMAGE", help="files, folders, globs")
+    parser.add_argument(
+        "--topk", type=int, default=5, metavar="K", help="classes named (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help='print a list of {"path", "predictions": [{"index", "class", "probability"}]}',
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=int,
+        default=32,
+        metavar="N",
+        help="pictures computed together (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda ... (default: %(default)s)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Classify all pictures that can be read; the others are named, and are an error."""
+    from tqdm import tqdm
+
+    from resmlp_mt.data.images import BrokenImage, decode
+    from resmlp_mt.errors import UserError
+    from resmlp_mt.inference.classifier import Classifier
+
+    for flag in ("topk", "batch_size"):
+        if getattr(arguments, flag) < 1:
+            raise UserError(f"--{flag.replace('_', '-')} must be at least 1")
+    paths = _find_images(arguments.images)
+    classifier = Classifier.from_pretrained(arguments.model, arguments.device)
+    readable, broken = [], []
+
+    def read():
+        for path in tqdm(paths, desc="classify", unit="image", disable=_quiet(paths), leave=False):
+            try:
+                image = decode(path, classifier.cfg.in_chans, str(path))
+            except (BrokenImage, OSError) as error:
+                broken.append(path)
+                tqdm.write(f"resmlp-mt classify: {error}", file=sys.stderr)
+                continue
+            readable.append(path)
+            yield image
+
+    entries = []
+    for i, best in enumerate(classifier.classify(read(), arguments.topk, arguments.batch_size)):
+        entry = {"path": str(readable[i]), "predictions": [_as_json(guess) for guess in best]}
+        entries.append(entry)
+        if not arguments.json:
+            guesses = [f"{guess.name} {guess.probability:.1%}" for guess in best]
+            print("\t".join([entry["path"], *guesses]), flush=True)
+    if arguments.json:
+        print(json.dumps(entries, indent=1, ensure_ascii=False))
+    if broken:
+        raise UserError(f"{len(broken)} of {len(paths)} images could not be read")
+
+
+def _quiet(paths: list[Path]) -> bool | None:
+    return True if len(paths) < 2 or sys.stdout.isatty() else None
+
+
+def _as_json(guess) -> dict:
+    return {"index": guess.index, "class": guess.name, "probability": guess.probability}
+
+
+def _find_images(patterns: list[str]) -> list[Path]:
+    """The pictures that files, folders and globs stand for, each once.
+
+    Raises:
+        UserError: If one of them stands for nothing.
+    """
+    from resmlp_mt.data.image_files import SUFFIXES
+    from resmlp_mt.errors import UserError
+
+    found = {}
+    for pattern in patterns:
+        path = Path(pattern)
+        matches = [path] if path.exists() else map(Path, sorted(glob.glob(pattern, recursive=True)))
+        images = [
+            image for match in matches for image in _images_of(match, (*SUFFIXES, ".gif", ".webp"))
+        ]
+        if not images:
+            raise UserError(f"{pattern}: no such image, and no image in it")
+        found |= dict.fromkeys(images)
+    return list(found)
+
+
+def _images_of(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(p for p in path.rglob("*") if p.suffix.lower() in suffixes)

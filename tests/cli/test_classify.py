@@ -1,0 +1,108 @@
+"""Naming what is in pictures, as a user does."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from cli.commands import assert_refused, run
+from cli.pictures import CLASSES
+from PIL import Image
+
+from resmlp_mt import Classifier
+
+
+def classify(*arguments, **options):
+    return run("resmlp-mt", "classify", *arguments, **options)
+
+
+@pytest.fixture(scope="module")
+def every(classifier, pictures):
+    """What it says of every validation picture, as JSON."""
+    return json.loads(classify(classifier, pictures / "val", "--json", "--topk", 3).stdout)
+
+
+def test_json_names_each_picture_with_classes_in_order_of_probability(every, pictures):
+    assert [entry["path"] for entry in every] == sorted(map(str, pictures.glob("val/*/*.png")))
+    for entry in every:
+        predictions = entry["predictions"]
+        assert {p["index"]: p["class"] for p in predictions} == dict(enumerate(CLASSES))
+        probabilities = [p["probability"] for p in predictions]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert sum(probabilities) == pytest.approx(1)
+    right = [entry["predictions"][0]["class"] in entry["path"] for entry in every]
+    assert sum(right) > 0.9 * len(right)
+
+
+def test_lines_can_be_piped_and_say_the_same(every, classifier, pictures):
+    output = classify(
+        classifier, pictures / "val/left", str(pictures / "val/o*/1.png"), "--topk", 2,
+        "--batch-size", 3,
+    ).stdout  # fmt: skip
+    lines = dict(line.split("\t", 1) for line in output.splitlines())
+    assert len(lines) == 11
+    for entry in every:
+        if entry["path"] in lines:
+            best, second = entry["predictions"][:2]
+            assert lines[entry["path"]] == "\t".join(
+                f"{guess['class']} {guess['probability']:.1%}" for guess in (best, second)
+            )
+
+
+def test_pictures_of_any_mode_and_size_are_taken(classifier, pictures, tmp_path):
+    picture = Image.open(pictures / "val/over/0.png")
+    picture.convert("CMYK").save(tmp_path / "cmyk.jpg", quality=100)
+    picture.resize((100, 60)).convert("RGBA").save(tmp_path / "wide.png")
+    picture.convert("L").save(tmp_path / "grey.PNG")
+    Image.new("I;16", (40, 40), 40_000).save(tmp_path / "deep.png")
+    picture.convert("P").save(tmp_path / "moving.gif", save_all=True, append_images=[picture])
+    lines = classify(classifier, tmp_path, "--topk", 1).stdout.splitlines()
+    names = [line.split("\t")[0].rsplit("/", 1)[1] for line in lines]
+    assert names == ["cmyk.jpg", "deep.png", "grey.PNG", "moving.gif", "wide.png"]
+    assert "over" in lines[0] and "over" in lines[4]
+
+
+def test_broken_pictures_are_named_and_the_others_still_classified(classifier, pictures, tmp_path):
+    good = shutil.copy(pictures / "val/over/0.png", tmp_path / "good.png")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "good.png").read_bytes()[:50])
+    (tmp_path / "empty.jpg").touch()
+    result = classify(classifier, tmp_path, "--json", check=False)
+    assert_refused(result, "cut.png", "empty.jpg", "2 of 3 images could not be read")
+    assert [entry["path"] for entry in json.loads(result.stdout)] == [str(good)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nix", "{picture}"], "nix: no such model"),
+        (["{model}", "nix.png"], "nix.png: no such image"),
+        (["{model}", "{empty}"], "no image in it"),
+        (["{model}", "{picture}", "--topk", "0"], "--topk must be at least 1"),
+        (["{model}", "{picture}", "--device", "abacus"], "--device abacus"),
+        (["multi30k-en-de", "{picture}"], "not a classifier of images"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_mistakes_are_one_message(arguments, said, classifier, pictures, tmp_path):
+    places = dict(model=classifier, picture=pictures / "val/over/0.png", empty=tmp_path)
+    assert_refused(classify(*[a.format(**places) for a in arguments], check=False), said)
+
+
+def test_translate_says_that_a_classifier_does_not_translate(classifier):
+    result = run("resmlp-mt", "translate", "--model", classifier, "Hello.", check=False)
+    assert_refused(result, "a model of images", "resmlp-mt classify")
+
+
+def test_a_packed_classifier_needs_nothing_else(every, classifier, pictures, tmp_path):
+    packed = tmp_path / "packed"
+    run("resmlp-mt", "pack", classifier / "checkpoint_best.pt", "--half", "--out", packed)
+    assert [path.name for path in packed.iterdir()] == ["model.pt"]
+    moved = shutil.move(packed, tmp_path / "moved")
+    weights = torch.load(tmp_path / "moved/model.pt", weights_only=True)["model"]
+    assert {tensor.dtype for tensor in weights.values()} == {torch.float16}
+    model = Classifier.from_pretrained(moved, device="cpu")
+    images = [Image.open(entry["path"]).convert("RGB") for entry in every]
+    for entry, guesses in zip(every, model.classify(images, topk=1), strict=True):
+        assert guesses[0].name == entry["predictions"][0]["class"]
+        expected = entry["predictions"][0]["probability"]
+        assert guesses[0].probability == pytest.approx(expected, abs=0.01)

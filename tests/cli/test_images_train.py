@@ -1,0 +1,190 @@
+"""Training and validating classifiers with fairseq's own programs, as a user runs them."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+
+import pytest
+import torch
+from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, ROOT, assert_refused, run
+from cli.pictures import CLASSES, draw_pictures
+
+PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
+
+
+def train(data, out, *flags, program=("fairseq-train",), **options):
+    plugin = PLUGIN if program == ("fairseq-train",) else []
+    where = ["--save-dir", out, "--log-file", out.with_suffix(".log")]
+    return run(*program, data, *plugin, *IMAGE_SIZES, *IMAGE_RECIPE, *where, *flags, **options)
+
+
+def entries(log, key):
+    """The JSON entries of a log that have the key."""
+    found = [json.loads(line[line.index("{") :]) for line in log.splitlines() if '{"' in line]
+    return [entry for entry in found if key in entry]
+
+
+def weights(path):
+    return torch.load(path, weights_only=True)["model"]
+
+
+def validate(data, path, *flags, program=("fairseq-validate",), check=True):
+    plugin = [*PLUGIN, "--task", "image_classification"] if len(program) == 1 else []
+    common = ["--path", path, "--batch-size", 16, "--log-format", "json", "--num-workers", 0]
+    result = run(*program, data, *plugin, *common, *flags, check=check)
+    found = entries(result.stdout + result.stderr, "valid_top1")
+    return {name: float(value) for name, value in found[-1].items()} if found else result
+
+
+def test_training_learns_the_pictures_and_reports_top1_and_top5(classifier):
+    valid = entries((classifier / "train.log").read_text(), "valid_top1")
+    assert len(valid) == 6
+    assert float(valid[-1]["valid_top1"]) > 90
+    assert float(valid[-1]["valid_top5"]) == 100
+    assert float(valid[-1]["valid_loss"]) < float(valid[0]["valid_loss"])
+
+
+def test_class_names_are_kept_in_the_checkpoint(classifier):
+    state = torch.load(classifier / "checkpoint_best.pt", weights_only=True)
+    assert state["task_state"] == {"classes": list(CLASSES)}
+
+
+def test_validate_agrees_with_the_training_whatever_form_the_data_has(
+    classifier, pictures, tmp_path
+):
+    last = entries((classifier / "train.log").read_text(), "valid_top1")[-1]
+    path = classifier / "checkpoint_last.pt"
+    with tarfile.open(tmp_path / "pictures.tar.xz", "w:xz") as archive:
+        archive.add(pictures, "pictures")
+    by_stock = validate(pictures, path)
+    by_own = validate(tmp_path / "pictures.tar.xz", path, program=("resmlp-mt", "validate"))
+    for name in ("valid_top1", "valid_top5", "valid_loss"):
+        assert by_stock[name] == by_own[name] == pytest.approx(float(last[name]), abs=1e-4)
+
+
+def test_the_moving_average_is_validated_beside_the_weights_and_can_be_taken(
+    classifier, pictures, tmp_path
+):
+    last = entries((classifier / "train.log").read_text(), "valid_ema_top1")[-1]
+    path = classifier / "checkpoint_last.pt"
+    run("resmlp-mt", "average", path, "--ema", "--out", tmp_path / "ema.pt")
+    assert validate(pictures, tmp_path / "ema.pt")["valid_top1"] == float(last["valid_ema_top1"])
+    state = torch.load(path, weights_only=True)
+    kept = state["extra_state"]["ema"]
+    assert any(not torch.equal(kept[n], w) for n, w in state["model"].items())
+    for name, tensor in weights(tmp_path / "ema.pt").items():
+        torch.testing.assert_close(tensor, kept[name])
+
+
+def test_a_resumed_training_ends_as_an_uninterrupted_one(pictures, tmp_path):
+    recipe = ["--aa", "rand-m5", "--mixup", 0.8, "--cutmix", 1.0, "--reprob", 0.2]
+    recipe += ["--aug-repeats", 2, "--drop-path", 0.1, "--lr-scheduler", "cosine"]
+    recipe += ["--warmup-updates", 2, "--max-update", 12, "--num-workers", 1]
+    train(pictures, tmp_path / "whole", *recipe)
+    train(pictures, tmp_path / "parts", *recipe, "--max-epoch", 1)
+    train(pictures, tmp_path / "parts", *recipe)
+    whole, parts = (weights(tmp_path / n / "checkpoint_last.pt") for n in ("whole", "parts"))
+    assert all(torch.equal(tensor, parts[name]) for name, tensor in whole.items())
+
+
+def test_bf16_starts_as_fp32_does_and_lamb_trains_without_apex(pictures, tmp_path):
+    flags = ["--max-update", 6, "--log-interval", 1, "--optimizer", "lamb"]
+    losses = {}
+    for name, more in {"fp32": [], "bf16": ["--bf16"]}.items():
+        output = train(pictures, tmp_path / name, *flags, *more)
+        log = entries(output.stdout + output.stderr, "loss")
+        losses[name] = torch.tensor([float(e["loss"]) for e in log if "num_updates" in e])
+    assert len(losses["fp32"]) == 6
+    torch.testing.assert_close(losses["bf16"], losses["fp32"], atol=0.02, rtol=0)
+    assert losses["fp32"][-1] < losses["fp32"][0]
+
+
+def test_two_workers_on_cpus_train_as_one_that_adds_up_two_batches(pictures, tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    # Crops depend on seed, epoch and image; the other augmentation on what a worker drew before.
+    same = ["--hflip", 0, "--color-jitter", 0, "--max-update", 4, "--batch-size", 8]
+    same += ["--log-interval", 1]
+    together = ["--distributed-world-size", 2, "--distributed-init-method", address]
+    together += ["--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo"]
+    together += ["--distributed-no-spawn", "--save-dir", tmp_path / "two", "--distributed-rank"]
+    command = [sys.executable, "-m", "resmlp_mt.cli", "train", pictures]
+    command = list(map(str, [*command, *IMAGE_SIZES, *IMAGE_RECIPE, *same, *together]))
+    options = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    workers = [subprocess.Popen([*command, rank], **options) for rank in "01"]
+    outputs = [worker.communicate(timeout=240)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], outputs[0][-3000:]
+    output = train(pictures, tmp_path / "one", *same, "--update-freq", 2)
+    by_two, by_one = (
+        [entry["loss"] for entry in entries(log, "ups")]
+        for log in (outputs[0], output.stdout + output.stderr)
+    )
+    assert len(by_two) == 4
+    torch.testing.assert_close(*(torch.tensor(list(map(float, x))) for x in (by_two, by_one)))
+    two, one = (weights(tmp_path / name / "checkpoint_last.pt") for name in ("two", "one"))
+    torch.testing.assert_close(two, one, atol=1e-4, rtol=1e-4)
+
+
+def test_a_teacher_is_learnt_from_and_must_know_the_same_classes(classifier, pictures, tmp_path):
+    flags = ["--teacher-model", classifier, "--distillation-alpha", 1.0, "--max-epoch", 4]
+    flags += ["--best-checkpoint-metric", "top1", "--maximize-best-checkpoint-metric"]
+    output = train(pictures, tmp_path / "student", *flags)
+    valid = entries(output.stdout + output.stderr, "valid_top1")
+    # All it was told came from the teacher.
+    assert float(valid[-1]["valid_top1"]) > 80
+    others = tmp_path / "others"
+    draw_pictures(others, {"train": 2, "val": 1}, classes=("above", "left"))
+    refused = train(others, tmp_path / "x", *flags, check=False)
+    assert_refused(refused, "--teacher-model", "other classes", "only the teacher: over")
+
+
+def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
+    draw_pictures(tmp_path / "two", {"train": 16, "val": 4}, classes=("left", "over"))
+    start = ["--finetune-from-model", classifier / "checkpoint_best.pt", "--image-size", 24]
+    output = train(tmp_path / "two", tmp_path / "tuned", *start, "--max-update", 1, "--lr", 1e-9)
+    assert "interpolated from 4 x 4 to 6 x 6 patches" in output.stdout + output.stderr
+    assert "head starts anew" in output.stdout + output.stderr
+    old, new = (
+        weights(classifier / "checkpoint_best.pt"),
+        weights(tmp_path / "tuned/checkpoint_last.pt"),
+    )
+    name = "blocks.1.mix_channels.0.weight"
+    torch.testing.assert_close(new[name], old[name])
+    assert new["head.weight"].shape == (2, 12)
+
+
+def test_a_broken_image_is_skipped_in_training_and_refused_in_validation(pictures, tmp_path):
+    data = shutil.copytree(pictures, tmp_path / "data")
+    broken = data / "train/left/3.png"
+    broken.write_bytes(broken.read_bytes()[:100])
+    output = train(data, tmp_path / "out", "--max-epoch", 1, "--num-workers", 1)
+    assert output.stderr.count(str(broken)) + output.stdout.count(str(broken)) >= 1
+    assert "Traceback" not in output.stderr
+    bad = data / "val/over/2.png"
+    bad.write_bytes(b"not an image")
+    path = tmp_path / "out/checkpoint_last.pt"
+    for workers in (0, 1):
+        result = validate(data, path, "--num-workers", workers, check=False)
+        assert_refused(result, str(bad))
+
+
+def test_bad_input_is_one_message(pictures, tmp_path):
+    def refuse(data, *flags, said, **options):
+        result = train(data, tmp_path / "x", *flags, check=False, **options)
+        assert_refused(result, *said)
+        assert len(result.stderr.strip().splitlines()[-1]) < 600
+
+    refuse(tmp_path / "nix", said=["nix"])
+    refuse(pictures, "--image-size", 18, said=["18 x 18", "multiple of --patch-size"])
+    own = ("resmlp-mt", "train")
+    refuse(pictures, "--mean", "0.5", said=["--mean has 1 values"], program=own)
+    data = shutil.copytree(pictures, tmp_path / "data")
+    shutil.move(data / "val/over", data / "val/under")
+    refuse(data, said=["over", "under"])
+    shutil.move(data / "val/under", data / "val/over")
+    (data / "train/nothing").mkdir()
+    refuse(data, said=["nothing", "empty"], program=own)
