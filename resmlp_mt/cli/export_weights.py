@@ -1,0 +1,27 @@
+"""Write a classifier's weights with the names that facebookresearch/deit or timm give them.
+
+The suffix of the file decides its form. Only the released form of ResMLP can be written: linear
+token mixer, affine norm, average pooling.
+
+  resmlp-mt export-weights checkpoints/mine --format timm --out mine.safetensors
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
+    parser.add_argument("--format", required=True, choices=["official", "timm"])
+    parser.add_argument(
+        "--out", required=True, type=Path, metavar="FILE", help="ends in .safetensors or .pth"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Export."""
+    from resmlp_mt.inference.weights import export_weights
+
+    export_weights(arguments.model, arguments.format, arguments.out)
+    print(f"wrote {arguments.out} with the names of {arguments.format} weights")

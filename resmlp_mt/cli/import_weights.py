@@ -1,0 +1,47 @@
+"""Make a folder from published ResMLP weights for images (facebookresearch/deit's, or timm's).
+
+Classify with it, validate it, or fine-tune it with fairseq-train --finetune-from-model. The file
+is read without running code from it.
+
+  resmlp-mt import-weights resmlp_12_no_dist.pth --arch resmlp_s12 --out resmlp-s12
+  resmlp-mt import-weights model.safetensors --arch resmlp_s24 --image-size 384 --out s24-384
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument(
+        "weights", type=Path, metavar="FILE", help=".safetensors, .pth, .pt, .bin or .tar"
+    )
+    parser.add_argument("--arch", required=True, help="resmlp_s12, resmlp_s24, resmlp_b24_8 ...")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    parser.add_argument(
+        "--image-size",
+        type=int,
+        metavar="N",
+        help="side of the images in pixels; the mixing matrices are interpolated where it is not "
+        "that of the weights (default: theirs)",
+    )
+    parser.add_argument(
+        "--classes",
+        type=Path,
+        metavar="FILE",
+        help="the name of a class a line, in the order of the outputs (default: their numbers)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Import, and say what was found."""
+    from resmlp_mt.inference.weights import import_weights
+
+    found = import_weights(
+        arguments.weights,
+        arguments.arch,
+        arguments.out,
+        arguments.image_size,
+        arguments.classes,
+    )
+    print(f"wrote {arguments.out}: {found}")

@@ -1,0 +1,195 @@
+import argparse
+import importlib
+
+import pytest
+import torch
+from cli.commands import ROOT, assert_refused, run
+from fairseq import checkpoint_utils
+from models.test_released import forward, random_weights
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+from resmlp_mt.errors import UserError
+
+# hydra has much to say about how fairseq calls it.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+# Those of --arch resmlp_cifar, for images of 32 x 32 pixels.
+SIZES = dict(side=8, patch=4, dim=128, depth=8, classes=3)
+FLAGS = """--task image_classification --criterion image_classification --batch-size 4
+    --num-workers 0""".split()
+
+
+def execute(command: str, *arguments) -> None:
+    """A subcommand in this process."""
+    module = importlib.import_module(f"resmlp_mt.cli.{command.replace('-', '_')}")
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    module.run(parser.parse_args([*map(str, arguments)]))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Weights in both layouts and both forms, and pictures of three classes."""
+    out = tmp_path_factory.mktemp("weights")
+    torch.manual_seed(1)
+    for layout in ("official", "timm"):
+        weights = {n: 0.2 * t.float() for n, t in random_weights(layout, **SIZES).items()}
+        torch.save({"model": weights, "epoch": 300}, out / f"{layout}.pth")
+        save_file(weights, out / f"{layout}.safetensors")
+    (out / "names.txt").write_text("black\nred\nwhite\n")
+    for split in ("train", "val"):
+        for name in ("black", "red", "white"):
+            (out / "pictures" / split / name).mkdir(parents=True)
+            for number, size in enumerate([(32, 32), (40, 36), (50, 64)]):
+                picture = Image.new("RGB", size, name)
+                picture.save(out / "pictures" / split / name / f"{number}.png")
+    return out
+
+
+@pytest.fixture(scope="module")
+def imported(folder):
+    """The official weights as a folder."""
+    arguments = [folder / "official.pth", "--arch", "resmlp_cifar", "--out", folder / "imported"]
+    result = run("resmlp-mt", "import-weights", *arguments, "--classes", folder / "names.txt")
+    assert "official weights, 1,100,035 parameters, images of 32 x 32 pixels, 3" in result.stdout
+    return folder / "imported"
+
+
+def load(folder):
+    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(folder / "model.pt")])
+    return models[0].eval(), cfg, task
+
+
+def read(path):
+    return load_file(path) if path.suffix == ".safetensors" else torch.load(path, weights_only=True)
+
+
+def test_a_folder_gives_the_logits_of_the_weights_it_was_made_from(folder, imported):
+    assert [path.name for path in imported.iterdir()] == ["model.pt"]
+    model, cfg, task = load(imported)
+    images = torch.randn(2, 3, 32, 32)
+    expected = forward(read(folder / "official.pth")["model"], images, "official")
+    torch.testing.assert_close(
+        model(images), expected, rtol=1e-3, atol=1e-3 * expected.std().item()
+    )
+    assert task.classes == ["black", "red", "white"]
+    assert (cfg.task.image_size, cfg.task.crop_pct) == (32, 0.9)
+    assert cfg.task.mean == [0.485, 0.456, 0.406] and cfg.model._name == "resmlp_cifar"
+
+
+@pytest.mark.parametrize("layout", ["official", "timm"])
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+def test_what_was_imported_is_exported_bit_by_bit(folder, layout, suffix, tmp_path, capsys):
+    arguments = [folder / f"{layout}{suffix}", "--arch", "resmlp_cifar"]
+    execute("import-weights", *arguments, "--out", tmp_path / "model")
+    assert load(tmp_path / "model")[2].classes == ["0", "1", "2"]
+    out = tmp_path / f"back{suffix}"
+    execute("export-weights", tmp_path / "model", "--format", layout, "--out", out)
+    before, after = read(folder / f"{layout}.safetensors"), read(out)
+    assert before.keys() == after.keys()
+    assert all(before[n].equal(after[n]) and before[n].dtype == after[n].dtype for n in before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, "model"]
+    assert f"{layout} weights" in capsys.readouterr().out
+
+
+def test_fairseq_validates_and_fine_tunes_what_was_imported(folder, imported, tmp_path):
+    plugin = ["--user-dir", ROOT / "resmlp_mt"]
+    common = [folder / "pictures", *plugin, *FLAGS]
+    validation = run("fairseq-validate", *common, "--path", imported / "model.pt")
+    assert "top1" in validation.stdout + validation.stderr
+    start = ["--finetune-from-model", imported / "model.pt", "--optimizer", "sgd", "--lr", 0]
+    arch = ["--arch", "resmlp_cifar", "--image-size", 40, "--max-epoch", 1]
+    save = ["--save-dir", tmp_path, "--no-epoch-checkpoints"]
+    training = run("fairseq-train", *common, *start, *arch, *save)
+    assert "interpolated from 8 x 8 to 10 x 10 patches" in training.stdout + training.stderr
+    tuned = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["model"]
+    model = load(imported)[0].state_dict()
+    name = "blocks.7.mix_channels.0.weight"
+    assert tuned[name].equal(model[name]) and tuned["head.weight"].equal(model["head.weight"])
+
+
+def test_another_image_size_is_interpolated_with_a_message(folder, tmp_path):
+    arguments = ["--arch", "resmlp_cifar", "--image-size", 48, "--out", tmp_path / "48"]
+    result = run("resmlp-mt", "import-weights", folder / "timm.pth", *arguments)
+    assert result.stderr == "mixing matrices interpolated from 8 x 8 to 12 x 12 patches\n"
+    model, cfg, _ = load(tmp_path / "48")
+    assert cfg.task.image_size == 48 and model(torch.randn(1, 3, 48, 48)).shape == (1, 3)
+
+
+def test_the_size_of_the_weights_needs_no_message(folder, tmp_path, caplog):
+    arguments = ["--arch", "resmlp_cifar", "--image-size", 32, "--out", tmp_path / "32"]
+    execute("import-weights", folder / "timm.pth", *arguments)
+    assert not caplog.messages
+
+
+def test_a_refusal_is_one_message_and_status_2(folder, tmp_path):
+    arguments = ["--arch", "resmlp_s12", "--out", tmp_path / "out"]
+    result = run("resmlp-mt", "import-weights", folder / "timm.pth", *arguments, check=False)
+    listed = "of another shape: stem.proj.weight (128, 3, 4, 4) instead of (384, 3, 16, 16), "
+    assert_refused(result, "timm.pth: timm ResMLP weights, but of another model", listed)
+    assert "missing: blocks.8." in result.stderr and "more" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def write(path, **changes):
+    """The official weights with changes; None takes one away."""
+    weights = {n: t.float() for n, t in random_weights("official", **SIZES).items()} | changes
+    torch.save({n: t for n, t in weights.items() if t is not None}, path)
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ({"head.weight": None, "head.bias": None}, "missing: head.weight, head.bias"),
+        ({f"blocks.{i}.attn.weight": None for i in range(8)}, "missing: blocks.0.attn.weight, "),
+        ({"patch_embed.proj.weight": None}, "missing: patch_embed.proj.weight"),
+        ({"patch_embed.proj.weight": torch.zeros(128, 1, 4, 4)}, "1 channels, not of 3"),
+        ({"patch_embed.proj.weight": torch.zeros(128, 3, 8, 8)}, "weight (128, 3, 8, 8) instead"),
+        ({"blocks.0.attn.weight": torch.zeros(65, 65)}, "65 patches, which are no square grid"),
+        ({"blocks.3.attn.weight": torch.zeros(49, 49)}, "blocks.3.attn.weight (49, 49) instead"),
+        ({"head.bias": torch.zeros(2)}, "head.bias (2,) instead of (3,)"),
+        ({"cls_token": torch.zeros(2)}, "unknown: cls_token"),
+        ({"epoch": 3}, "no weights: epoch (int)"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(tmp_path, changes, said):
+    write(tmp_path / "x.pth", **changes)
+    with pytest.raises(UserError) as error:
+        arguments = ["--arch", "resmlp_cifar", "--out", tmp_path / "out"]
+        execute("import-weights", tmp_path / "x.pth", *arguments)
+    assert str(error.value).startswith(f"{tmp_path / 'x.pth'}: ") and said in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--arch", "resmlp_tiny"], "--arch resmlp_tiny: not one of resmlp_s12"),
+        (["--image-size", 30], "--image-size 30: an image of 30 x 30"),
+        (["--image-size", 0], "--image-size 0: an image of 0 x 0"),
+        (["--classes", "few.txt"], "few.txt names 2 classes, the weights have 3"),
+        (["--classes", "none.txt"], "none.txt: no such file"),
+        (["--out", "pictures"], "pictures holds something else"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(folder, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(folder)
+    (folder / "few.txt").write_text("a\nb\n")
+    before = ["official.pth", "--arch", "resmlp_cifar", "--out", tmp_path / "out"]
+    with pytest.raises(UserError, match=said):
+        execute("import-weights", *before, *arguments)
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_forms_and_other_models_are_not_exported(imported, tmp_path):
+    arguments = [imported, "--format", "timm", "--out"]
+    with pytest.raises(UserError, match="x.npz: weights are written to .safetensors or .pth"):
+        execute("export-weights", *arguments, tmp_path / "x.npz")
+    state = torch.load(imported / "model.pt", weights_only=True)
+    state["model"]["pool.norm.weight"] = state["model"].pop("pool.norm.alpha")
+    torch.save(state, tmp_path / "layer.pt")
+    with pytest.raises(UserError, match="layer.pt: timm weights cannot hold.*norm is not 'affine'"):
+        execute("export-weights", tmp_path / "layer.pt", *arguments[1:], tmp_path / "x.pth")
+    with pytest.raises(UserError, match="model.pt: not an image classifier"):
+        execute("export-weights", "multi30k-en-de", *arguments[1:], tmp_path / "x.pth")
+    assert [path.name for path in tmp_path.iterdir()] == ["layer.pt"]
