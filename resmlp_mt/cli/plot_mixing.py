@@ -1,0 +1,162 @@
+"""Draw the matrices A that mix positions: figure 2 of the paper for classifiers, maps for others.
+
+Of a classifier it shows, for each layer, the rows of A that belong to the central patches, each as
+an image over all patches. Of a translator it shows A itself, its heads side by side: a row for
+each output position, a column for each input position, the encoder above the decoder.
+
+MODEL is a checkpoint, a folder with one, or the name of a model that comes with the package.
+
+  resmlp-mt plot-mixing multi30k-en-de --out mixing.png
+  resmlp-mt plot-mixing checkpoints/images --layers 0,3,11 --patches 4 --out rows.png
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("--out", required=True, type=Path, metavar="PNG")
+    parser.add_argument(
+        "--layers", type=_numbers, metavar="I,J,...", help="counted from 0 (default: all)"
+    )
+    parser.add_argument(
+        "--patches",
+        type=int,
+        default=6,
+        metavar="K",
+        help="of a classifier: the K x K central patches (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--positions",
+        type=int,
+        default=64,
+        metavar="N",
+        help="of a translator: the first N positions (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Draw a panel a layer, and say what was written."""
+    from resmlp_mt.data.output import whole_file
+    from resmlp_mt.errors import UserError
+    from resmlp_mt.inference.matrices import read_matrices
+
+    if min(arguments.patches, arguments.positions) < 1:
+        raise UserError("--patches and --positions are 1 or more")
+    mixer, parts = read_matrices(arguments.model)
+    if not all("A" in layer for part in parts for layer in part.layers):
+        raise UserError(
+            f"{arguments.model}: nothing to draw, its token mixer '{mixer}' has no matrix A"
+        )
+    chosen = choose_layers(parts, arguments.layers)
+    panels = {
+        part.name: {i: _tiles(part, i, arguments) for i in chosen if i < len(part.layers)}
+        for part in parts
+    }
+    figure = _draw({part: layers for part, layers in panels.items() if layers})
+    # A name may hold what matplotlib would take for a formula.
+    name = "/".join(Path(arguments.model).parts[-2:])
+    figure.suptitle(f"{name}\n{_explain(panels)}", fontsize=10, parse_math=False)
+    with whole_file(arguments.out) as path:
+        figure.savefig(path, format="png", dpi=200, bbox_inches="tight")
+    print(f"wrote {arguments.out}")
+
+
+def choose_layers(parts: list, wanted: list[int] | None) -> list[int]:
+    """The layers to draw, in order; a part may be less deep than another.
+
+    Raises:
+        UserError: If no part has one of them.
+    """
+    from resmlp_mt.errors import UserError
+
+    deepest = max(len(part.layers) for part in parts)
+    if wanted is None:
+        return list(range(deepest))
+    for layer in wanted:
+        if not 0 <= layer < deepest:
+            ranges = ", ".join(f"{part.name} 0 to {len(part.layers) - 1}" for part in parts)
+            raise UserError(f"--layers: there is no layer {layer}; the model has {ranges}")
+    return sorted(set(wanted))
+
+
+def _tiles(part, layer: int, arguments: argparse.Namespace):
+    """What to show of a layer: a tensor of images, (rows, columns, height, width)."""
+    from resmlp_mt.inference.matrices import arrange_heads, central_rows, expand
+
+    weight = part.layers[layer]["A"]
+    if part.name == "image":
+        return central_rows(expand(weight, False, weight.size(-1))[0], arguments.patches)
+    return arrange_heads(expand(weight, part.causal, arguments.positions))
+
+
+def _explain(panels: dict) -> str:
+    down, across, _, side = next(tiles for part in panels.values() for tiles in part.values()).shape
+    if "image" in panels:
+        return f"rows of A for the {down} x {across} central patches of {side} x {side}"
+    heads = f", {down * across} heads a layer" if down * across > 1 else ""
+    return f"A{heads}; a row for each output position, a column for each input position"
+
+
+def _draw(panels: dict):
+    """The figure of the tiles of all parts and layers, {part: {layer: tiles}}."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    down, across = next(tiles for part in panels.values() for tiles in part.values()).shape[:2]
+    # A map alone stays readable when it is small.
+    inches, most = (1.45, 12) if down * across == 1 else (2.7, 6)
+    columns = min(most, max(map(len, panels.values())))
+    lines = [
+        (part, list(layers)[i : i + columns])
+        for part, layers in panels.items()
+        for i in range(0, len(layers), columns)
+    ]
+    size = (max(6, columns * inches), len(lines) * (inches * down / across + 0.3) + 1.2)
+    figure, grid = pyplot.subplots(
+        len(lines), columns, figsize=size, squeeze=False, layout="compressed"
+    )
+    for axes in grid.flat:
+        axes.set(xticks=[], yticks=[], frame_on=False)
+    for row, (part, layers) in zip(grid, lines, strict=True):
+        for axes, layer in zip(row, layers, strict=False):
+            tiles = panels[part][layer]
+            image, largest = _show(tiles, axes)
+            axes.set_title(f"layer {layer}, max {largest:.2g}", fontsize=9)
+        if part != "image":
+            row[0].set_ylabel(f"{part}\n{tiles.size(-1)} positions", fontsize=9)
+    bar = figure.colorbar(
+        image, ax=grid, location="bottom", shrink=min(1, 4.5 / size[0]), aspect=40, pad=0.02
+    )
+    bar.set_ticks([-1, 0, 1], labels=["-max", "0", "max"], fontsize=9)
+    bar.set_label("weight; max: the largest |weight| shown of the layer", fontsize=9)
+    return figure
+
+
+def _show(tiles, axes) -> tuple:
+    """Draw a layer's tiles with lines between them; return the image and its largest |weight|."""
+    from resmlp_mt.inference.matrices import mosaic
+
+    down, across, height, width = tiles.shape
+    largest = tiles.abs().max().item()
+    image = axes.imshow(
+        mosaic(tiles) / (largest or 1), "RdBu_r", vmin=-1, vmax=1, interpolation="nearest"
+    )
+    for i in range(1, down):
+        axes.axhline(i * height - 0.5, color="0.35", linewidth=0.8)
+    for i in range(1, across):
+        axes.axvline(i * width - 0.5, color="0.35", linewidth=0.8)
+    return image, largest
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' are no layers; write them like 0,3,11"
+        ) from None

@@ -1,0 +1,111 @@
+"""Say how many weights of each layer's matrices are next to nothing: figure 3 of the paper.
+
+A mixes positions; B and C are the first and the second matrix of the channel MLP. The table gives
+the share of weights below 5% of the largest of their matrix, in absolute value; each mixing head is
+a matrix of its own. Only weights that act count: of a decoder's A, those that look back. Weights
+between positions that no training text reached count too; they are still about as initialised.
+
+MODEL is a checkpoint, a folder with one, or the name of a model that comes with the package.
+
+  resmlp-mt sparsity multi30k-en-de --out sparsity.png
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("--out", type=Path, metavar="PNG", help="draw the shares over the layers")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write them as CSV")
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=0.05,
+        metavar="X",
+        help="what is small, as a share of the largest weight (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure, write what was asked for, and print the table, alone on standard output."""
+    import sys
+
+    from resmlp_mt.errors import UserError
+    from resmlp_mt.inference.matrices import measure_sparsity, read_matrices
+
+    if not 0 < arguments.threshold <= 1:
+        raise UserError(f"--threshold {arguments.threshold} is no share between 0 and 1")
+    _, parts = read_matrices(arguments.model)
+    rows = measure_sparsity(parts, arguments.threshold)
+    if arguments.csv:
+        _write_csv(rows, arguments.csv)
+    if arguments.out:
+        _draw(rows, arguments)
+    print("\n".join(table(rows)))
+    for path in filter(None, (arguments.csv, arguments.out)):
+        print(f"wrote {path}", file=sys.stderr)
+
+
+def table(rows: list) -> list[str]:
+    """A line a layer, in aligned columns; '-' where the model has no such matrix."""
+    shares = {(row.part, row.layer, row.matrix): f"{row.share:.4f}" for row in rows}
+    lines = [f"{'part':8}{'layer':>5}{'A':>8}{'B':>8}{'C':>8}"]
+    for part, layer in dict.fromkeys((row.part, row.layer) for row in rows):
+        cells = "".join(f"{shares.get((part, layer, letter), '-'):>8}" for letter in "ABC")
+        lines.append(f"{part:8}{layer:5}{cells}")
+    return lines
+
+
+def _write_csv(rows: list, out: Path) -> None:
+    import csv
+
+    from resmlp_mt.data.output import whole_file
+
+    with whole_file(out) as path, path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["part", "layer", "matrix", "share", "weights"])
+        for row in rows:
+            writer.writerow([row.part, row.layer, row.matrix, f"{row.share:.6f}", row.weights])
+
+
+def _draw(rows: list, arguments: argparse.Namespace) -> None:
+    """A line a matrix over depth, the parts side by side."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    from resmlp_mt.data.output import whole_file
+
+    parts = list(dict.fromkeys(row.part for row in rows))
+    figure, axes = pyplot.subplots(
+        1,
+        len(parts),
+        figsize=(1.5 + 4.5 * len(parts), 4),
+        squeeze=False,
+        sharey=True,
+        layout="constrained",
+    )
+    for axis, part in zip(axes[0], parts, strict=True):
+        for colour, letter in enumerate("ABC"):
+            points = [(r.layer, r.share) for r in rows if (r.part, r.matrix) == (part, letter)]
+            if points:
+                style = {"color": f"C{colour}", "marker": "o", "markersize": 4}
+                axis.plot(*zip(*points, strict=True), label=letter, **style)
+        axis.set(xlabel="layer", title="" if part == "image" else part)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axis.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylim(bottom=0)
+    axes[0][0].set_ylabel("share of weights")
+    handles = axes[0][0].get_legend_handles_labels()
+    figure.legend(*handles, title="matrix", loc="outside right upper")
+    limit = f"{100 * arguments.threshold:g}% of their matrix's largest"
+    # A name may hold what matplotlib would take for a formula.
+    name = "/".join(Path(arguments.model).parts[-2:])
+    figure.suptitle(f"{name}: weights below {limit}", parse_math=False)
+    with whole_file(arguments.out) as path:
+        figure.savefig(path, format="png", dpi=150, bbox_inches="tight")

@@ -1,0 +1,144 @@
+"""plot-mixing and sparsity, on a translator that was shipped, one just trained, and classifiers."""
+
+import csv
+from collections import Counter
+
+import pytest
+import torch
+from cli.commands import assert_refused, run
+from PIL import Image
+
+from resmlp_mt.cli import build_parser
+from resmlp_mt.cli.sparsity import table
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.matrices import Sparsity, measure_sparsity, read_matrices
+from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
+
+SHIPPED = "multi30k-en-de"
+RED, BLUE, ZERO = (103, 0, 31), (5, 48, 97), (247, 246, 246)  # the ends and middle of RdBu_r
+
+
+@pytest.fixture
+def classifier(tmp_path):
+    """classifier(mixer): a checkpoint of one with 4 x 4 patches; its A are 1, -1 and 2."""
+
+    def save(mixer):
+        cfg = ResMLPImageConfig(patch_size=2, embed_dim=6, layers=3, token_mixer=mixer)
+        model = ResMLPImageModel(cfg, 3, 8, torch.nn.Linear(6, 4))
+        for scale, block in zip(
+            (1, -1, 2), model.blocks if mixer == "linear" else [], strict=False
+        ):
+            block.mix_tokens.matrix.weight.data = scale * torch.eye(16)[None]
+        history = [{"optimizer_name": "Adam", "lr_scheduler_state": {}, "num_updates": 1}]
+        state = {"cfg": {"model": {"_name": "resmlp_image", "token_mixer": mixer}}, "args": None}
+        state |= {"model": model.state_dict(), "optimizer_history": history, "extra_state": {}}
+        torch.save(state, tmp_path / f"{mixer}.pt")
+        return tmp_path / f"{mixer}.pt"
+
+    return save
+
+
+def call(*command):
+    """Run a subcommand within this process: a new one takes seconds to start."""
+    arguments = build_parser().parse_args([*map(str, command)])
+    arguments.run(arguments)
+
+
+def colours(path, above=1.0):
+    """How many pixels of the upper part of a PNG have each colour."""
+    assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    image = Image.open(path).convert("RGB")
+    assert min(image.size) > 400
+    image = image.crop((0, 0, image.width, int(image.height * above)))
+    return Counter({c: count for count, c in image.getcolors(image.width * image.height)})
+
+
+def test_the_shipped_model_is_drawn(tmp_path):
+    command = ["plot-mixing", SHIPPED, "--layers", "3,0", "--positions", 40, "--out", "new/a.png"]
+    assert run("resmlp-mt", *command, cwd=tmp_path).stdout == "wrote new/a.png\n"
+    found = colours(tmp_path / "new/a.png", above=0.8)
+    assert found[RED] > 50 and found[BLUE] > 50 and len(found) > 200
+    # Of the decoder's maps, 40 x 39 / 2 of 40 x 40 entries look ahead: near half of half of all.
+    assert found[ZERO] > 0.15 * sum(found.values())
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.png"]
+
+
+def test_a_layer_that_one_part_alone_has_is_drawn(trained, tmp_path):
+    command = ["plot-mixing", trained, "--layers", 1, "--out", tmp_path / "a.png"]
+    run("resmlp-mt", *command)
+    found = colours(tmp_path / "a.png", above=0.7)
+    assert found[RED] + found[BLUE] > 20 and len(found) > 200
+
+
+def test_a_classifier_shows_a_spike_in_each_patch(classifier, tmp_path):
+    command = ["plot-mixing", classifier("linear"), "--layers", 1, "--out", tmp_path / "a.png"]
+    run("resmlp-mt", *command)
+    found = colours(tmp_path / "a.png", above=0.75)  # without the scale
+    assert RED not in found
+    # The tile of each of the 4 x 4 patches has one entry of -1 among 16.
+    assert found[BLUE] / (found[BLUE] + found[ZERO]) == pytest.approx(1 / 16, rel=0.1)
+
+
+def test_the_table_the_csv_and_the_model_agree(tmp_path):
+    command = ["sparsity", SHIPPED, "--csv", "s.csv", "--out", "s.png", "--threshold", 0.1]
+    result = run("resmlp-mt", *command, cwd=tmp_path)
+    assert result.stderr == "wrote s.csv\nwrote s.png\n"
+    head, *lines = [line.split() for line in result.stdout.splitlines()]
+    assert head == ["part", "layer", "A", "B", "C"] and len(lines) == 4 + 4
+    printed = {(line[0], line[1], head[i]): line[i] for line in lines for i in (2, 3, 4)}
+    with (tmp_path / "s.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["part", "layer", "matrix", "share", "weights"]
+    written = {(row["part"], row["layer"], row["matrix"]): row for row in rows}
+    measured = measure_sparsity(read_matrices(SHIPPED)[1], 0.1)
+    assert printed.keys() == written.keys() and len(measured) == len(rows) == 24
+    for row in measured:
+        name = (row.part, str(row.layer), row.matrix)
+        assert printed[name] == f"{row.share:.4f}"
+        assert written[name]["share"] == f"{row.share:.6f}"
+        assert int(written[name]["weights"]) == row.weights
+    found = colours(tmp_path / "s.png")
+    for line in ((31, 119, 180), (255, 127, 14), (44, 160, 44)):
+        assert found[line] > 200
+
+
+def test_a_classifier_without_a_has_no_share_of_it(classifier, capsys):
+    call("sparsity", classifier("none"))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [["image", str(i), "-"] for i in range(3)]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_columns_stay_aligned_beyond_ten_layers():
+    rows = [Sparsity("decoder", i, m, share, 9) for i in range(12) for m, share in [("A", 1.0)]]
+    lines = table(rows)
+    assert len({len(line) for line in lines}) == 1
+    assert lines[-1].split() == ["decoder", "11", "1.0000", "-", "-"]
+
+
+def test_a_model_without_the_matrix_is_refused(classifier, tmp_path):
+    command = ["plot-mixing", classifier("mlp"), "--out", tmp_path / "a.png"]
+    assert_refused(run("resmlp-mt", *command, check=False), "token mixer 'mlp' has no matrix A")
+    assert not (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["plot-mixing", "--layers", "0,4"], "no layer 4; the model has encoder 0 to 3, decoder 0"),
+        (["plot-mixing", "--layers", "-1"], "no layer -1"),
+        (["plot-mixing", "--positions", "0"], "--positions are 1 or more"),
+        (["sparsity", "--threshold", "5"], "--threshold 5.0 is no share between 0 and 1"),
+    ],
+)
+def test_flags_out_of_range_are_refused(command, said, tmp_path):
+    name, *flags = command
+    with pytest.raises(UserError, match=said):
+        call(name, SHIPPED, *flags, "--out", tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
+
+
+def test_layers_that_are_no_numbers_are_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        call("plot-mixing", SHIPPED, "--layers", "all", "--out", "a.png")
+    assert "'all' are no layers; write them like 0,3,11" in capsys.readouterr().err
