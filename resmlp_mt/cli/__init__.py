@@ -16,10 +16,16 @@ from resmlp_mt.errors import UserError
 COMMANDS = {
     "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
     "translate": "raw text in, raw text out",
+    "classify": "name what is in pictures",
     "score": "SacreBLEU, chrF and TER with their signatures",
     "average": "average checkpoints, the last or the best",
     "pack": "a checkpoint -> a folder with all that translating needs",
+    "probe": "k-NN and linear classification on a model's frozen features",
+    "import-weights": "published ResMLP weights for images -> a folder",
+    "export-weights": "a classifier -> a state dict with the official or timm's keys",
     "curves": "draw the loss of training runs",
+    "plot-mixing": "draw the mixing matrices of a model",
+    "sparsity": "how many weights are close to zero, layer by layer",
     "doctor": "what is installed, and what is wrong with it",
 }
 
@@ -28,8 +34,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
     parser = argparse.ArgumentParser(
         prog="resmlp-mt",
-        description="Machine translation with ResMLP: a learned matrix over positions in place of "
-        "self-attention. A fairseq plugin.",
+        description="Machine translation and image classification with ResMLP: a learned matrix "
+        "over positions in place of self-attention. A fairseq plugin.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
@@ -69,7 +75,15 @@ def main() -> int:
         # it exits, and must not find the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in (
+            errno.ENOSPC,
+            errno.EACCES,
+            errno.EROFS,
+            errno.EDQUOT,
+            errno.EFBIG,
+            errno.EISDIR,
+            errno.ENOTDIR,
+        ):
             raise
         where = f"{error.filename}: " if error.filename else ""
         return _fail(command, f"{where}{error.strerror}")

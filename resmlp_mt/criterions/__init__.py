@@ -1,3 +1,3 @@
 """Losses that fairseq lacks."""
 
-from resmlp_mt.criterions import image_classification  # noqa: F401
+from resmlp_mt.criterions import dino, image_classification  # noqa: F401

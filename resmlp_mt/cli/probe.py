@@ -1,0 +1,102 @@
+"""Measure how much a model's features tell of the classes of a folder of images.
+
+The model stays as it is. k-NN lets the nearest training images vote; a linear classifier (logistic
+regression) is trained on the features of the training images. Both are evaluated on the validation
+images; without --knn and --linear, both are done. A line a method: its name and top-1 in percent.
+
+  resmlp-mt probe checkpoints/dino/checkpoint_last.pt cifar10/
+  resmlp-mt probe cifar10 cifar10.tar.xz --knn 10 --split test --csv probe.csv
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
+    parser.add_argument(
+        "data", type=Path, metavar="DIR", help="folder or .tar with train/ and val/"
+    )
+    parser.add_argument("--knn", type=int, metavar="K", help="k-NN, with K neighbours (20)")
+    parser.add_argument(
+        "--temperature",
+        type=float,
+        default=0.07,
+        metavar="T",
+        help="a neighbour has exp(cosine / T) votes (default: %(default)s)",
+    )
+    parser.add_argument("--linear", action="store_true", help="a linear classifier")
+    parser.add_argument(
+        "--ema",
+        action=argparse.BooleanOptionalAction,
+        help="take the moving average that --store-ema kept: with image_pretraining it is DINO's "
+        "teacher, and taken if it is there",
+    )
+    parser.add_argument(
+        "--split", choices=["valid", "test"], default="valid", help="default: %(default)s"
+    )
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the results as CSV")
+    parser.add_argument(
+        "--device", default="auto", help="auto, cpu, cuda ... (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--batch-size",
+        type=int,
+        default=256,
+        metavar="N",
+        help="images computed together (default: %(default)s)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure, and print the results, alone on standard output."""
+    import sys
+
+    from resmlp_mt.errors import UserError
+    from resmlp_mt.inference.probe import (
+        FeatureExtractor,
+        extract_both,
+        knn_accuracy,
+        linear_accuracy,
+    )
+
+    if arguments.knn is None and not arguments.linear:
+        arguments.knn, arguments.linear = 20, True
+    if arguments.knn is not None and arguments.knn < 1:
+        raise UserError(f"--knn must be at least 1, not {arguments.knn}")
+    if arguments.temperature <= 0:
+        raise UserError(f"--temperature must be positive, not {arguments.temperature}")
+    if arguments.batch_size < 1:
+        raise UserError("--batch-size must be at least 1")
+    extractor = FeatureExtractor.from_pretrained(arguments.model, arguments.ema, arguments.device)
+    train, valid = extract_both(extractor, arguments.data, arguments.split, arguments.batch_size)
+    results, device = {}, extractor.device
+    if arguments.knn is not None:
+        settings = f"k {arguments.knn}, temperature {arguments.temperature:g}"
+        top1 = knn_accuracy(train, valid, arguments.knn, arguments.temperature, device)
+        results["knn"] = (top1, settings)
+    if arguments.linear:
+        top1, penalty = linear_accuracy(train, valid, device)
+        results["linear"] = (top1, f"penalty {penalty:g}")
+    if arguments.csv:
+        _write_csv(results, arguments, extractor.averaged, len(valid.targets))
+    for method, (top1, settings) in results.items():
+        print(f"{method:8}{top1:6.2f}  ({settings})")
+    if arguments.csv:
+        print(f"wrote {arguments.csv}", file=sys.stderr)
+
+
+def _write_csv(results: dict, arguments: argparse.Namespace, averaged: bool, images: int) -> None:
+    import csv
+
+    from resmlp_mt.data.output import whole_file
+
+    columns = ["model", "weights", "data", "split", "images", "method", "settings", "top1"]
+    weights = "ema" if averaged else "model"
+    fixed = [arguments.model, weights, arguments.data, arguments.split, images]
+    with whole_file(arguments.csv) as path, path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for method, (top1, settings) in results.items():
+            writer.writerow([*fixed, method, settings, f"{top1:.2f}"])

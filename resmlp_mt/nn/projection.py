@@ -1,0 +1,88 @@
+"""The head of DINO (arXiv 2104.14294): features to cosines with K prototypes."""
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class ProjectionHead(nn.Module):
+    """z = MLP(x); y[k] = cos(z, w[k]) for each of K prototypes.
+
+    The published head is l2-normalisation, then a weight-normalised layer whose magnitudes are
+    fixed at 1. That is a matrix of unit rows, which is what is computed here from a plain
+    parameter: nothing that copies, averages or casts parameters needs to know of it.
+
+    The head also keeps DINO's centre, the running mean of the teacher's output. It is the
+    student's: a moving average of the model has a copy that lags behind and that nobody reads.
+
+    Args:
+        dim: Number of channels C of the features.
+        hidden_dim: Hidden channels of the MLP.
+        bottleneck_dim: Channels of z.
+        out_dim: K.
+
+    Raises:
+        ValueError: If a size is below 1.
+    """
+
+    def __init__(self, dim: int, hidden_dim: int, bottleneck_dim: int, out_dim: int):
+        super().__init__()
+        for name, size in (
+            ("hidden", hidden_dim),
+            ("bottleneck", bottleneck_dim),
+            ("out", out_dim),
+        ):
+            if size < 1:
+                raise ValueError(f"the head's {name} dimension must be at least 1, not {size}")
+        self.mlp = nn.Sequential(
+            nn.Linear(dim, hidden_dim),
+            nn.GELU(),
+            nn.Linear(hidden_dim, hidden_dim),
+            nn.GELU(),
+            nn.Linear(hidden_dim, bottleneck_dim),
+        )
+        self.prototypes = nn.Parameter(torch.empty(out_dim, bottleneck_dim))
+        self.register_buffer("centre", torch.zeros(out_dim))
+        for layer in self.mlp[::2]:
+            nn.init.trunc_normal_(layer.weight, std=0.02)
+            nn.init.zeros_(layer.bias)
+        nn.init.kaiming_uniform_(self.prototypes, a=5**0.5)
+
+    def bottleneck(self, x: Tensor) -> Tensor:
+        """The direction of z. (B, C) -> (B, bottleneck_dim), each of length 1."""
+        return F.normalize(self.mlp(x).float(), dim=-1)
+
+    def directions(self) -> Tensor:
+        """The prototypes, each brought to length 1. (K, bottleneck_dim)."""
+        return F.normalize(self.prototypes.float(), dim=-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Compare with the prototypes: (B, C) -> (B, K).
+
+        In float32 whatever the model's precision: DINO divides by a temperature of 0.04, which
+        makes much of a cosine that bfloat16 rounds to two digits.
+        """
+        return F.linear(self.bottleneck(x), self.directions())
+
+    @torch.no_grad()
+    def update_centre(self, output: Tensor, momentum: float) -> None:
+        """c = momentum c + (1 - momentum) mean(output), the mean of all workers' batches.
+
+        Args:
+            output: What the teacher's head gave. (..., K).
+            momentum: Share of the old centre.
+        """
+        total = output.flatten(0, -2).sum(0, dtype=torch.float32)
+        count = total.new_tensor(output.numel() // output.size(-1))
+        if dist.is_available() and dist.is_initialized():
+            dist.all_reduce(total)
+            dist.all_reduce(count)
+        self.centre.lerp_(total / count, 1 - momentum)
+
+    def _apply(self, fn, recurse=True):
+        # --bf16 casts the whole model; steps of a tenth towards a mean need finer numbers.
+        centre = self.centre
+        super()._apply(fn, recurse)
+        self.centre = centre.to(self.centre.device)
+        return self

@@ -1,0 +1,170 @@
+"""Pre-training without labels, its evaluation and fine-tuning, as a user runs them."""
+
+import argparse
+import csv
+import json
+import shutil
+
+import pytest
+import torch
+from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, ROOT, assert_refused, run
+from cli.pictures import CLASSES
+from filelock import FileLock
+
+from resmlp_mt.cli import probe as command
+from resmlp_mt.data.image_files import ImageFolder
+from resmlp_mt.data.images import resize_and_crop
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.average import average_checkpoints
+from resmlp_mt.inference.probe import FeatureExtractor
+
+PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
+RECIPE = """--task image_pretraining --criterion dino --store-ema --ema-decay 0.9 --optimizer adam
+    --lr 0.001 --batch-size 24 --local-crops-number 2 --out-dim 32 --head-hidden-dim 16
+    --bottleneck-dim 8 --num-workers 0 --log-format json --log-interval 2""".split()
+
+
+def pretrain(data, out, *flags, recipe=RECIPE, **options):
+    where = ["--save-dir", out, "--log-file", out.with_suffix(".log")]
+    return run("fairseq-train", data, *PLUGIN, *IMAGE_SIZES, *recipe, *where, *flags, **options)
+
+
+def load(path):
+    return torch.load(path, weights_only=True)
+
+
+def entries(log, key):
+    """The JSON entries of a log that have the key."""
+    found = [json.loads(line[line.index("{") :]) for line in log.splitlines() if '{"' in line]
+    return [entry for entry in found if key in entry]
+
+
+@pytest.fixture(scope="session")
+def pretrained(shared, pictures):
+    """The folder of a pre-training run of two epochs."""
+    out = shared / "pretrained"
+    with FileLock(shared / "pretrained.lock"):
+        if not out.exists():
+            pretrain(pictures, out, "--max-epoch", 2)
+            out.with_suffix(".log").rename(out / "train.log")
+    return out
+
+
+def test_pretraining_logs_what_shows_a_collapse(pretrained):
+    log = (pretrained / "train.log").read_text()
+    for split in ("train", "valid"):
+        found = entries(log, f"{split}_loss")
+        assert len(found) == 2
+        for name in ("loss", "teacher_entropy", "information", "kl"):
+            assert float(found[-1][f"{split}_{name}"]) > 0
+
+
+def test_the_checkpoint_holds_student_teacher_and_centre(pretrained):
+    state = load(pretrained / "checkpoint2.pt")
+    student, teacher = state["model"], state["extra_state"]["ema"]
+    assert student.keys() == teacher.keys()
+    assert all(not torch.equal(student[n], teacher[n]) for n in student if n.startswith("blocks"))
+    assert student["head.centre"].any()
+    assert state["task_state"] == {}
+
+
+def test_resumed_pretraining_is_that_of_one_go(pretrained, pictures, tmp_path):
+    shutil.copy(pretrained / "checkpoint1.pt", tmp_path / "checkpoint_last.pt")
+    pretrain(pictures, tmp_path, "--max-epoch", 2)
+    once, resumed = (load(folder / "checkpoint2.pt") for folder in (pretrained, tmp_path))
+    for kept in (lambda state: state["model"], lambda state: state["extra_state"]["ema"]):
+        for name, tensor in kept(once).items():
+            torch.testing.assert_close(kept(resumed)[name], tensor)
+
+
+def probe(*arguments):
+    """`resmlp-mt probe` in this process, which spares the seconds of starting another."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    command.run(parser.parse_args(list(map(str, arguments))))
+
+
+def test_probing_a_pretrained_model_takes_the_teacher(pretrained, pictures, tmp_path, capsys):
+    path = pretrained / "checkpoint2.pt"
+    result = run("resmlp-mt", "probe", path, pictures, "--csv", tmp_path / "probe.csv")
+    with (tmp_path / "probe.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["method"], row["weights"]) for row in rows] == [("knn", "ema"), ("linear", "ema")]
+    for line, row in zip(result.stdout.splitlines(), rows, strict=True):
+        assert line.split()[:2] == [row["method"], row["top1"]] and row["images"] == "30"
+        assert 0 <= float(row["top1"]) <= 100
+    # The average as a model of its own is the same.
+    average_checkpoints([path], tmp_path / "teacher.pt", ema=True)
+    probe(tmp_path / "teacher.pt", pictures)
+    assert capsys.readouterr().out == result.stdout
+
+
+def test_probing_a_classifier_finds_the_classes_that_it_knows(classifier, pictures, capsys):
+    path = classifier / "checkpoint_last.pt"
+    probe(path, pictures)
+    knn, linear = capsys.readouterr().out.splitlines()
+    assert knn.startswith("knn") and float(knn.split()[1]) > 90
+    assert linear.startswith("linear") and float(linear.split()[1]) > 90
+
+
+def test_the_weights_and_the_method_can_be_chosen(pretrained, pictures, capsys):
+    path, weights = pretrained / "checkpoint2.pt", load(pretrained / "checkpoint2.pt")
+    for ema, kept in ((None, "ema"), (True, "ema"), (False, "model")):
+        expected = weights["model"] if kept == "model" else weights["extra_state"]["ema"]
+        extractor = FeatureExtractor.from_pretrained(path, ema, "cpu")
+        assert extractor.averaged == (kept == "ema")
+        for name, tensor in extractor.model.state_dict().items():
+            assert torch.equal(tensor, expected[name])
+    for flags, method in ((["--knn", 3], "knn"), (["--linear"], "linear")):
+        probe(path, pictures, *flags)
+        assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [method]
+
+
+def test_features_are_those_of_the_model_for_each_image_in_order(classifier, pictures):
+    extractor = FeatureExtractor.from_pretrained(classifier / "checkpoint_last.pt", device="cpu")
+    folder = ImageFolder(pictures, "valid")
+    features = extractor.extract(folder, batch_size=7)
+    assert features.classes == list(CLASSES) and len(features.values) == len(folder) == 30
+    for i in (0, 11, 29):
+        pixels = resize_and_crop(folder.open(i), 16, 1.0)
+        x = extractor.model.extract_features(extractor.normalise(pixels[None]))
+        torch.testing.assert_close(features.values[i], x[0])
+        assert features.targets[i] == CLASSES.index(folder.names[i].split("/")[-2])
+
+
+def test_pretraining_is_a_start_for_fine_tuning(pretrained, pictures, tmp_path):
+    start = pretrained / "checkpoint2.pt"
+    flags = ["--finetune-from-model", start, "--max-update", 1, "--lr", 1e-9, "--store-ema"]
+    result = pretrain(pictures, tmp_path / "out", *flags, recipe=IMAGE_RECIPE)
+    assert "the head starts anew" in result.stdout + result.stderr
+    tuned, begun = load(tmp_path / "out" / "checkpoint_last.pt")["model"], load(start)["model"]
+    assert tuned["head.weight"].shape == (3, 12)
+    for name in tuned:
+        if not name.startswith("head."):
+            torch.testing.assert_close(tuned[name], begun[name])
+
+
+def test_pretraining_without_a_teacher_is_refused(pictures, tmp_path):
+    recipe = [flag for flag in RECIPE if flag != "--store-ema"]
+    result = pretrain(pictures, tmp_path / "out", recipe=recipe, check=False)
+    assert_refused(result, "add --store-ema --ema-decay 0.996")
+
+
+def test_what_cannot_be_probed_is_refused(pretrained, pictures, tmp_path):
+    path = pretrained / "checkpoint2.pt"
+    shutil.copytree(pictures / "val", tmp_path / "val")
+    for arguments, said in (
+        ([path, tmp_path], "no train images"),
+        ([path, pictures, "--knn", 0], "--knn must be at least 1"),
+        ([path, pictures, "--knn", 97], "to the 96 training images"),
+        ([path, pictures, "--temperature", 0], "--temperature must be positive"),
+        ([path, pictures, "--batch-size", 0], "--batch-size must be at least 1"),
+        ([path, pictures, "--split", "test"], "no test images"),
+        (["multi30k-en-de", pictures], "a model for translation, not for images"),
+        ([tmp_path / "none.pt", pictures], "no such model"),
+    ):
+        with pytest.raises(UserError, match=said):
+            probe(*arguments)
+    shutil.copytree(pictures / "train" / "above", tmp_path / "train" / "other")
+    with pytest.raises(UserError, match="not the classes of the training images"):
+        probe(path, tmp_path)
