@@ -1,0 +1,51 @@
+"""Append what a training run came to as a row of a results.csv.
+
+Reads the run's own figures as JSON from standard input; adds what stands in its log, and when and
+where it was recorded. The columns of a file that exists stay as they are.
+
+    python examples/NAME/figures.py RUN ... | python scripts/append_row.py FILE --log RUN/train.log
+"""
+
+import argparse
+import csv
+import datetime
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Append and show the row."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--log", type=Path, required=True, help="what fairseq-train wrote")
+    arguments = parser.parse_args()
+
+    log = arguments.log.read_text(encoding="utf-8")
+    size = re.search(r"num\. shared model params: ([\d,]+)", log)[1]
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    row = json.load(sys.stdin) | {
+        "parameters": int(size.replace(",", "")),
+        "train_seconds": round(float(re.search(r"done training in ([\d.]+) seconds", log)[1])),
+        "commit": os.environ.get("COMMIT") or commit.stdout.strip(),
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()} CPU, {os.environ.get('OMP_NUM_THREADS', 'all')} thread",
+    }
+    columns = list(row)
+    if arguments.results.exists():
+        with open(arguments.results, newline="", encoding="utf-8") as stream:
+            columns = next(csv.reader(stream))
+    with open(arguments.results, "a", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, columns)
+        if stream.tell() == 0:
+            writer.writeheader()
+        writer.writerow(row)
+    print(json.dumps({name: str(row[name]) for name in columns}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
