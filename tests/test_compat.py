@@ -5,8 +5,10 @@ import numpy
 import omegaconf
 import pytest
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, options
 from fairseq.data import data_utils
+from fairseq.logging import progress_bar
+from fairseq.optim.fused_lamb import FairseqLAMB
 
 from resmlp_mt import compat
 
@@ -62,17 +64,65 @@ def test_applying_twice_changes_nothing():
     assert hasattr(before, "__wrapped__")
 
 
+def test_bf16_is_no_wish_for_a_tpu():
+    parser = options.get_training_parser()
+    line = ["data", "--arch", "resmlp_tiny", "--bf16"]
+    assert not options.parse_args_and_arch(parser, line).tpu
+
+
+def test_forgotten_validation_sets_are_looked_for_in_folders_alone(tmp_path):
+    (tmp_path / "valid1.bin").touch()
+    (tmp_path / "images.tar").touch()
+    assert data_utils._find_extra_valid_paths(str(tmp_path)) == {"valid1"}
+    assert data_utils._find_extra_valid_paths(str(tmp_path / "images.tar")) == set()
+
+
+def test_a_line_stands_once_in_the_log_file_however_many_epochs_there_are(tmp_path):
+    log = tmp_path / "train.log"
+    handlers = list(progress_bar.logger.handlers)
+    try:
+        for epoch in range(3):
+            bar = progress_bar.progress_bar([1], "json", log_file=str(log), epoch=epoch)
+            bar.print({"loss": epoch}, tag="valid")
+    finally:
+        progress_bar.logger.handlers[:] = handlers
+    assert [line.count("valid_loss") for line in log.read_text().splitlines()] == [1, 1, 1]
+
+
+def test_lamb_without_apex_follows_its_equations():
+    # arXiv 1904.00962, algorithm 2, without bias correction; gradients of a norm of 1 at most.
+    weights = [torch.randn(3, 4, requires_grad=True), torch.randn(5, requires_grad=True)]
+    rate, decay, eps = 0.01, 0.2, 1e-8
+    flags = dict(lr=[rate], lamb_betas="(0.9, 0.999)", lamb_eps=eps, weight_decay=decay)
+    optimizer = FairseqLAMB(argparse.Namespace(**flags), weights).optimizer
+    naive = [w.detach().clone() for w in weights]
+    means, squares = [torch.zeros_like(w) for w in naive], [torch.zeros_like(w) for w in naive]
+    for _ in range(4):
+        gradients = [3 * torch.randn_like(w) for w in naive]
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient.clone()
+        optimizer.step()
+        norm = sum(g.square().sum() for g in gradients).sqrt()
+        for i, gradient in enumerate(gradients):
+            gradient = gradient / max(norm, 1)
+            means[i] = 0.9 * means[i] + 0.1 * gradient
+            squares[i] = 0.999 * squares[i] + 0.001 * gradient**2
+            update = means[i] / (squares[i].sqrt() + eps) + decay * naive[i]
+            naive[i] = naive[i] - rate * naive[i].norm() / update.norm() * update
+    torch.testing.assert_close([w.detach() for w in weights], naive)
+
+
 @pytest.mark.parametrize("count", [1, 7, 8, 30, 33])
-@pytest.mark.parametrize("options", [{"max_sentences": 8}, {"max_tokens": 100}])
-def test_every_sentence_is_in_a_batch(count, options):
+@pytest.mark.parametrize("limits", [{"max_sentences": 8}, {"max_tokens": 100}])
+def test_every_sentence_is_in_a_batch(count, limits):
     lengths = numpy.random.default_rng(1).integers(1, 10, count)
     batches = data_utils.batch_by_size(
         numpy.arange(count),
         num_tokens_fn=lengths.__getitem__,
         num_tokens_vec=lengths,
         required_batch_size_multiple=8,
-        **options,
+        **limits,
     )
     assert numpy.concatenate(batches).tolist() == list(range(count))
-    assert all(len(b) <= options.get("max_sentences", count) for b in batches)
-    assert all(lengths[b].max() * len(b) <= options.get("max_tokens", 10**6) for b in batches)
+    assert all(len(b) <= limits.get("max_sentences", count) for b in batches)
+    assert all(lengths[b].max() * len(b) <= limits.get("max_tokens", 10**6) for b in batches)

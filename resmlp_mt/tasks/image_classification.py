@@ -193,20 +193,24 @@ def check_config(cfg: ResMLPImageClassificationConfig) -> None:
     Raises:
         UserError: Naming the flag.
     """
+    if cfg.image_size < 1:
+        raise UserError(f"--image-size must be at least 1, not {cfg.image_size}")
     if cfg.in_chans not in (1, 3):
         raise UserError(f"--in-chans must be 1 (grey) or 3 (colour), not {cfg.in_chans}")
     for name in ("mean", "std"):
-        if len(cfg[name]) != cfg.in_chans:
+        values = getattr(cfg, name)
+        if len(values) != cfg.in_chans:
             raise UserError(
-                f"--{name} has {len(cfg[name])} values, the images {cfg.in_chans} channels: give "
-                "one for each, as --mean 0.5,0.5,0.5"
+                f"--{name} has {len(values)} values, the images {cfg.in_chans} channels: give one "
+                "for each, as 0.5,0.5,0.5"
             )
     if min(cfg.std) <= 0:
         raise UserError(f"--std must be positive, not {list(cfg.std)}")
     if not 0 < cfg.crop_pct <= 1:
         raise UserError(f"--crop-pct must be above 0 and at most 1, not {cfg.crop_pct}")
     for name, limit in (("scale", 1.0), ("ratio", float("inf"))):
-        if len(cfg[name]) != 2 or not 0 < cfg[name][0] <= cfg[name][1] <= limit:
-            raise UserError(f"--{name} takes two rising numbers, as 0.08,1.0; not {cfg[name]}")
+        values = getattr(cfg, name)
+        if len(values) != 2 or not 0 < values[0] <= values[1] <= limit:
+            raise UserError(f"--{name} takes two rising numbers, as 0.08,1.0; not {list(values)}")
     if cfg.aug_repeats < 1:
         raise UserError(f"--aug-repeats must be at least 1, not {cfg.aug_repeats}")

@@ -1,0 +1,153 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+from cli.pictures import CLASSES, draw_pictures
+from torch import nn
+from torch.testing import assert_close
+
+from resmlp_mt.data.augment import Normalise
+from resmlp_mt.errors import UserError
+from resmlp_mt.tasks import teacher as teachers
+from resmlp_mt.tasks.image_classification import (
+    ResMLPImageClassificationConfig,
+    ResMLPImageClassificationTask,
+)
+from resmlp_mt.tasks.teacher import Teacher, load_teacher
+
+PLAIN = dict(image_size=8, hflip=0.0, color_jitter=0.0, seed=1)
+
+
+class Sums(nn.Module):
+    """Logits that show what the model was given: the sums of the channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, images):
+        return self.scale * images.sum((2, 3))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictures")
+    draw_pictures(folder, {"train": 2, "valid": 2})
+    return folder
+
+
+def build(**flags):
+    return ResMLPImageClassificationTask(ResMLPImageClassificationConfig(**PLAIN | flags))
+
+
+def samples(task, split):
+    task.load_dataset(split)
+    dataset = task.dataset(split)
+    return dataset.collater([dataset[i] for i in range(len(dataset))])
+
+
+def test_the_head_has_an_output_for_each_class_of_the_training_folder(pictures):
+    task = build(data=str(pictures))
+    assert task.classes == list(CLASSES)
+    assert task.build_head(5).weight.shape == (3, 5)
+
+
+def test_more_outputs_than_classes_can_be_asked_for_but_not_fewer(pictures):
+    assert build(data=str(pictures), num_classes=7).build_head(5).weight.shape == (7, 5)
+    with pytest.raises(UserError, match="--num-classes 2 is too small for the 3 classes"):
+        build(data=str(pictures), num_classes=2).build_head(5)
+
+
+def test_a_task_with_the_state_of_a_checkpoint_needs_no_data():
+    task = build(data="nowhere")
+    task.load_state_dict({"classes": ["a", "b"]})
+    assert task.build_head(5).weight.shape == (2, 5)
+
+
+def test_the_model_gets_normalised_pixels_in_its_own_precision(pictures):
+    task = build(data=str(pictures), mean=[0.5, 0.4, 0.3], std=[0.2, 0.3, 0.4])
+    seen = {}
+
+    def criterion(model, sample):
+        seen.update(sample)
+        return torch.zeros(()), 1, {}
+
+    batch = samples(task, "valid")
+    task.valid_step(batch, Sums().bfloat16(), criterion)
+    expected = Normalise([0.5, 0.4, 0.3], [0.2, 0.3, 0.4])(batch["net_input"]["images"])
+    assert_close(seen["net_input"]["images"], expected.bfloat16())
+    assert batch["net_input"]["images"].dtype == torch.uint8  # left as it was
+
+
+def test_the_averaged_model_is_evaluated_beside_the_trained_one(pictures):
+    task = build(data=str(pictures))
+    batch = samples(task, "valid")
+
+    def criterion(model, sample):
+        return torch.zeros(()), 6, {"top1": 0}
+
+    _, _, log = task.valid_step(batch, Sums(), criterion, ema_model=Sums())
+    images = task.normalise(batch["net_input"]["images"])
+    hits = images.sum((2, 3)).argmax(1).eq(batch["target"]).sum()
+    assert log["top1"] == 0 and log["ema_top1"] == hits and log["ema_top5"] == 6
+
+
+def test_a_teacher_sees_the_augmented_images_in_its_own_size_and_normalisation():
+    student, own = Normalise([0.5] * 3, [0.25] * 3), Normalise([0.1, 0.2, 0.3], [2.0, 3.0, 4.0])
+    pixels = torch.rand(2, 3, 4, 4)
+    teacher = Teacher(Sums(), 4, student, own)
+    assert_close(teacher(student.scale(pixels)), own.scale(pixels).sum((2, 3)))
+    # One colour stays that colour at any size.
+    flat = torch.rand(2, 3, 1, 1).expand(2, 3, 4, 4)
+    larger = Teacher(Sums(), 8, student, own)
+    assert_close(larger(student.scale(flat)), 4 * own.scale(flat).sum((2, 3)))
+    assert not any(p.requires_grad for p in teacher.parameters())
+
+
+def test_a_timm_model_teaches_with_its_own_normalisation(monkeypatch):
+    model = Sums()
+    model.num_classes = 3
+    config = {"mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5), "input_size": (3, 4, 4)}
+    timm = SimpleNamespace(
+        is_model=lambda name: name == "regnety_160",
+        create_model=lambda name, pretrained: model if pretrained else None,
+        data=SimpleNamespace(resolve_model_data_config=lambda model: config),
+    )
+    monkeypatch.setitem(__import__("sys").modules, "timm", timm)
+    task = SimpleNamespace(num_classes=3, normalise=Normalise([0.0] * 3, [1.0] * 3))
+    pixels = torch.rand(2, 3, 4, 4)
+    taught = load_teacher("regnety_160", task)(pixels)
+    assert_close(taught, (2 * pixels - 1).sum((2, 3)))
+    task.num_classes = 4
+    with pytest.raises(UserError, match="regnety_160 has 3 classes, the data 4"):
+        load_teacher("regnety_160", task)
+
+
+def test_without_timm_its_models_are_not_known(monkeypatch):
+    monkeypatch.setattr(teachers, "_find_timm", lambda name: None)
+    with pytest.raises(UserError, match="regnety_160: no such model"):
+        load_teacher("regnety_160", SimpleNamespace())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        dict(in_chans=2),
+        dict(mean=[0.5]),
+        dict(std=[0.5, 0.5]),
+        dict(std=[0.5, 0.0, 0.5]),
+        dict(crop_pct=0.0),
+        dict(crop_pct=1.1),
+        dict(scale=[0.5]),
+        dict(scale=[0.9, 0.1]),
+        dict(scale=[0.1, 1.5]),
+        dict(ratio=[0.0, 1.0]),
+        dict(aug_repeats=0),
+        dict(image_size=0),
+    ],
+    ids=str,
+)
+def test_flags_that_mean_nothing_are_refused_by_name(flags):
+    (name,) = flags
+    with pytest.raises(UserError, match=f"--{name.replace('_', '-')}"):
+        build(**flags)
