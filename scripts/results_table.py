@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 _PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", re.S)
-# What readers compare; the rest of a row stays in the CSV.
+# What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
     "model": "model",
     "parameters": "parameters",
@@ -22,6 +22,9 @@ _COLUMNS = {
     "bleu": "BLEU",
     "chrf": "chrF",
     "bleu_lowercase": "BLEU, lowercase",
+    "top1": "top-1",
+    "top5": "top-5",
+    "valid_loss": "loss",
 }
 
 
@@ -36,8 +39,9 @@ def fill_tables(path: Path) -> str:
 def _table(path: Path) -> str:
     with open(path, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    lines = [list(_COLUMNS.values()), ["---"] * len(_COLUMNS)]
-    lines += [[_show(name, row[name]) for name in _COLUMNS] for row in rows]
+    columns = [name for name in _COLUMNS if name in rows[0]]
+    lines = [[_COLUMNS[name] for name in columns], ["---"] * len(columns)]
+    lines += [[_show(name, row[name]) for name in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -5,18 +5,27 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import sacrebleu
+from cli.pictures import draw_pictures
+from fairseq import options
 
 from resmlp_mt import Translator
+from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.checkpoints import pretrained_names
+from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.data.lesson import write_lesson
+from resmlp_mt.models.image_classification import ResMLPImageConfig
+from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", README, re.S)
+IMAGES = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
+FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
+BLOCKS = FENCE.findall(README)
 DATA = os.environ.get("RESMLP_DATA")
 real_data = pytest.mark.skipif(not DATA, reason="RESMLP_DATA does not name a folder of real data")
 
@@ -30,9 +39,17 @@ def shell(script: str, cwd: Path, **variables: str) -> str:
     return result.stdout
 
 
-def block(beginning: str) -> str:
-    (found,) = [text for _, text in BLOCKS if text.startswith(beginning)]
+def block(beginning: str, text: str = README) -> str:
+    (found,) = [block for _, block in FENCE.findall(text) if block.startswith(beginning)]
     return found
+
+
+def shorten(script: str, *replacements: tuple[str, str]) -> str:
+    """The same commands, on less data for less time."""
+    for written, shorter in replacements:
+        assert written in script
+        script = script.replace(written, shorter)
+    return script
 
 
 def test_readme_begins_with_its_two_commands():
@@ -54,16 +71,13 @@ def test_readme_translates(tmp_path):
 
 def test_readme_trains_scores_and_draws(tmp_path):
     write_lesson(tmp_path / "corpus", train=300, valid=10, test=10)
-    # The same commands, on less data for less time.
-    script = block("resmlp-mt prepare")
-    for written, shorter in (
+    script = shorten(
+        block("resmlp-mt prepare"),
         ("--vocab-size 8000", "--vocab-size 300"),
         ("--max-update 8000", "--max-epoch 3"),
         ("--warmup-updates 2000", "--warmup-updates 4"),
         ("generate data-bin/mine", "generate data-bin/mine --max-len-b 10"),
-    ):
-        assert written in script
-        script = script.replace(written, shorter)
+    )
     output = shell(script, tmp_path)
     assert re.search(r"Generate test with beam=5: BLEU", output)
     shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / "references.de")
@@ -73,7 +87,71 @@ def test_readme_trains_scores_and_draws(tmp_path):
     assert (tmp_path / "my-model" / "model.pt").exists()
 
 
-@pytest.mark.parametrize("name", ["README.md", "examples/multi30k/README.md"])
+@pytest.fixture
+def pictures(tmp_path):
+    """`images` to train on, and some to classify, where the documentation has them."""
+    draw_pictures(tmp_path / "images", {"train": 8, "val": 2})
+    draw_pictures(tmp_path, {"pictures": 1})
+    shutil.copy(tmp_path / "pictures/over/0.png", tmp_path / "photo.jpg")
+    return tmp_path
+
+
+def test_readme_trains_on_images_and_classifies(pictures):
+    assert shell(block("resmlp-mt classify cifar10"), pictures).count("%") == 4 * 3
+    script = shorten(
+        block("resmlp-mt train images"),
+        ("--image-size 32", "--image-size 16 --layers 2"),
+        ("--warmup-updates 200 --max-update 2400", "--warmup-updates 1 --max-update 2"),
+        ("--batch-size 128 --save-dir", "--batch-size 8 --save-dir"),
+    )
+    assert "top5" in shell(script, pictures)
+    assert (pictures / "predictions.json").read_text().count('"path"') == 6
+
+
+SMALL = "--arch resmlp_cifar --layers 2 --embed-dim 12"
+
+
+def test_documentation_of_images_trains_pretrains_and_probes(pictures):
+    script = shorten(
+        block("resmlp-mt train images --task image_classification", IMAGES),
+        ("--arch resmlp_s12 --image-size 224", f"{SMALL} --image-size 16"),
+        ("--warmup-updates 500 --max-update 20000", "--warmup-updates 1 --max-update 2"),
+    )
+    assert "top5" in shell(script, pictures)
+    script = shorten(
+        block("resmlp-mt train images --task image_pretraining", IMAGES),
+        ("--arch resmlp_s12", SMALL),
+        ("--image-size 224", "--image-size 16"),
+        ("--warmup-updates 1000 --max-update 30000", "--warmup-updates 1 --max-update 2"),
+        ("--batch-size 64", "--batch-size 8"),
+        ("--out-dim 65536", "--out-dim 32 --head-hidden-dim 16"),
+        ("--knn 20", "--knn 3"),
+    )
+    found = re.findall(r"^(k-NN|linear)\D* ([\d.]+)$", shell(script, pictures), re.M)
+    assert [name for name, _ in found] == ["k-NN", "linear"]
+
+
+def test_documentation_of_images_imports_exports_and_draws(pictures):
+    published = "resmlp-mt export-weights cifar10 --format official --out resmlp_12_no_dist.pth\n"
+    script = shorten(
+        block("resmlp-mt import-weights", IMAGES), ("--arch resmlp_s12", "--arch resmlp_cifar")
+    )
+    assert "photo.jpg" in shell(published + script, pictures)
+    shell(block("resmlp-mt plot-mixing", IMAGES), pictures)
+    for name in ("resmlp_12.safetensors", "rows.png", "sparsity.png"):
+        assert (pictures / name).stat().st_size > 5000
+
+
+def test_the_recipe_of_the_paper_is_a_command_line_that_fairseq_takes():
+    words = block("resmlp-mt train imagenet", IMAGES).replace("\\\n", "").split()
+    args = options.parse_args_and_arch(options.get_training_parser(), words[2:])
+    assert (args.layers, args.optimizer, args.lr, args.aug_repeats) == (12, "lamb", [5e-3], 3)
+
+
+RESULTS = ["README.md", "examples/multi30k/README.md", "examples/cifar10/README.md"]
+
+
+@pytest.mark.parametrize("name", RESULTS)
 def test_results_tables_are_those_of_the_csv(name):
     text = shell(f"python scripts/results_table.py --check {name}", ROOT)
     assert "<!-- results: " in (ROOT / name).read_text() and not text
@@ -87,10 +165,20 @@ def test_links_lead_somewhere():
 
 
 def test_every_flag_of_our_own_is_in_the_readme():
-    from resmlp_mt.models.presets import PRESETS
+    from resmlp_mt.models.presets import IMAGE_PRESETS, PRESETS
 
     for name in ("--token-mixer", "--mixing-heads", "--mixing-init-std", "--norm", *PRESETS):
         assert name in README
+    configs = [
+        ResMLPImageConfig,
+        ResMLPImageClassificationConfig,
+        ImageClassificationCriterionConfig,
+    ]
+    flags = {f"--{field.name.replace('_', '-')}" for c in configs for field in fields(c)}
+    flags -= {"--data", "--seed", "---name"}
+    assert len(flags) > 30
+    for name in (*flags, *IMAGE_PRESETS):
+        assert f"`{name}`" in IMAGES or f"{name} " in IMAGES or f"{name}`" in IMAGES, name
 
 
 @real_data
@@ -117,6 +205,26 @@ def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
     header, row = (tmp_path / "results.csv").read_text().splitlines()
     committed = (scripts / "results.csv").read_text().splitlines()[0]
     assert header == committed and row.startswith("resmlp_tiny,3,")
+
+
+@real_data
+def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
+    folder = ImageFolder(Path(DATA) / "cifar10" / "cifar10-15k.tar.xz", "valid")
+    for i in range(0, len(folder), 75):
+        for split in ("train", "val"):
+            path = tmp_path / "images" / split / folder.classes[folder.targets[i]] / f"{i}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            folder.open(i).save(path)
+    variables = {"DATA": str(tmp_path / "images"), "OUT": str(tmp_path / "out")}
+    variables["RESULTS"] = str(tmp_path / "results.csv")
+    scripts = ROOT / "examples" / "cifar10"
+    variables["TEACHER"] = str(tmp_path / "out/depthwise-seed1-updates2/checkpoint_last.pt")
+    for model in ("depthwise", "distilled", "vit"):
+        shell(f"bash {scripts}/train.sh {model} 1 2", tmp_path, **variables)
+    shell(f"bash {scripts}/evaluate.sh vit 1 2", tmp_path, **variables)
+    header, row = (tmp_path / "results.csv").read_text().splitlines()
+    committed = (scripts / "results.csv").read_text().splitlines()[0]
+    assert header == committed and row.startswith("vit,1,1205642,2,")
 
 
 def test_shipped_models_are_small_and_have_cards():

@@ -21,6 +21,8 @@ def run(arguments: argparse.Namespace) -> int:
         _row(package, _version(package) or "missing")
         if _version(package) is None:
             problems.append(f"{package} is missing: pip install {package}")
+    for package in ("kornia", "pytorch_optimizer", "safetensors"):
+        _row(package, _version(package) or "not installed, for images: pip install '.[image]'")
     _show_devices()
     problems += _check_fairseq() + _check_apex()
     for problem in problems:
@@ -30,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _row(name: str, value: str) -> None:
-    print(f"{name:14} {value}")
+    print(f"{name:17} {value}")
 
 
 def _version(package: str) -> str | None:

@@ -1,0 +1,101 @@
+"""How long an update takes for each model, as a ratio to the plain one: the budget of train.sh.
+
+    python examples/cifar10/step_time.py --out examples/cifar10/step_time.csv
+
+One process, one thread, batches of 128 random images in bf16; forward, backward and AdamW, in turns
+so that other load on the machine falls on all alike. Reading images is not counted.
+"""
+
+import argparse
+import csv
+import statistics
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from baseline import TinyViT, TinyViTConfig  # noqa: E402
+from fairseq.models import ARCH_CONFIG_REGISTRY  # noqa: E402
+
+from resmlp_mt.models.image_classification import ResMLPImageModel  # noqa: E402
+
+BATCH = 128
+TASK = SimpleNamespace(in_chans=3, image_size=32, build_head=lambda dim: nn.Linear(dim, 10))
+
+
+def _resmlp(**flags) -> nn.Module:
+    cfg = SimpleNamespace(**flags)
+    ARCH_CONFIG_REGISTRY["resmlp_cifar"](cfg)
+    return ResMLPImageModel.build_model(cfg, TASK)
+
+
+# The names of train.sh; a distilled student also asks its teacher.
+MODELS = {
+    "resmlp": _resmlp,
+    "vit": lambda: TinyViT(TinyViTConfig(), TASK),
+    "layernorm": lambda: _resmlp(norm="layer"),
+    "class-mlp": lambda: _resmlp(pooling="class-mlp"),
+    "depthwise": lambda: _resmlp(token_mixer="depthwise3x3"),
+}
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    images, target = torch.randn(BATCH, 3, 32, 32).bfloat16(), torch.randint(10, (BATCH,))
+    models = {name: build().bfloat16() for name, build in MODELS.items()}
+    optimizers = {n: torch.optim.AdamW(m.parameters(), fused=True) for n, m in models.items()}
+
+    def update(name):
+        model = models[name]
+        started = time.perf_counter()
+        F.cross_entropy(model(images).float(), target).backward()
+        optimizers[name].step()
+        optimizers[name].zero_grad()
+        return time.perf_counter() - started
+
+    def look(name):
+        started = time.perf_counter()
+        with torch.no_grad():
+            teacher(images)
+        return time.perf_counter() - started
+
+    teacher = MODELS["depthwise"]().bfloat16()
+    seconds = {name: [] for name in [*models, "teacher"]}
+    for i in range(arguments.rounds + 2):
+        for name in seconds:
+            taken = look(name) if name == "teacher" else update(name)
+            if i >= 2:  # the first ones warm up
+                seconds[name].append(taken)
+    seconds["distilled"] = [sum(p) for p in zip(seconds["resmlp"], seconds["teacher"], strict=True)]
+    with open(arguments.out, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(
+            ["model", "parameters", "median_seconds", "ratio", "ratio_min", "ratio_max"]
+        )
+        for name, taken in seconds.items():
+            ratios = [a / b for a, b in zip(taken, seconds["resmlp"], strict=True)]
+            size = sum(p.numel() for p in models.get(name, models["resmlp"]).parameters())
+            figures = [
+                statistics.median(taken),
+                statistics.median(ratios),
+                min(ratios),
+                max(ratios),
+            ]
+            writer.writerow([name, size, *(f"{figure:.3f}" for figure in figures)])
+    print(arguments.out.read_text())
+
+
+if __name__ == "__main__":
+    main()
