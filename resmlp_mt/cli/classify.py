@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Classify all pictures that can be read; the others are named, and are an error."""
     from tqdm import tqdm
 
-    from resmlp_mt.data.images import BrokenImage, decode
+    from resmlp_mt.data.image_files import BrokenImage, decode
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.classifier import Classifier
 

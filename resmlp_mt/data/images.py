@@ -10,24 +10,7 @@ from fairseq.data import FairseqDataset
 from PIL import Image
 from torch import Tensor
 
-from resmlp_mt.data.image_files import (
-    SUFFIXES,
-    BrokenImage,
-    ImageFolder,
-    check_same_classes,
-    decode,
-)
-
-__all__ = [
-    "SUFFIXES",
-    "BrokenImage",
-    "ImageDataset",
-    "ImageFolder",
-    "check_same_classes",
-    "decode",
-    "random_resized_crop",
-    "resize_and_crop",
-]
+from resmlp_mt.data.image_files import BrokenImage, ImageFolder
 
 logger = logging.getLogger(__name__)
 

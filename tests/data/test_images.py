@@ -14,15 +14,8 @@ from fairseq.tasks import FairseqTask
 from PIL import Image
 from torch.utils.data import DataLoader
 
-from resmlp_mt.data.images import (
-    BrokenImage,
-    ImageDataset,
-    ImageFolder,
-    check_same_classes,
-    decode,
-    random_resized_crop,
-    resize_and_crop,
-)
+from resmlp_mt.data.image_files import BrokenImage, ImageFolder, check_same_classes, decode
+from resmlp_mt.data.images import ImageDataset, random_resized_crop, resize_and_crop
 from resmlp_mt.errors import UserError
 
 CLASSES = ("ant", "bee", "Cow")
@@ -150,7 +143,7 @@ def test_what_is_unpacked_is_deleted_at_exit(root, tmp_path):
     archive, scratch = pack(root, tmp_path / "x.tar.xz"), tmp_path / "scratch"
     scratch.mkdir()
     code = (
-        "import os, sys; from resmlp_mt.data.images import ImageFolder\n"
+        "import os, sys; from resmlp_mt.data.image_files import ImageFolder\n"
         "splits = [ImageFolder(sys.argv[1], s) for s in ('train', 'valid')]\n"
         "if os.fork() == 0: sys.exit()\n"  # the child must leave it alone
         "os.wait(); splits[0].open(0); print(len(os.listdir(os.environ['TMPDIR'])))"
