@@ -13,6 +13,8 @@ def explain(error: BaseException) -> str | None:
     if text.startswith("Caught ") and "\nOriginal Traceback" in text:
         # From a worker that reads data: its traceback, which ends in the message.
         text = text.strip().rsplit(f"{type(error).__name__}: ", 1)[-1]
+    if text.startswith(("Torch not compiled with CUDA", "Found no NVIDIA driver")):
+        return "--fp16 needs a GPU, and there is none; on a CPU train with --bf16, or in fp32"
     if isinstance(error, UserError) or (isinstance(error, ValueError) and _raised_here(error)):
         return text
     return None

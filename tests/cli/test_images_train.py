@@ -180,6 +180,8 @@ def test_bad_input_is_one_message(pictures, tmp_path):
 
     refuse(tmp_path / "nix", said=["nix"])
     refuse(pictures, "--image-size", 18, said=["18 x 18", "multiple of --patch-size"])
+    if not torch.cuda.is_available():
+        refuse(pictures, "--fp16", said=["--fp16 needs a GPU", "--bf16"])
     own = ("resmlp-mt", "train")
     refuse(pictures, "--mean", "0.5", said=["--mean has 1 values"], program=own)
     data = shutil.copytree(pictures, tmp_path / "data")
