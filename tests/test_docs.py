@@ -137,6 +137,8 @@ def test_documentation_of_images_imports_exports_and_draws(pictures):
         block("resmlp-mt import-weights", IMAGES), ("--arch resmlp_s12", "--arch resmlp_cifar")
     )
     assert "photo.jpg" in shell(published + script, pictures)
+    (pictures / "example.py").write_text(block("from resmlp_mt", IMAGES))
+    assert shell("python example.py", pictures).count("('") == 3
     shell(block("resmlp-mt plot-mixing", IMAGES), pictures)
     for name in ("resmlp_12.safetensors", "rows.png", "sparsity.png"):
         assert (pictures / name).stat().st_size > 5000

@@ -10,6 +10,7 @@ from fairseq import checkpoint_utils
 from PIL import Image
 
 from resmlp_mt.data.checkpoints import find_checkpoint
+from resmlp_mt.data.image_files import decode
 from resmlp_mt.data.images import resize_and_crop
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.device import choose_device
@@ -64,6 +65,11 @@ class Classifier:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
         return cls(models[0].float(), task, device)
 
+    def _open(self, image: Image.Image | str | Path) -> Image.Image:
+        if isinstance(image, Image.Image):
+            return image
+        return decode(image, self.cfg.in_chans, str(image))
+
     @torch.inference_mode()
     def scores(self, images: Iterable[Image.Image]) -> torch.Tensor:
         """The probability of each class. (B, K)."""
@@ -77,17 +83,20 @@ class Classifier:
         return self.model(self.normalise(pixels)).softmax(1).cpu()
 
     def classify(
-        self, images: Iterable[Image.Image], topk: int = 5, batch_size: int = 32
+        self, images: Iterable[Image.Image | str | Path], topk: int = 5, batch_size: int = 32
     ) -> Iterator[list[Prediction]]:
         """Yield the best classes of each picture, the most probable first.
 
         Args:
-            images: Pictures of any size, read as they are needed; their mode ("RGB" or "L") must
-                fit the model, as `data.images.decode` makes them.
+            images: Paths, or pictures of any size in the model's mode ("RGB", or "L" for grey),
+                read as they are needed.
             topk: Classes named for each, at most K.
             batch_size: Pictures computed together.
+
+        Raises:
+            UserError: If a file cannot be read.
         """
-        images = iter(images)
+        images = map(self._open, images)
         while batch := list(islice(images, batch_size)):
             best = self.scores(batch).topk(min(topk, len(self.classes)))
             for values, indices in zip(best.values.tolist(), best.indices.tolist(), strict=True):
