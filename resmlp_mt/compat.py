@@ -11,6 +11,7 @@ import functools
 import importlib.util
 import inspect
 import logging
+import math
 import os
 import pickle
 import re
@@ -31,6 +32,7 @@ from fairseq.data import data_utils  # noqa: E402
 from fairseq.logging import progress_bar  # noqa: E402
 from fairseq.optim.fused_lamb import FairseqLAMB  # noqa: E402
 
+from resmlp_mt.data.checkpoints import find_checkpoint  # noqa: E402
 from resmlp_mt.errors import UserError, explain  # noqa: E402
 
 # Said by every fairseq command on today's libraries, and nothing that a user could act on.
@@ -202,8 +204,13 @@ def take_archives_for_data() -> None:
         return find(path) if all(os.path.isdir(part) for part in utils.split_paths(path)) else set()
 
 
-def allow_bf16_without_tpu() -> None:
-    """Let --bf16 train on CPUs and GPUs: fairseq takes it for a wish to train on a TPU."""
+def mend_parsed_flags() -> None:
+    """Put right what fairseq makes of two flags.
+
+    It takes --bf16 for a wish to train on a TPU, on CPUs and GPUs too. And it trains from scratch
+    without a word where --finetune-from-model names a folder; here a folder, or a model that comes
+    with the package, stands for the checkpoint in it, and for --path as well.
+    """
 
     @_patch(options, "parse_args_and_arch")
     def parse(parse_args_and_arch, *args, **kwargs):
@@ -211,6 +218,10 @@ def allow_bf16_without_tpu() -> None:
         namespace = parsed[0] if isinstance(parsed, tuple) else parsed
         if getattr(namespace, "tpu", False) and importlib.util.find_spec("torch_xla") is None:
             namespace.tpu = False
+        if start := getattr(namespace, "finetune_from_model", None):
+            namespace.finetune_from_model = str(find_checkpoint(start))
+        if os.path.isdir(path := getattr(namespace, "path", None) or ""):
+            namespace.path = str(find_checkpoint(path))
         return parsed
 
 
@@ -228,8 +239,9 @@ def offer_lamb_without_apex() -> None:
                 raise UserError(
                     "--optimizer lamb needs pytorch_optimizer: pip install 'resmlp_mt[image]'"
                 ) from None
-            # As apex's: weight decay within the update, the global gradient norm at most 1. Lamb's
-            # first steps would be ten times as long without `adam_debias`.
+            # Weight decay within the update, the global gradient norm at most 1 and no limit to a
+            # weight's norm, as apex's; unlike apex's without bias correction. The first steps
+            # would be ten times as long without `adam_debias`.
             self._optimizer = Lamb(
                 params,
                 **self.optimizer_config,
@@ -238,6 +250,7 @@ def offer_lamb_without_apex() -> None:
                 max_grad_norm=1.0,
                 adam_debias=True,
             )
+            self._optimizer.clamp = math.inf
 
 
 def exit_with_explanation() -> None:
@@ -285,7 +298,7 @@ def apply() -> None:
     mend_diverse_beam()
     log_once()
     take_archives_for_data()
-    allow_bf16_without_tpu()
+    mend_parsed_flags()
     offer_lamb_without_apex()
     exit_with_explanation()
     if complaint := check_apex():

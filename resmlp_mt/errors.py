@@ -5,6 +5,12 @@ class UserError(Exception):
     """A mistake in input, files or flags; the message says what, where and what to do."""
 
 
+def name_some(names: list[str], limit: int = 5) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
 def explain(error: BaseException) -> str | None:
     """What to tell a user of an exception: the message of his mistake, or None if it is none."""
     if str(error).startswith("Cannot load model parameters") and error.__context__:
@@ -14,7 +20,9 @@ def explain(error: BaseException) -> str | None:
         # From a worker that reads data: its traceback, which ends in the message.
         text = text.strip().rsplit(f"{type(error).__name__}: ", 1)[-1]
     if text.startswith(("Torch not compiled with CUDA", "Found no NVIDIA driver")):
-        return "--fp16 needs a GPU, and there is none; on a CPU train with --bf16, or in fp32"
+        return "this needs a GPU, as --fp16 does, and there is none; --bf16 works on CPUs"
+    if text.startswith("Must specify batch size"):
+        return text
     if isinstance(error, UserError) or (isinstance(error, ValueError) and _raised_here(error)):
         return text
     return None

@@ -11,6 +11,7 @@ from fairseq.logging import progress_bar
 from fairseq.optim.fused_lamb import FairseqLAMB
 
 from resmlp_mt import compat
+from resmlp_mt.errors import UserError
 
 
 def reload(value, path):
@@ -64,6 +65,18 @@ def test_applying_twice_changes_nothing():
     assert hasattr(before, "__wrapped__")
 
 
+def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
+    (tmp_path / "checkpoint_best.pt").touch()
+
+    def parse(start):
+        line = ["data", "--arch", "resmlp_tiny", "--finetune-from-model", str(start)]
+        return options.parse_args_and_arch(options.get_training_parser(), line)
+
+    assert parse(tmp_path).finetune_from_model == str(tmp_path / "checkpoint_best.pt")
+    with pytest.raises(UserError, match="nix: no such model"):
+        parse("nix")
+
+
 def test_bf16_is_no_wish_for_a_tpu():
     parser = options.get_training_parser()
     line = ["data", "--arch", "resmlp_tiny", "--bf16"]
@@ -91,7 +104,8 @@ def test_a_line_stands_once_in_the_log_file_however_many_epochs_there_are(tmp_pa
 
 def test_lamb_without_apex_follows_its_equations():
     # arXiv 1904.00962, algorithm 2, without bias correction; gradients of a norm of 1 at most.
-    weights = [torch.randn(3, 4, requires_grad=True), torch.randn(5, requires_grad=True)]
+    weights = [torch.randn(3, 4), 50 * torch.randn(5)]
+    weights = [weight.requires_grad_() for weight in weights]
     rate, decay, eps = 0.01, 0.2, 1e-8
     flags = dict(lr=[rate], lamb_betas="(0.9, 0.999)", lamb_eps=eps, weight_decay=decay)
     optimizer = FairseqLAMB(argparse.Namespace(**flags), weights).optimizer

@@ -15,7 +15,7 @@ BELOW = {
     "nn": set(),
     "data": {"errors"},
     "criterions": {"errors"},
-    "compat": {"errors"},
+    "compat": {"errors", "data"},
     "models": {"errors", "nn"},
     "tasks": {"errors", "nn", "data", "models", "criterions"},
     "inference": {"", "errors", "nn", "data", "compat", "models", "criterions", "tasks"},

@@ -11,6 +11,7 @@ import argparse
 import glob
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -46,6 +47,8 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.classifier import Classifier
 
+    # A name that is not in the terminal's encoding is no reason to stop.
+    sys.stdout.reconfigure(errors="backslashreplace")
     for flag in ("topk", "batch_size"):
         if getattr(arguments, flag) < 1:
             raise UserError(f"--{flag.replace('_', '-')} must be at least 1")
@@ -94,20 +97,32 @@ def _find_images(patterns: list[str]) -> list[Path]:
     from resmlp_mt.data.image_files import SUFFIXES
     from resmlp_mt.errors import UserError
 
+    suffixes = (*SUFFIXES, ".gif", ".webp")
     found = {}
     for pattern in patterns:
         path = Path(pattern)
-        matches = [path] if path.exists() else map(Path, sorted(glob.glob(pattern, recursive=True)))
-        images = [
-            image for match in matches for image in _images_of(match, (*SUFFIXES, ".gif", ".webp"))
-        ]
+        if path.is_file():
+            images = [path]
+        else:
+            matches = path.rglob("*") if pattern and path.is_dir() else _glob(pattern)
+            images = [match for match in matches if match.suffix.lower() in suffixes]
+            images = sorted(
+                image for image in images if image.is_file() and not _hidden(image, path)
+            )
         if not images:
             raise UserError(f"{pattern}: no such image, and no image in it")
         found |= dict.fromkeys(images)
     return list(found)
 
 
-def _images_of(path: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(p for p in path.rglob("*") if p.suffix.lower() in suffixes)
+def _glob(pattern: str) -> Iterator[Path]:
+    """What a glob stands for, and all that lies in its folders."""
+    for match in map(Path, glob.glob(pattern, recursive=True)):
+        yield match
+        if match.is_dir():
+            yield from match.rglob("*")
+
+
+def _hidden(path: Path, folder: Path) -> bool:
+    within = path.relative_to(folder) if path.is_relative_to(folder) else path
+    return any(part.startswith(".") and part != ".." for part in within.parts)

@@ -1,5 +1,6 @@
 """fairseq's own commands with `--user-dir` filled in; all else is passed through."""
 
+import argparse
 import importlib
 import re
 import sys
@@ -30,10 +31,9 @@ def run_program(program: str, arguments: list[str]) -> None:
 
     if "--user-dir" not in arguments:
         arguments = ["--user-dir", str(Path(__file__).parents[1]), *arguments]
-    if program == "validate" and "--task" not in arguments and "--path" in arguments[:-1]:
+    if program == "validate" and "--task" not in arguments:
         # fairseq-validate alone asks for the task that its checkpoint names.
-        task = _task_of(arguments[arguments.index("--path") + 1])
-        arguments = ["--task", task, *arguments]
+        arguments = ["--task", _task_of(arguments), *arguments]
     sys.argv = [f"fairseq-{program}", *arguments]
     module = importlib.import_module(f"fairseq_cli.{program}")
     try:
@@ -46,10 +46,17 @@ def run_program(program: str, arguments: list[str]) -> None:
         raise
 
 
-def _task_of(checkpoint: str) -> str:
+def _task_of(arguments: list[str]) -> str:
+    """The task of the checkpoint that --path names."""
     from fairseq import checkpoint_utils
 
-    return checkpoint_utils.load_checkpoint_to_cpu(checkpoint)["cfg"].task._name
+    from resmlp_mt.data.checkpoints import find_checkpoint
+
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--path")
+    if (path := parser.parse_known_args(arguments)[0].path) is None:
+        raise UserError("--path CHECKPOINT is missing: what shall be validated?")
+    return checkpoint_utils.load_checkpoint_to_cpu(str(find_checkpoint(path)))["cfg"].task._name
 
 
 def _explain(error: Exception, program: str) -> str | None:

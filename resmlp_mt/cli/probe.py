@@ -56,21 +56,24 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.probe import (
         FeatureExtractor,
-        extract_both,
+        check_neighbours,
         knn_accuracy,
         linear_accuracy,
+        open_both,
     )
 
-    if arguments.knn is None and not arguments.linear:
-        arguments.knn, arguments.linear = 20, True
-    if arguments.knn is not None and arguments.knn < 1:
-        raise UserError(f"--knn must be at least 1, not {arguments.knn}")
-    if arguments.temperature <= 0:
-        raise UserError(f"--temperature must be positive, not {arguments.temperature}")
     if arguments.batch_size < 1:
         raise UserError("--batch-size must be at least 1")
     extractor = FeatureExtractor.from_pretrained(arguments.model, arguments.ema, arguments.device)
-    train, valid = extract_both(extractor, arguments.data, arguments.split, arguments.batch_size)
+    folders = open_both(arguments.data, arguments.split, extractor.cfg.in_chans)
+    if arguments.knn is None and not arguments.linear:
+        arguments.knn, arguments.linear = min(20, len(folders[0])), True
+    if arguments.knn is not None:
+        check_neighbours(arguments.knn, arguments.temperature, len(folders[0]))
+    train, valid = (
+        extractor.extract(folder, arguments.batch_size, name)
+        for folder, name in zip(folders, ("train", arguments.split), strict=True)
+    )
     results, device = {}, extractor.device
     if arguments.knn is not None:
         settings = f"k {arguments.knn}, temperature {arguments.temperature:g}"

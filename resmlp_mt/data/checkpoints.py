@@ -21,12 +21,12 @@ def find_checkpoint(model: str | Path) -> Path:
         UserError: If there is none.
     """
     path = Path(model)
-    if not path.exists() and (PRETRAINED / str(model)).is_dir():
-        path = PRETRAINED / str(model)
-    if path.is_dir():
+    # A folder of data may have the name of a model that comes with the package.
+    for folder in (path, PRETRAINED / str(model)):
         for name in CHECKPOINT_NAMES:
-            if (path / name).is_file():
-                return path / name
+            if (folder / name).is_file():
+                return folder / name
+    if path.is_dir():
         raise UserError(
             f"{path}: no checkpoint in this folder (looked for {', '.join(CHECKPOINT_NAMES)})"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from resmlp_mt.data.tars import index_tar
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_some
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 SPLIT_FOLDERS = {"train": ("train",), "valid": ("val", "valid", "validation"), "test": ("test",)}
@@ -43,7 +43,7 @@ def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> I
             if not 0 < image.width * image.height <= _MAX_PIXELS:
                 raise ValueError(f"{image.width} x {image.height} pixels")
             image.load()
-            return _convert(_turn_upright(image), "RGB" if in_chans == 3 else "L")
+            return convert(_turn_upright(image), in_chans)
     except UnidentifiedImageError:
         reason = f"not {', '.join(_FORMATS)}"
     except Exception as error:  # hostile bytes bring almost any of them out of Pillow
@@ -63,8 +63,9 @@ def _turn_upright(image: Image.Image) -> Image.Image:
         return image
 
 
-def _convert(image: Image.Image, mode: str) -> Image.Image:
-    """Bring an image of any mode to "RGB" or "L"."""
+def convert(image: Image.Image, in_chans: int) -> Image.Image:
+    """Bring an image of any mode to "RGB" for 3 channels, or "L" for 1."""
+    mode = "RGB" if in_chans == 3 else "L"
     if image.mode.startswith("I"):  # 16 bits, which convert() may clip; of RGB it keeps the upper 8
         values = np.asarray(image)
         grey = np.clip(values >> 8, 0, 255).astype(np.uint8)
@@ -85,7 +86,7 @@ class ImageFolder:
     Args:
         path: A folder with train/, val/ ..., or a .tar, .tar.gz or .tar.xz of it. A compressed one
             is unpacked to a temporary file, for as long as this process lives.
-        split: "train", "valid" or "test".
+        split: "train", "valid" or "test", or the name of such a folder.
         in_chans: 3 for colour, 1 for grey.
 
     Attributes:
@@ -99,7 +100,7 @@ class ImageFolder:
 
     def __init__(self, path: str | Path, split: str, in_chans: int = 3):
         self.in_chans = in_chans
-        path = Path(path)
+        self.path = path = Path(path)
         if path.is_dir():
             tar, top, root = None, "", f"{path}/"
             folders = {p.name for p in path.iterdir() if p.is_dir() and not p.name.startswith(".")}
@@ -123,6 +124,16 @@ class ImageFolder:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def align(self, classes: list[str]) -> None:
+        """Count the classes as `classes` does, a model's or another split's.
+
+        Raises:
+            UserError: If they are others; names them.
+        """
+        check_same_classes(classes, self.classes, str(self.path))
+        self.targets = np.array([classes.index(name) for name in self.classes])[self.targets]
+        self.classes = list(classes)
 
     def open(self, i: int) -> Image.Image:
         """Decode image i.
@@ -149,32 +160,28 @@ class ImageFolder:
         return self.__dict__ | {"_tar_file": None}
 
 
-def check_same_classes(train_classes: list[str], classes: list[str], where: str) -> None:
-    """Check that a split has the classes of the training images.
+def check_same_classes(known: list[str], classes: list[str], where: str) -> None:
+    """Check that a folder has the classes that a model or another split has.
 
     Args:
-        train_classes: Classes of the training images.
-        classes: Classes of the other split.
-        where: What the message calls the other split.
+        known: The model's classes, or the other split's.
+        classes: The folder's.
+        where: What the message calls the folder.
 
     Raises:
         UserError: If it lacks some, or has others; names them.
     """
     faults = {
-        "it lacks": sorted(set(train_classes) - set(classes)),
-        "it alone has": sorted(set(classes) - set(train_classes)),
+        "it lacks": sorted(set(known) - set(classes)),
+        "it alone has": sorted(set(classes) - set(known)),
     }
-    found = [f"{fault} {_some(names)}" for fault, names in faults.items() if names]
+    found = [f"{fault} {name_some(names)}" for fault, names in faults.items() if names]
     if found:
-        raise UserError(
-            f"{where}: not the classes of the training images: {'; '.join(found)}; give every "
-            "split the same class folders"
-        )
-
-
-def _some(names: list[str], limit: int = 5) -> str:
-    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
+        advice = "give every split the same class folders"
+        if all(name.isdigit() for name in known):
+            advice = "a model that knows its classes by number can be told their names: "
+            advice += "resmlp-mt import-weights --classes"
+        raise UserError(f"{where}: not the classes of the training: {'; '.join(found)}; {advice}")
 
 
 def _first_parts(names: Iterable[str]) -> set[str]:
@@ -189,11 +196,13 @@ def _common_top(names: list[str]) -> str:
 
 
 def _find_split(folders: set[str], split: str, path: str) -> str:
-    wanted = SPLIT_FOLDERS[split]
+    wanted = next((names for names in SPLIT_FOLDERS.values() if split in names), None)
+    if wanted is None:
+        raise UserError(f"{path}: no split {split}; there are {', '.join(SPLIT_FOLDERS)}")
     for name in wanted:
         if name in folders:
             return name
-    there = _some([f"{name}/" for name in sorted(folders)]) or "no folder"
+    there = name_some([f"{name}/" for name in sorted(folders)]) or "no folder"
     raise UserError(
         f"{path}: no {split} images; looked for {', '.join(f'{name}/' for name in wanted)} and "
         f"found {there}"
@@ -237,6 +246,6 @@ def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, di
     empty = sorted(f"{c}/" for c in members if not members[c])
     if empty:
         raise UserError(
-            f"{where}: no PNG or JPEG file in {_some(empty)}; fill or remove what is empty"
+            f"{where}: no PNG or JPEG file in {name_some(empty)}; fill or remove what is empty"
         )
     return {c: dict(sorted(members[c].items())) for c in sorted(members)}

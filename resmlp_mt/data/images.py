@@ -110,7 +110,8 @@ class ImageDataset(FairseqDataset):
     alone: the number of workers does not matter. An epoch has as many samples as there are images.
     With repeated augmentation (arXiv 1901.09335, and DeiT) these are copies of a part of the
     images, drawn anew for each epoch; copy c of image i has the index i + c * len(folder).
-    A broken image is left out of training with a warning; in evaluation it is an error.
+    In training the next image takes the place of a broken one, with a warning; in evaluation a
+    broken one is an error.
 
     Args:
         folder: The images.
@@ -156,21 +157,26 @@ class ImageDataset(FairseqDataset):
     def __len__(self) -> int:
         return len(self.folder)
 
-    def __getitem__(self, index: int) -> dict | None:
+    def __getitem__(self, index: int) -> dict:
         """A sample: id, target, and images of shape (C, S, S), or (V, C, S, S) with V views.
 
-        None for a broken image in training.
+        Raises:
+            BrokenImage: In evaluation; in training if not one image is whole.
         """
         copy, i = divmod(int(index), len(self))
-        try:
-            image = self.folder.open(i)
-        except BrokenImage as error:
-            if not self.train:
-                raise
-            self._warn(i, error)
-            return None
+        image, i = self._open_next(i) if self.train else (self.folder.open(i), i)
         images = self._cut(image, i, copy)
         return {"id": int(index), "images": images, "target": int(self.folder.targets[i])}
+
+    def _open_next(self, i: int) -> tuple[Image.Image, int]:
+        """The first image from i on that is whole, and its place."""
+        for j in (*range(i, len(self)), *range(i)):
+            try:
+                return self.folder.open(j), j
+            except BrokenImage as error:
+                last = error
+                self._warn(j, error)
+        raise last
 
     def _cut(self, image: Image.Image, i: int, copy: int) -> Tensor:
         if self.views is None and not self.train:
@@ -193,12 +199,11 @@ class ImageDataset(FairseqDataset):
             self._broken[i] = True
             logger.warning("%s; left out, %d such so far", error, self._broken.sum())
 
-    def collater(self, samples: list[dict | None]) -> dict:
-        """Stack samples into a batch; empty, which fairseq skips, if all were broken.
+    def collater(self, samples: list[dict]) -> dict:
+        """Stack samples into a batch; no samples, as fairseq fills up short shards, into {}.
 
         Shapes: id (B,), target (B,), images (B, C, S, S) or (B, V, C, S, S), uint8.
         """
-        samples = [sample for sample in samples if sample is not None]
         if not samples:
             return {}
         return {

@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from resmlp_mt.data.output import whole_file
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.pack import save_weights
+from resmlp_mt.inference.pack import moving_average, save_weights
 
 # What fairseq-train calls the checkpoints of its epochs and of its updates.
 _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
@@ -75,19 +75,6 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
     state["model"] = {name: (t / len(paths)).to(dtypes[name]) for name, t in total.items()}
     with whole_file(out) as path:
         save_weights(state, path)
-
-
-def moving_average(state: dict, path: Path) -> dict[str, torch.Tensor]:
-    """The weights that --store-ema kept in a loaded checkpoint.
-
-    Raises:
-        UserError: If there are none.
-    """
-    extra = state.get("extra_state") or {}
-    if "ema" not in extra:
-        raise UserError(f"{path}: no moving average in it; train with --store-ema")
-    # --ema-fp32 keeps a finer copy beside a half precision model.
-    return {**extra["ema"], **extra.get("ema_fp32_params", {})}
 
 
 def _shapes(weights: dict[str, torch.Tensor]) -> dict[str, torch.Size]:

@@ -10,7 +10,7 @@ from fairseq import checkpoint_utils
 from PIL import Image
 
 from resmlp_mt.data.checkpoints import find_checkpoint
-from resmlp_mt.data.image_files import decode
+from resmlp_mt.data.image_files import convert, decode
 from resmlp_mt.data.images import resize_and_crop
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.device import choose_device
@@ -67,7 +67,7 @@ class Classifier:
 
     def _open(self, image: Image.Image | str | Path) -> Image.Image:
         if isinstance(image, Image.Image):
-            return image
+            return convert(image, self.cfg.in_chans)
         return decode(image, self.cfg.in_chans, str(image))
 
     @torch.inference_mode()
@@ -88,8 +88,7 @@ class Classifier:
         """Yield the best classes of each picture, the most probable first.
 
         Args:
-            images: Paths, or pictures of any size in the model's mode ("RGB", or "L" for grey),
-                read as they are needed.
+            images: Paths, or pictures of any size and mode; read as they are needed.
             topk: Classes named for each, at most K.
             batch_size: Pictures computed together.
 

@@ -11,8 +11,9 @@ from omegaconf import OmegaConf
 from resmlp_mt.data.checkpoints import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.translator import find_companions
-from resmlp_mt.tasks.image_classification import is_for_images
+from resmlp_mt.tasks.image_classification import IMAGE_TASK, is_for_images
 
 CARD_NAME = "README.md"
 
@@ -36,6 +37,19 @@ def save_weights(state: dict, path: Path) -> None:
     buffer = io.BytesIO()
     torch.save(keep, buffer)
     path.write_bytes(buffer.getbuffer())
+
+
+def moving_average(state: dict, path: Path) -> dict[str, torch.Tensor]:
+    """The weights that --store-ema kept in a loaded checkpoint.
+
+    Raises:
+        UserError: If there are none.
+    """
+    extra = state.get("extra_state") or {}
+    if "ema" not in extra:
+        raise UserError(f"{path}: no moving average in it; train with --store-ema")
+    # --ema-fp32 keeps a finer copy beside a half precision model.
+    return {**extra["ema"], **extra.get("ema_fp32_params", {})}
 
 
 def _store_once(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -67,6 +81,8 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
     companions = []
     if is_for_images(state["cfg"].task):
         state["cfg"].task.teacher_model = ""
+        if state["cfg"].task._name != IMAGE_TASK and "ema" in (state.get("extra_state") or {}):
+            state["model"] = moving_average(state, checkpoint)  # DINO's teacher, the better one
     else:
         folder, source, target = find_companions(checkpoint, state["cfg"].task)
         state["cfg"].task.update(source_lang=source, target_lang=target)

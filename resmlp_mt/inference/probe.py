@@ -5,6 +5,7 @@ learn from the training images what their classes look like. Legend of shapes: N
 M evaluated images, C channels, K classes.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +17,11 @@ from tqdm import tqdm
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.data.checkpoints import find_checkpoint
-from resmlp_mt.data.image_files import ImageFolder, check_same_classes
+from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.average import moving_average
 from resmlp_mt.inference.device import choose_device
+from resmlp_mt.inference.pack import moving_average
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 from resmlp_mt.tasks.image_pretraining import PRETRAINING_TASK
 
@@ -74,7 +75,7 @@ class FeatureExtractor:
         Raises:
             UserError: If there is no such model, it is not for images, or has no moving average.
         """
-        path = find_checkpoint(model)
+        path = _find_last(model)
         device = choose_device(device)
         state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
         name = state["cfg"].task.get("_name")
@@ -116,27 +117,33 @@ class FeatureExtractor:
         return Features(torch.cat(found), torch.from_numpy(folder.targets), folder.classes)
 
 
-def extract_both(
-    extractor: FeatureExtractor, data: str | Path, split: str, batch_size: int
-) -> tuple[Features, Features]:
-    """The features of the training images, and of those to evaluate on.
+def _find_last(model: str | Path) -> Path:
+    """As `find_checkpoint`; of a folder of pre-training the last one, since the best one has only
+    the lowest loss, as a teacher has that tells images least apart.
+    """
+    path = find_checkpoint(model)
+    last = path.with_name("checkpoint_last.pt")
+    if path.name == "checkpoint_best.pt" and Path(model).is_dir() and last.is_file():
+        task = checkpoint_utils.load_checkpoint_to_cpu(str(last))["cfg"].task
+        if task.get("_name") == PRETRAINING_TASK:
+            return last
+    return path
+
+
+def open_both(data: str | Path, split: str, in_chans: int) -> tuple[ImageFolder, ImageFolder]:
+    """The training images and those to evaluate on, their classes counted alike.
 
     Args:
-        extractor: The model.
         data: A folder or .tar with a folder for each split.
         split: "valid" or "test".
-        batch_size: Images computed together.
+        in_chans: 3 for colour, 1 for grey.
 
     Raises:
         UserError: If one of the splits is missing or broken, or they differ in their classes.
     """
-    names = ("train", split)
-    train, valid = (ImageFolder(data, name, extractor.cfg.in_chans) for name in names)
-    check_same_classes(train.classes, valid.classes, f"{data}, {split}")
-    return tuple(
-        extractor.extract(folder, batch_size, name)
-        for folder, name in zip((train, valid), names, strict=True)
-    )
+    train, valid = (ImageFolder(data, name, in_chans) for name in ("train", split))
+    valid.align(train.classes)
+    return train, valid
 
 
 def knn_accuracy(
@@ -171,16 +178,25 @@ def vote(
     Raises:
         UserError: If k or the temperature is impossible.
     """
-    if not 1 <= k <= len(values):
-        raise UserError(f"--knn must be from 1 to the {len(values)} training images, not {k}")
-    if temperature <= 0:
-        raise UserError(f"--temperature must be positive, not {temperature}")
+    check_neighbours(k, temperature, len(values))
     cosines, nearest = (queries @ values.t()).topk(k, dim=1)
     # A constant factor on all votes of an image, which keeps a low temperature from overflowing.
     weights = ((cosines - cosines[:, :1]) / temperature).exp()
     votes = torch.zeros(len(queries), classes, dtype=weights.dtype, device=weights.device)
     votes.scatter_add_(1, targets.to(nearest.device)[nearest], weights)
     return votes.argmax(1).cpu()
+
+
+def check_neighbours(k: int, temperature: float, images: int) -> None:
+    """Check the settings of k-NN for that many training images.
+
+    Raises:
+        UserError: If k or the temperature is impossible.
+    """
+    if not 1 <= k <= images:
+        raise UserError(f"--knn must be from 1 to the {images} training images, not {k}")
+    if not 0 < temperature < math.inf:
+        raise UserError(f"--temperature must be positive, not {temperature}")
 
 
 def linear_accuracy(train: Features, valid: Features, device: str = "cpu") -> tuple[float, float]:

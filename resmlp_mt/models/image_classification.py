@@ -7,6 +7,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
+from resmlp_mt.models.fit import list_differences
 from resmlp_mt.models.presets import IMAGE_PRESETS, register_presets
 from resmlp_mt.models.resize import resize_matrices
 from resmlp_mt.nn.blocks import ResMLPBlock
@@ -61,7 +62,7 @@ class ResMLPImageModel(BaseFairseqModel):
         head: Maps (B, C) to the output.
 
     Raises:
-        ValueError: If the patches do not divide the image.
+        ValueError: If the patches do not divide the image, or a size is impossible.
     """
 
     def __init__(self, cfg: ResMLPImageConfig, in_chans: int, image_size: int, head: nn.Module):
@@ -72,6 +73,7 @@ class ResMLPImageModel(BaseFairseqModel):
                 f"{cfg.patch_size} x {cfg.patch_size}: choose --image-size as a multiple of "
                 "--patch-size"
             )
+        _check(cfg)
         dim, side = cfg.embed_dim, image_size // cfg.patch_size
         hidden_dim = cfg.ffn_embed_dim or 4 * dim
         scale_init = cfg.layer_scale_init or _scale_by_depth(cfg.layers)
@@ -96,6 +98,8 @@ class ResMLPImageModel(BaseFairseqModel):
             self.pool = AveragePooling(dim, cfg.norm)
         self.apply(_init_linear)
         self.head = head
+        # What `load_state_dict` may do to weights; the task says when.
+        self.resizes, self.restarts_head = True, False
 
     @classmethod
     def build_model(cls, cfg: ResMLPImageConfig, task) -> "ResMLPImageModel":
@@ -126,19 +130,42 @@ class ResMLPImageModel(BaseFairseqModel):
         return self.pool(x)
 
     def load_state_dict(self, state_dict: dict, strict: bool = True, model_cfg=None, args=None):
-        """Load weights, of other image sizes and other heads too; arguments as fairseq's.
+        """Load weights; arguments as fairseq's.
 
-        The mixing matrices are interpolated to this model's grid. A head of other shape is left as
-        it was initialised, for fine-tuning on other classes. Both are logged.
+        Where the model `resizes`, mixing matrices for another image size are interpolated to its
+        grid. Where it `restarts_head`, a head of other shape is left as it was initialised, for
+        fine-tuning on other classes. Both are logged.
+
+        Raises:
+            ValueError: Listing what is missing, unknown or of another shape.
         """
-        state_dict = resize_matrices(state_dict, self)
-        own = {f"head.{name}": tensor.shape for name, tensor in self.head.state_dict().items()}
-        head = {n: tensor.shape for n, tensor in state_dict.items() if n.startswith("head.")}
-        if head != own:
-            logger.warning("the checkpoint's head has other classes: the head starts anew")
-            state_dict = {n: tensor for n, tensor in state_dict.items() if n not in head}
-            state_dict |= {f"head.{n}": tensor for n, tensor in self.head.state_dict().items()}
+        if self.resizes:
+            state_dict = resize_matrices(state_dict, self)
+        if self.restarts_head:
+            state_dict = self._with_fitting_head(state_dict)
+        shapes = {name: tensor.shape for name, tensor in state_dict.items()}
+        own = {name: tensor.shape for name, tensor in self.state_dict().items()}
+        if strict and (differences := list_differences(shapes, own)):
+            raise ValueError(f"the checkpoint is of another model:{differences}")
         return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+    def _with_fitting_head(self, state_dict: dict) -> dict:
+        own = {f"head.{name}": tensor for name, tensor in self.head.state_dict().items()}
+        head = {n: tensor for n, tensor in state_dict.items() if n.startswith("head.")}
+        if {n: t.shape for n, t in head.items()} == {n: t.shape for n, t in own.items()}:
+            return state_dict
+        logger.warning("the checkpoint's head has other classes: the head starts anew")
+        return {n: tensor for n, tensor in state_dict.items() if n not in head} | own
+
+
+def _check(cfg: ResMLPImageConfig) -> None:
+    least = {"embed_dim": 1, "layers": 1, "ffn_embed_dim": 0, "layer_scale_init": 0}
+    for name, smallest in least.items():
+        if getattr(cfg, name) < smallest:
+            flag = name.replace("_", "-")
+            raise ValueError(f"--{flag} must be at least {smallest}, not {getattr(cfg, name)}")
+    if not 0 <= cfg.dropout <= 1:
+        raise ValueError(f"--dropout is a probability, not {cfg.dropout}")
 
 
 def _scale_by_depth(layers: int) -> float:

@@ -15,7 +15,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_some
+from resmlp_mt.models.fit import list_differences
 
 LAYOUTS = ("official", "timm")
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar")
@@ -60,7 +61,7 @@ def to_format(state_dict: dict[str, Tensor], layout: str) -> dict[str, Tensor]:
         found = {n: next((o for p, o in _OBSTACLES.items() if p.match(n)), None) for n in unlike}
         obstacles = sorted({obstacle for obstacle in found.values() if obstacle})
         if others := sorted(name for name, obstacle in found.items() if not obstacle):
-            obstacles.append(f"it differs in {_some(others)}")
+            obstacles.append(f"it differs in {name_some(others, 10)}")
         raise UserError(f"{layout} weights cannot hold this model: {', '.join(obstacles)}")
     return {names[n]: _to_theirs(n, tensor, layout) for n, tensor in state_dict.items()}
 
@@ -78,7 +79,7 @@ def from_format(state_dict: dict) -> tuple[dict[str, Tensor], str]:
     layout = recognise(weights)
     ours = {theirs: name for name, theirs in _names(layout, weights).items()}
     if unknown := [name for name in weights if name not in ours]:
-        raise UserError(f"not {layout} ResMLP weights; unknown names: {_some(unknown)}")
+        raise UserError(f"not {layout} ResMLP weights; unknown names: {name_some(unknown, 10)}")
     return {ours[n]: _to_ours(ours[n], tensor, layout) for n, tensor in weights.items()}, layout
 
 
@@ -96,9 +97,8 @@ def recognise(weights: dict[str, Tensor]) -> str:
         return best
     if "embed.proj.weight" in weights:
         raise UserError("these are weights of this project already: they need no import")
-    raise UserError(
-        f"neither the official ResMLP weights for images nor timm's; it holds {_some(weights)}"
-    )
+    holds = name_some(list(weights), 10)
+    raise UserError(f"neither the official ResMLP weights for images nor timm's; it holds {holds}")
 
 
 def check_fit(weights: dict[str, Tensor], model: nn.Module) -> None:
@@ -112,20 +112,9 @@ def check_fit(weights: dict[str, Tensor], model: nn.Module) -> None:
         UserError: Listing all that is missing, unknown or of another shape.
     """
     layout = recognise(weights)
-    expected = {name: tuple(t.shape) for name, t in to_format(model.state_dict(), layout).items()}
-    shapes = {name: tuple(tensor.shape) for name, tensor in weights.items()}
-    differences = {
-        "missing": [name for name in expected if name not in shapes],
-        "unknown": [name for name in shapes if name not in expected],
-        "of another shape": [
-            f"{name} {shapes[name]} instead of {shape}"
-            for name, shape in expected.items()
-            if shapes.get(name, shape) != shape
-        ],
-    }
-    if any(differences.values()):
-        lists = [f"  {what}: {_some(names)}" for what, names in differences.items() if names]
-        raise UserError("\n".join([f"{layout} ResMLP weights, but of another model:", *lists]))
+    expected = {n: t.shape for n, t in to_format(model.state_dict(), layout).items()}
+    if differences := list_differences({n: t.shape for n, t in weights.items()}, expected):
+        raise UserError(f"{layout} ResMLP weights, but of another model:{differences}")
 
 
 def measure(weights: dict[str, Tensor]) -> dict[str, int]:
@@ -189,7 +178,7 @@ def unwrap(content: object) -> dict[str, Tensor]:
         raise UserError("it holds no weights by their names")
     others = [f"{n} ({_kind(v)})" for n, v in content.items() if not _is_weight(n, v)]
     if others:
-        raise UserError(f"it holds what are no weights: {_some(others)}")
+        raise UserError(f"it holds what are no weights: {name_some(others, 10)}")
     if all(name.startswith("module.") for name in content):
         return {name.removeprefix("module."): tensor for name, tensor in content.items()}
     return dict(content)
@@ -229,13 +218,6 @@ def _is_weight(name: object, value: object) -> bool:
 
 def _kind(value: object) -> str:
     return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
-
-
-def _some(names: Iterable[str], most: int = 10) -> str:
-    """The first names, and how many more there are."""
-    names = list(map(str, names))
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
 
 
 def _explain(error: Exception) -> str:

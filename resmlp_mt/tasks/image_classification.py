@@ -1,7 +1,7 @@
 """Image classification as a fairseq task: folders of images in, top-1 and top-5 out."""
 
 from dataclasses import dataclass, field
-from typing import List  # noqa: UP035  (fairseq knows lists by this name)
+from typing import List, Optional  # noqa: UP035  (fairseq knows types by these names)
 
 import torch
 from fairseq.dataclass import ChoiceEnum
@@ -11,7 +11,7 @@ from torch import nn
 
 from resmlp_mt.criterions.image_classification import count_hits
 from resmlp_mt.data.augment import Augment, AugmentConfig, Normalise
-from resmlp_mt.data.image_files import ImageFolder, check_same_classes
+from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.teacher import load_teacher
@@ -66,12 +66,14 @@ class ResMLPImageClassificationConfig(AugmentConfig):
         metadata={"help": "distil from: a checkpoint of this task, or the name of a timm model"},
     )
     seed: int = II("common.seed")
+    finetune_from_model: Optional[str] = II("checkpoint.finetune_from_model")  # noqa: UP045
 
 
 @register_task(IMAGE_TASK, dataclass=ResMLPImageClassificationConfig)
 class ResMLPImageClassificationTask(FairseqTask):
     """Trains classifiers on folders of images; class names are kept in the checkpoint."""
 
+    name = criterion = IMAGE_TASK
     # With --store-ema, fairseq hands the averaged model to the steps below.
     uses_ema = True
 
@@ -113,16 +115,39 @@ class ResMLPImageClassificationTask(FairseqTask):
         nn.init.zeros_(head.bias)
         return head
 
-    def load_dataset(self, split: str, **kwargs) -> None:
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        """Build the model, which takes weights of other sizes only where that makes sense.
+
+        A resumed training goes on with the optimizer's state, which fits nothing else.
+        """
+        model = super().build_model(cfg, from_checkpoint)
+        tunes = bool(getattr(self.cfg, "finetune_from_model", None)) and not from_checkpoint
+        model.resizes, model.restarts_head = from_checkpoint or tunes, tunes
+        return model
+
+    def build_criterion(self, cfg, *args, **kwargs):
+        """Build the loss; another one would not know what the task adds to a sample."""
+        if cfg._name != self.criterion:
+            raise UserError(
+                f"--task {self.name} needs --criterion {self.criterion}, not {cfg._name}"
+            )
+        return super().build_criterion(cfg, *args, **kwargs)
+
+    def load_dataset(self, split: str, task_cfg=None, **kwargs) -> None:
         """Load train, valid or test.
+
+        Args:
+            split: Its name.
+            task_cfg: What fairseq-validate gives, and fairseq-train does not: the training images
+                are then evaluated like others.
 
         Raises:
             UserError: If the images are not there, or in other classes than the model's.
         """
         cfg = self.cfg
         folder = ImageFolder(cfg.data, split, self.in_chans)
-        check_same_classes(self.classes, folder.classes, cfg.data)
-        train = split == "train"
+        folder.align(self.classes)
+        train = split == "train" and task_cfg is None
         self.datasets[split] = ImageDataset(
             folder,
             cfg.image_size,
@@ -132,7 +157,7 @@ class ResMLPImageClassificationTask(FairseqTask):
             ratio=tuple(cfg.ratio),
             interpolation=str(cfg.train_interpolation if train else cfg.interpolation),
             seed=cfg.seed,
-            repeats=cfg.aug_repeats,
+            repeats=cfg.aug_repeats if train else 1,
         )
         if train:
             self.augment = Augment(cfg, cfg.mean, cfg.std, self.num_classes)
@@ -193,6 +218,8 @@ def check_config(cfg: ResMLPImageClassificationConfig) -> None:
     Raises:
         UserError: Naming the flag.
     """
+    if cfg.num_classes < 0:
+        raise UserError(f"--num-classes cannot be negative ({cfg.num_classes})")
     if cfg.image_size < 1:
         raise UserError(f"--image-size must be at least 1, not {cfg.image_size}")
     if cfg.in_chans not in (1, 3):

@@ -67,6 +67,8 @@ class ResMLPImagePretrainingTask(ResMLPImageClassificationTask):
     labels of the folders have no part in it: one folder with all images does as well.
     """
 
+    name, criterion = PRETRAINING_TASK, "dino"
+
     def __init__(self, cfg: ResMLPImagePretrainingConfig):
         check_pretraining_config(cfg)
         super().__init__(cfg)
@@ -75,12 +77,6 @@ class ResMLPImagePretrainingTask(ResMLPImageClassificationTask):
         """The model's output layer: (B, C = dim) -> (B, K)."""
         cfg = self.cfg
         return ProjectionHead(dim, cfg.head_hidden_dim, cfg.bottleneck_dim, cfg.out_dim)
-
-    def build_criterion(self, cfg, *args, **kwargs):
-        """Build the loss, which must be DINO's."""
-        if cfg._name != "dino":
-            raise UserError(f"--task {PRETRAINING_TASK} needs --criterion dino, not {cfg._name}")
-        return super().build_criterion(cfg, *args, **kwargs)
 
     def load_dataset(self, split: str, **kwargs) -> None:
         """Load train, valid or test; but for train, two global crops, always the same.

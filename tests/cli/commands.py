@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -49,6 +50,12 @@ def assert_refused(result: subprocess.CompletedProcess, *said: str) -> None:
     assert "Traceback" not in result.stderr
     for words in said:
         assert words in result.stderr
+
+
+def entries(log, key):
+    """The JSON entries of a log that have the key."""
+    found = [json.loads(line[line.index("{") :]) for line in log.splitlines() if '{"' in line]
+    return [entry for entry in found if key in entry]
 
 
 def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.CompletedProcess:

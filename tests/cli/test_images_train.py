@@ -1,6 +1,5 @@
 """Training and validating classifiers with fairseq's own programs, as a user runs them."""
 
-import json
 import shutil
 import socket
 import subprocess
@@ -9,7 +8,7 @@ import tarfile
 
 import pytest
 import torch
-from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, ROOT, assert_refused, run
+from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, ROOT, assert_refused, entries, run
 from cli.pictures import CLASSES, draw_pictures
 
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
@@ -19,12 +18,6 @@ def train(data, out, *flags, program=("fairseq-train",), **options):
     plugin = PLUGIN if program == ("fairseq-train",) else []
     where = ["--save-dir", out, "--log-file", out.with_suffix(".log")]
     return run(*program, data, *plugin, *IMAGE_SIZES, *IMAGE_RECIPE, *where, *flags, **options)
-
-
-def entries(log, key):
-    """The JSON entries of a log that have the key."""
-    found = [json.loads(line[line.index("{") :]) for line in log.splitlines() if '{"' in line]
-    return [entry for entry in found if key in entry]
 
 
 def weights(path):
@@ -140,11 +133,13 @@ def test_a_teacher_is_learnt_from_and_must_know_the_same_classes(classifier, pic
     draw_pictures(others, {"train": 2, "val": 1}, classes=("above", "left"))
     refused = train(others, tmp_path / "x", *flags, check=False)
     assert_refused(refused, "--teacher-model", "other classes", "only the teacher: over")
+    flags[1] = "multi30k-en-de"
+    assert_refused(train(pictures, tmp_path / "x", *flags, check=False), "no classifier of images")
 
 
 def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
     draw_pictures(tmp_path / "two", {"train": 16, "val": 4}, classes=("left", "over"))
-    start = ["--finetune-from-model", classifier / "checkpoint_best.pt", "--image-size", 24]
+    start = ["--finetune-from-model", classifier, "--image-size", 24]
     output = train(tmp_path / "two", tmp_path / "tuned", *start, "--max-update", 1, "--lr", 1e-9)
     assert "interpolated from 4 x 4 to 6 x 6 patches" in output.stdout + output.stderr
     assert "head starts anew" in output.stdout + output.stderr
@@ -155,6 +150,35 @@ def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
     name = "blocks.1.mix_channels.0.weight"
     torch.testing.assert_close(new[name], old[name])
     assert new["head.weight"].shape == (2, 12)
+
+
+def test_grey_images_train_with_amp_in_batches_counted_by_tokens(pictures, tmp_path):
+    flags = ["--in-chans", 1, "--mean", "0.5", "--std", "0.25", "--amp", "--max-update", 3]
+    flags += ["--max-tokens", 8, "--optimizer", "adam"]
+    output = train(pictures, tmp_path / "out", *flags, "--log-interval", 1)
+    log = entries(output.stdout + output.stderr, "bsz")
+    assert [float(entry["bsz"]) for entry in log if "num_updates" in entry][:3] == [8, 8, 8]
+    kernel = weights(tmp_path / "out/checkpoint_last.pt")["embed.proj.weight"]
+    assert kernel.shape == (12, 1, 4, 4)
+
+
+def test_what_does_not_fit_a_checkpoint_is_listed(classifier, pictures, tmp_path):
+    shutil.copytree(classifier, tmp_path / "run")
+    resumed = train(pictures, tmp_path / "run", "--image-size", 24, "--max-epoch", 9, check=False)
+    assert_refused(resumed, "of another model", "blocks.0.mix_tokens.matrix.weight (1, 16, 16)")
+    start = ["--finetune-from-model", classifier / "checkpoint_best.pt", "--norm", "layer"]
+    tuned = train(pictures, tmp_path / "x", *start, check=False)
+    assert_refused(tuned, "missing: blocks.0.norm_1.weight", "unknown: blocks.0.norm_1.alpha")
+    lost = train(pictures, tmp_path / "x", "--finetune-from-model", "nix", check=False)
+    assert_refused(lost, "nix: no such model")
+
+
+def test_validate_takes_a_folder_and_asks_for_what_is_missing(classifier, pictures):
+    own = ("resmlp-mt", "validate")
+    assert validate(pictures, classifier, program=own)["valid_top1"] > 80
+    assert_refused(run(*own, pictures, "--batch-size", 8, check=False), "--path CHECKPOINT")
+    flag = f"--path={classifier / 'checkpoint_last.pt'}"
+    assert_refused(run(*own, pictures, flag, check=False), "Must specify batch size")
 
 
 def test_a_broken_image_is_skipped_in_training_and_refused_in_validation(pictures, tmp_path):
@@ -181,7 +205,7 @@ def test_bad_input_is_one_message(pictures, tmp_path):
     refuse(tmp_path / "nix", said=["nix"])
     refuse(pictures, "--image-size", 18, said=["18 x 18", "multiple of --patch-size"])
     if not torch.cuda.is_available():
-        refuse(pictures, "--fp16", said=["--fp16 needs a GPU", "--bf16"])
+        refuse(pictures, "--fp16", said=["needs a GPU", "--bf16"])
     own = ("resmlp-mt", "train")
     refuse(pictures, "--mean", "0.5", said=["--mean has 1 values"], program=own)
     data = shutil.copytree(pictures, tmp_path / "data")
@@ -190,3 +214,8 @@ def test_bad_input_is_one_message(pictures, tmp_path):
     shutil.move(data / "val/under", data / "val/over")
     (data / "train/nothing").mkdir()
     refuse(data, said=["nothing", "empty"], program=own)
+    (data / "train/nothing").rmdir()
+    for path in data.glob("train/*/*.png"):
+        path.write_bytes(b"broken")
+    refuse(data, said=["broken image"], program=own)
+    refuse(pictures, "--criterion", "cross_entropy", said=["needs --criterion image_class"])

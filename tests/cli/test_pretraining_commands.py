@@ -2,12 +2,11 @@
 
 import argparse
 import csv
-import json
 import shutil
 
 import pytest
 import torch
-from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, ROOT, assert_refused, run
+from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, ROOT, assert_refused, entries, run
 from cli.pictures import CLASSES
 from filelock import FileLock
 
@@ -31,12 +30,6 @@ def pretrain(data, out, *flags, recipe=RECIPE, **options):
 
 def load(path):
     return torch.load(path, weights_only=True)
-
-
-def entries(log, key):
-    """The JSON entries of a log that have the key."""
-    found = [json.loads(line[line.index("{") :]) for line in log.splitlines() if '{"' in line]
-    return [entry for entry in found if key in entry]
 
 
 @pytest.fixture(scope="session")
@@ -99,6 +92,23 @@ def test_probing_a_pretrained_model_takes_the_teacher(pretrained, pictures, tmp_
     assert capsys.readouterr().out == result.stdout
 
 
+def test_packing_keeps_the_teacher(pretrained, tmp_path):
+    run("resmlp-mt", "pack", pretrained, "--out", tmp_path / "packed")
+    packed = load(tmp_path / "packed/model.pt")["model"]
+    torch.testing.assert_close(
+        packed, load(pretrained / "checkpoint_best.pt")["extra_state"]["ema"]
+    )
+
+
+def test_a_folder_of_pretraining_stands_for_its_last_checkpoint(pretrained, tmp_path):
+    folder = shutil.copytree(pretrained, tmp_path / "run")
+    shutil.copy(folder / "checkpoint1.pt", folder / "checkpoint_best.pt")
+    last = load(folder / "checkpoint_last.pt")["extra_state"]["ema"]
+    for model, name in ((folder, "last"), (folder / "checkpoint_best.pt", "best")):
+        kernel = FeatureExtractor.from_pretrained(model, device="cpu").model.embed.proj.weight
+        assert torch.equal(kernel, last["embed.proj.weight"]) == (name == "last")
+
+
 def test_probing_a_classifier_finds_the_classes_that_it_knows(classifier, pictures, capsys):
     path = classifier / "checkpoint_last.pt"
     probe(path, pictures)
@@ -155,7 +165,7 @@ def test_what_cannot_be_probed_is_refused(pretrained, pictures, tmp_path):
     shutil.copytree(pictures / "val", tmp_path / "val")
     for arguments, said in (
         ([path, tmp_path], "no train images"),
-        ([path, pictures, "--knn", 0], "--knn must be at least 1"),
+        ([path, pictures, "--knn", 0], "--knn must be from 1"),
         ([path, pictures, "--knn", 97], "to the 96 training images"),
         ([path, pictures, "--temperature", 0], "--temperature must be positive"),
         ([path, pictures, "--batch-size", 0], "--batch-size must be at least 1"),
@@ -166,5 +176,5 @@ def test_what_cannot_be_probed_is_refused(pretrained, pictures, tmp_path):
         with pytest.raises(UserError, match=said):
             probe(*arguments)
     shutil.copytree(pictures / "train" / "above", tmp_path / "train" / "other")
-    with pytest.raises(UserError, match="not the classes of the training images"):
+    with pytest.raises(UserError, match="not the classes of the training"):
         probe(path, tmp_path)

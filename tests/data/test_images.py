@@ -616,23 +616,31 @@ def damaged(root) -> ImageFolder:
     return folder
 
 
-def test_training_goes_on_without_broken_images_and_warns_once(damaged, caplog):
+def test_the_next_image_takes_the_place_of_a_broken_one_with_one_warning(damaged, caplog):
     dataset = make(damaged, repeats=2)
     batch = dataset.collater([dataset[i] for i in (0, 1, 13, 2, 1)])
-    assert batch["id"].tolist() == [0, 2]
-    assert batch["nsentences"] == len(batch["net_input"]["images"]) == 2
+    assert batch["id"].tolist() == [0, 1, 13, 2, 1]
+    images = batch["net_input"]["images"]
+    assert torch.equal(images[1], images[3]) and not torch.equal(images[1], images[2])
+    assert batch["target"].tolist() == [int(damaged.targets[i]) for i in (0, 2, 2, 2, 2)]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert damaged.names[1] in caplog.text
     assert "empty file" in caplog.text
-    assert dataset.collater([dataset[1]]) == {}
+
+
+def test_without_one_whole_image_training_stops(damaged):
+    for name in damaged.names:
+        Path(name).write_bytes(b"GIF89a")
+    with pytest.raises(BrokenImage):
+        make(damaged)[3]
 
 
 def test_workers_warn_once_together(damaged, caplog):
     dataset = make(damaged)
     batches = batches_of(dataset, num_workers=2)
-    assert sum(batch["nsentences"] for batch in batches) == 11
+    assert sum(batch["nsentences"] for batch in batches) == 12
     caplog.clear()
-    assert dataset[1] is None
+    assert dataset[1]["id"] == 1
     assert not caplog.records  # a worker has said it
 
 

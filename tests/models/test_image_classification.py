@@ -139,6 +139,7 @@ def test_images_of_another_size_are_refused(randomised):
 
 def test_a_head_for_other_classes_starts_anew_with_a_message(randomised, caplog):
     old, new = small(randomised), build(image_size=12, classes=5, **SMALL).double()
+    new.restarts_head = True
     head = {name: tensor.clone() for name, tensor in new.head.state_dict().items()}
     new.load_state_dict(old.state_dict())
     assert "head starts anew" in caplog.text
@@ -148,14 +149,45 @@ def test_a_head_for_other_classes_starts_anew_with_a_message(randomised, caplog)
 
 def test_a_state_that_fits_is_loaded_whole_and_without_a_message(randomised, caplog):
     old, new = small(randomised), build(image_size=12, classes=K, **SMALL).double()
+    new.restarts_head = True
     new.load_state_dict(old.state_dict())
     assert_close(new.state_dict(), old.state_dict())
     assert not caplog.text
 
 
-def test_missing_and_unknown_weights_are_an_error(randomised):
+def test_weights_that_do_not_fit_are_listed(randomised):
     model = small(randomised)
     state = model.state_dict()
-    del state["blocks.0.norm_1.alpha"]
-    with pytest.raises(RuntimeError, match="blocks.0.norm_1.alpha"):
+    state["blocks.9.norm_1.alpha"] = state.pop("blocks.0.norm_1.alpha")
+    state["head.weight"] = state["head.weight"][:5]
+    with pytest.raises(ValueError) as raised:
         model.load_state_dict(state)
+    assert str(raised.value).splitlines()[1:] == [
+        "  missing: blocks.0.norm_1.alpha",
+        "  unknown: blocks.9.norm_1.alpha",
+        "  of another shape: head.weight (5, 12) instead of (7, 12)",
+    ]
+
+
+def test_weights_of_another_image_size_are_refused_where_the_optimizer_goes_on(randomised):
+    old, new = small(randomised), build(image_size=16, classes=K, **SMALL)
+    new.resizes = False
+    with pytest.raises(ValueError, match=r"blocks.0.mix_tokens.matrix.weight \(1, 9, 9\) instead"):
+        new.load_state_dict(old.state_dict())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        dict(embed_dim=0),
+        dict(layers=0),
+        dict(ffn_embed_dim=-4),
+        dict(layer_scale_init=-1.0),
+        dict(dropout=2.0),
+    ],
+    ids=str,
+)
+def test_impossible_sizes_are_refused_by_name(flags):
+    (name,) = flags
+    with pytest.raises(ValueError, match=f"--{name.replace('_', '-')}"):
+        build(image_size=16, **flags)

@@ -64,6 +64,27 @@ def test_a_task_with_the_state_of_a_checkpoint_needs_no_data():
     assert task.build_head(5).weight.shape == (2, 5)
 
 
+def test_targets_count_the_classes_as_the_model_does(pictures):
+    task = build(data=str(pictures))
+    task.load_state_dict({"classes": ["over", "above", "left"]})
+    batch = samples(task, "valid")
+    named = [task.dataset("valid").folder.names[i].split("/")[-2] for i in batch["id"]]
+    assert [task.classes[target] for target in batch["target"]] == named
+
+
+def test_validating_the_training_images_is_an_evaluation(pictures):
+    task = build(data=str(pictures), teacher_model="gone")
+    task.load_dataset("train", combine=False, epoch=1, task_cfg=task.cfg)
+    assert not task.dataset("train").train
+    assert task.dataset("train").ordered_indices().tolist() == list(range(6))
+
+
+def test_another_loss_than_the_tasks_is_refused():
+    cfg = SimpleNamespace(_name="cross_entropy")
+    with pytest.raises(UserError, match="needs --criterion image_classification"):
+        build().build_criterion(cfg)
+
+
 def test_the_model_gets_normalised_pixels_in_its_own_precision(pictures):
     task = build(data=str(pictures), mean=[0.5, 0.4, 0.3], std=[0.2, 0.3, 0.4])
     seen = {}
@@ -95,13 +116,15 @@ def test_the_averaged_model_is_evaluated_beside_the_trained_one(pictures):
 def test_a_teacher_sees_the_augmented_images_in_its_own_size_and_normalisation():
     student, own = Normalise([0.5] * 3, [0.25] * 3), Normalise([0.1, 0.2, 0.3], [2.0, 3.0, 4.0])
     pixels = torch.rand(2, 3, 4, 4)
-    teacher = Teacher(Sums(), 4, student, own)
+    teacher = Teacher(Sums(), 4, 3, student, own)
     assert_close(teacher(student.scale(pixels)), own.scale(pixels).sum((2, 3)))
     # One colour stays that colour at any size.
     flat = torch.rand(2, 3, 1, 1).expand(2, 3, 4, 4)
-    larger = Teacher(Sums(), 8, student, own)
+    larger = Teacher(Sums(), 8, 3, student, own)
     assert_close(larger(student.scale(flat)), 4 * own.scale(flat).sum((2, 3)))
     assert not any(p.requires_grad for p in teacher.parameters())
+    # Of the outputs that stand for no class nothing is learnt.
+    assert_close(Teacher(Sums(), 4, 2, student, own)(pixels), teacher(pixels)[:, :2])
 
 
 def test_a_timm_model_teaches_with_its_own_normalisation(monkeypatch):
@@ -144,6 +167,7 @@ def test_without_timm_its_models_are_not_known(monkeypatch):
         dict(ratio=[0.0, 1.0]),
         dict(aug_repeats=0),
         dict(image_size=0),
+        dict(num_classes=-3),
     ],
     ids=str,
 )
