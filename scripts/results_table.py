@@ -16,6 +16,7 @@ _PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", 
 # What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
     "model": "model",
+    "method": "method",
     "parameters": "parameters",
     "updates": "updates",
     "seed": "seed",

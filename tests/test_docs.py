@@ -224,6 +224,9 @@ def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
     for model in ("depthwise", "distilled", "vit"):
         shell(f"bash {scripts}/train.sh {model} 1 2", tmp_path, **variables)
     shell(f"bash {scripts}/evaluate.sh vit 1 2", tmp_path, **variables)
+    probed = variables | {"RESULTS": str(tmp_path / "probe.csv")}
+    for line in shell(f"bash {scripts}/pretrain.sh 3 2", tmp_path, **probed).splitlines()[-4:]:
+        assert re.match(r"seed 3, (after 2 updates|as initialised),ema,", line)
     header, row = (tmp_path / "results.csv").read_text().splitlines()
     committed = (scripts / "results.csv").read_text().splitlines()[0]
     assert header == committed and row.startswith("vit,1,1205642,2,")

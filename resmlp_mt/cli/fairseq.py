@@ -54,7 +54,11 @@ def _task_of(arguments: list[str]) -> str:
 
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--path")
-    if (path := parser.parse_known_args(arguments)[0].path) is None:
+    parser.add_argument("-h", "--help", action="store_true")
+    known, _ = parser.parse_known_args(arguments)
+    if known.help:
+        return "translation"
+    if (path := known.path) is None:
         raise UserError("--path CHECKPOINT is missing: what shall be validated?")
     return checkpoint_utils.load_checkpoint_to_cpu(str(find_checkpoint(path)))["cfg"].task._name
 
