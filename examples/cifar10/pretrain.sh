@@ -31,7 +31,7 @@ pretrain --lr 0.001 --lr-scheduler cosine --warmup-updates $((updates / 10)) \
 pretrain --lr 0 --max-update 1 --save-dir "$out/initial"
 resmlp-mt probe "$out/checkpoint_last.pt" "$data" --csv "$out/probe.csv"
 resmlp-mt probe "$out/initial/checkpoint_last.pt" "$data" --csv "$out/initial.csv"
-sed -e "s|$out/checkpoint_last.pt|seed $seed, after $updates updates|" -e "s|,$data,|,cifar10,|" "$out/probe.csv" >"$results"
-sed -e "s|$out/initial/checkpoint_last.pt|seed $seed, as initialised|" -e "s|,$data,|,cifar10,|" "$out/initial.csv" |
+sed -e "s|$out/checkpoint_last.pt|seed $seed after $updates updates|" -e "s|,$data,|,cifar10,|" "$out/probe.csv" >"$results"
+sed -e "s|$out/initial/checkpoint_last.pt|seed $seed as initialised|" -e "s|,$data,|,cifar10,|" "$out/initial.csv" |
     tail -n +2 >>"$results"
 cat "$results"
