@@ -22,10 +22,4 @@ if [ "$(cat .venv/installed 2>/dev/null)" != "$stamp" ]; then
     echo "$stamp" >.venv/installed
 fi
 . .venv/bin/activate
-
-# glibc returns every large tensor to the system at once; keeping the memory makes training on a CPU
-# faster. Elsewhere the variables mean nothing.
-export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=8589934592
-# Threads that wait for a busy core sleep instead of spinning, which makes training many times
-# as slow where another program takes one of two cores.
-export OMP_WAIT_POLICY=PASSIVE
+. scripts/cpu.sh

@@ -11,8 +11,7 @@ data=${DATA:-data-bin/cifar10}
 out=${OUT:-checkpoints/cifar10}/dino-seed$seed
 results=${RESULTS:-examples/cifar10/probe.csv}
 
-export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=8589934592
-export OMP_WAIT_POLICY=PASSIVE
+. scripts/cpu.sh
 
 pretrain() {
     resmlp-mt train "$data" --task image_pretraining --arch resmlp_cifar --image-size 32 \

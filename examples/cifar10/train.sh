@@ -6,8 +6,8 @@
 #            vit         a small Vision Transformer of torch's own modules (baseline/)
 #   SEED     default 1
 #   UPDATES  of 128 images; default: those that take as long as 2,400 of resmlp (step_time.csv)
-# About 13 minutes on one CPU core with bf16 instructions (AVX512-BF16 or AMX); DTYPE= trains in
-# fp32 on others.
+# 2,400 updates of resmlp take 13 minutes on one idle CPU core with AVX512-BF16 (step_time.csv), not
+# counting validation; DTYPE= trains in fp32.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -30,9 +30,7 @@ vit) arch=(--arch vit_cifar) plugin=examples/cifar10/baseline ;;
 *) echo "train.sh: unknown model $model" >&2; exit 2 ;;
 esac
 
-# Faster on a CPU, as in scripts/environment.sh: keep memory, let waiting threads sleep.
-export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=8589934592
-export OMP_WAIT_POLICY=PASSIVE
+. scripts/cpu.sh
 
 mkdir -p "$out"
 resmlp-mt train "$data" --user-dir $plugin --task image_classification "${arch[@]}" \

@@ -23,9 +23,7 @@ if [ "$model" = transformer_tiny ]; then
         --decoder-layers 4 --decoder-attention-heads 4)
 fi
 
-# Faster on a CPU, as in scripts/environment.sh: keep memory, let waiting threads sleep.
-export MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=8589934592
-export OMP_WAIT_POLICY=PASSIVE
+. scripts/cpu.sh
 
 mkdir -p "$out"
 resmlp-mt train "$data" "${arch[@]}" \
