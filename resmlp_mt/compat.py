@@ -14,7 +14,6 @@ import logging
 import math
 import os
 import pickle
-import re
 import sys
 import typing
 import warnings
@@ -33,7 +32,7 @@ from fairseq.logging import progress_bar  # noqa: E402
 from fairseq.optim.fused_lamb import FairseqLAMB  # noqa: E402
 
 from resmlp_mt.data.checkpoints import find_checkpoint  # noqa: E402
-from resmlp_mt.errors import UserError, explain  # noqa: E402
+from resmlp_mt.errors import UserError, explain, refused_class  # noqa: E402
 
 # Said by every fairseq command on today's libraries, and nothing that a user could act on.
 _NOISE = (
@@ -140,10 +139,9 @@ def explain_broken_checkpoints() -> None:
 
 
 def _explain_refusal(error: str) -> str:
-    # torch says "Unsupported global: GLOBAL x.y" or "Trying to load unsupported GLOBAL x.y".
-    if name := re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", error):
+    if name := refused_class(error):
         return (
-            f"refused, since it holds pickled code or objects ({name.group(1)}) that could run "
+            f"refused, since it holds pickled code or objects ({name}) that could run "
             "commands on this computer; use a checkpoint that fairseq wrote"
         )
     return "not a checkpoint, or a corrupt one"

@@ -11,6 +11,14 @@ def name_some(names: list[str], limit: int = 5) -> str:
     return ", ".join(names[:limit]) + more
 
 
+def refused_class(error: str) -> str | None:
+    """The class that torch refused to load from a file, if that is what its error says."""
+    for words in ("nsupported global: GLOBAL ", "nsupported GLOBAL "):
+        if words in error:
+            return error.split(words, 1)[1].split()[0]
+    return None
+
+
 def explain(error: BaseException) -> str | None:
     """What to tell a user of an exception: the message of his mistake, or None if it is none."""
     if str(error).startswith("Cannot load model parameters") and error.__context__:

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from resmlp_mt.cli.flags import add_device, check_positive
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -34,9 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="pictures computed together (default: %(default)s)",
     )
-    parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda ... (default: %(default)s)"
-    )
+    add_device(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -49,9 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     # A name that is not in the terminal's encoding is no reason to stop.
     sys.stdout.reconfigure(errors="backslashreplace")
-    for flag in ("topk", "batch_size"):
-        if getattr(arguments, flag) < 1:
-            raise UserError(f"--{flag.replace('_', '-')} must be at least 1")
+    check_positive(arguments, "topk", "batch_size")
     paths = _find_images(arguments.images)
     classifier = Classifier.from_pretrained(arguments.model, arguments.device)
     readable, broken = [], []

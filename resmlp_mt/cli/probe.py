@@ -11,6 +11,8 @@ images; without --knn and --linear, both are done. A line a method: its name and
 import argparse
 from pathlib import Path
 
+from resmlp_mt.cli.flags import add_device, check_positive
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -37,9 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--split", choices=["valid", "test"], default="valid", help="default: %(default)s"
     )
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write the results as CSV")
-    parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda ... (default: %(default)s)"
-    )
+    add_device(parser)
     parser.add_argument(
         "--batch-size",
         type=int,
@@ -53,7 +53,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, and print the results, alone on standard output."""
     import sys
 
-    from resmlp_mt.errors import UserError
     from resmlp_mt.inference.probe import (
         FeatureExtractor,
         check_neighbours,
@@ -62,8 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         open_both,
     )
 
-    if arguments.batch_size < 1:
-        raise UserError("--batch-size must be at least 1")
+    check_positive(arguments, "batch_size")
     extractor = FeatureExtractor.from_pretrained(arguments.model, arguments.ema, arguments.device)
     folders = open_both(arguments.data, arguments.split, extractor.cfg.in_chans)
     if arguments.knn is None and not arguments.linear:

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from resmlp_mt.cli.flags import add_device, check_positive
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -60,9 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="lines read at a time; 1 answers every line at once (default: %(default)s)",
     )
-    parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda ... (default: %(default)s)"
-    )
+    add_device(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -74,9 +74,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("give sentences or --input, not both")
     if not 1 <= arguments.nbest <= arguments.beam:
         raise UserError(f"--nbest {arguments.nbest} must be between 1 and --beam {arguments.beam}")
-    for flag in ("batch_tokens", "buffer_size"):
-        if getattr(arguments, flag) < 1:
-            raise UserError(f"--{flag.replace('_', '-')} must be at least 1")
+    check_positive(arguments, "batch_tokens", "buffer_size")
     translator = Translator.from_pretrained(arguments.model, arguments.device)
     talking = not arguments.text and not arguments.input and sys.stdin.isatty()
     sources: list[str] = []  # of the buffer at work, to print beside their translations

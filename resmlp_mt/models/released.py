@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from resmlp_mt.errors import UserError, name_some
+from resmlp_mt.errors import UserError, name_some, refused_class
 from resmlp_mt.models.fit import list_differences
 
 LAYOUTS = ("official", "timm")
@@ -223,10 +223,9 @@ def _kind(value: object) -> str:
 def _explain(error: Exception) -> str:
     """Why a file could not be read."""
     text = str(error)
-    # torch says "Unsupported global: GLOBAL x.y" or "Trying to load unsupported GLOBAL x.y".
-    if name := re.search(r"[Uu]nsupported (?:global: )?GLOBAL (\S+)", text):
+    if name := refused_class(text):
         return (
-            f"refused, since it holds pickled code or objects ({name.group(1)}) that could run "
+            f"refused, since it holds pickled code or objects ({name}) that could run "
             "commands on this computer; ask for the same weights as .safetensors"
         )
     if "weights_only" in text and not isinstance(error, pickle.UnpicklingError):
