@@ -75,10 +75,15 @@ class FeatureExtractor:
         Raises:
             UserError: If there is no such model, it is not for images, or has no moving average.
         """
-        path = _find_last(model)
+        path = find_checkpoint(model)
         device = choose_device(device)
         state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
         name = state["cfg"].task.get("_name")
+        last = path.with_name("checkpoint_last.pt")
+        chosen_as_best = path.name == "checkpoint_best.pt" and Path(model).is_dir()
+        if name == PRETRAINING_TASK and chosen_as_best and last.is_file():
+            # The best one has only the lowest loss, as a teacher has that tells images least apart.
+            path, state = last, checkpoint_utils.load_checkpoint_to_cpu(str(last))
         if name not in (IMAGE_TASK, PRETRAINING_TASK):
             raise UserError(f"{path}: a model for {name}, not for images")
         if ema is None:
@@ -115,19 +120,6 @@ class FeatureExtractor:
                 found.append(self.model.extract_features(self.normalise(pixels)).cpu())
                 bar.update(len(indices))
         return Features(torch.cat(found), torch.from_numpy(folder.targets), folder.classes)
-
-
-def _find_last(model: str | Path) -> Path:
-    """As `find_checkpoint`; of a folder of pre-training the last one, since the best one has only
-    the lowest loss, as a teacher has that tells images least apart.
-    """
-    path = find_checkpoint(model)
-    last = path.with_name("checkpoint_last.pt")
-    if path.name == "checkpoint_best.pt" and Path(model).is_dir() and last.is_file():
-        task = checkpoint_utils.load_checkpoint_to_cpu(str(last))["cfg"].task
-        if task.get("_name") == PRETRAINING_TASK:
-            return last
-    return path
 
 
 def open_both(data: str | Path, split: str, in_chans: int) -> tuple[ImageFolder, ImageFolder]:

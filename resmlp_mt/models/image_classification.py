@@ -13,7 +13,7 @@ from resmlp_mt.models.resize import resize_matrices
 from resmlp_mt.nn.blocks import ResMLPBlock
 from resmlp_mt.nn.grid_mixers import GRID_MIXERS, build_grid_mixer
 from resmlp_mt.nn.norm import NORMS
-from resmlp_mt.nn.patches import AveragePooling, ClassMLP, PatchEmbedding
+from resmlp_mt.nn.patches import AveragePooling, ClassMLP, PatchEmbedding, init_linear
 
 logger = logging.getLogger(__name__)
 POOLINGS = ("average", "class-mlp")
@@ -96,7 +96,7 @@ class ResMLPImageModel(BaseFairseqModel):
             self.pool = ClassMLP(dim, side * side, hidden_dim, cfg.norm, scale_init)
         else:
             self.pool = AveragePooling(dim, cfg.norm)
-        self.apply(_init_linear)
+        self.apply(init_linear)
         self.head = head
         # What `load_state_dict` may do to weights; the task says when.
         self.resizes, self.restarts_head = True, False
@@ -172,13 +172,6 @@ def _scale_by_depth(layers: int) -> float:
     if layers <= 18:
         return 0.1
     return 1e-5 if layers <= 24 else 1e-6
-
-
-def _init_linear(module: nn.Module) -> None:
-    # As released: convolutions keep torch's initialisation.
-    if isinstance(module, nn.Linear):
-        nn.init.trunc_normal_(module.weight, std=0.02)
-        nn.init.zeros_(module.bias)
 
 
 register_model("resmlp_image", dataclass=ResMLPImageConfig)(ResMLPImageModel)

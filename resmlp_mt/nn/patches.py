@@ -7,6 +7,13 @@ from resmlp_mt.nn.blocks import ChannelMLP
 from resmlp_mt.nn.norm import NORMS, LayerScale
 
 
+def init_linear(module: nn.Module) -> None:
+    """Initialise a linear layer as released; others, convolutions too, keep torch's way."""
+    if isinstance(module, nn.Linear):
+        nn.init.trunc_normal_(module.weight, std=0.02)
+        nn.init.zeros_(module.bias)
+
+
 class PatchEmbedding(nn.Module):
     """Cut an image into patches and project each to C channels.
 

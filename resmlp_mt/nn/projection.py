@@ -5,6 +5,8 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from resmlp_mt.nn.patches import init_linear
+
 
 class ProjectionHead(nn.Module):
     """z = MLP(x); y[k] = cos(z, w[k]) for each of K prototypes.
@@ -44,9 +46,7 @@ class ProjectionHead(nn.Module):
         )
         self.prototypes = nn.Parameter(torch.empty(out_dim, bottleneck_dim))
         self.register_buffer("centre", torch.zeros(out_dim))
-        for layer in self.mlp[::2]:
-            nn.init.trunc_normal_(layer.weight, std=0.02)
-            nn.init.zeros_(layer.bias)
+        self.mlp.apply(init_linear)
         nn.init.kaiming_uniform_(self.prototypes, a=5**0.5)
 
     def bottleneck(self, x: Tensor) -> Tensor:

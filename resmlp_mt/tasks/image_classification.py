@@ -14,6 +14,7 @@ from resmlp_mt.data.augment import Augment, AugmentConfig, Normalise
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
+from resmlp_mt.nn.patches import init_linear
 from resmlp_mt.tasks.teacher import load_teacher
 
 IMAGE_TASK = "image_classification"
@@ -83,6 +84,7 @@ class ResMLPImageClassificationTask(FairseqTask):
         self.image_size, self.in_chans = cfg.image_size, cfg.in_chans
         self.normalise = Normalise(cfg.mean, cfg.std)
         self.augment = self.teacher = None
+        self._folders = {}
         self.state.add_factory("classes", self._find_classes)
 
     @classmethod
@@ -106,13 +108,18 @@ class ResMLPImageClassificationTask(FairseqTask):
         return self.cfg.num_classes or len(self.classes)
 
     def _find_classes(self) -> list[str]:
-        return ImageFolder(self.cfg.data, "train", self.in_chans).classes
+        return self.open_folder("train").classes
+
+    def open_folder(self, split: str) -> ImageFolder:
+        """The images of a split; a large folder takes a while to list, so it is listed once."""
+        if split not in self._folders:
+            self._folders[split] = ImageFolder(self.cfg.data, split, self.in_chans)
+        return self._folders[split]
 
     def build_head(self, dim: int) -> nn.Module:
         """The model's output layer: (B, C = dim) -> (B, K)."""
         head = nn.Linear(dim, self.num_classes)
-        nn.init.trunc_normal_(head.weight, std=0.02)
-        nn.init.zeros_(head.bias)
+        init_linear(head)
         return head
 
     def build_model(self, cfg, from_checkpoint: bool = False):
@@ -145,7 +152,7 @@ class ResMLPImageClassificationTask(FairseqTask):
             UserError: If the images are not there, or in other classes than the model's.
         """
         cfg = self.cfg
-        folder = ImageFolder(cfg.data, split, self.in_chans)
+        folder = self.open_folder(split)
         folder.align(self.classes)
         train = split == "train" and task_cfg is None
         self.datasets[split] = ImageDataset(

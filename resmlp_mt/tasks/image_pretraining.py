@@ -9,7 +9,6 @@ from omegaconf import II
 from torch import Tensor, nn
 
 from resmlp_mt.data.augment import Normalise, import_kornia
-from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.projection import ProjectionHead
@@ -91,7 +90,7 @@ class ResMLPImagePretrainingTask(ResMLPImageClassificationTask):
             views.append((cfg.local_crops_number, tuple(cfg.local_crops_scale)))
             self.augment = AugmentViews(cfg)
         self.datasets[split] = ImageDataset(
-            ImageFolder(cfg.data, split, self.in_chans),
+            self.open_folder(split),
             cfg.image_size,
             train=train,
             ratio=tuple(cfg.ratio),
