@@ -25,13 +25,14 @@ setup(
         "sacrebleu",
         "numpy",
         "pillow",
+        "safetensors",
         "tqdm",
         "matplotlib",
         "tensorboard",
     ],
     extras_require={
-        # Training on images (kornia), LAMB (pytorch_optimizer), published weights (safetensors).
-        "image": ["kornia", "pytorch_optimizer", "safetensors"],
+        # Training on images (kornia), and its LAMB (pytorch_optimizer).
+        "image": ["kornia", "pytorch_optimizer"],
         "dev": ["pytest", "pytest-xdist", "hypothesis", "ruff"],
     },
     entry_points={"console_scripts": ["resmlp-mt = resmlp_mt.cli:main"]},

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
         _row(package, _version(package) or "missing")
         if _version(package) is None:
             problems.append(f"{package} is missing: pip install {package}")
-    for package in ("kornia", "pytorch_optimizer", "safetensors"):
+    for package in ("kornia", "pytorch_optimizer"):
         _row(package, _version(package) or "not installed, for images: pip install '.[image]'")
     _show_devices()
     problems += _check_fairseq() + _check_apex()
