@@ -86,7 +86,8 @@ def main() -> None:
         )
         for name, taken in seconds.items():
             ratios = [a / b for a, b in zip(taken, seconds["resmlp"], strict=True)]
-            size = sum(p.numel() for p in models.get(name, models["resmlp"]).parameters())
+            model = models[{"teacher": "depthwise", "distilled": "resmlp"}.get(name, name)]
+            size = sum(parameter.numel() for parameter in model.parameters())
             figures = [
                 statistics.median(taken),
                 statistics.median(ratios),

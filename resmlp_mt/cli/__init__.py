@@ -19,7 +19,7 @@ COMMANDS = {
     "classify": "name what is in pictures",
     "score": "SacreBLEU, chrF and TER with their signatures",
     "average": "average checkpoints, the last or the best",
-    "pack": "a checkpoint -> a folder with all that translating needs",
+    "pack": "a checkpoint -> a folder with all that a model needs",
     "probe": "k-NN and linear classification on a model's frozen features",
     "import-weights": "published ResMLP weights for images -> a folder",
     "export-weights": "a classifier -> a state dict with the official or timm's keys",
