@@ -203,9 +203,10 @@ def take_archives_for_data() -> None:
 
 
 def mend_parsed_flags() -> None:
-    """Put right what fairseq makes of two flags.
+    """Put right what fairseq and torch make of two flags.
 
-    It takes --bf16 for a wish to train on a TPU, on CPUs and GPUs too. And it trains from scratch
+    fairseq takes --bf16 for a wish to train on a TPU, on CPUs and GPUs too, and torch's fused
+    attention is slower than plain products in bf16 on CPUs. And fairseq trains from scratch
     without a word where --finetune-from-model names a folder; here a folder, or a model that comes
     with the package, stands for the checkpoint in it, and for --path as well.
     """
@@ -216,6 +217,8 @@ def mend_parsed_flags() -> None:
         namespace = parsed[0] if isinstance(parsed, tuple) else parsed
         if getattr(namespace, "tpu", False) and importlib.util.find_spec("torch_xla") is None:
             namespace.tpu = False
+        if getattr(namespace, "bf16", False) and not torch.cuda.is_available():
+            torch.backends.cuda.enable_flash_sdp(False)  # whatever its name, on CPUs too
         if start := getattr(namespace, "finetune_from_model", None):
             namespace.finetune_from_model = str(find_checkpoint(start))
         if os.path.isdir(path := getattr(namespace, "path", None) or ""):

@@ -83,6 +83,21 @@ def test_bf16_is_no_wish_for_a_tpu():
     assert not options.parse_args_and_arch(parser, line).tpu
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's fused attention stays")
+def test_bf16_on_a_cpu_takes_the_plain_attention():
+    parser = options.get_training_parser()
+    try:
+        for flags, fused in ([], True), (["--bf16"], False):
+            options.parse_args_and_arch(parser, ["data", "--arch", "resmlp_tiny", *flags])
+            query = torch.ones(1, 1, 2, 8, dtype=torch.bfloat16)
+            with torch.profiler.profile() as profile:
+                torch.nn.functional.scaled_dot_product_attention(query, query, query)
+            used = {event.key for event in profile.key_averages()}
+            assert any("flash" in name for name in used) == fused
+    finally:
+        torch.backends.cuda.enable_flash_sdp(True)
+
+
 def test_forgotten_validation_sets_are_looked_for_in_folders_alone(tmp_path):
     (tmp_path / "valid1.bin").touch()
     (tmp_path / "images.tar").touch()
