@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Train one model on Multi30k en-de: bash examples/multi30k/train.sh MODEL [SEED] [UPDATES]
+# Train one model on Multi30k en-de: bash examples/multi30k/train.sh MODEL [SEED] [UPDATES] [FLAG...]
 #   MODEL    resmlp_tiny, resmlp_plus_tiny, or transformer_tiny: fairseq's Transformer of the same
 #            dimensions
 #   SEED     default 1
 #   UPDATES  default 8000; the learning rate warms up over the first quarter, at most 2000
+#   FLAG     anything else of fairseq-train's, such as --bf16
 # The recipe is a known good one for the Transformer, and the same for all models.
 # About 0.7 s an update on one CPU core (OMP_NUM_THREADS=1), 1.5 GB of memory.
 set -euo pipefail
@@ -33,4 +34,4 @@ resmlp-mt train "$data" "${arch[@]}" \
     --lr 5e-3 --lr-scheduler inverse_sqrt --warmup-updates "$warmup" \
     --max-tokens 4096 --max-update "$updates" --seed "$seed" --num-workers 0 \
     --keep-last-epochs 10 --save-dir "$out" \
-    --log-format json --log-interval 100 --log-file "$out/train.log"
+    --log-format json --log-interval 100 --log-file "$out/train.log" "${@:4}"
