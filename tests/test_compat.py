@@ -77,25 +77,33 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
         parse("nix")
 
 
-def test_bf16_is_no_wish_for_a_tpu():
-    parser = options.get_training_parser()
-    line = ["data", "--arch", "resmlp_tiny", "--bf16"]
-    assert not options.parse_args_and_arch(parser, line).tpu
+@pytest.fixture
+def fused_attention():
+    """Torch's fused attention, whatever the test does to it."""
+    torch.backends.cuda.enable_flash_sdp(True)
+    yield
+    torch.backends.cuda.enable_flash_sdp(True)
+
+
+def parse_training(*flags):
+    return options.parse_args_and_arch(
+        options.get_training_parser(), ["data", "--arch", "resmlp_tiny", *flags]
+    )
+
+
+def test_bf16_is_no_wish_for_a_tpu(fused_attention):
+    assert not parse_training("--bf16").tpu
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's fused attention stays")
-def test_bf16_on_a_cpu_takes_the_plain_attention():
-    parser = options.get_training_parser()
-    try:
-        for flags, fused in ([], True), (["--bf16"], False):
-            options.parse_args_and_arch(parser, ["data", "--arch", "resmlp_tiny", *flags])
-            query = torch.ones(1, 1, 2, 8, dtype=torch.bfloat16)
-            with torch.profiler.profile() as profile:
-                torch.nn.functional.scaled_dot_product_attention(query, query, query)
-            used = {event.key for event in profile.key_averages()}
-            assert any("flash" in name for name in used) == fused
-    finally:
-        torch.backends.cuda.enable_flash_sdp(True)
+def test_bf16_on_a_cpu_takes_the_plain_attention(fused_attention):
+    for flags, fused in ([], True), (["--bf16"], False):
+        parse_training(*flags)
+        query = torch.ones(1, 1, 2, 8, dtype=torch.bfloat16)
+        with torch.profiler.profile() as profile:
+            torch.nn.functional.scaled_dot_product_attention(query, query, query)
+        used = {event.key for event in profile.key_averages()}
+        assert any("flash" in name for name in used) == fused
 
 
 def test_forgotten_validation_sets_are_looked_for_in_folders_alone(tmp_path):
