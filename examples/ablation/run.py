@@ -1,0 +1,155 @@
+"""Train and score the variants of runs.py, one row a run. Run it again to go on where it stopped.
+
+    bash examples/multi30k/prepare.sh
+    python examples/ablation/run.py --jobs 2
+    python examples/ablation/run.py --base plus --factor gate --seeds 1 2
+
+A run trains for a few minutes on one CPU thread and is scored on the validation set: the test set
+stays for the comparison of the models that were chosen. Interrupted runs start anew.
+"""
+
+import argparse
+import csv
+import datetime
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from runs import BASES, RUNS
+from tqdm import tqdm
+
+HERE = Path(__file__).parent
+COLUMNS = (
+    "base,factor,value,seed,parameters,updates,max_tokens,valid_nll_base2,bleu,brevity_penalty,"
+    "train_seconds,flags,commit,date,machine"
+).split(",")
+
+# The recipe of examples/multi30k with a third of its dropout, since a short run does not overfit.
+RECIPE = """--user-dir {plugin} --share-all-embeddings
+    --max-source-positions 128 --max-target-positions 128 --dropout 0.1
+    --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+    --optimizer adam --adam-betas (0.9,0.98) --lr 5e-3
+    --lr-scheduler inverse_sqrt --warmup-updates {warmup}
+    --max-tokens {tokens} --max-update {updates} --seed {seed} --bf16 --num-workers 0
+    --validate-interval 1000 --no-epoch-checkpoints --no-save-optimizer-state
+    --save-dir {folder} --log-format json --log-interval 100"""
+
+
+def main() -> None:
+    """Run what has no row yet."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default="data-bin/multi30k", help="default: %(default)s")
+    parser.add_argument("--results", type=Path, default=HERE / "results.csv")
+    parser.add_argument("--base", nargs="+", choices=list(BASES), default=list(BASES))
+    parser.add_argument("--factor", nargs="+", help="only these; default: all")
+    parser.add_argument("--value", nargs="+", help="only these; default: all")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--updates", type=int, default=1000)
+    parser.add_argument("--max-tokens", type=int, default=1024)
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each")
+    arguments = parser.parse_args()
+
+    done = set()
+    if arguments.results.exists():
+        with open(arguments.results, newline="", encoding="utf-8") as stream:
+            done = {_key(row) for row in csv.DictReader(stream)}
+    runs = [
+        run
+        for seed in arguments.seeds
+        for run in _list_runs(arguments, seed)
+        if _key(run) not in done
+    ]
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for row in tqdm(pool.map(_run, runs), total=len(runs), unit=" runs"):
+            _append(arguments.results, row)
+
+
+def _list_runs(arguments: argparse.Namespace, seed: int) -> list[dict]:
+    return [
+        {
+            "base": base,
+            "factor": factor,
+            "value": value,
+            "seed": seed,
+            "updates": arguments.updates,
+            "max_tokens": arguments.max_tokens,
+            "flags": " ".join(flags.split()),
+            "data": arguments.data,
+        }
+        for base in arguments.base
+        for factor, values in RUNS[base].items()
+        for value, flags in values.items()
+        if arguments.factor is None or factor in arguments.factor
+        if arguments.value is None or value in arguments.value
+    ]
+
+
+def _key(row: dict) -> tuple:
+    return tuple(str(row[name]) for name in (*COLUMNS[:4], "updates", "max_tokens"))
+
+
+def _run(run: dict) -> dict:
+    """Train, translate the validation set, and collect the row."""
+    folder = Path(tempfile.mkdtemp(prefix="ablation-"))
+    recipe = RECIPE.format(
+        plugin=HERE / "variants",
+        warmup=run["updates"] // 4,
+        tokens=run["max_tokens"],
+        updates=run["updates"],
+        seed=run["seed"],
+        folder=folder,
+    )
+    flags = [*BASES[run["base"]].split(), *recipe.split(), *run["flags"].split()]
+    log = _command("fairseq-train", run["data"], *flags)
+    translations = _command(
+        "fairseq-generate", run["data"], "--user-dir", HERE / "variants",
+        "--path", folder / "checkpoint_last.pt", "--gen-subset", "valid", "--beam", 5,
+        "--max-tokens", 12000, "--remove-bpe", "sentencepiece", "--scoring", "sacrebleu", "--quiet",
+    )  # fmt: skip
+    shutil.rmtree(folder)
+    return {
+        **{name: run[name] for name in COLUMNS if name in run},
+        "parameters": int(re.search(r"model params: ([\d,]+)", log)[1].replace(",", "")),
+        "valid_nll_base2": re.findall(r'"valid_nll_loss": "([\d.]+)"', log)[-1],
+        "bleu": re.search(r"BLEU\S* = ([\d.]+)", translations)[1],
+        "brevity_penalty": re.search(r"BP = ([\d.]+)", translations)[1],
+        "train_seconds": round(float(re.search(r"done training in ([\d.]+) seconds", log)[1])),
+        "commit": subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE
+        ).stdout.strip(),
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()} CPU",
+    }
+
+
+def _command(program: str, *arguments) -> str:
+    result = subprocess.run(
+        [program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    output = result.stdout + result.stderr
+    if result.returncode:
+        sys.exit(f"{program} {' '.join(map(str, arguments))} failed:\n{output[-3000:]}")
+    return output
+
+
+def _append(path: Path, row: dict) -> None:
+    with open(path, "a", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, COLUMNS)
+        if stream.tell() == 0:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""A fairseq plugin with what was tried: `--user-dir examples/ablation/variants`.
+
+Every preset of the package exists here as PRESET_variant, the same model with further flags. It is
+also an example of how to try a mixer of one's own without touching the package.
+"""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import register_model
+from torch import nn
+
+from resmlp_mt.models.presets import PRESETS, register_presets
+from resmlp_mt.models.translation import ResMLPConfig, ResMLPModel
+from resmlp_mt.nn.mixers import MIXERS, LinearMixer, ToeplitzMatrix
+from resmlp_mt.nn.norm import NORMS
+
+from .mixers import GATES, MATRICES, SoftmaxMixer, VariantMixer, start_from
+
+NORM = ChoiceEnum(list(NORMS))
+
+
+@dataclass
+class VariantConfig(ResMLPConfig):
+    """What is left open is as --token-mixer and --norm say."""
+
+    matrix: Optional[ChoiceEnum(list(MATRICES))] = field(  # noqa: UP045 (fairseq reads it)
+        default=None, metadata={"help": "what A is"}
+    )
+    matrix_init: ChoiceEnum(["chance", "zero", "identity", "local", "average"]) = field(
+        default="chance", metadata={"help": "what A starts from"}
+    )
+    projections: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "of 'value', 'gate', 'out', those that are there, joined by '+'"},
+    )
+    gate: ChoiceEnum(list(GATES)) = field(default="linear", metadata={"help": "of the gate"})
+    gate_on: ChoiceEnum(["input", "output"]) = field(
+        default="output", metadata={"help": "what is gated: A's input or output"}
+    )
+    gate_bias: float = field(default=0.0, metadata={"help": "that the gate starts with"})
+    gated_sides: ChoiceEnum(["both", "encoder", "decoder"]) = field(
+        default="both", metadata={"help": "where the gate and the value projection are"}
+    )
+    add_positions: bool = field(
+        default=False, metadata={"help": "take --no-token-positional-embeddings back"}
+    )
+    encoder_norm: Optional[NORM] = field(default=None, metadata={"help": "in its blocks"})  # noqa: UP045
+    decoder_norm: Optional[NORM] = field(default=None, metadata={"help": "in its blocks"})  # noqa: UP045
+    cross_norm: Optional[NORM] = field(  # noqa: UP045
+        default=None, metadata={"help": "before the attention to the source"}
+    )
+    output_norm: Optional[NORM] = field(  # noqa: UP045
+        default=None, metadata={"help": "at the end of the encoder and of the decoder"}
+    )
+
+
+@register_model("resmlp_variant", dataclass=VariantConfig)
+class ResMLPVariant(ResMLPModel):
+    """The package's model with some of its parts exchanged."""
+
+    @classmethod
+    def build_model(cls, cfg: VariantConfig, task) -> "ResMLPVariant":
+        """Build the package's model, then exchange."""
+        cfg.no_token_positional_embeddings &= not cfg.add_positions
+        model = super().build_model(cfg, task)
+        for name, side in (("encoder", model.encoder), ("decoder", model.decoder)):
+            dim = getattr(cfg, f"{name}_embed_dim")
+            for block in side.blocks:
+                block.mix_tokens = _build_mixer(cfg, dim, side.longest, name)
+                if norm := getattr(cfg, f"{name}_norm"):
+                    block.norm_1, block.norm_2 = NORMS[norm](dim), NORMS[norm](dim)
+                if name == "decoder" and (norm := cfg.cross_norm or cfg.decoder_norm):
+                    block.norm_c = NORMS[norm](dim)
+            if cfg.output_norm:
+                side.norm = NORMS[cfg.output_norm](dim)
+        return model
+
+
+def _build_mixer(cfg: VariantConfig, dim: int, positions: int, side: str) -> nn.Module:
+    matrix_class, gated = MIXERS[str(cfg.token_mixer)]
+    name = cfg.matrix or ("toeplitz" if matrix_class is ToeplitzMatrix else "free")
+    matrix = MATRICES[name](positions, cfg.mixing_heads, side == "decoder", cfg.mixing_init_std)
+    if cfg.matrix_init != "chance":
+        start_from(str(cfg.matrix_init), matrix)
+    mix = SoftmaxMixer(matrix) if name == "softmax" else LinearMixer(matrix)
+    projections = cfg.projections
+    if projections is None:
+        projections = "value+gate" if gated and cfg.gated_sides in ("both", side) else ""
+    mixer = VariantMixer(
+        dim,
+        mix,
+        value="value" in projections,
+        gate=str(cfg.gate) if "gate" in projections else None,
+        gate_on=str(cfg.gate_on),
+        project_out="out" in projections,
+    )
+    for module in mixer.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+    if mixer.gate:
+        nn.init.constant_(mixer.gate[0].bias, cfg.gate_bias)
+    return mixer
+
+
+register_presets(
+    "resmlp_variant", VariantConfig, {f"{name}_variant": PRESETS[name] for name in PRESETS}
+)
