@@ -10,6 +10,7 @@ import pytest
 import torch
 from cli.commands import prepare, run
 from fairseq import options, tasks
+from fairseq.data import data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch.testing import assert_close
 
@@ -132,3 +133,24 @@ def test_every_run_gets_one_row_however_often_the_script_is_run(data, tmp_path):
         rows = list(csv.DictReader(stream))
     assert [(row["value"], row["seed"]) for row in rows] == [("silu", "1")]
     assert all(re.fullmatch(r"[\d.]+", row[n]) for row in rows for n in ("bleu", "valid_nll_base2"))
+
+
+def test_short_pairs_are_kept_to_train_on_and_long_ones_to_test_on(data, tmp_path):
+    script = ABLATION / "split_lengths.py"
+    out = tmp_path / "short"
+    run(Path(sys.executable).name, script, data, out, "--longest", 18)
+
+    def pairs(folder, part):
+        sides = [
+            data_utils.load_indexed_dataset(f"{folder}/{part}.en-de.{e}") for e in ("en", "de")
+        ]
+        return [(tuple(s.tolist()), tuple(t.tolist())) for s, t in zip(*sides, strict=True)]
+
+    def is_long(pair):
+        return max(map(len, pair)) > 18
+
+    valid = pairs(data, "valid")
+    assert pairs(out, "train") == [pair for pair in pairs(data, "train") if not is_long(pair)]
+    assert pairs(out, "valid") == [pair for pair in valid if not is_long(pair)]
+    assert pairs(out, "test") == [pair for pair in valid if is_long(pair)] != valid != []
+    assert (out / "dict.en.txt").read_text() == (data / "dict.en.txt").read_text()

@@ -4,6 +4,10 @@
     python examples/ablation/run.py --jobs 2
     python examples/ablation/run.py --base plus --factor gate --seeds 1 2
 
+How they meet sentences longer than those of the training, with the data of split_lengths.py:
+
+    python examples/ablation/run.py --data data-bin/multi30k-short --subset test --results FILE
+
 A run trains for a few minutes on one CPU thread and is scored on the validation set: the test set
 stays for the comparison of the models that were chosen. Interrupted runs start anew.
 """
@@ -52,6 +56,9 @@ def main() -> None:
     parser.add_argument("--factor", nargs="+", help="only these; default: all")
     parser.add_argument("--value", nargs="+", help="only these; default: all")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument(
+        "--subset", default="valid", help="what is translated and scored; default: %(default)s"
+    )
     parser.add_argument("--updates", type=int, default=1000)
     parser.add_argument("--max-tokens", type=int, default=1024)
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each")
@@ -83,6 +90,7 @@ def _list_runs(arguments: argparse.Namespace, seed: int) -> list[dict]:
             "max_tokens": arguments.max_tokens,
             "flags": " ".join(flags.split()),
             "data": arguments.data,
+            "subset": arguments.subset,
         }
         for base in arguments.base
         for factor, values in RUNS[base].items()
@@ -111,7 +119,7 @@ def _run(run: dict) -> dict:
     log = _command("fairseq-train", run["data"], *flags)
     translations = _command(
         "fairseq-generate", run["data"], "--user-dir", HERE / "variants",
-        "--path", folder / "checkpoint_last.pt", "--gen-subset", "valid", "--beam", 5,
+        "--path", folder / "checkpoint_last.pt", "--gen-subset", run["subset"], "--beam", 5,
         "--max-tokens", 12000, "--remove-bpe", "sentencepiece", "--scoring", "sacrebleu", "--quiet",
     )  # fmt: skip
     shutil.rmtree(folder)
