@@ -3,7 +3,7 @@
 Reads the run's own figures as JSON from standard input; adds what stands in its log, and when and
 where it was recorded. The columns of a file that exists stay as they are.
 
-    python examples/NAME/figures.py RUN ... | python scripts/append_row.py FILE --log RUN/train.log
+    python scripts/translation_figures.py RUN ... | python scripts/append_row.py FILE --log RUN/train.log
 """
 
 import argparse

@@ -15,6 +15,6 @@ resmlp-mt generate "$data" --path "$out/checkpoint_average.pt" --beam 5 --max-to
     --post-process sentencepiece --scoring sacrebleu >"$out/generate.txt"
 python scripts/read_generate.py "$out/generate.txt" --hypotheses "$out/hypotheses.de"
 resmlp-mt score "$out/hypotheses.de" --ref "$data/raw/test.de"
-python examples/multi30k/figures.py "$out" --model "$model" --seed "$seed" \
-    --references "$data/raw/test.de" |
+python scripts/translation_figures.py "$out" "model=$model" "seed=$seed" \
+    --hypotheses "$out/hypotheses.de" --references "$data/raw/test.de" |
     python scripts/append_row.py "${RESULTS:-examples/multi30k/results.csv}" --log "$out/train.log"

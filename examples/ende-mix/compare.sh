@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The whole comparison, for a machine with a GPU: bash examples/ende-mix/compare.sh [SIZE] [SEEDS]
+# Train and score each family at one SIZE (default: base) with each of the SEEDS (default: "1 2 3"),
+# in bf16. What a run that was stopped left is gone on from; what is done is not done again.
+# FAMILIES and UPDATES take the place of "resmlp_plus transformer resmlp" and 20000.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+size=${1:-base} seeds=${2:-1 2 3}
+for seed in $seeds; do
+    for family in ${FAMILIES:-resmlp_plus transformer resmlp}; do
+        done=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed/evaluated
+        [ -e "$done" ] && continue
+        bash examples/ende-mix/train.sh "$family" "$size" "$seed" "${UPDATES:-20000}" --bf16
+        bash examples/ende-mix/evaluate.sh "$family" "$size" "$seed"
+        touch "$done"
+    done
+done

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Translate newstest2014 and the held-out sentences of Tatoeba, score both, and append two rows to
+# results.csv: bash examples/ende-mix/evaluate.sh FAMILY SIZE [SEED]
+# The arguments as for train.sh.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+usage="usage: evaluate.sh FAMILY SIZE [SEED]"
+family=${1:?$usage} size=${2:?$usage} seed=${3:-1}
+data=${DATA:-data-bin/ende-mix}
+out=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed
+pairs=$(python -c "import json, sys; print(json.load(sys.stdin)['train']['kept'])" \
+    <"$data/report.json")
+
+for set in test:newstest2014 test1:tatoeba; do
+    subset=${set%:*} name=${set#*:}
+    resmlp-mt generate "$data" --path "$out/checkpoint_best.pt" --gen-subset "$subset" --beam 5 \
+        --max-tokens 8192 --post-process sentencepiece --scoring sacrebleu >"$out/$name.txt"
+    python scripts/read_generate.py "$out/$name.txt" --hypotheses "$out/$name.de"
+    resmlp-mt score "$out/$name.de" --ref "$data/raw/$subset.de"
+    python scripts/translation_figures.py "$out" \
+        "model=${family}_$size" "set=$name" "pairs=$pairs" "seed=$seed" \
+        --hypotheses "$out/$name.de" --references "$data/raw/$subset.de" |
+        python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" \
+            --log "$out/train.log"
+done
