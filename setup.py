@@ -33,7 +33,7 @@ setup(
     extras_require={
         # Training on images (kornia), and its LAMB (pytorch_optimizer).
         "image": ["kornia", "pytorch_optimizer"],
-        "dev": ["pytest", "pytest-xdist", "hypothesis", "ruff"],
+        "dev": ["pytest", "pytest-xdist", "hypothesis", "ruff", "sacremoses"],
     },
     entry_points={"console_scripts": ["resmlp-mt = resmlp_mt.cli:main"]},
 )

@@ -3,7 +3,8 @@
 Reads the run's own figures as JSON from standard input; adds what stands in its log, and when and
 where it was recorded. The columns of a file that exists stay as they are.
 
-    python scripts/translation_figures.py RUN ... | python scripts/append_row.py FILE --log RUN/train.log
+    python scripts/translation_figures.py RUN ... |
+        python scripts/append_row.py results.csv --log RUN/train.log
 """
 
 import argparse
@@ -33,7 +34,7 @@ def main() -> None:
         "train_seconds": round(float(re.search(r"done training in ([\d.]+) seconds", log)[1])),
         "commit": os.environ.get("COMMIT") or commit.stdout.strip(),
         "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()} CPU, {os.environ.get('OMP_NUM_THREADS', 'all')} thread",
+        "machine": _name_machine(log),
     }
     columns = list(row)
     if arguments.results.exists():
@@ -45,6 +46,13 @@ def main() -> None:
             writer.writeheader()
         writer.writerow(row)
     print(json.dumps({name: str(row[name]) for name in columns}, indent=1))
+
+
+def _name_machine(log: str) -> str:
+    # fairseq lists the GPUs of all workers.
+    if gpus := re.findall(r"^.*rank +\d+: .*; name = (.*\S)", log, re.M):
+        return f"{len(gpus)} x {gpus[0]}"
+    return f"{platform.machine()} CPU, {os.environ.get('OMP_NUM_THREADS', 'all')} thread"
 
 
 if __name__ == "__main__":

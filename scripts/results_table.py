@@ -17,15 +17,21 @@ _PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", 
 _COLUMNS = {
     "model": "model",
     "method": "method",
+    "pair": "languages",
+    "published": "published",
+    "published_as": "as",
     "parameters": "parameters",
     "updates": "updates",
     "seed": "seed",
     "bleu": "BLEU",
     "chrf": "chrF",
     "bleu_lowercase": "BLEU, lowercase",
+    "bleu_tokenized": "BLEU, tokenised",
+    "bleu_split": "compound-split",
     "top1": "top-1",
     "top5": "top-5",
     "valid_loss": "loss",
+    "source": "published by",
 }
 
 
@@ -47,7 +53,7 @@ def _table(path: Path) -> str:
 
 
 def _show(name: str, value: str) -> str:
-    return f"{int(value):,}" if name in ("parameters", "updates") else value
+    return f"{int(value):,}" if value and name in ("parameters", "updates") else value
 
 
 def main() -> int:

@@ -151,7 +151,9 @@ def test_the_recipe_of_the_paper_is_a_command_line_that_fairseq_takes():
     assert (args.layers, args.optimizer, args.lr, args.aug_repeats) == (12, "lamb", [5e-3], 3)
 
 
-RESULTS = ["README.md", "examples/multi30k/README.md", "examples/cifar10/README.md"]
+RESULTS = ["README.md"] + [
+    f"examples/{name}/README.md" for name in ("cifar10", "iwslt14", "multi30k", "wmt14")
+]
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Train one model on WMT14 English-German or English-French:
+#   bash examples/wmt14/train.sh MODEL LANG [SEED] [UPDATES] [FLAG...]
+#   MODEL    resmlp_6 or resmlp_12: the paper's, with its recipe (Adagrad)
+#            resmlp_plus: the sizes of resmlp_6, not the paper's model
+#            transformer: fairseq's Transformer base
+#   LANG     de or fr
+#   SEED     default 1
+#   UPDATES  default 100000
+#   FLAG     anything else of fairseq-train's, such as --bf16
+# GPUS=N    GPUs to use, of all machines together (default 1)
+# TOKENS=N  tokens of a batch on one GPU (default 4096); a GPU with more memory takes more
+# An update sees at most 32,768 tokens, whatever GPUS and TOKENS are.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+usage='usage: train.sh MODEL LANG [SEED] [UPDATES] [FLAG...]'
+model=${1:?$usage} lang=${2:?$usage} seed=${3:-1} updates=${4:-100000}
+data=${DATA:-data-bin/wmt14-en-$lang}
+out=${OUT:-checkpoints/wmt14}/$model-$lang-seed$seed
+gpus=${GPUS:-1} tokens=${TOKENS:-4096}
+
+case $lang in
+de | fr) ;;
+*) echo "train.sh: LANG is de or fr, not $lang" >&2; exit 2 ;;
+esac
+# The presets of the paper's models hold its dropout: 0.15 for German, 0.1 for French.
+paper=(--optimizer adagrad --lr 0.2 --lr-scheduler fixed --warmup-updates 32000)
+adam=(--dropout 0.1 --optimizer adam --adam-betas '(0.9, 0.98)'
+    --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --warmup-init-lr 1e-7)
+case $model in
+resmlp_6) recipe=(--arch "resmlp_wmt_en_$lang" "${paper[@]}") ;;
+resmlp_12) recipe=(--arch "resmlp_12_wmt_en_$lang" "${paper[@]}") ;;
+resmlp_plus) recipe=(--arch resmlp_plus_wmt_en_de "${adam[@]}") ;;  # the sizes suit both
+transformer) recipe=(--arch transformer_wmt_en_de "${adam[@]}") ;;
+*) echo "train.sh: unknown model $model" >&2; exit 2 ;;
+esac
+if [ $((32768 % (gpus * tokens))) -ne 0 ]; then
+    echo "train.sh: GPUS x TOKENS = $gpus x $tokens does not divide the 32768 of an update" >&2
+    exit 2
+fi
+
+mkdir -p "$out"
+echo "examples/wmt14/train.sh $*" >"$out/command"
+resmlp-mt train "$data" "${recipe[@]}" --share-all-embeddings \
+    --max-source-positions 256 --max-target-positions 256 --skip-invalid-size-inputs-valid-test \
+    --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
+    --max-tokens "$tokens" --update-freq $((32768 / (gpus * tokens))) \
+    --distributed-world-size "$gpus" --max-update "$updates" --seed "$seed" \
+    --save-interval-updates 2000 --keep-interval-updates 5 --no-epoch-checkpoints \
+    --save-dir "$out" --log-format json --log-interval 100 --log-file "$out/train.log" "${@:5}"
