@@ -15,6 +15,9 @@ from pathlib import Path
 _PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", re.S)
 # What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
+    "base": "base",
+    "factor": "factor",
+    "value": "value",
     "model": "model",
     "method": "method",
     "pair": "languages",
@@ -23,6 +26,11 @@ _COLUMNS = {
     "parameters": "parameters",
     "updates": "updates",
     "seed": "seed",
+    "seeds": "seeds",
+    "valid_nll": "valid NLL",
+    "difference": "to base",
+    "valid_bleu": "valid BLEU",
+    "brevity": "brevity",
     "bleu": "BLEU",
     "chrf": "chrF",
     "bleu_lowercase": "BLEU, lowercase",

@@ -135,6 +135,24 @@ def test_every_run_gets_one_row_however_often_the_script_is_run(data, tmp_path):
     assert all(re.fullmatch(r"[\d.]+", row[n]) for row in rows for n in ("bleu", "valid_nll_base2"))
 
 
+def test_the_report_gives_means_and_differences_seed_by_seed(ablation, tmp_path):
+    columns = "base,factor,value,seed,parameters,updates,valid_nll_base2,bleu,brevity_penalty"
+    rows = ["plus,base,resmlp_plus_tiny,1,9,50,3.5,30,0.9", "plus,gate,silu,1,8,50,3.0,31,1.0"]
+    rows += ["plus,base,resmlp_plus_tiny,2,9,50,3.7,32,0.8", "plus,gate,silu,2,8,50,3.1,32,0.8"]
+    rows += ["plus,gate,silu,1,8,99,2.0,40,1.0"]
+    (tmp_path / "results.csv").write_text("\n".join([columns, *rows]) + "\n")
+    plot = tmp_path / "plot.png"
+    run(Path(sys.executable).name, ABLATION / "report.py", tmp_path / "results.csv", "--plot", plot)
+    with open(tmp_path / "summary.csv", newline="", encoding="utf-8") as stream:
+        found = [list(row.values()) for row in csv.DictReader(stream)]
+    assert found == [
+        ["plus", "base", "resmlp_plus_tiny", "50", "9", "2", "3.600", "+0.000", "31.00", "0.850"],
+        ["plus", "gate", "silu", "50", "8", "2", "3.050", "-0.550", "31.50", "0.900"],
+        ["plus", "gate", "silu", "99", "8", "1", "2.000", "", "40.00", "1.000"],
+    ]
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
 def test_short_pairs_are_kept_to_train_on_and_long_ones_to_test_on(data, tmp_path):
     script = ABLATION / "split_lengths.py"
     out = tmp_path / "short"

@@ -48,7 +48,10 @@ RUNS = {
         },
         "LayerScale": {"0.1": "--layer-scale-init 0.1", "1": "--layer-scale-init 1"},
         "positions": {"none": "--no-token-positional-embeddings"},
-        "embedding scale": {"1": "--no-scale-embedding"},
+        "embedding scale": {
+            "1": "--no-scale-embedding",
+            "sqrt(C), last Aff from 1/sqrt(C)": "--output-scale 0.0884",
+        },
         "optimiser": {"adagrad 0.2": _ADAGRAD},
     },
     "plus": {

@@ -54,6 +54,9 @@ class VariantConfig(ResMLPConfig):
     output_norm: Optional[NORM] = field(  # noqa: UP045
         default=None, metadata={"help": "at the end of the encoder and of the decoder"}
     )
+    output_scale: float = field(
+        default=1.0, metadata={"help": "alpha that the decoder's last Aff starts with"}
+    )
 
 
 @register_model("resmlp_variant", dataclass=VariantConfig)
@@ -75,6 +78,8 @@ class ResMLPVariant(ResMLPModel):
                     block.norm_c = NORMS[norm](dim)
             if cfg.output_norm:
                 side.norm = NORMS[cfg.output_norm](dim)
+        if cfg.output_scale != 1:
+            nn.init.constant_(model.decoder.norm.alpha, cfg.output_scale)
         return model
 
 
