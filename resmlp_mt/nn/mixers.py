@@ -57,7 +57,8 @@ class FreeMatrix(nn.Module):
 class ToeplitzMatrix(nn.Module):
     """A[h, i, j] = w[h, i - j]: a weight for every distance, N times fewer than a free matrix.
 
-    It knows no longest input: positions N or more apart do not see each other. It has no bias,
+    It knows no longest input: positions N or more apart do not see each other. So it also loads
+    the weights of another N, with zeros for distances that those do not know. It has no bias,
     which would tie it to absolute positions. Arguments as for `FreeMatrix`.
     """
 
@@ -73,6 +74,14 @@ class ToeplitzMatrix(nn.Module):
         first, last = start - stop + 1, stop - 1
         band = F.pad(self.weight, (self.nearest - first, last - self.farthest))
         return band.unfold(-1, stop, 1).flip(-1), None
+
+    def _load_from_state_dict(self, state_dict, prefix, *args) -> None:
+        weight = state_dict.get(f"{prefix}weight")
+        if weight is not None and weight.dim() == 2 and len(weight) == len(self.weight):
+            farther = (self.weight.size(1) - weight.size(1)) // (1 if self.nearest == 0 else 2)
+            nearer = 0 if self.nearest == 0 else farther
+            state_dict[f"{prefix}weight"] = F.pad(weight, (nearer, farther))
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 class LinearMixer(nn.Module):

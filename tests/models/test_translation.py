@@ -94,6 +94,15 @@ def test_toeplitz_models_take_longer_texts_unless_positions_are_learned(mixer, b
         logits(model, source[:, :11], target)
 
 
+def test_a_toeplitz_model_loads_into_one_for_longer_texts(build_model):
+    trained = build_model("resmlp_plus_tiny")
+    longer = build_model("resmlp_plus_tiny", max_source_positions=30, max_target_positions=40)
+    longer.load_state_dict(trained.state_dict())
+    source, target = words(11)[None], words(9)[None]
+    assert_close(logits(longer, source, target), logits(trained, source, target))
+    assert longer.max_positions() == (30, 40)
+
+
 # Decoding in steps
 
 

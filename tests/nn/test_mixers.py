@@ -126,6 +126,20 @@ def test_toeplitz_takes_longer_input_and_far_positions_do_not_see_each_other(cau
         assert grad[0, :, 0].nonzero().flatten().tolist() == seen
 
 
+@pytest.mark.parametrize("causal", [False, True], ids=["both-ways", "causal"])
+@pytest.mark.parametrize("positions", [3, 9])
+def test_toeplitz_loads_the_weights_of_another_n(positions, causal, build):
+    trained, x = build("toeplitz", causal, positions=5), features(7)
+    other = build("toeplitz", causal, positions=positions)
+    other.load_state_dict(trained.state_dict())
+    assert_close(other(x[:, :3]), trained(x[:, :3]))
+    with torch.no_grad():  # what only one of them knows is not seen
+        middle = 0 if causal else 4
+        trained.matrix.weight[:, middle + positions :] = 0
+        trained.matrix.weight[:, : max(middle - positions + 1, 0)] = 0
+    assert_close(other(x), trained(x))
+
+
 @pytest.mark.parametrize("matrix", [FreeMatrix, ToeplitzMatrix])
 @every_direction
 def test_rows_from_a_start_are_those_of_the_whole_matrix(matrix, causal):
