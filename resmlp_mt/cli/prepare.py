@@ -52,6 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         help="drop training pairs with a side R times as long as the other (default: %(default)s)",
     )
+    parser.add_argument(
+        "--subword-sentences",
+        type=int,
+        default=10_000_000,
+        metavar="N",
+        help="let SentencePiece learn from so many sentences at most (default: %(default)s)",
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
 
 
@@ -72,6 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.model_type,
         arguments.max_length,
         arguments.max_ratio,
+        arguments.subword_sentences,
         arguments.workers,
     )
     print(format_report(reports))

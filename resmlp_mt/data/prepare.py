@@ -3,7 +3,7 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -41,9 +41,10 @@ def prepare(
     model_type: str,
     max_length: int,
     max_ratio: float,
+    subword_sentences: int,
     workers: int,
 ) -> dict[str, SplitReport]:
-    """Make a data-bin folder from raw text.
+    """Make a data-bin folder from raw text, in memory that does not grow with it.
 
     The folder holds what fairseq-preprocess makes, the SentencePiece model, the raw text of the
     splits other than train under raw/, and the report.
@@ -57,6 +58,8 @@ def prepare(
         model_type: "bpe" or "unigram".
         max_length: Longest training sentence in subwords; longer pairs are dropped.
         max_ratio: Largest ratio of the two lengths in training; pairs beyond are dropped.
+        subword_sentences: Sentences at most that a SentencePiece model learns from; of more, that
+            many spread evenly.
         workers: Processes that binarize.
 
     Returns:
@@ -70,16 +73,24 @@ def prepare(
     if source_lang == target_lang:
         raise UserError(f"--source-lang and --target-lang are both {source_lang}")
     with whole_folder(out, mark=REPORT_NAME) as folder:
-        raw = {
-            split: list(_watch(read_pairs(p, *langs), f"read {p}")) for split, p in splits.items()
+        # Reading everything first shows a mistake in the last line before the long work.
+        counts = {
+            split: sum(1 for _ in _watch(read_pairs(prefix, *langs), f"read {prefix}"))
+            for split, prefix in splits.items()
         }
         reports = {split: SplitReport(prefix) for split, prefix in splits.items()}
-        raw["train"] = list(_drop_empty(raw["train"], reports["train"]))
-        models = _train_models(raw["train"], langs, vocab_size, joined, model_type, folder)
+        learnt = subword_sentences // 2 if joined else subword_sentences
+
+        def read_learnt():
+            return _spread(read_pairs(splits["train"], *langs), counts["train"], learnt)
+
+        models = _train_models(read_learnt, langs, vocab_size, joined, model_type, folder)
         text = folder / "text"
         text.mkdir()
-        for split, pairs in raw.items():
-            encoded = _encode(pairs, models, f"encode {split}")
+        for split, prefix in splits.items():
+            encoded = _encode(
+                _watch(read_pairs(prefix, *langs), f"encode {split}", counts[split]), models
+            )
             if split == "train":
                 encoded = _drop_outliers(encoded, reports[split], max_length, max_ratio)
             _write_sides(encoded, text / split, langs, reports[split])
@@ -93,9 +104,9 @@ def prepare(
         for path in text.iterdir():
             path.unlink()
         text.rmdir()
-        for split, pairs in raw.items():
+        for split, prefix in splits.items():
             if split != "train":
-                _write_raw(pairs, folder / "raw", split, langs)
+                _write_raw(read_pairs(prefix, *langs), folder / "raw", split, langs)
         (folder / REPORT_NAME).write_text(
             json.dumps({split: asdict(report) for split, report in reports.items()}, indent=1)
             + "\n",
@@ -124,14 +135,6 @@ def _watch(items: Iterable, what: str, total: int | None = None) -> Iterable:
     return tqdm(items, desc=what, total=total, unit=" lines", disable=None, leave=False)
 
 
-def _drop_empty(pairs: Iterable[tuple[str, str]], report: SplitReport) -> Iterator[tuple[str, str]]:
-    for source, target in pairs:
-        if source.strip() and target.strip():
-            yield source, target
-        else:
-            _drop(report, "a side is empty")
-
-
 def _drop_outliers(
     pairs: Iterable[tuple[list[str], list[str]]],
     report: SplitReport,
@@ -143,7 +146,7 @@ def _drop_outliers(
         if long > max_length:
             _drop(report, f"a side has more than {max_length} subwords")
         elif short == 0:
-            _drop(report, "a side is empty")  # nothing but control characters
+            _drop(report, "a side is empty")
         elif long > max_ratio * short:
             _drop(report, f"a side is more than {max_ratio:g} times as long as the other")
         else:
@@ -154,32 +157,37 @@ def _drop(report: SplitReport, reason: str) -> None:
     report.dropped[reason] = report.dropped.get(reason, 0) + 1
 
 
+def _spread(items: Iterable, total: int, wanted: int) -> Iterator:
+    """Of `total` items, those `wanted` that are spread evenly; all where there are fewer."""
+    for i, item in enumerate(items):
+        if total <= wanted or i * wanted // total != (i + 1) * wanted // total:
+            yield item
+
+
 def _train_models(
-    pairs: list[tuple[str, str]],
+    read: Callable[[], Iterable[tuple[str, str]]],
     langs: tuple[str, str],
     vocab_size: int,
     joined: bool,
     model_type: str,
     folder: Path,
 ) -> list[sentencepiece.SentencePieceProcessor]:
-    if joined:
-        both = (line for pair in pairs for line in pair)
-        paths = {folder / JOINED_NAME: both}
-    else:
-        paths = {
-            folder / f"spm.{lang}.model": (pair[side] for pair in pairs)
-            for side, lang in enumerate(langs)
-        }
-    for path, lines in paths.items():
-        path.write_bytes(train_subwords(lines, vocab_size, model_type))
-    models = [load_subwords(path) for path in paths]
+    sides = (
+        {JOINED_NAME: slice(2)}
+        if joined
+        else {f"spm.{lang}.model": slice(i, i + 1) for i, lang in enumerate(langs)}
+    )
+    for name, side in sides.items():
+        lines = _watch((line for pair in read() for line in pair[side]), f"learn {name}")
+        (folder / name).write_bytes(train_subwords(lines, vocab_size, model_type))
+    models = [load_subwords(folder / name) for name in sides]
     return models * 2 if joined else models
 
 
 def _encode(
-    pairs: list[tuple[str, str]], models: list, what: str
+    pairs: Iterable[tuple[str, str]], models: list
 ) -> Iterator[tuple[list[str], list[str]]]:
-    for pair in _watch(pairs, what):
+    for pair in pairs:
         yield tuple(
             model.encode(line, out_type=str) for model, line in zip(models, pair, strict=True)
         )
@@ -242,9 +250,14 @@ def _count_unknown(
 
 
 def _write_raw(
-    pairs: list[tuple[str, str]], folder: Path, split: str, langs: tuple[str, str]
+    pairs: Iterable[tuple[str, str]], folder: Path, split: str, langs: tuple[str, str]
 ) -> None:
     folder.mkdir(exist_ok=True)
-    for side, lang in enumerate(langs):
-        with open(folder / f"{split}.{lang}", "w", encoding="utf-8") as stream:
-            stream.writelines(pair[side] + "\n" for pair in pairs)
+    with ExitStack() as stack:
+        streams = [
+            stack.enter_context(open(folder / f"{split}.{lang}", "w", encoding="utf-8"))
+            for lang in langs
+        ]
+        for pair in pairs:
+            for stream, line in zip(streams, pair, strict=True):
+                stream.write(f"{line}\n")

@@ -13,6 +13,8 @@ import sentencepiece
 from cli.commands import assert_refused, prepare
 from fairseq.data import Dictionary, data_utils
 
+from resmlp_mt.data.subwords import train_subwords
+
 
 def decode(folder, split, lang):
     """The text of a binarized split, read with fairseq and SentencePiece alone."""
@@ -25,7 +27,8 @@ def decode(folder, split, lang):
 
 @pytest.mark.parametrize("sharing", ["--joined", "--separate"])
 def test_binarized_data_decodes_to_the_raw_text(raw, tmp_path, sharing):
-    prepare(raw, tmp_path / "out", sharing)
+    # So few that each occurs in the training text: fairseq's dictionaries hold what occurs there.
+    prepare(raw, tmp_path / "out", sharing, "--vocab-size", 150)
     for split in ("train", "valid", "test"):
         for lang in ("en", "de"):
             expected = (raw / f"{split}.{lang}").read_text().splitlines()
@@ -46,6 +49,23 @@ def test_packed_files_and_several_tests_are_read(raw, tmp_path, prepared):
     for name in ("train.en-de.en.bin", "train.en-de.de.bin", "spm.model"):
         assert (tmp_path / "out" / name).read_bytes() == (prepared / name).read_bytes()
     assert decode(tmp_path / "out", "test1", "en") == decode(prepared, "valid", "en")
+
+
+def test_subwords_are_learnt_from_as_many_sentences_as_asked_for(raw, tmp_path, prepared):
+    models = [(prepared / "spm.model").read_bytes()]
+    for out in ("first", "second"):
+        prepare(raw, tmp_path / out, "--subword-sentences", 200, "--vocab-size", 250)
+        models.append((tmp_path / out / "spm.model").read_bytes())
+        assert json.loads((tmp_path / out / "report.json").read_text())["train"]["kept"] == 400
+    assert models[0] != models[1] == models[2]
+
+
+def test_separate_vocabularies_are_learnt_each_from_its_language(raw, tmp_path):
+    prepare(raw, tmp_path / "out", "--separate", "--vocab-size", 200)
+    for lang in ("en", "de"):
+        lines = (raw / f"train.{lang}").read_text("utf-8").splitlines()
+        model = (tmp_path / "out" / f"spm.{lang}.model").read_bytes()
+        assert model == train_subwords(lines, 200, "bpe")
 
 
 def test_report_says_what_was_dropped_and_why(raw, tmp_path):
