@@ -135,6 +135,15 @@ def test_every_run_gets_one_row_however_often_the_script_is_run(data, tmp_path):
     assert all(re.fullmatch(r"[\d.]+", row[n]) for row in rows for n in ("bleu", "valid_nll_base2"))
 
 
+def test_a_run_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
+    results = tmp_path / "results.csv"
+    script = [ABLATION / "run.py", "--data", tmp_path / "nothing", "--results", results]
+    script += ["--base", "plus", "--factor", "gate", "--value", "silu"]
+    result = run(Path(sys.executable).name, *script, check=False)
+    assert result.returncode == 1 and not results.exists()
+    assert "--gate silu failed" in result.stderr and str(tmp_path / "nothing") in result.stderr
+
+
 def test_the_report_gives_means_and_differences_seed_by_seed(ablation, tmp_path):
     columns = "base,factor,value,seed,parameters,updates,valid_nll_base2,bleu,brevity_penalty"
     rows = ["plus,base,resmlp_plus_tiny,1,9,50,3.5,30,0.9", "plus,gate,silu,1,8,50,3.0,31,1.0"]

@@ -18,11 +18,10 @@ import datetime
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from runs import BASES, RUNS
@@ -45,8 +44,8 @@ RECIPE = """--user-dir {plugin} --share-all-embeddings
     --save-dir {folder} --log-format json --log-interval 100"""
 
 
-def main() -> None:
-    """Run what has no row yet."""
+def main() -> int:
+    """Run what has no row yet; status 1 where a run failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -74,9 +73,20 @@ def main() -> None:
         for run in _list_runs(arguments, seed)
         if _key(run) not in done
     ]
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        for row in tqdm(pool.map(_run, runs), total=len(runs), unit=" runs"):
-            _append(arguments.results, row)
+    failed = 0
+    with ThreadPoolExecutor(arguments.jobs) as pool, tqdm(total=len(runs), unit=" runs") as bar:
+        try:
+            for future in as_completed([pool.submit(_run, run) for run in runs]):
+                try:
+                    _append(arguments.results, future.result())
+                except subprocess.CalledProcessError as error:
+                    failed += 1
+                    bar.write(f"{' '.join(error.cmd)} failed:\n{error.output[-3000:]}", sys.stderr)
+                bar.update()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return 1 if failed else 0
 
 
 def _list_runs(arguments: argparse.Namespace, seed: int) -> list[dict]:
@@ -105,24 +115,9 @@ def _key(row: dict) -> tuple:
 
 
 def _run(run: dict) -> dict:
-    """Train, translate the validation set, and collect the row."""
-    folder = Path(tempfile.mkdtemp(prefix="ablation-"))
-    recipe = RECIPE.format(
-        plugin=HERE / "variants",
-        warmup=run["updates"] // 4,
-        tokens=run["max_tokens"],
-        updates=run["updates"],
-        seed=run["seed"],
-        folder=folder,
-    )
-    flags = [*BASES[run["base"]].split(), *recipe.split(), *run["flags"].split()]
-    log = _command("fairseq-train", run["data"], *flags)
-    translations = _command(
-        "fairseq-generate", run["data"], "--user-dir", HERE / "variants",
-        "--path", folder / "checkpoint_last.pt", "--gen-subset", run["subset"], "--beam", 5,
-        "--max-tokens", 12000, "--remove-bpe", "sentencepiece", "--scoring", "sacrebleu", "--quiet",
-    )  # fmt: skip
-    shutil.rmtree(folder)
+    """Train, translate, and collect the row."""
+    with tempfile.TemporaryDirectory(prefix="ablation-") as folder:
+        log, translations = _train_and_translate(run, folder)
     return {
         **{name: run[name] for name in COLUMNS if name in run},
         "parameters": int(re.search(r"model params: ([\d,]+)", log)[1].replace(",", "")),
@@ -138,17 +133,35 @@ def _run(run: dict) -> dict:
     }
 
 
-def _command(program: str, *arguments) -> str:
-    result = subprocess.run(
-        [program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+def _train_and_translate(run: dict, folder: str) -> tuple[str, str]:
+    """What the two programs wrote."""
+    recipe = RECIPE.format(
+        plugin=HERE / "variants",
+        warmup=run["updates"] // 4,
+        tokens=run["max_tokens"],
+        updates=run["updates"],
+        seed=run["seed"],
+        folder=folder,
     )
-    output = result.stdout + result.stderr
-    if result.returncode:
-        sys.exit(f"{program} {' '.join(map(str, arguments))} failed:\n{output[-3000:]}")
-    return output
+    flags = [*BASES[run["base"]].split(), *recipe.split(), *run["flags"].split()]
+    log = _command("fairseq-train", run["data"], *flags)
+    translations = _command(
+        "fairseq-generate", run["data"], "--user-dir", HERE / "variants",
+        "--path", f"{folder}/checkpoint_last.pt", "--gen-subset", run["subset"], "--beam", 5,
+        "--max-tokens", 12000, "--remove-bpe", "sentencepiece", "--scoring", "sacrebleu", "--quiet",
+    )  # fmt: skip
+    return log, translations
+
+
+def _command(program: str, *arguments) -> str:
+    return subprocess.run(
+        [str(Path(sys.executable).with_name(program)), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ).stdout
 
 
 def _append(path: Path, row: dict) -> None:
@@ -160,4 +173,4 @@ def _append(path: Path, row: dict) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
