@@ -29,6 +29,7 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 from fairseq import checkpoint_utils, options, search, utils  # noqa: E402
 from fairseq.data import data_utils  # noqa: E402
 from fairseq.logging import progress_bar  # noqa: E402
+from fairseq.optim import FairseqOptimizer  # noqa: E402
 from fairseq.optim.fused_lamb import FairseqLAMB  # noqa: E402
 
 from resmlp_mt.data.checkpoints import find_checkpoint  # noqa: E402
@@ -217,7 +218,8 @@ def mend_parsed_flags() -> None:
         namespace = parsed[0] if isinstance(parsed, tuple) else parsed
         if getattr(namespace, "tpu", False) and importlib.util.find_spec("torch_xla") is None:
             namespace.tpu = False
-        if getattr(namespace, "bf16", False) and not torch.cuda.is_available():
+        on_cpu = getattr(namespace, "cpu", False) or not torch.cuda.is_available()
+        if getattr(namespace, "bf16", False) and on_cpu:
             torch.backends.cuda.enable_flash_sdp(False)  # whatever its name, on CPUs too
         if start := getattr(namespace, "finetune_from_model", None):
             namespace.finetune_from_model = str(find_checkpoint(start))
@@ -252,6 +254,26 @@ def offer_lamb_without_apex() -> None:
                 adam_debias=True,
             )
             self._optimizer.clamp = math.inf
+
+
+def refuse_misfit_optimizers() -> None:
+    """Name an optimizer state that is of other sizes than the model, which would fail at a step.
+
+    A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
+    model), but training cannot go on there with what the optimizer knew of the old one.
+    """
+
+    @_patch(FairseqOptimizer, "load_state_dict")
+    def load(load_state, self, *args, **kwargs):
+        load_state(self, *args, **kwargs)
+        for parameter, state in self.optimizer.state.items():
+            for name in ("exp_avg", "sum", "momentum_buffer"):
+                if name in state and state[name].shape != parameter.shape:
+                    raise UserError(
+                        "the checkpoint's optimizer knows a model of other sizes: train with the "
+                        "sizes of the checkpoint, or start the optimizer anew with "
+                        "--reset-optimizer, or from the weights alone with --finetune-from-model"
+                    )
 
 
 def exit_with_explanation() -> None:
@@ -301,6 +323,7 @@ def apply() -> None:
     take_archives_for_data()
     mend_parsed_flags()
     offer_lamb_without_apex()
+    refuse_misfit_optimizers()
     exit_with_explanation()
     if complaint := check_apex():
         warnings.warn(complaint, stacklevel=2)

@@ -5,10 +5,11 @@ import math
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from cli.commands import prepare, run
+from cli.commands import assert_refused, prepare, run
 from fairseq import options, tasks
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -24,10 +25,11 @@ PAD = 1
 def ablation():
     """The modules of the example."""
     sys.path.insert(0, str(ABLATION))
+    import run
     import runs
     import variants
 
-    yield runs, variants
+    yield runs, variants, run
     sys.path.remove(str(ABLATION))
 
 
@@ -78,6 +80,26 @@ def test_a_variant_decodes_by_steps_and_alone_as_it_trains(base, factor, value, 
     assert_close(model.decoder(target[:1], model.encoder(source[:1, :5]))[0], full[:1])
 
 
+@pytest.mark.parametrize("base", ["paper", "plus", "transformer"])
+def test_fairseq_takes_the_flags_of_every_run(base, ablation, tmp_path):
+    runs, _, script = ablation
+    for factor, values in runs.RUNS[base].items():
+        for flags in values.values():
+            run = {"base": base, "seed": 3, "updates": 8, "max_tokens": 99, "flags": flags}
+            line = ["data", *script.list_flags(run, str(tmp_path))]
+            args = options.parse_args_and_arch(options.get_training_parser(), line)
+            assert args.optimizer == ("adagrad" if factor == "optimiser" else "adam")
+            assert (args.seed, args.warmup_updates, args.max_tokens) == (3, 2, 99)
+    torch.backends.cuda.enable_flash_sdp(True)  # which --bf16 turned off
+
+
+@pytest.mark.parametrize("flags", ["--projections valeu", "--matrix both --matrix-init zero"])
+def test_variants_that_do_not_exist_are_refused(flags, data, ablation):
+    runs = SimpleNamespace(BASES=ablation[0].BASES, RUNS={"plus": {"": {"": flags}}})
+    with pytest.raises(ValueError, match="projections|matrix-init"):
+        build(data, runs, "plus", "", "")
+
+
 def test_softmax_rows_are_means_of_the_words_that_a_position_sees(ablation):
     mixers = ablation[1].mixers
     for causal in (False, True):
@@ -111,16 +133,18 @@ def test_the_starts_of_the_matrix_are_what_they_are_called(kind, ablation):
                 assert found == pytest.approx(expected)
 
 
-def test_a_plain_variant_is_the_preset_that_it_is_named_for(data, ablation):
-    runs, _ = ablation
-    sizes = {
-        base: sum(p.numel() for p in build(data, runs, base, "base", name).parameters())
-        for base, name in (("paper", "resmlp_tiny"), ("plus", "resmlp_plus_tiny"))
-    }
-    for base, preset in (("paper", "resmlp_tiny"), ("plus", "resmlp_plus_tiny")):
-        runs.BASES["preset"], runs.RUNS["preset"] = f"--arch {preset}", {"": {"": ""}}
-        model = build(data, runs, "preset", "", "")
-        assert sum(p.numel() for p in model.parameters()) == sizes[base]
+@pytest.mark.parametrize("base, preset", [("paper", "resmlp_tiny"), ("plus", "resmlp_plus_tiny")])
+def test_a_plain_variant_is_the_preset_that_it_is_named_for(base, preset, data, ablation):
+    presets = SimpleNamespace(BASES={preset: f"--arch {preset}"}, RUNS={preset: {"": {"": ""}}})
+    model = build(data, presets, preset, "", "")
+    variant = build(data, ablation[0], base, "base", preset)
+    weights = variant.state_dict()
+    names = {name.replace("gate.0", "gate"): name for name in weights}
+    if base == "paper":  # its mixer stands in a variant's
+        names = {name.replace("mix_tokens.mix.", "mix_tokens."): old for name, old in names.items()}
+    model.load_state_dict({name: weights[old] for name, old in names.items()})
+    source, target = torch.randint(4, 100, (2, 9)), torch.randint(4, 100, (2, 6))
+    assert_close(model(source, None, target)[0], variant(source, None, target)[0])
 
 
 def test_every_run_gets_one_row_however_often_the_script_is_run(data, tmp_path):
@@ -135,31 +159,65 @@ def test_every_run_gets_one_row_however_often_the_script_is_run(data, tmp_path):
     assert all(re.fullmatch(r"[\d.]+", row[n]) for row in rows for n in ("bleu", "valid_nll_base2"))
 
 
-def test_a_run_that_fails_is_named_and_leaves_the_others_alone(tmp_path):
+def test_a_run_that_fails_is_named_and_leaves_the_others_alone(ablation, tmp_path, monkeypatch):
+    _, _, script = ablation
     results = tmp_path / "results.csv"
-    script = [ABLATION / "run.py", "--data", tmp_path / "nothing", "--results", results]
-    script += ["--base", "plus", "--factor", "gate", "--value", "silu"]
-    result = run(Path(sys.executable).name, *script, check=False)
-    assert result.returncode == 1 and not results.exists()
-    assert "--gate silu failed" in result.stderr and str(tmp_path / "nothing") in result.stderr
+
+    def run_or_fail(run, data):
+        if run["value"] == "sigmoid":
+            raise RuntimeError("fairseq-train ended with 1")
+        return {name: run.get(name, "") for name in script.COLUMNS}
+
+    monkeypatch.setattr(script, "_run", run_or_fail)
+    flags = ["--base", "plus", "--factor", "gate", "--value", "sigmoid", "silu", "--jobs", "2"]
+    flags += ["--seeds", "1", "2", "--subset", "test", "--max-tokens", "77", "--data", "bin/mine"]
+    monkeypatch.setattr(sys, "argv", ["run.py", "--results", str(results), *flags])
+    assert script.main() == 1
+    with open(results, newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert sorted((row["value"], row["seed"]) for row in rows) == [("silu", "1"), ("silu", "2")]
+    assert all((r["data"], r["subset"], r["max_tokens"]) == ("mine", "test", "77") for r in rows)
 
 
-def test_the_report_gives_means_and_differences_seed_by_seed(ablation, tmp_path):
-    columns = "base,factor,value,seed,parameters,updates,valid_nll_base2,bleu,brevity_penalty"
-    rows = ["plus,base,resmlp_plus_tiny,1,9,50,3.5,30,0.9", "plus,gate,silu,1,8,50,3.0,31,1.0"]
-    rows += ["plus,base,resmlp_plus_tiny,2,9,50,3.7,32,0.8", "plus,gate,silu,2,8,50,3.1,32,0.8"]
-    rows += ["plus,gate,silu,1,8,99,2.0,40,1.0"]
-    (tmp_path / "results.csv").write_text("\n".join([columns, *rows]) + "\n")
-    plot = tmp_path / "plot.png"
-    run(Path(sys.executable).name, ABLATION / "report.py", tmp_path / "results.csv", "--plot", plot)
+@pytest.mark.parametrize("flags", [["--factor", "gaet"], ["--jobs", "0"], ["--updates", "3"]])
+def test_impossible_runs_are_refused(flags, tmp_path):
+    script = [ABLATION / "run.py", "--results", tmp_path / "results.csv", *flags]
+    assert_refused(run(Path(sys.executable).name, *script, check=False), "run.py: error: ")
+
+
+REPORT = "base,factor,value,seed,data,subset,max_tokens,parameters,updates,valid_nll_base2,bleu"
+REPORT_ROWS = """plus,base,resmlp_plus_tiny,1,m,valid,99,9,50,3.5,30,0.9
+plus,gate,silu,1,m,valid,99,8,50,3.0,31,1.0
+plus,base,resmlp_plus_tiny,2,m,valid,99,9,50,3.7,32,0.8
+plus,gate,silu,2,m,valid,99,8,50,3.1,32,0.8
+plus,gate,silu,1,m,valid,99,8,60,2.0,40,1.0
+"""
+
+
+def report(tmp_path, rows):
+    (tmp_path / "runs.csv").write_text(f"{REPORT},brevity_penalty\n{rows}")
+    script = [ABLATION / "report.py", tmp_path / "runs.csv", "--out", tmp_path / "summary.csv"]
+    script += ["--plot", tmp_path / "plot.png"]
+    return run(Path(sys.executable).name, *script, check=False)
+
+
+def test_the_report_gives_means_and_differences_seed_by_seed(tmp_path):
+    assert report(tmp_path, REPORT_ROWS).returncode == 0
     with open(tmp_path / "summary.csv", newline="", encoding="utf-8") as stream:
         found = [list(row.values()) for row in csv.DictReader(stream)]
     assert found == [
         ["plus", "base", "resmlp_plus_tiny", "50", "9", "2", "3.600", "+0.000", "31.00", "0.850"],
         ["plus", "gate", "silu", "50", "8", "2", "3.050", "-0.550", "31.50", "0.900"],
-        ["plus", "gate", "silu", "99", "8", "1", "2.000", "", "40.00", "1.000"],
+        ["plus", "gate", "silu", "60", "8", "1", "2.000", "", "40.00", "1.000"],
     ]
-    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_that_cannot_be_compared_are_refused(tmp_path):
+    other = REPORT_ROWS + "plus,gate,silu,3,m,valid,55,8,50,2.0,40,1.0\n"
+    assert_refused(report(tmp_path, other), "not one setting")
+    assert_refused(report(tmp_path, REPORT_ROWS.replace("silu", "sulu")), "sulu")
+    assert not (tmp_path / "summary.csv").exists()
 
 
 def test_short_pairs_are_kept_to_train_on_and_long_ones_to_test_on(data, tmp_path):
@@ -181,3 +239,6 @@ def test_short_pairs_are_kept_to_train_on_and_long_ones_to_test_on(data, tmp_pat
     assert pairs(out, "valid") == [pair for pair in valid if not is_long(pair)]
     assert pairs(out, "test") == [pair for pair in valid if is_long(pair)] != valid != []
     assert (out / "dict.en.txt").read_text() == (data / "dict.en.txt").read_text()
+    result = run(Path(sys.executable).name, script, data, out, "--longest", 99, check=False)
+    assert_refused(result, "no pair of valid is left for test")
+    assert len(pairs(out, "valid")) > 0  # what was there is whole

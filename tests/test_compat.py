@@ -5,8 +5,9 @@ import numpy
 import omegaconf
 import pytest
 import torch
-from fairseq import checkpoint_utils, options
+from fairseq import checkpoint_utils, optim, options
 from fairseq.data import data_utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import progress_bar
 from fairseq.optim.fused_lamb import FairseqLAMB
 
@@ -163,3 +164,20 @@ def test_every_sentence_is_in_a_batch(count, limits):
     assert numpy.concatenate(batches).tolist() == list(range(count))
     assert all(len(b) <= limits.get("max_sentences", count) for b in batches)
     assert all(lengths[b].max() * len(b) <= limits.get("max_tokens", 10**6) for b in batches)
+
+
+@pytest.mark.parametrize("flags", [["--optimizer", "adam"], ["--optimizer", "adagrad"]])
+def test_an_optimizer_of_a_model_of_other_sizes_is_refused(flags):
+    cfg = convert_namespace_to_omegaconf(parse_training(*flags, "--lr", "0.1")).optimizer
+
+    def build(size):
+        parameter = torch.nn.Parameter(torch.ones(size))
+        optimizer = optim.build_optimizer(cfg, [parameter])
+        parameter.sum().backward()
+        optimizer.step()
+        return optimizer
+
+    same, other = build(3), build(4)
+    same.load_state_dict(build(3).state_dict())
+    with pytest.raises(UserError, match="--reset-optimizer"):
+        other.load_state_dict(same.state_dict())

@@ -1,15 +1,19 @@
-"""Sum the runs up: one row a variant in summary.csv, means over seeds, and a plot of them.
+"""Sum the runs up: one row a variant, means over seeds, and a plot of them.
 
-python examples/ablation/report.py examples/ablation/results.csv --plot examples/ablation/plot.png
+cd examples/ablation
+python report.py results.csv --out summary.csv --plot plot.png
 """
 
 import argparse
 import csv
 import statistics
+import sys
 from pathlib import Path
 
 import matplotlib
 from runs import RUNS
+
+from resmlp_mt.data.output import whole_file
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
@@ -17,26 +21,39 @@ from matplotlib import pyplot  # noqa: E402
 COLUMNS = (
     "base,factor,value,updates,parameters,seeds,valid_nll,difference,valid_bleu,brevity".split(",")
 )
+_ORDER = [
+    (base, factor, value)
+    for base, factors in RUNS.items()
+    for factor, values in factors.items()
+    for value in values
+]
 
 
-def main() -> None:
-    """Write both files beside the results."""
+def main() -> int:
+    """Write both files."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("results", type=Path)
+    parser.add_argument("--out", type=Path, required=True, help="the table, CSV")
     parser.add_argument("--plot", type=Path, help="the plot, if one is wanted")
     arguments = parser.parse_args()
     with open(arguments.results, newline="", encoding="utf-8") as stream:
         runs = list(csv.DictReader(stream))
-    rows = sum_up(runs)
-    name = arguments.results.name.replace("results", "summary")
-    with open(arguments.results.with_name(name), "w", newline="", encoding="utf-8") as stream:
+    unknown = {_name(run) for run in runs} - set(_ORDER)
+    settings = {(run["data"], run["subset"], run["max_tokens"]) for run in runs}
+    if unknown or len(settings) != 1:
+        what = f"not in runs.py: {unknown}" if unknown else f"not one setting: {settings}"
+        print(f"report.py: {arguments.results}: {what}", file=sys.stderr)
+        return 2
+    with whole_file(arguments.out) as path, open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, COLUMNS)
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(sum_up(runs))
     if arguments.plot:
-        draw(runs, arguments.plot)
+        with whole_file(arguments.plot) as path:
+            draw(runs, path)
+    return 0
 
 
 def sum_up(runs: list[dict]) -> list[dict]:
@@ -71,7 +88,7 @@ def sum_up(runs: list[dict]) -> list[dict]:
 def draw(runs: list[dict], path: Path) -> None:
     """Every run a dot, every variant a line, every base and length of training a panel."""
     groups = _group(runs)
-    shown = list(dict.fromkeys(key[:2] for key in groups if key[1] != "transformer"))
+    shown = list(dict.fromkeys(key[:2] for key in groups))
     counts = [sum(key[:2] == setting for key in groups) for setting in shown]
     figure, panels = pyplot.subplots(
         len(shown), 1, figsize=(9, 1.5 * len(shown) + 0.22 * sum(counts)), squeeze=False,
@@ -89,22 +106,19 @@ def draw(runs: list[dict], path: Path) -> None:
         panel.set_title(f"around {names[0][3]} (red), {updates:,} updates", fontsize=9)
         panel.grid(axis="x", alpha=0.3)
     panels[-1, 0].set_xlabel("negative log-likelihood of the validation set, bits a token")
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, format="png")
 
 
 def _group(runs: list[dict]) -> dict[tuple[int, str, str, str], dict[str, dict]]:
     """{(updates, base, factor, value): {seed: run}}, the shortest first, else as in RUNS."""
-    order = [
-        (base, factor, value)
-        for base, factors in RUNS.items()
-        for factor, values in factors.items()
-        for value in values
-    ]
     groups = {}
     for run in runs:
-        key = (int(run["updates"]), run["base"], run["factor"], run["value"])
-        groups.setdefault(key, {})[run["seed"]] = run
-    return {key: groups[key] for key in sorted(groups, key=lambda k: (k[0], order.index(k[1:])))}
+        groups.setdefault((int(run["updates"]), *_name(run)), {})[run["seed"]] = run
+    return {key: groups[key] for key in sorted(groups, key=lambda k: (k[0], _ORDER.index(k[1:])))}
+
+
+def _name(run: dict) -> tuple[str, str, str]:
+    return run["base"], run["factor"], run["value"]
 
 
 def _nll(run: dict) -> float:
@@ -112,4 +126,4 @@ def _nll(run: dict) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -29,19 +29,23 @@ from tqdm import tqdm
 
 HERE = Path(__file__).parent
 COLUMNS = (
-    "base,factor,value,seed,parameters,updates,max_tokens,valid_nll_base2,bleu,brevity_penalty,"
-    "train_seconds,flags,commit,date,machine"
+    "base,factor,value,seed,data,subset,parameters,updates,max_tokens,valid_nll_base2,bleu,"
+    "brevity_penalty,train_seconds,flags,commit,date,machine"
 ).split(",")
+# What makes a run that run.
+KEY = "base,factor,value,seed,data,subset,updates,max_tokens,flags".split(",")
 
-# The recipe of examples/multi30k with a third of its dropout, since a short run does not overfit.
+# As in examples/multi30k but for smaller batches, bf16, and a third of the dropout, since a short
+# run does not overfit.
 RECIPE = """--user-dir {plugin} --share-all-embeddings
     --max-source-positions 128 --max-target-positions 128 --dropout 0.1
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1
-    --optimizer adam --adam-betas (0.9,0.98) --lr 5e-3
     --lr-scheduler inverse_sqrt --warmup-updates {warmup}
     --max-tokens {tokens} --max-update {updates} --seed {seed} --bf16 --num-workers 0
     --validate-interval 1000 --no-epoch-checkpoints --no-save-optimizer-state
     --save-dir {folder} --log-format json --log-interval 100"""
+
+ADAM = "--optimizer adam --adam-betas (0.9,0.98) --lr 5e-3"
 
 
 def main() -> int:
@@ -62,26 +66,26 @@ def main() -> int:
     parser.add_argument("--max-tokens", type=int, default=1024)
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, one thread each")
     arguments = parser.parse_args()
+    if arguments.jobs < 1 or arguments.updates < 4:
+        parser.error("--jobs must be at least 1, and --updates 4, for a quarter of them warms up")
 
-    done = set()
+    runs = [run for seed in arguments.seeds for run in _list_runs(arguments, seed)]
+    if not runs:
+        parser.error("no run of runs.py is called so")
     if arguments.results.exists():
         with open(arguments.results, newline="", encoding="utf-8") as stream:
             done = {_key(row) for row in csv.DictReader(stream)}
-    runs = [
-        run
-        for seed in arguments.seeds
-        for run in _list_runs(arguments, seed)
-        if _key(run) not in done
-    ]
+        runs = [run for run in runs if _key(run) not in done]
     failed = 0
     with ThreadPoolExecutor(arguments.jobs) as pool, tqdm(total=len(runs), unit=" runs") as bar:
         try:
-            for future in as_completed([pool.submit(_run, run) for run in runs]):
-                try:
-                    _append(arguments.results, future.result())
-                except subprocess.CalledProcessError as error:
+            futures = {pool.submit(_run, run, arguments.data): run for run in runs}
+            for future in as_completed(futures):
+                if error := future.exception():
                     failed += 1
-                    bar.write(f"{' '.join(error.cmd)} failed:\n{error.output[-3000:]}", sys.stderr)
+                    bar.write(f"{' '.join(_key(futures[future]))} failed: {error}", sys.stderr)
+                else:
+                    _append(arguments.results, future.result())
                 bar.update()
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -99,7 +103,7 @@ def _list_runs(arguments: argparse.Namespace, seed: int) -> list[dict]:
             "updates": arguments.updates,
             "max_tokens": arguments.max_tokens,
             "flags": " ".join(flags.split()),
-            "data": arguments.data,
+            "data": Path(arguments.data).name,
             "subset": arguments.subset,
         }
         for base in arguments.base
@@ -111,13 +115,13 @@ def _list_runs(arguments: argparse.Namespace, seed: int) -> list[dict]:
 
 
 def _key(row: dict) -> tuple:
-    return tuple(str(row[name]) for name in (*COLUMNS[:4], "updates", "max_tokens"))
+    return tuple(str(row[name]) for name in KEY)
 
 
-def _run(run: dict) -> dict:
+def _run(run: dict, data: str) -> dict:
     """Train, translate, and collect the row."""
     with tempfile.TemporaryDirectory(prefix="ablation-") as folder:
-        log, translations = _train_and_translate(run, folder)
+        log, translations = _train_and_translate(run, data, folder)
     return {
         **{name: run[name] for name in COLUMNS if name in run},
         "parameters": int(re.search(r"model params: ([\d,]+)", log)[1].replace(",", "")),
@@ -133,8 +137,8 @@ def _run(run: dict) -> dict:
     }
 
 
-def _train_and_translate(run: dict, folder: str) -> tuple[str, str]:
-    """What the two programs wrote."""
+def list_flags(run: dict, folder: str) -> list[str]:
+    """What fairseq-train is called with, but for the data."""
     recipe = RECIPE.format(
         plugin=HERE / "variants",
         warmup=run["updates"] // 4,
@@ -143,10 +147,15 @@ def _train_and_translate(run: dict, folder: str) -> tuple[str, str]:
         seed=run["seed"],
         folder=folder,
     )
-    flags = [*BASES[run["base"]].split(), *recipe.split(), *run["flags"].split()]
-    log = _command("fairseq-train", run["data"], *flags)
+    optimiser = "" if "--optimizer" in run["flags"] else ADAM
+    return " ".join([BASES[run["base"]], recipe, optimiser, run["flags"]]).split()
+
+
+def _train_and_translate(run: dict, data: str, folder: str) -> tuple[str, str]:
+    """What the two programs wrote."""
+    log = _command("fairseq-train", data, *list_flags(run, folder))
     translations = _command(
-        "fairseq-generate", run["data"], "--user-dir", HERE / "variants",
+        "fairseq-generate", data, "--user-dir", HERE / "variants",
         "--path", f"{folder}/checkpoint_last.pt", "--gen-subset", run["subset"], "--beam", 5,
         "--max-tokens", 12000, "--remove-bpe", "sentencepiece", "--scoring", "sacrebleu", "--quiet",
     )  # fmt: skip
@@ -154,14 +163,16 @@ def _train_and_translate(run: dict, folder: str) -> tuple[str, str]:
 
 
 def _command(program: str, *arguments) -> str:
-    return subprocess.run(
+    result = subprocess.run(
         [str(Path(sys.executable).with_name(program)), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-    ).stdout
+    )
+    if result.returncode:
+        raise RuntimeError(f"{program} ended with {result.returncode}:\n{result.stdout[-3000:]}")
+    return result.stdout
 
 
 def _append(path: Path, row: dict) -> None:

@@ -35,7 +35,7 @@ RUNS = {
             "layer before the output alone": "--output-norm layer",
             "layer before the attention alone": "--cross-norm layer",
             "layer in the encoder's blocks": "--encoder-norm layer",
-            "layer in the decoder's blocks": "--decoder-norm layer",
+            "layer in the decoder's blocks": "--decoder-norm layer --cross-norm affine",
         },
         "heads": {"8": "--mixing-heads 8"},
         "matrix": {"toeplitz": "--matrix toeplitz"},

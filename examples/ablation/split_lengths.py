@@ -13,12 +13,13 @@ from pathlib import Path
 
 from fairseq.data import data_utils, indexed_dataset
 
-import resmlp_mt  # noqa: F401  (silences fairseq)
+from resmlp_mt.data.output import whole_folder
+from resmlp_mt.errors import UserError
 
 PARTS = {"train": ("train", False), "valid": ("valid", False), "test": ("valid", True)}
 
 
-def main() -> None:
+def main() -> int:
     """Write the folder."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -28,32 +29,45 @@ def main() -> None:
     parser.add_argument("--longest", type=int, required=True, metavar="TOKENS")
     arguments = parser.parse_args()
 
-    pair = "-".join(data_utils.infer_language_pair(str(arguments.data)))
-    arguments.out.mkdir(parents=True)
-    for path in [*arguments.data.glob("dict.*.txt"), *arguments.data.glob("*.model")]:
-        shutil.copy(path, arguments.out)
+    try:
+        lang, _ = data_utils.infer_language_pair(str(arguments.data))
+        with whole_folder(arguments.out, mark=f"dict.{lang}.txt") as folder:
+            split(arguments.data, folder, arguments.longest)
+    except UserError as error:
+        print(f"split_lengths.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def split(data: Path, out: Path, longest: int) -> None:
+    """Divide the pairs of DATA by their longer side.
+
+    Raises:
+        UserError: If nothing is left of a part.
+    """
+    pair = "-".join(data_utils.infer_language_pair(str(data)))
+    langs = pair.split("-")
+    for path in [*data.glob("dict.*.txt"), *data.glob("*.model")]:
+        shutil.copy(path, out)
     for part, (source, keep_long) in PARTS.items():
-        sides = {
-            lang: data_utils.load_indexed_dataset(f"{arguments.data}/{source}.{pair}.{lang}")
-            for lang in pair.split("-")
-        }
-        builders = {
-            lang: indexed_dataset.make_builder(f"{arguments.out}/{part}.{pair}.{lang}.bin", "mmap")
-            for lang in sides
-        }
+        sides = [
+            data_utils.load_indexed_dataset(f"{data}/{source}.{pair}.{lang}") for lang in langs
+        ]
+        stems = [f"{out}/{part}.{pair}.{lang}" for lang in langs]
+        builders = [indexed_dataset.make_builder(f"{stem}.bin", "mmap") for stem in stems]
         kept = 0
-        for i in range(len(sides[pair.split("-")[0]])):
-            rows = {lang: side[i] for lang, side in sides.items()}
-            if (max(map(len, rows.values())) > arguments.longest) == keep_long:
+        for i in range(len(sides[0])):
+            rows = [side[i] for side in sides]
+            if (max(map(len, rows)) > longest) == keep_long:
                 kept += 1
-                for lang, row in rows.items():
-                    builders[lang].add_item(row)
+                for builder, row in zip(builders, rows, strict=True):
+                    builder.add_item(row)
         if not kept:
-            sys.exit(f"split_lengths.py: no pair of {source} is left for {part}; change --longest")
-        for lang, builder in builders.items():
-            builder.finalize(f"{arguments.out}/{part}.{pair}.{lang}.idx")
+            raise UserError(f"no pair of {source} is left for {part}; change --longest")
+        for builder, stem in zip(builders, stems, strict=True):
+            builder.finalize(f"{stem}.idx")
         print(f"{part}: {kept} pairs")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

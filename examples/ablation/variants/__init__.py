@@ -33,7 +33,7 @@ class VariantConfig(ResMLPConfig):
     )
     projections: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "of 'value', 'gate', 'out', those that are there, joined by '+'"},
+        metadata={"help": "of value, gate and out those that are there, as value+gate; or none"},
     )
     gate: ChoiceEnum(list(GATES)) = field(default="linear", metadata={"help": "of the gate"})
     gate_on: ChoiceEnum(["input", "output"]) = field(
@@ -90,16 +90,18 @@ def _build_mixer(cfg: VariantConfig, dim: int, positions: int, side: str) -> nn.
     if cfg.matrix_init != "chance":
         start_from(str(cfg.matrix_init), matrix)
     mix = SoftmaxMixer(matrix) if name == "softmax" else LinearMixer(matrix)
-    projections = cfg.projections
-    if projections is None:
-        projections = "value+gate" if gated and cfg.gated_sides in ("both", side) else ""
+    there = {"value", "gate"} if gated and cfg.gated_sides in ("both", side) else set()
+    if cfg.projections is not None:
+        there = set(cfg.projections.split("+")) - {"none"}
+    if unknown := there - {"value", "gate", "out"}:
+        raise ValueError(f"--projections: {', '.join(unknown)}? There are value, gate and out")
     mixer = VariantMixer(
         dim,
         mix,
-        value="value" in projections,
-        gate=str(cfg.gate) if "gate" in projections else None,
+        value="value" in there,
+        gate=str(cfg.gate) if "gate" in there else None,
         gate_on=str(cfg.gate_on),
-        project_out="out" in projections,
+        project_out="out" in there,
     )
     for module in mixer.modules():
         if isinstance(module, nn.Linear):

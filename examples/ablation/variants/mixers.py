@@ -58,6 +58,10 @@ class UnbiasedMatrix(FreeMatrix):
 class ExponentialMatrix(FreeMatrix):
     """exp(A), for rows that a mixer normalises. No bias."""
 
+    def __init__(self, positions: int, heads: int, causal: bool, init_std: float):
+        super().__init__(positions, heads, causal, init_std)
+        del self.bias
+
     def forward(self, start: int, stop: int) -> tuple[Tensor, None]:
         """Rows start to stop of A[:stop, :stop], as `FreeMatrix`."""
         rows = self.weight[:, start:stop, :stop].exp()
@@ -99,9 +103,14 @@ def start_from(init: str, matrix: nn.Module) -> None:
     """Fill a free or a Toeplitz matrix with the named start instead of chance.
 
     zero: nothing is mixed. identity: every position gets itself. local: 2^-|i - j|, what is near
-    counts most. average: the mean of what a decoder has seen, in the encoder of 16 positions (a
-    typical sentence).
+    counts most. average: 1/16 everywhere, about the mean of a typical sentence; in a decoder's free
+    matrix the mean of what it has seen.
+
+    Raises:
+        ValueError: For other matrices.
     """
+    if type(matrix) not in (FreeMatrix, UnbiasedMatrix, ToeplitzMatrix):
+        raise ValueError(f"--matrix-init is for free and Toeplitz matrices, not {type(matrix)}")
     causal = matrix.causal if isinstance(matrix, FreeMatrix) else matrix.nearest == 0
     if isinstance(matrix, FreeMatrix):
         i = torch.arange(matrix.weight.size(-1), dtype=torch.float)
