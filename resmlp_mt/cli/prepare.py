@@ -8,6 +8,8 @@ import argparse
 import os
 from pathlib import Path
 
+from resmlp_mt.cli.flags import check_positive
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -66,6 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Prepare and print the report."""
     from resmlp_mt.data.prepare import format_report, prepare
 
+    check_positive(arguments, "subword_sentences")
     tests = arguments.test.split(",") if arguments.test else []
     splits = {"train": arguments.train, "valid": arguments.valid}
     splits |= {f"test{i or ''}": prefix for i, prefix in enumerate(tests)}
