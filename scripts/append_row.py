@@ -27,11 +27,13 @@ def main() -> None:
     arguments = parser.parse_args()
 
     log = arguments.log.read_text(encoding="utf-8")
-    size = re.search(r"num\. shared model params: ([\d,]+)", log)[1]
+    sizes = re.findall(r"num\. shared model params: ([\d,]+)", log)
+    seconds = re.findall(r"done training in ([\d.]+) seconds", log)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     row = json.load(sys.stdin) | {
-        "parameters": int(size.replace(",", "")),
-        "train_seconds": round(float(re.search(r"done training in ([\d.]+) seconds", log)[1])),
+        "parameters": int(sizes[-1].replace(",", "")),
+        # Of a training that was stopped and gone on with, the log does not say.
+        "train_seconds": round(float(seconds[0])) if len(sizes) == 1 else "",
         "commit": os.environ.get("COMMIT") or commit.stdout.strip(),
         "date": datetime.date.today().isoformat(),
         "machine": _name_machine(log),

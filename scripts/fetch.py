@@ -42,6 +42,9 @@ def main() -> int:
     except _Refused as error:
         print(f"fetch.py: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"fetch.py: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("fetch.py: interrupted; run again to go on", file=sys.stderr)
         return 2
@@ -63,8 +66,10 @@ def _read_checks(path: Path) -> list[tuple[str, str, str, Path]]:
 def _fetch(url: str, path: Path, checks: list[tuple[str, str, str, Path]]) -> None:
     record = path.with_name(f"{path.name}.sha256")
     if record.exists():  # in the form that sha256sum writes and reads
-        value, name = record.read_text(encoding="utf-8").split()
-        checks = [*checks, ("sha256", value, name, record)]
+        value, *name = record.read_text(encoding="utf-8").split() or [""]
+        if name not in ([path.name], [f"*{path.name}"]):
+            raise _Refused(f"{record}: not a line 'SHA256  {path.name}'. Delete it, or mend it")
+        checks = [*checks, ("sha256", value, path.name, record)]
     checks = [check for check in checks if check[2] == path.name]
     if path.exists():
         if wrong := _find_mismatch(path, checks):
@@ -81,7 +86,9 @@ def _fetch(url: str, path: Path, checks: list[tuple[str, str, str, Path]]) -> No
             )
         os.replace(part, path)
     if not record.exists():
-        record.write_text(f"{_digest(path, 'sha256')}  {path.name}\n", encoding="utf-8")
+        part = record.with_name(f"{record.name}.part")
+        part.write_text(f"{_digest(path, 'sha256')}  {path.name}\n", encoding="utf-8")
+        os.replace(part, record)
 
 
 def _find_mismatch(path: Path, checks: list[tuple[str, str, str, Path]]) -> str | None:

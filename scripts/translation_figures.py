@@ -1,6 +1,6 @@
 """Print the figures of a finished training as JSON, for scripts/append_row.py.
 
-    python scripts/translation_figures.py RUN --hypotheses FILE --references FILE NAME=VALUE ...
+    python scripts/translation_figures.py RUN NAME=VALUE ... --hypotheses FILE --references FILE
 
 RUN holds train.log, by fairseq-train, and command, by train.sh. The NAME=VALUE pairs are the row's
 first columns. SacreBLEU on raw text is the main score. With --moses the BLEU of the literature is
@@ -39,6 +39,10 @@ def main() -> None:
         "--split-compounds", action="store_true", help="and once more without hyphens in them"
     )
     arguments = parser.parse_args()
+    if any("=" not in column for column in arguments.columns):
+        parser.error(f"a column is NAME=VALUE, and not all of {arguments.columns} are")
+    if arguments.moses is None and (arguments.lowercase or arguments.split_compounds):
+        parser.error("--lowercase and --split-compounds are for the words of --moses")
 
     hypotheses = list(read_lines(arguments.hypotheses))
     references = [list(read_lines(arguments.references))]
