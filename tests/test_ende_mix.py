@@ -54,18 +54,19 @@ def test_the_sets_are_apart_spread_evenly_and_as_many_as_asked_for():
     from prepare import split
 
     sys.path.remove(str(EXAMPLE))
-    rows = [(f"s{i % 90}", f"t{i}", ("tatoeba", "other")[i % 2]) for i in range(100)]
+    rows = [(f"s{i % 190}", f"t{i}", ("tatoeba", "other")[i % 2]) for i in range(200)]
     sets = split(rows, 10, 40)
     assert [len(part) for part in sets.values()] == [40, 10, 10]
-    assert [int(row[1][1:]) for row in sets["valid"]] == list(range(0, 100, 10))
+    assert [int(row[1][1:]) for row in sets["valid"]] == list(range(0, 200, 20))
     assert {row[2] for row in sets["tatoeba"]} == {"tatoeba"}
-    held_out = sets["valid"] + sets["tatoeba"]
     for side in (0, 1):
-        assert not {row[side] for row in sets["train"]} & {row[side] for row in held_out}
+        texts = [{row[side] for row in part} for part in sets.values()]
+        assert not texts[0] & texts[1] and not texts[0] & texts[2] and not texts[1] & texts[2]
     everything = split(rows, 10, None)["train"]
     assert set(sets["train"]) < set(everything)
-    lost = {row for row in rows if row not in everything}
+    held_out = sets["valid"] + sets["tatoeba"]
     sources, targets = ({row[side] for row in held_out} for side in (0, 1))
+    lost = {row for row in rows if row not in everything}
     assert all(row[0] in sources or row[1] in targets for row in lost)
 
 
@@ -89,7 +90,9 @@ def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_p
         ("resmlp_plus_tiny", "newstest2014", "7"),
         ("resmlp_plus_tiny", "tatoeba", "7"),
     ]
-    assert rows[0]["command"] == "examples/ende-mix/train.sh resmlp_plus tiny 7 4 --bf16"
+    assert rows[0]["command"] == (
+        "TOKENS=1000 examples/ende-mix/train.sh resmlp_plus tiny 7 4 --bf16"
+    )
     with open(EXAMPLE / "results.csv", encoding="utf-8") as stream:
         assert stream.readline().strip() == ",".join(rows[0])
 
@@ -108,8 +111,11 @@ def test_files_that_do_not_belong_together_are_refused(mix, tmp_path):
     with lzma.open(tmp_path / "mix" / "train.domain.xz", "at") as stream:
         stream.write("one too many\n")
     assert_refused(prepare(tmp_path / "mix", tmp_path / "bin"), "differ in length")
-    (tmp_path / "mix" / "train.de.xz").write_bytes(b"no archive")
-    assert_refused(prepare(tmp_path / "mix", tmp_path / "bin"), "prepare.py: ")
+    packed = (tmp_path / "mix" / "train.de.xz").read_bytes()
+    (tmp_path / "mix" / "train.de.xz").write_bytes(packed[: len(packed) // 2])
+    assert_refused(prepare(tmp_path / "mix", tmp_path / "bin"), "train.de.xz: broken archive")
     (tmp_path / "mix" / "train.de.xz").unlink()
     assert_refused(prepare(tmp_path / "mix", tmp_path / "bin"), "train.de.xz")
+    assert_refused(prepare(mix, tmp_path / "bin", "--pairs", "0"), "--pairs must be at least 1")
+    assert_refused(prepare(mix, tmp_path / "bin", "--news", "nix"), "nix.en: no such file")
     assert not (tmp_path / "bin").exists()

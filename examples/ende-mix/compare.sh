@@ -6,12 +6,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-size=${1:-base} seeds=${2:-1 2 3}
+size=${1:-base} seeds=${2:-1 2 3} updates=${UPDATES:-20000}
 for seed in $seeds; do
     for family in ${FAMILIES:-resmlp_plus transformer resmlp}; do
-        done=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed/evaluated
+        done=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed/evaluated-$updates
         [ -e "$done" ] && continue
-        bash examples/ende-mix/train.sh "$family" "$size" "$seed" "${UPDATES:-20000}" --bf16
+        bash examples/ende-mix/train.sh "$family" "$size" "$seed" "$updates" --bf16
         bash examples/ende-mix/evaluate.sh "$family" "$size" "$seed"
         touch "$done"
     done

@@ -20,7 +20,9 @@ for set in test:newstest2014 test1:tatoeba; do
     resmlp-mt score "$out/$name.de" --ref "$data/raw/$subset.de"
     python scripts/translation_figures.py "$out" \
         "model=${family}_$size" "set=$name" "pairs=$pairs" "seed=$seed" \
-        --hypotheses "$out/$name.de" --references "$data/raw/$subset.de" |
-        python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" \
-            --log "$out/train.log"
+        --hypotheses "$out/$name.de" --references "$data/raw/$subset.de" >"$out/$name.json"
+done
+for name in newstest2014 tatoeba; do
+    python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" \
+        --log "$out/train.log" <"$out/$name.json"
 done

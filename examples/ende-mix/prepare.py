@@ -9,12 +9,14 @@ on so many of the others, spread evenly too.
 """
 
 import argparse
-import lzma
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.data.text import find_side, read_lines
+from resmlp_mt.errors import UserError
 
 
 def main() -> int:
@@ -30,25 +32,27 @@ def main() -> int:
     parser.add_argument("--vocab-size", default="16000", help="default: %(default)s")
     arguments = parser.parse_args()
     try:
-        columns = [_read(arguments.raw / f"train.{part}.xz") for part in ("en", "de", "domain")]
-    except (OSError, lzma.LZMAError) as error:
+        check_positive(arguments, "held_out", *(["pairs"] if arguments.pairs is not None else []))
+        for lang in ("en", "de"):
+            find_side(str(arguments.news), lang)
+        columns = [
+            list(read_lines(arguments.raw / f"train.{part}.xz")) for part in ("en", "de", "domain")
+        ]
+        if len({len(column) for column in columns}) > 1:
+            raise UserError(f"{arguments.raw}: the three files differ in length")
+    except UserError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
         return 2
-    if len({len(column) for column in columns}) > 1:
-        print(f"prepare.py: {arguments.raw}: the three files differ in length", file=sys.stderr)
-        return 2
+    sets = split(list(zip(*columns, strict=True)), arguments.held_out, arguments.pairs)
     with tempfile.TemporaryDirectory() as folder:
-        sets = split(list(zip(*columns, strict=True)), arguments.held_out, arguments.pairs)
         for name, pairs in sets.items():
             for side, lang in enumerate(("en", "de")):
                 text = "".join(f"{pair[side]}\n" for pair in pairs)
                 Path(folder, f"{name}.{lang}").write_text(text, encoding="utf-8")
-        for lang in ("en", "de"):
-            shutil.copy(f"{arguments.news}.{lang}", Path(folder, f"news.{lang}"))
         return subprocess.run(
             ["resmlp-mt", "prepare", "--source-lang", "en", "--target-lang", "de"]
             + ["--train", f"{folder}/train", "--valid", f"{folder}/valid"]
-            + ["--test", f"{folder}/news,{folder}/tatoeba", "--out", str(arguments.out)]
+            + ["--test", f"{arguments.news},{folder}/tatoeba", "--out", str(arguments.out)]
             + ["--vocab-size", arguments.vocab_size, "--joined"]
         ).returncode
 
@@ -63,11 +67,18 @@ def split(
         held_out: How many each of the last two gets.
         pairs: How many shall be trained on; None for all that are left.
     """
-    short = [row for row in rows if row[2].startswith("tatoeba") and len(row[0].split()) <= 10]
-    sets = {"valid": _spread(rows, held_out), "tatoeba": _spread(short, held_out)}
-    known = {side for part in sets.values() for row in part for side in row[:2]}
-    train = [row for row in rows if known.isdisjoint(row[:2])]
-    return {"train": _spread(train, pairs or len(train)), **sets}
+    valid = _spread(rows, held_out)
+    rest = _leave_out(valid, rows)
+    short = [row for row in rest if row[2].startswith("tatoeba") and len(row[0].split()) <= 10]
+    tatoeba = _spread(short, held_out)
+    train = _leave_out(tatoeba, rest)
+    return {"train": _spread(train, pairs or len(train)), "valid": valid, "tatoeba": tatoeba}
+
+
+def _leave_out(known: list[tuple], rows: list[tuple]) -> list[tuple]:
+    """The rows that share no side with those."""
+    sides = {side for row in known for side in row[:2]}
+    return [row for row in rows if sides.isdisjoint(row[:2])]
 
 
 def _spread(rows: list, count: int) -> list:
@@ -75,11 +86,6 @@ def _spread(rows: list, count: int) -> list:
     if count >= len(rows):
         return rows
     return [rows[i * len(rows) // count] for i in range(count)]
-
-
-def _read(path: Path) -> list[str]:
-    with lzma.open(path, "rt", encoding="utf-8", newline="\n") as stream:
-        return stream.read().removesuffix("\n").split("\n")
 
 
 if __name__ == "__main__":

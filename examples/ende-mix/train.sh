@@ -6,15 +6,15 @@
 #   SEED     default 1
 #   UPDATES  default 20000; the learning rate warms up over the first quarter, at most 4000
 #   FLAG     anything else of fairseq-train's, such as --bf16
-# The recipe is one that fairseq trains its Transformer with on data of this size, and the same for
-# all models. TOKENS=N are those of a batch, 8192 by default.
+# One recipe for all families: Adam with inverse square root decay, the learning rate by size.
+# TOKENS=N are those of a batch, 8192 by default; one GPU, or the CPU where there is none.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 usage="usage: train.sh resmlp|resmlp_plus|transformer tiny|iwslt|base [SEED] [UPDATES] [FLAG...]"
 family=${1:?$usage} size=${2:?$usage} seed=${3:-1} updates=${4:-20000}
 data=${DATA:-data-bin/ende-mix}
-out=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed
+out=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed tokens=${TOKENS:-8192}
 warmup=$((updates / 4 < 4000 ? updates / 4 : 4000))
 
 case $size in
@@ -38,12 +38,12 @@ esac
 . scripts/cpu.sh
 
 mkdir -p "$out"
-echo "examples/ende-mix/train.sh $*" >"$out/command"
+echo "TOKENS=$tokens examples/ende-mix/train.sh $*" >"$out/command"
 resmlp-mt train "$data" "${arch[@]}" \
     --share-all-embeddings --max-source-positions 256 --max-target-positions 256 \
     --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --optimizer adam --adam-betas '(0.9, 0.98)' \
     --lr $lr --lr-scheduler inverse_sqrt --warmup-updates "$warmup" \
-    --max-tokens "${TOKENS:-8192}" --max-update "$updates" --seed "$seed" --num-workers 0 \
+    --distributed-world-size 1 --max-tokens "$tokens" --max-update "$updates" --seed "$seed" --num-workers 0 \
     --keep-last-epochs 5 --save-dir "$out" \
     --log-format json --log-interval 100 --log-file "$out/train.log" "${@:5}"

@@ -2,8 +2,9 @@
 
     python examples/iwslt14/prepare.py de-en.tgz --out data-bin/iwslt14-raw/text
 
-The lines are those of fairseq's recipe, but for one thing: lengths are counted in the words that
-SacreBLEU sees (13a) and not in Moses's, so that a few other pairs are left out.
+The lines are those of fairseq's recipe, but for two things: lengths are counted in the words that
+SacreBLEU sees (13a) and not in Moses's, so that a few other pairs are left out; and whatever else
+is said about a talk, its speaker for one, goes with the address and the keywords.
 """
 
 import argparse

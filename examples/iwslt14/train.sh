@@ -27,7 +27,7 @@ case $gpus in
 esac
 
 mkdir -p "$out"
-echo "examples/iwslt14/train.sh $*" >"$out/command"
+echo "GPUS=$gpus examples/iwslt14/train.sh $*" >"$out/command"
 resmlp-mt train "$data" --arch "$model" --share-decoder-input-output-embed \
     --max-source-positions 256 --max-target-positions 256 --skip-invalid-size-inputs-valid-test \
     --dropout 0.3 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \

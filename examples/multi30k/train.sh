@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-model=${1:?usage: train.sh MODEL [SEED] [UPDATES]} seed=${2:-1} updates=${3:-8000}
+model=${1:?usage: train.sh MODEL [SEED] [UPDATES] [FLAG...]} seed=${2:-1} updates=${3:-8000}
 data=${DATA:-data-bin/multi30k}
 out=${OUT:-checkpoints/multi30k}/$model-seed$seed
 warmup=$((updates / 4 < 2000 ? updates / 4 : 2000))
@@ -33,6 +33,6 @@ resmlp-mt train "$data" "${arch[@]}" \
     --dropout 0.3 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --optimizer adam --adam-betas '(0.9, 0.98)' \
     --lr 5e-3 --lr-scheduler inverse_sqrt --warmup-updates "$warmup" \
-    --max-tokens 4096 --max-update "$updates" --seed "$seed" --num-workers 0 \
+    --distributed-world-size 1 --max-tokens 4096 --max-update "$updates" --seed "$seed" --num-workers 0 \
     --keep-last-epochs 10 --save-dir "$out" \
     --log-format json --log-interval 100 --log-file "$out/train.log" "${@:4}"

@@ -35,13 +35,20 @@ resmlp_plus) recipe=(--arch resmlp_plus_wmt_en_de "${adam[@]}") ;;  # the sizes 
 transformer) recipe=(--arch transformer_wmt_en_de "${adam[@]}") ;;
 *) echo "train.sh: unknown model $model" >&2; exit 2 ;;
 esac
+# A batch has to hold the longest pair: 256 tokens.
+case "$gpus $tokens" in
+*[!0-9\ ]* | 0* | *\ 0* | *\ ? | *\ ?? | *\ 1?? | *\ 2[0-4]?)
+    echo "train.sh: GPUS=$gpus TOKENS=$tokens: a GPU or more, and 256 tokens or more" >&2
+    exit 2
+    ;;
+esac
 if [ $((32768 % (gpus * tokens))) -ne 0 ]; then
     echo "train.sh: GPUS x TOKENS = $gpus x $tokens does not divide the 32768 of an update" >&2
     exit 2
 fi
 
 mkdir -p "$out"
-echo "examples/wmt14/train.sh $*" >"$out/command"
+echo "GPUS=$gpus TOKENS=$tokens examples/wmt14/train.sh $*" >"$out/command"
 resmlp-mt train "$data" "${recipe[@]}" --share-all-embeddings \
     --max-source-positions 256 --max-target-positions 256 --skip-invalid-size-inputs-valid-test \
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
