@@ -39,10 +39,7 @@ def main() -> int:
         for path in arguments.paths:
             url = f"{arguments.base_url.rstrip('/')}/{path}"
             _fetch(url, arguments.to / Path(path).name, checks)
-    except _Refused as error:
-        print(f"fetch.py: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
+    except (_Refused, OSError) as error:
         print(f"fetch.py: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -242,3 +242,38 @@ def test_short_pairs_are_kept_to_train_on_and_long_ones_to_test_on(data, tmp_pat
     result = run(Path(sys.executable).name, script, data, out, "--longest", 99, check=False)
     assert_refused(result, "no pair of valid is left for test")
     assert len(pairs(out, "valid")) > 0  # what was there is whole
+
+
+@pytest.fixture(scope="module")
+def trained(data, ablation, tmp_path_factory):
+    """A checkpoint of a variant, trained for some updates."""
+    _, _, script = ablation
+    out = tmp_path_factory.mktemp("trained")
+    variant = {"base": "plus", "updates": 40, "max_tokens": 1000, "seed": 1, "flags": "--gate silu"}
+    run("fairseq-train", data, *script.list_flags(variant, out))
+    return out / "checkpoint_last.pt"
+
+
+def test_lengths_are_those_that_fairseq_finds(data, trained):
+    done = run(Path(sys.executable).name, ABLATION / "lengths.py", trained, "--data", data)
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert [(row["beam"], row["lenpen"]) for row in rows] == [
+        ("1", "1.0"), ("5", "0.0"), ("5", "1.0"), ("5", "1.5"), ("20", "1.0"),
+    ]  # fmt: skip
+    flags = ["--user-dir", ABLATION / "variants", "--path", trained, "--gen-subset", "valid"]
+    flags += ["--post-process", "sentencepiece", "--scoring", "sacrebleu", "--max-len-b", 60]
+    flags += ["--max-len-a", 0]
+    for row in rows[:2]:
+        search = ["--beam", row["beam"], "--lenpen", row["lenpen"]]
+        found = run("fairseq-generate", data, *flags, *search).stdout
+        assert re.search(r"BP = ([\d.]+)", found)[1] == row["brevity_penalty"]
+        assert float(re.search(r"BLEU\S* = ([\d.]+)", found)[1]) == float(row["bleu"])
+    scored = run("fairseq-generate", data, *flags, "--score-reference").stdout
+    ends = [2 ** float(p) for p in re.findall(r"^P-\d+\t.*?(\S+)$", scored, re.MULTILINE)]
+    difference = float(rows[0]["ends_expected"]) - float(rows[0]["ends_expected_early"])
+    assert len(ends) == 20 and abs(difference - sum(ends) / 20) < 2e-3
+
+
+def test_lengths_of_what_is_no_translation_model_are_refused(data, tmp_path):
+    script = ABLATION / "lengths.py", tmp_path / "none.pt", "--data", data
+    assert_refused(run(Path(sys.executable).name, *script, check=False), "no such checkpoint")

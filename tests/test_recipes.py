@@ -457,6 +457,18 @@ def test_the_first_checksum_seen_is_kept_to(tmp_path, server):
     assert len(server.requests) == 3
 
 
+def test_a_broken_record_of_a_checksum_is_refused(tmp_path, server):
+    (tmp_path / "none").write_text("")
+    (server.folder / "a.tgz").write_bytes(b"good")
+    for record in ("", "770e60", "770e60  b.tgz\n"):
+        (tmp_path / "a.tgz.sha256").write_text(record)
+        done = fetch(server.url, tmp_path, tmp_path / "none", "a.tgz")
+        assert_refused(done, "a.tgz.sha256", "SHA256  a.tgz")
+    (tmp_path / "file").write_text("")
+    assert_refused(fetch(server.url, tmp_path / "file", tmp_path / "none", "a.tgz"), "file")
+    assert not server.requests
+
+
 def test_what_cannot_be_fetched_is_said(tmp_path, server):
     (tmp_path / "checksums").write_text("sha1 abc a.tgz\n")
     (tmp_path / "none").write_text("")
@@ -541,6 +553,9 @@ def test_training_refuses_what_it_does_not_know(tmp_path):
         (("wmt14/train.sh", "resmlp", "de"), "unknown model resmlp", {}),
         (("wmt14/train.sh", "resmlp_6", "cs"), "de or fr, not cs", {}),
         (("wmt14/train.sh", "resmlp_6", "de"), "3 x 4096", {"GPUS": 3}),
+        (("wmt14/train.sh", "resmlp_6", "de"), "GPUS=0", {"GPUS": 0}),
+        (("wmt14/train.sh", "resmlp_6", "de"), "GPUS=two", {"GPUS": "two"}),
+        (("wmt14/train.sh", "resmlp_6", "de"), "TOKENS=128", {"TOKENS": 128}),
     ):
         done = run("bash", EXAMPLES / command[0], *command[1:], OUT=tmp_path / "out", **variables)
         assert_refused(done, said)
@@ -630,3 +645,17 @@ def test_the_scores_of_the_literature(tmp_path, capsys):
         )
         assert figures[name] == f"{bleu.score:.2f}"
     assert figures["bleu"] != figures["bleu_tokenized"] != figures["bleu_split"]
+
+    call(module, tmp_path, *files, "--moses", "en", "--lowercase")
+    words = [[line.lower() for line in lines] for lines in WORDS_OF.values()]
+    bleu = sacrebleu.corpus_bleu(words[0], [words[1]], tokenize="none", force=True)
+    assert json.loads(capsys.readouterr().out)["bleu_tokenized"] == f"{bleu.score:.2f}"
+
+
+@pytest.mark.parametrize("flags", [["--lowercase"], ["--split-compounds"], ["model"]])
+def test_figures_that_make_no_sense_are_refused(flags, tmp_path):
+    files = ["--hypotheses", tmp_path / "a", "--references", tmp_path / "b"]
+    script = ROOT / "scripts" / "translation_figures.py"
+    columns = [flag for flag in flags if not flag.startswith("--")]
+    rest = [flag for flag in flags if flag.startswith("--")]
+    assert_refused(run(sys.executable, script, tmp_path, *columns, *files, *rest), "error: ")

@@ -14,17 +14,19 @@ import sys
 from pathlib import Path
 
 import torch
-from fairseq import checkpoint_utils, tasks
+from fairseq import checkpoint_utils, tasks, utils
 from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks.translation import TranslationTask
 from sacrebleu.metrics import BLEU
 from tqdm import tqdm
 
 import resmlp_mt  # noqa: F401  (registers the models)
+from resmlp_mt.errors import UserError
 
 SEARCHES = [(1, 1.0), (5, 0.0), (5, 1.0), (5, 1.5), (20, 1.0)]  # beam, --lenpen
 
 
-def main() -> None:
+def main() -> int:
     """Print the table as CSV."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -32,16 +34,25 @@ def main() -> None:
     parser.add_argument("checkpoints", type=Path, nargs="+")
     parser.add_argument("--data", default="data-bin/multi30k", help="default: %(default)s")
     arguments = parser.parse_args()
+    try:
+        _print_table(arguments.checkpoints, arguments.data)
+    except UserError as error:
+        print(f"lengths.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _print_table(checkpoints: list[Path], data: str) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow(
         "checkpoint,updates,ends_expected,ends_expected_early,beam,lenpen,bleu,brevity_penalty,"
         "length_ratio".split(",")
     )
-    rows = ((path, search) for path in arguments.checkpoints for search in SEARCHES)
+    rows = ((path, search) for path in checkpoints for search in SEARCHES)
     seen = None
     for path, (beam, lenpen) in tqdm(list(rows), unit=" searches"):
         if path != seen:
-            model, task, updates = _load(path, arguments.data)
+            model, task, updates = _load(path, data)
             batches = _read_batches(task)
             ends, seen = _expect_ends(model, task, batches), path
         score = _score(model, task, batches, beam, lenpen)
@@ -52,8 +63,11 @@ def main() -> None:
 def _load(path: Path, data: str):
     state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     cfg = state["cfg"]
+    utils.import_user_module(cfg.common)
     cfg.task.data = data
     task = tasks.setup_task(cfg.task)
+    if not isinstance(task, TranslationTask):
+        raise UserError(f"{path}: not a translation model")
     model = task.build_model(cfg.model)
     model.load_state_dict(state["model"])
     task.load_dataset("valid")
@@ -95,4 +109,4 @@ def _score(model, task, batches, beam: int, lenpen: float) -> tuple[str, str, st
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

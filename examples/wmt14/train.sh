@@ -36,12 +36,10 @@ transformer) recipe=(--arch transformer_wmt_en_de "${adam[@]}") ;;
 *) echo "train.sh: unknown model $model" >&2; exit 2 ;;
 esac
 # A batch has to hold the longest pair: 256 tokens.
-case "$gpus $tokens" in
-*[!0-9\ ]* | 0* | *\ 0* | *\ ? | *\ ?? | *\ 1?? | *\ 2[0-4]?)
+if ! [ "$gpus" -ge 1 ] 2>/dev/null || ! [ "$tokens" -ge 256 ] 2>/dev/null; then
     echo "train.sh: GPUS=$gpus TOKENS=$tokens: a GPU or more, and 256 tokens or more" >&2
     exit 2
-    ;;
-esac
+fi
 if [ $((32768 % (gpus * tokens))) -ne 0 ]; then
     echo "train.sh: GPUS x TOKENS = $gpus x $tokens does not divide the 32768 of an update" >&2
     exit 2
