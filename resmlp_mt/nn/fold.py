@@ -1,0 +1,116 @@
+"""Norms and scales folded into the products beside them: the same function in fewer operations.
+
+Before a product, Aff moves into it: W (alpha x + beta) + b = (W Diag(alpha)) x + (W beta + b), and
+after it LayerScale does. The mixing matrix acts on positions, so that alpha commutes with it, and
+beta leaves beta times the sums of A's rows: one vector a position. LayerNorm keeps its statistics;
+its alpha and beta move like those of Aff.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from resmlp_mt.nn.blocks import ResMLPBlock
+from resmlp_mt.nn.mixers import GatedMixer, LinearMixer
+from resmlp_mt.nn.norm import Affine
+
+
+@dataclass
+class Product:
+    """y = weight x + bias.
+
+    Attributes:
+        weight: (out, in).
+        bias: (out,).
+    """
+
+    weight: Tensor
+    bias: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Shape: (..., in) -> (..., out)."""
+        return F.linear(x, self.weight, self.bias)
+
+
+@dataclass
+class FoldedMixer:
+    """y = gate(x) * (A value(x) + b), or y = scale * (A x) + offset where nothing is gated.
+
+    Attributes:
+        matrix: The unfolded mixer's matrix.
+        gate, value: Products that hold norm and LayerScale; None where nothing is gated.
+        scale: What the channels of A x are multiplied with: alpha and LayerScale. (C,).
+        shift: What the sums of A's rows are multiplied with: beta and LayerScale. (C,).
+        bias_scale: What the bias of A is multiplied with. (C,).
+    """
+
+    matrix: nn.Module
+    gate: Product | None
+    value: Product | None
+    scale: Tensor
+    shift: Tensor
+    bias_scale: Tensor
+
+
+def has_offset(mixer: FoldedMixer) -> bool:
+    """Whether a position gets a vector of its own added."""
+    return mixer.gate is None or getattr(mixer.matrix, "bias", None) is not None
+
+
+def split_norm(norm: nn.Module) -> tuple[float | None, Tensor, Tensor]:
+    """What a norm is made of: the epsilon of its statistics, None without any; alpha; beta."""
+    if isinstance(norm, Affine):
+        return None, norm.alpha, norm.beta
+    return norm.eps, norm.weight, norm.bias
+
+
+def normalise(x: Tensor, epsilon: float | None) -> Tensor:
+    """What is left of a norm when its alpha and beta have moved on. Shape: (..., C)."""
+    return x if epsilon is None else F.layer_norm(x, x.shape[-1:], eps=epsilon)
+
+
+def fold_product(
+    linear: nn.Linear, norm: nn.Module | None = None, scale: Tensor | None = None
+) -> Product:
+    """Diag(scale) linear(norm(x)) as a product of the normalised x.
+
+    Args:
+        linear: The layer.
+        norm: The norm before it.
+        scale: The LayerScale after it, or any factor of its outputs. (out,) or ().
+    """
+    weight = linear.weight
+    bias = weight.new_zeros(len(weight)) if linear.bias is None else linear.bias
+    if norm is not None:
+        _, alpha, beta = split_norm(norm)
+        weight, bias = weight * alpha, weight @ beta + bias
+    if scale is not None:
+        weight, bias = weight * scale.reshape(-1, 1), bias * scale
+    return Product(weight, bias)
+
+
+def fold_mixer(mixer: nn.Module, norm: nn.Module, scale: Tensor) -> FoldedMixer:
+    """scale * mixer(norm(x)), of a `LinearMixer` or a `GatedMixer`.
+
+    Raises:
+        TypeError: If the mixer is neither.
+    """
+    _, alpha, beta = split_norm(norm)
+    if isinstance(mixer, GatedMixer):
+        gate, value = fold_product(mixer.gate, norm, scale), fold_product(mixer.value, norm)
+        ones = torch.ones_like(scale)
+        return FoldedMixer(mixer.mix.matrix, gate, value, ones, torch.zeros_like(scale), ones)
+    if isinstance(mixer, LinearMixer):
+        return FoldedMixer(mixer.matrix, None, None, scale * alpha, scale * beta, scale)
+    raise TypeError(f"no way to fold a {type(mixer).__name__}")
+
+
+def fold_channels(block: ResMLPBlock) -> tuple[Product, Product]:
+    """The two products of a block's second residual line: GELU stands between them."""
+    first, _, _, second = block.mix_channels
+    return (
+        fold_product(first, block.norm_2),
+        fold_product(second, scale=block.scale_2.gamma),
+    )
