@@ -33,6 +33,8 @@ setup(
     extras_require={
         # Training on images (kornia), and its LAMB (pytorch_optimizer).
         "image": ["kornia", "pytorch_optimizer"],
+        # `resmlp-mt export`, and translation with what it wrote.
+        "export": ["onnx", "onnxruntime"],
         "dev": ["pytest", "pytest-xdist", "hypothesis", "ruff", "sacremoses"],
     },
     entry_points={"console_scripts": ["resmlp-mt = resmlp_mt.cli:main"]},

@@ -68,6 +68,7 @@ def test_readme_translates(tmp_path):
     (tmp_path / "example.py").write_text(block("from resmlp_mt"))
     output = shell("python example.py", tmp_path)
     assert output.count("',") == 1 and "Mann" in output
+    assert "Mann" in shell(block("resmlp-mt export multi30k-en-de"), tmp_path)
 
 
 def test_readme_trains_scores_and_draws(tmp_path):

@@ -20,6 +20,7 @@ COMMANDS = {
     "score": "SacreBLEU, chrF and TER with their signatures",
     "average": "average checkpoints, the last or the best",
     "pack": "a checkpoint -> a folder with all that a model needs",
+    "export": "a translator -> a folder that translates faster on a CPU",
     "probe": "k-NN and linear classification on a model's frozen features",
     "import-weights": "published ResMLP weights for images -> a folder",
     "export-weights": "a classifier -> a state dict with the official or timm's keys",

@@ -21,6 +21,11 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.inference.pack import pack_model
 
     pack_model(arguments.model, arguments.out, arguments.half)
-    print(f"wrote {arguments.out}")
-    for path in sorted(arguments.out.iterdir()):
+    print_folder(arguments.out)
+
+
+def print_folder(folder: Path) -> None:
+    """Say what was written."""
+    print(f"wrote {folder}")
+    for path in sorted(folder.iterdir()):
         print(f"  {path.name} ({path.stat().st_size / 2**20:.1f} MiB)")

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model",
         required=True,
         metavar="NAME|DIR|FILE",
-        help="a shipped model, folder, checkpoint",
+        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made",
     )
     parser.add_argument(
         "--input", type=Path, nargs="+", default=[], metavar="FILE", help="text files, .gz, .xz too"
@@ -62,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="lines read at a time; 1 answers every line at once (default: %(default)s)",
     )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="batches of an exported model translated side by side (default: one a core)",
+    )
     add_device(parser)
 
 
@@ -75,7 +81,9 @@ def run(arguments: argparse.Namespace) -> None:
     if not 1 <= arguments.nbest <= arguments.beam:
         raise UserError(f"--nbest {arguments.nbest} must be between 1 and --beam {arguments.beam}")
     check_positive(arguments, "batch_tokens", "buffer_size")
-    translator = Translator.from_pretrained(arguments.model, arguments.device)
+    if arguments.threads is not None:
+        check_positive(arguments, "threads")
+    translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
     talking = not arguments.text and not arguments.input and sys.stdin.isatty()
     sources: list[str] = []  # of the buffer at work, to print beside their translations
     results = translator.translate_nbest(

@@ -12,7 +12,7 @@ from resmlp_mt.data.checkpoints import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.translator import find_companions
+from resmlp_mt.inference.loading import find_companions
 from resmlp_mt.tasks.image_classification import IMAGE_TASK, is_for_images
 
 CARD_NAME = "README.md"

@@ -1,0 +1,26 @@
+"""Write a translator in the form that translates fastest on a CPU, for ONNX Runtime.
+
+Norms and scales are folded away, and with --int8 the products take a quarter of the size and less
+time. `translate --model DIR` takes the folder, which needs nothing else.
+
+  resmlp-mt export multi30k-en-de --int8 --out fast-model
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--int8", action="store_true", help="products of 8-bit integers")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Export, and list what is in the folder."""
+    from resmlp_mt.cli.pack import print_folder
+    from resmlp_mt.inference.export import export_translator
+
+    export_translator(arguments.model, arguments.out, arguments.int8)
+    print_folder(arguments.out)

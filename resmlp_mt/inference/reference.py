@@ -1,0 +1,51 @@
+"""The plain way to search: fairseq's SequenceGenerator, on any device."""
+
+import numpy as np
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+
+class ReferenceSearch:
+    """Translates batches of token indices with a model that fairseq loaded.
+
+    Args:
+        model: The model.
+        task: Its translation task, with the dictionaries.
+        device: Where to translate: "cpu", "cuda", "cuda:1" ...
+    """
+
+    def __init__(self, model, task, device: str):
+        self.model = model.to(device)
+        self.device = device
+        self.symbols, self.pad = task.target_dictionary, task.source_dictionary.pad()
+        self.source_positions = model.encoder.max_positions()
+
+    def search(
+        self, sources: list[np.ndarray], beam: int, lenpen: float, longest: int
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """The finished beams of each sentence, best first: tokens without the end, and score.
+
+        Args:
+            sources: Token indices with the end of the sentence. Each (S,).
+            beam: Hypotheses kept in the search.
+            lenpen: Exponent of the length that scores are divided by.
+            longest: Most tokens of a translation, its end not counted.
+        """
+        generator = SequenceGenerator(
+            [self.model],
+            self.symbols,
+            beam_size=beam,
+            len_penalty=lenpen,
+            max_len_a=0,
+            max_len_b=longest,
+            unk_penalty=float("inf"),  # raw text has no <unk>
+        )
+        tokens = torch.nn.utils.rnn.pad_sequence(
+            list(map(torch.from_numpy, sources)), batch_first=True, padding_value=self.pad
+        )
+        lengths = torch.tensor(list(map(len, sources)), device=self.device)
+        sample = {"net_input": {"src_tokens": tokens.to(self.device), "src_lengths": lengths}}
+        return [
+            [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]
+            for beams in generator.generate([self.model], sample)
+        ]

@@ -1,0 +1,247 @@
+"""Beam search with ONNX Runtime over the graphs of `graph.py`.
+
+It finds what fairseq's SequenceGenerator finds. Beams share their past: what a position leaves for
+the mixers is kept where it was computed, and a beam is the list of places that it came through. So
+nothing is reordered, and dropping a sentence costs no more than its keys and values.
+
+Shapes as in `graph.py`.
+"""
+
+import numpy as np
+import onnxruntime
+
+_FAR_BELOW = np.float32(-1e9)
+# Share of finished sentences from which on it pays to drop them.
+_WORTH_DROPPING = 0.2
+
+
+class MixingMatrices:
+    """The matrices of one side's mixers, by length.
+
+    Args:
+        matrices: A of every layer, (L, H, N, N); or, of Toeplitz matrices, their weights from the
+            distance 1 - N to N - 1, (L, H, 2 N - 1).
+    """
+
+    def __init__(self, matrices: np.ndarray):
+        if matrices.ndim == 3:
+            positions = (matrices.shape[2] + 1) // 2
+            windows = np.lib.stride_tricks.sliding_window_view(matrices, positions, axis=2)
+            matrices = windows[..., ::-1]  # a view: row i, column j is w[N - 1 + i - j]
+        self.matrices = matrices
+
+    def squares(self, length: int) -> list[np.ndarray]:
+        """A[:length, :length] of every layer. L of (H, length, length)."""
+        return [np.ascontiguousarray(layer[:, :length, :length]) for layer in self.matrices]
+
+    def row(self, position: int, channels: int) -> np.ndarray:
+        """The row of a position up to itself, for every channel. (position + 1, L C)."""
+        row = self.matrices[:, :, position, : position + 1].transpose(2, 0, 1)
+        row = row.reshape(position + 1, -1)
+        return np.repeat(row, channels // row.shape[1], axis=1)
+
+
+class BeamSearch:
+    """Translates batches of token indices.
+
+    Args:
+        encoder, step: The graphs of `build_encoder` and `build_step`.
+        weights: "encoder.matrix" and "decoder.matrix", as for `MixingMatrices`; "decoder.scale",
+            (L C,), what A's rows are multiplied with; where the model has them "encoder.bias",
+            (L, H, N), "decoder.offset", (N, L C), and the "encoder.positions" and
+            "decoder.positions", (N, C).
+        source_dictionary, target_dictionary: fairseq's.
+        source_positions, target_positions: N of both sides, the end of a sentence included.
+
+    Raises:
+        ValueError: If a graph is broken.
+    """
+
+    def __init__(
+        self,
+        encoder: bytes,
+        step: bytes,
+        weights: dict[str, np.ndarray],
+        source_dictionary,
+        target_dictionary,
+        source_positions: int,
+        target_positions: int,
+    ):
+        self.encoder, self.step = _start(encoder), _start(step)
+        self.weights = weights
+        self.source_matrices = MixingMatrices(weights["encoder.matrix"])
+        self.target_matrices = MixingMatrices(weights["decoder.matrix"])
+        self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
+        self.symbols = len(target_dictionary)
+        self.source_positions, self.target_positions = source_positions, target_positions
+
+    def search(
+        self, sources: list[np.ndarray], beam: int, lenpen: float, longest: int
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """The finished beams of each sentence, best first: tokens without the end, and score.
+
+        Args:
+            sources: Token indices with the end of the sentence. Each (S,).
+            beam: K.
+            lenpen: Exponent of the length that scores are divided by.
+            longest: Most tokens of a translation, its end not counted.
+        """
+        memory, mask = self._encode(sources)
+        # Enough that K beams can go on whatever is banned: padding, <unk>, at first the end.
+        width = min(2 * beam + 3, self.symbols)
+        beams = _Beams(len(sources), beam, width, self.end, self.weights["decoder.scale"].size)
+        feed = self._bind(memory, mask, beams)
+        longest = min(longest, self.target_positions - 1)
+        for position in range(longest):
+            self._step(feed, beams, position)
+            beams.advance(feed, lenpen)
+            if not beams.unfinished.any():
+                break
+            if beams.unfinished.mean() <= 1 - _WORTH_DROPPING:
+                memory, mask = memory[:, beams.unfinished], mask[beams.unfinished]
+                beams.drop_finished()
+                feed = self._bind(memory, mask, beams)
+        else:
+            self._step(feed, beams, longest)
+            beams.end_all(feed, lenpen)
+        return [sorted(found, key=lambda pair: -pair[1]) for found in beams.found]
+
+    def _encode(self, sources: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        length = max(map(len, sources))
+        tokens = np.full((len(sources), length), self.pad)
+        for row, source in zip(tokens, sources, strict=True):
+            row[: len(source)] = source
+        real = tokens != self.pad
+        feed = {"tokens": tokens, "mask": real[..., None].astype(np.float32)}
+        for layer, matrix in enumerate(self.source_matrices.squares(length)):
+            feed[f"matrix_{layer}"] = matrix
+        for layer, bias in enumerate(self.weights.get("encoder.bias", ())):
+            feed[f"bias_{layer}"] = bias[:, :length, None]
+        if "encoder.positions" in self.weights:
+            feed["positions"] = self.weights["encoder.positions"][:length]
+        (memory,) = self.encoder.run(["memory"], feed)
+        return memory, np.where(real, np.float32(0), _FAR_BELOW)[:, None, None]
+
+    def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: "_Beams"):
+        """What stays the same from step to step."""
+        feed, beam = self.step.io_binding(), beams.tokens.shape[1]
+        for layer in range(len(memory) // 2):
+            _give(feed, f"key_{layer}", memory[2 * layer])
+            _give(feed, f"value_{layer}", memory[2 * layer + 1])
+        _give(feed, "mask", np.repeat(mask, beam, axis=2))
+        _give(feed, "width", np.array([beams.width]))
+        _give(feed, "best", np.array([min(2, beams.width) * beam]))
+        for name in beams.OUTPUTS:
+            feed.bind_output(name)
+        return feed
+
+    def _step(self, feed: onnxruntime.IOBinding, beams: "_Beams", position: int) -> None:
+        scale = self.weights["decoder.scale"]
+        row = self.target_matrices.row(position, scale.size) * scale
+        _give(feed, "row", row[:-1, None, None])
+        _give(feed, "now", row[-1:])
+        for name, table in (("offset", "decoder.offset"), ("position", "decoder.positions")):
+            if table in self.weights:
+                _give(feed, name, self.weights[table][position : position + 1])
+        beams.bind(feed)
+        self.step.run_with_iobinding(feed)
+
+
+def _start(graph: bytes) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # batches side by side beat threads within a batch
+    try:
+        return onnxruntime.InferenceSession(graph, options, ["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime's errors have nothing else in common
+        raise ValueError(str(error)) from None
+
+
+class _Beams:
+    """The beams of a batch: their last tokens, their scores, and the places that they came through.
+
+    Args:
+        sentences: B.
+        beam: K.
+        width: Continuations of each beam that a step looks at.
+        end: The end of a sentence.
+        channels: L C.
+    """
+
+    OUTPUTS = ("best_scores", "best_tokens", "best_places", "ends")
+
+    def __init__(self, sentences: int, beam: int, width: int, end: int, channels: int):
+        self.width, self.end = width, end
+        self.found: list[list[tuple[np.ndarray, float]]] = [[] for _ in range(sentences)]
+        self.at_work = np.arange(sentences)  # which sentence a row is
+        self.unfinished = np.ones(sentences, bool)
+        self.tokens = np.full((sentences, beam), end)
+        self.scores = np.full((sentences, beam, 1), -np.inf, np.float32)
+        self.scores[:, 0] = 0  # the beams are alike at first: one of them counts
+        self.places = np.empty((0, sentences, beam), np.int64)
+        self.used = 0
+        # By place: what a step left there for the mixers, and the token that it was told.
+        self.history = np.empty((8 * self.tokens.size, channels), np.float32)
+        self.told = np.empty(8 * self.tokens.size, np.int64)
+
+    def bind(self, feed: onnxruntime.IOBinding) -> None:
+        """Give a step what it needs, and places for what it leaves."""
+        rows, channels = self.tokens.size, self.history.shape[1]
+        if self.used + rows > len(self.told):
+            self.history = np.concatenate([self.history, np.empty_like(self.history)])
+            self.told = np.concatenate([self.told, np.empty_like(self.told)])
+        _give(feed, "tokens", self.tokens)
+        _give(feed, "scores", self.scores)
+        _give(feed, "ancestors", self.places)
+        _give(feed, "history", self.history[: self.used])
+        new = np.arange(self.used, self.used + rows).reshape(1, *self.tokens.shape)
+        left = self.history[self.used :].ctypes.data
+        feed.bind_output("values", "cpu", 0, np.float32, (*self.tokens.shape, channels), left)
+        self.told[self.used : self.used + rows] = self.tokens.ravel()
+        self.places = np.concatenate([self.places, new])
+        self.used += rows
+
+    def advance(self, feed: onnxruntime.IOBinding, lenpen: float) -> None:
+        """Keep the translations that ended; go on with the best K of the others."""
+        scores, tokens, places, _ = self._read(feed)
+        beam, parents, ended = self.tokens.shape[1], places // self.width, tokens == self.end
+        if len(self.places) > 1:  # a translation has a token
+            self._keep(ended[:, :beam], scores, parents, lenpen)
+        order = np.argsort(ended, axis=1, kind="stable")[:, :beam]
+        rows = np.arange(len(order))[:, None]
+        self.tokens, self.scores = tokens[rows, order], scores[rows, order][..., None]
+        self.places = self.places[:, rows, parents[rows, order]]
+
+    def end_all(self, feed: onnxruntime.IOBinding, lenpen: float) -> None:
+        """Keep all beams as translations, ended here."""
+        ends = self._read(feed)[-1][..., 0]
+        order = np.argsort(-ends, axis=1)
+        scores = np.take_along_axis(ends, order, axis=1)
+        self._keep(np.ones_like(order, bool), scores, order, lenpen)
+
+    def drop_finished(self) -> None:
+        """Leave the sentences that have all their translations out of the batch."""
+        kept = self.unfinished
+        self.tokens, self.scores, self.at_work = (
+            self.tokens[kept],
+            self.scores[kept],
+            self.at_work[kept],
+        )
+        self.places = self.places[:, kept]
+        self.unfinished = kept[kept]
+
+    def _read(self, feed: onnxruntime.IOBinding) -> list[np.ndarray]:
+        return [value.numpy() for value in feed.get_outputs()[: len(self.OUTPUTS)]]
+
+    def _keep(self, ended: np.ndarray, scores: np.ndarray, parents: np.ndarray, lenpen: float):
+        steps, _, beam = self.places.shape
+        for row, rank in zip(*np.nonzero(ended), strict=True):
+            found = self.found[self.at_work[row]]
+            if len(found) < beam and np.isfinite(scores[row, rank]):
+                places = self.places[1:, row, parents[row, rank]]
+                found.append((self.told[places], float(scores[row, rank]) / steps**lenpen))
+                self.unfinished[row] = len(found) < beam
+
+
+def _give(feed: onnxruntime.IOBinding, name: str, value: np.ndarray) -> None:
+    value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+    feed.bind_ortvalue_input(name, value)

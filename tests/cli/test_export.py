@@ -1,0 +1,101 @@
+"""export and translate with what it wrote, on a model just trained and on the shipped one."""
+
+import os
+import shutil
+
+import pytest
+import sacrebleu
+from cli.commands import assert_refused, run
+
+pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+
+CAPTIONS = """A man rides a bike.
+Two dogs play in the snow.
+A woman in a red dress is standing in front of a large building.
+Three children are sitting on a bench and eating ice cream.
+An old man with a white beard reads a newspaper in the park.
+The girl jumps into the swimming pool.
+People are walking down a busy street at night.
+A young boy throws a ball to his brown dog on the beach.
+"""
+
+
+def translate(model, *options, **run_options):
+    return run("resmlp-mt", "translate", "--model", model, *options, **run_options)
+
+
+@pytest.fixture(scope="module")
+def exported(packed, tmp_path_factory):
+    out = tmp_path_factory.mktemp("exported") / "model"
+    output = run("resmlp-mt", "export", packed, "--out", out).stdout
+    assert f"wrote {out}" in output and "step.onnx" in output
+    return out
+
+
+def test_an_exported_model_translates_as_its_checkpoint(packed, exported, raw):
+    options = ["--input", raw / "test.en", "--nbest", 3, "--beam", 4, "--lenpen", 0.6]
+    expected = translate(packed, *options).stdout
+    assert expected.count("\n") > 3 * 10
+    assert translate(exported, *options).stdout == expected
+    assert translate(exported, *options, "--threads", 1, "--batch-tokens", 1).stdout == expected
+
+
+def test_int8_is_smaller_and_says_nearly_the_same(tmp_path):
+    sizes, translations = {}, {}
+    for kind in ("float", "int8"):
+        flags = ["--int8"] if kind == "int8" else []
+        run("resmlp-mt", "export", "multi30k-en-de", "--out", tmp_path / kind, *flags)
+        sizes[kind] = sum(path.stat().st_size for path in (tmp_path / kind).iterdir())
+        translations[kind] = translate(tmp_path / kind, stdin=CAPTIONS).stdout
+    assert translations["float"] == translate("multi30k-en-de", stdin=CAPTIONS).stdout
+    assert sizes["int8"] < 0.35 * sizes["float"]
+    near, exact = (translations[kind].splitlines() for kind in ("int8", "float"))
+    assert sacrebleu.corpus_bleu(near, [exact]).score > 70
+
+
+def test_a_model_exported_anew_takes_the_place_of_the_old_one(exported, packed, tmp_path):
+    copy = tmp_path / "model"
+    shutil.copytree(exported, copy)
+    (copy / "stray").write_text("")
+    run("resmlp-mt", "export", packed, "--out", copy)
+    assert sorted(p.name for p in copy.iterdir()) == sorted(p.name for p in exported.iterdir())
+
+
+def test_impossible_exports_are_refused(packed, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("precious")
+    for model, out, said in (
+        (packed, tmp_path / "other", "something else"),
+        ("cifar10", tmp_path / "out", "a model of images"),
+        (tmp_path / "none", tmp_path / "out", "no such model"),
+    ):
+        assert_refused(run("resmlp-mt", "export", model, "--out", out, check=False), said)
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
+    assert (tmp_path / "other" / "thesis.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    "name", ["encoder.onnx", "step.onnx", "mixing.safetensors", "export.json", "dict.de.txt"]
+)
+def test_a_broken_export_is_refused(name, exported, tmp_path):
+    copy = tmp_path / "model"
+    shutil.copytree(exported, copy)
+    (copy / name).write_bytes((copy / name).read_bytes()[:20])
+    assert_refused(translate(copy, "a", check=False), "model")
+    if name != "export.json":  # which makes a folder an export
+        (copy / name).unlink()
+        assert_refused(translate(copy, "a", check=False), name)
+
+
+def test_what_an_export_cannot_do_is_refused(packed, exported, tmp_path):
+    assert_refused(translate(exported, "a", "--device", "cuda", check=False), "on the CPU")
+    assert_refused(translate(exported, "a", "--threads", 0, check=False), "--threads")
+    assert_refused(translate(packed, "a", "--threads", 2, check=False), "exported")
+    (tmp_path / "onnxruntime.py").write_text(
+        "raise ModuleNotFoundError('no onnxruntime', name='onnxruntime')"
+    )
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    program = ["import sys; from resmlp_mt.cli import main; sys.exit(main())"]
+    flags = ["translate", "--model", exported, "a"]
+    done = run("python", "-c", *program, *flags, env={"PYTHONPATH": paths}, check=False)
+    assert_refused(done, "pip install", "[export]")
