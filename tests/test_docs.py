@@ -153,7 +153,8 @@ def test_the_recipe_of_the_paper_is_a_command_line_that_fairseq_takes():
 
 
 RESULTS = ["README.md"] + [
-    f"examples/{name}/README.md" for name in ("cifar10", "iwslt14", "multi30k", "wmt14")
+    f"examples/{name}/README.md"
+    for name in ("ablation", "cifar10", "ende-mix", "iwslt14", "multi30k", "wmt14")
 ]
 
 

@@ -164,3 +164,17 @@ def test_logs_are_json(trained):
         line for line in (trained / "train.log").read_text().splitlines() if "num_updates" in line
     ]
     assert lines and all(json.loads(line[line.index("{") :]) for line in lines)
+
+
+def test_toeplitz_matrices_take_longer_sentences_than_in_training(tmp_path):
+    folder = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de"
+    flags = [folder, "--path", folder / "model.pt", "--user-dir", ROOT / "resmlp_mt"]
+    flags += ["--bpe", "sentencepiece", "--sentencepiece-model", folder / "spm.model"]
+    flags += ["--source-lang", "en", "--target-lang", "de", "--max-len-b", 20]
+    text = "A man rides a bike.\n" + "A man rides a bike. " * 40 + "\n"
+    overrides = (ROOT / "docs" / "open-questions.md").read_text().split('--model-overrides "')[1]
+    flags += ["--model-overrides", overrides.split('"')[0]]
+    found = run("fairseq-interactive", *flags, stdin=text).stdout
+    translations = [line.split("\t")[2] for line in found.splitlines() if line.startswith("D-")]
+    short = run("resmlp-mt", "translate", "--model", "multi30k-en-de", stdin=text).stdout
+    assert translations[0] == short.splitlines()[0] and len(translations[1].split()) > 5
