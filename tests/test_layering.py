@@ -20,8 +20,9 @@ BELOW = {
     "tasks": {"errors", "nn", "data", "models", "criterions"},
     "inference": {"", "errors", "nn", "data", "compat", "models", "criterions", "tasks"},
 }
-BELOW["cli"] = BELOW["inference"] | {"inference"}
-BELOW[""] = BELOW["inference"] | {"inference"}
+BELOW["benchmark"] = BELOW["inference"] | {"inference"}
+BELOW["cli"] = BELOW["benchmark"] | {"benchmark"}
+BELOW[""] = BELOW["cli"]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 every_module = pytest.mark.parametrize(

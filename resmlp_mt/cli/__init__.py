@@ -21,6 +21,7 @@ COMMANDS = {
     "average": "average checkpoints, the last or the best",
     "pack": "a checkpoint -> a folder with all that a model needs",
     "export": "a translator -> a folder that translates faster on a CPU",
+    "benchmark": "speed of training and translation, against what else there is",
     "probe": "k-NN and linear classification on a model's frozen features",
     "import-weights": "published ResMLP weights for images -> a folder",
     "export-weights": "a classifier -> a state dict with the official or timm's keys",

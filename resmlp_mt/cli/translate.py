@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads",
         type=int,
         metavar="N",
-        help="batches of an exported model translated side by side (default: one a core)",
+        help="threads on a CPU (default: one a core)",
     )
     add_device(parser)
 

@@ -1,16 +1,16 @@
 """Raw text in, raw text out."""
 
 import logging
-import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+import torch
 from tqdm import tqdm
 
-from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.device import choose_device
 from resmlp_mt.inference.export import is_exported, load_exported
@@ -58,16 +58,17 @@ class Translator:
                 or a folder that `export_translator` made, which is faster on a CPU.
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
                 models translate on the CPU alone.
-            threads: Of an exported model: batches searched side by side; default: one a core.
+            threads: Of torch; an exported model searches as many batches side by side. Default:
+                as many as torch takes, mostly one a core.
 
         Raises:
             UserError: If something is missing, broken, or does not fit together.
         """
+        if threads is not None:
+            torch.set_num_threads(threads)
         if is_exported(Path(model)):
             engine, codec = load_exported(Path(model), device)
-            return cls(engine, codec, threads or len(os.sched_getaffinity(0)))
-        if threads is not None:
-            raise UserError("--threads is for exported models; OMP_NUM_THREADS sets those of torch")
+            return cls(engine, codec, torch.get_num_threads())
         trained = load_trained(model)
         engine = ReferenceSearch(trained.model, trained.task, choose_device(device))
         return cls(engine, TextCodec(trained.folder, trained.source, trained.target))
@@ -109,29 +110,41 @@ class Translator:
                     yield hypotheses
                     bar.update()
 
+    def search(
+        self, sources: list[np.ndarray], beam: int, lenpen: float, batch_tokens: int
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """Translate token indices: the part of `translate_nbest` that takes the time.
+
+        Args:
+            sources: Of each sentence the indices that `TextCodec.encode` makes.
+            beam, lenpen, batch_tokens: As for `translate_nbest`.
+
+        Returns:
+            The beams of each sentence, best first: token indices without the end, and score.
+        """
+        batches = list(_batches(list(map(len, sources)), batch_tokens))
+        batches.reverse()  # long ones first, so that the threads end together
+        results: list = [None] * len(sources)
+
+        def search(batch: list[int]) -> list:
+            return self.engine.search([sources[i] for i in batch], beam, lenpen, _LONGEST)
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            for batch, found in zip(batches, pool.map(search, batches), strict=True):
+                for i, beams in zip(batch, found, strict=True):
+                    results[i] = beams
+        return results
+
     def _translate_buffer(
         self, lines: list[str], beam: int, nbest: int, lenpen: float, batch_tokens: int
     ) -> Iterator[list[Hypothesis]]:
         # A segment is what the model translates at once: mostly a whole line.
         segments = [self._segment(line) for line in lines]
         sources = [self.codec.encode(text, self.longest) for texts in segments for text in texts]
-        batches = list(_batches(list(map(len, sources)), batch_tokens))
-
-        def search(batch: list[int]) -> list[list[Hypothesis]]:
-            found = self.engine.search([sources[i] for i in batch], beam, lenpen, _LONGEST)
-            return [
-                [Hypothesis(self.codec.decode(tokens), score) for tokens, score in beams[:nbest]]
-                for beams in found
-            ]
-
-        results: list[list[Hypothesis]] = [[]] * len(sources)
-        with ThreadPoolExecutor(self.threads) as pool:
-            # Long ones first, so that the threads end together.
-            found = pool.map(search, reversed(batches))
-            for batch, translated in zip(reversed(batches), found, strict=True):
-                for i, hypotheses in zip(batch, translated, strict=True):
-                    results[i] = hypotheses
-        results = iter(results)
+        results = (
+            [Hypothesis(self.codec.decode(tokens), score) for tokens, score in beams[:nbest]]
+            for beams in self.search(sources, beam, lenpen, batch_tokens)
+        )
         for texts in segments:
             yield _join(list(islice(results, len(texts))), nbest)
 

@@ -87,10 +87,9 @@ def test_a_broken_export_is_refused(name, exported, tmp_path):
         assert_refused(translate(copy, "a", check=False), name)
 
 
-def test_what_an_export_cannot_do_is_refused(packed, exported, tmp_path):
+def test_what_an_export_cannot_do_is_refused(exported, tmp_path):
     assert_refused(translate(exported, "a", "--device", "cuda", check=False), "on the CPU")
     assert_refused(translate(exported, "a", "--threads", 0, check=False), "--threads")
-    assert_refused(translate(packed, "a", "--threads", 2, check=False), "exported")
     (tmp_path / "onnxruntime.py").write_text(
         "raise ModuleNotFoundError('no onnxruntime', name='onnxruntime')"
     )

@@ -1,0 +1,90 @@
+"""Results as rows: printed, and appended to a CSV file with what they were measured on."""
+
+import csv
+import datetime
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from resmlp_mt.benchmark.rounds import Result
+from resmlp_mt.errors import UserError
+
+_PACKAGES = ("torch", "ve-fairseq", "onnxruntime", "ctranslate2")
+
+
+def make_rows(results: list[Result], rounds: int, threads: int, **described) -> list[dict]:
+    """One row a rival and case.
+
+    Args:
+        results: What `race` returned.
+        rounds, threads: As given to it.
+        **described: More columns, the same in all rows.
+    """
+    return [
+        {
+            "rival": result.rival,
+            **described,
+            **vars(result.case),
+            **{name: _round(value) for name, value in result.figures.items()},
+            "ratio": f"{result.ratio:.2f}",
+            "least": f"{result.spread[0]:.2f}",
+            "most": f"{result.spread[1]:.2f}",
+            "rounds": rounds,
+            "threads": threads,
+            "machine": describe_machine(),
+            "versions": " ".join(filter(None, map(_find_version, _PACKAGES))),
+            "date": datetime.date.today().isoformat(),
+        }
+        for result in results
+    ]
+
+
+def print_table(rows: list[dict]) -> None:
+    """Print the rows as a table, without what is the same in all."""
+    names = [n for n in rows[0] if len({row[n] for row in rows}) > 1 or n in ("rival", "ratio")]
+    lines = [names, *([str(row[name]) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
+        print(line[0].ljust(widths[0]), *cells, sep="  ")
+
+
+def append_rows(path: Path, rows: list[dict]) -> None:
+    """Append the rows to a CSV file, or begin it.
+
+    Raises:
+        UserError: If the file has other columns.
+    """
+    header = ",".join(rows[0])
+    if path.exists():
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        if first.strip() != header:
+            raise UserError(f"{path} has other columns; name another file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+        if stream.tell() == 0:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+def describe_machine() -> str:
+    """The accelerator, or the processor."""
+    if torch.accelerator.is_available():
+        return torch.cuda.get_device_name() if torch.cuda.is_available() else "accelerator"
+    return f"{platform.machine()} CPU"
+
+
+def _round(value: float) -> str:
+    if value != value:  # not measured in this case
+        return ""
+    return f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+
+
+def _find_version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return ""

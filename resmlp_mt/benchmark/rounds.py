@@ -1,0 +1,166 @@
+"""Rivals measured in turn, each in a process of its own, so that noise hits all of them alike.
+
+Machines slow down and speed up by the minute. What is reported is therefore the ratio of two
+rates within one round, its median over the rounds, and its spread.
+"""
+
+import multiprocessing
+import os
+import resource
+import statistics
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tqdm import tqdm
+
+from resmlp_mt.errors import UserError
+
+
+@dataclass
+class Rival:
+    """What is measured: `build(**arguments)` gives a callable that takes a case.
+
+    The callable does the case's work once and returns figures by name, "rate" among them: work
+    done per second, in the same unit for all rivals.
+    """
+
+    name: str
+    build: Callable
+    arguments: dict = field(default_factory=dict)
+
+
+@dataclass
+class Result:
+    """What was measured of a rival in a case.
+
+    Attributes:
+        figures: Name to median over the rounds.
+        ratio: Median over the rounds of the rate divided by the first rival's.
+        spread: The smallest and the largest of these.
+    """
+
+    rival: str
+    case: object
+    figures: dict[str, float]
+    ratio: float
+    spread: tuple[float, float]
+
+
+def race(
+    rivals: list[Rival],
+    cases: Iterable,
+    rounds: int,
+    threads: int,
+    progress: bool = False,
+) -> list[Result]:
+    """Measure the rivals in all cases; after a round to warm up, `rounds` that count.
+
+    Args:
+        rivals: The first is the one that the others are compared with.
+        cases: What is done, anything that can be pickled.
+        rounds: How often each rival does each case.
+        threads: Threads of each rival.
+        progress: Show a bar on stderr.
+
+    Raises:
+        UserError: If a rival cannot be built, or fails.
+    """
+    cases = list(cases)
+    results = []
+    workers = []
+    try:
+        for rival in rivals:
+            workers.append(_Worker(rival, threads))
+        for worker in workers:
+            worker.answer()
+        with tqdm(
+            total=len(cases) * (rounds + 1) * len(rivals), unit=" runs", disable=not progress
+        ) as bar:
+            for case in cases:
+                samples = [[] for _ in rivals]
+                for round_ in range(rounds + 1):
+                    for place in range(len(rivals)):  # each comes first in turn
+                        i = (place + round_) % len(rivals)
+                        figures = workers[i].run(case)
+                        if round_ > 0:
+                            samples[i].append(figures)
+                        bar.update()
+                results += _summarise(rivals, case, samples)
+    finally:
+        for worker in workers:
+            worker.stop()
+    return results
+
+
+def _summarise(rivals: list[Rival], case, samples: list[list[dict]]) -> list[Result]:
+    results = []
+    for rival, own in zip(rivals, samples, strict=True):
+        ratios = [a["rate"] / b["rate"] for a, b in zip(own, samples[0], strict=True)]
+        figures = {name: statistics.median(s[name] for s in own) for name in own[0]}
+        spread = (min(ratios), max(ratios))
+        results.append(Result(rival.name, case, figures, statistics.median(ratios), spread))
+    return results
+
+
+class _Worker:
+    """A process that builds a rival and runs cases when told to."""
+
+    def __init__(self, rival: Rival, threads: int):
+        self.name = rival.name
+        # Spawned: a fork would inherit the parent's threads and memory.
+        context = multiprocessing.get_context("spawn")
+        self.pipe, other = context.Pipe()
+        before = os.environ.get("OMP_NUM_THREADS")
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+        self.process = context.Process(target=_work, args=(rival, other), daemon=True)
+        self.process.start()
+        other.close()
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+
+    def run(self, case) -> dict[str, float]:
+        self.pipe.send(case)
+        return self.answer()
+
+    def answer(self):
+        try:
+            kind, value = self.pipe.recv()
+        except EOFError:
+            self.process.join()
+            raise UserError(
+                f"{self.name}: its process ended with status {self.process.exitcode}, perhaps for "
+                "want of memory"
+            ) from None
+        if kind == "refused":
+            raise UserError(f"{self.name}: {value}")
+        if kind == "failed":
+            raise RuntimeError(f"{self.name} failed:\n{value}")
+        return value
+
+    def stop(self) -> None:
+        self.pipe.close()
+        self.process.join(5)
+        if self.process.is_alive():
+            self.process.terminate()
+
+
+def _work(rival: Rival, pipe) -> None:
+    try:
+        run = rival.build(**rival.arguments)
+        pipe.send(("ready", None))
+        while True:
+            pipe.send(("figures", run(pipe.recv())))
+    except EOFError:
+        pass
+    except UserError as error:
+        pipe.send(("refused", str(error)))
+    except Exception:
+        pipe.send(("failed", traceback.format_exc()))
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,111 @@
+"""Sentences per second, and how long one sentence takes: our engines and CTranslate2.
+
+Counted is the search, from token indices (CTranslate2: subwords) to those of the translations.
+Loading, tokenization and detokenization are not.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sacrebleu.metrics import BLEU
+
+from resmlp_mt.benchmark.rounds import Rival, peak_memory
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.translator import Translator
+
+
+@dataclass(frozen=True)
+class Case:
+    """Batches of so many source subwords; one sentence at a time where that is 0."""
+
+    batch_tokens: int
+    beam: int
+
+
+def list_rivals(
+    models: dict[str, str], sources: list[str], references: list[str], threads: int
+) -> list[Rival]:
+    """One rival for each name and model: what `Translator` takes, or a folder of CTranslate2.
+
+    All use the subwords of the first, which cannot be one of CTranslate2.
+    """
+    first = next(iter(models.values()))
+    text = dict(sources=sources, references=references, threads=threads)
+    return [Rival(n, _build, dict(model=m, codec_of=first, **text)) for n, m in models.items()]
+
+
+def _build(model: str, codec_of: str, sources: list[str], references: list[str], threads: int):
+    kind = _CTranslate2 if (Path(model) / "model.bin").is_file() else _Ours
+    return kind(model, codec_of, sources, references, threads)
+
+
+class _Runner:
+    """Does a case once. A child's `search` takes what its `encode` makes."""
+
+    def __init__(self, sources: list[str], references: list[str]):
+        self.sources = [self.encode(text) for text in sources]
+        self.references = references
+
+    def __call__(self, case: Case) -> dict[str, float]:
+        singly = case.batch_tokens == 0
+        batches = [[source] for source in self.sources] if singly else [self.sources]
+        seconds, translations = [], []
+        for batch in batches:
+            start = time.perf_counter()
+            found = self.search(batch, case)
+            seconds.append(time.perf_counter() - start)
+            translations += found
+        texts = list(map(self.decode, translations))
+        return {
+            "rate": len(texts) / sum(seconds),
+            "bleu": BLEU().corpus_score(texts, [self.references]).score,
+            "median_ms": 1000 * np.median(seconds) if singly else np.nan,
+            "p95_ms": 1000 * np.percentile(seconds, 95) if singly else np.nan,
+            "memory_mib": peak_memory(),
+        }
+
+
+class _Ours(_Runner):
+    def __init__(self, model, codec_of, sources, references, threads):
+        self.translator = Translator.from_pretrained(model, threads=threads)
+        self.codec = self.translator.codec
+        super().__init__(sources, references)
+
+    def encode(self, text: str):
+        return self.codec.encode(text, self.translator.longest)
+
+    def search(self, batch: list, case: Case) -> list:
+        found = self.translator.search(batch, case.beam, 1.0, case.batch_tokens)
+        return [beams[0][0] for beams in found]
+
+    def decode(self, tokens) -> str:
+        return self.codec.decode(tokens)
+
+
+class _CTranslate2(_Runner):
+    def __init__(self, model, codec_of, sources, references, threads):
+        try:
+            import ctranslate2
+        except ModuleNotFoundError:
+            raise UserError(f"{model}: pip install ctranslate2") from None
+        self.subwords = Translator.from_pretrained(codec_of).codec
+        self.translator = ctranslate2.Translator(model, inter_threads=threads, intra_threads=1)
+        super().__init__(sources, references)
+
+    def encode(self, text: str) -> list[str]:
+        return self.subwords.source_subwords.encode(text, out_type=str)
+
+    def search(self, batch: list, case: Case) -> list:
+        found = self.translator.translate_batch(
+            batch,
+            beam_size=case.beam,
+            max_decoding_length=200,
+            batch_type="tokens",
+            max_batch_size=case.batch_tokens,
+        )
+        return [result.hypotheses[0] for result in found]
+
+    def decode(self, pieces: list[str]) -> str:
+        return self.subwords.target_subwords.decode(pieces)

@@ -1,0 +1,98 @@
+r"""Measure speed against what would be used instead, in turn, on the same work and machine.
+
+Every rival has a process of its own; after a round to warm up they take turns for --rounds rounds.
+The ratio is that of two rates within a round, to the first rival: its median, least and most.
+
+  resmlp-mt benchmark translate --input test.en --reference test.de \
+      --models ours=checkpoints/fast transformer=checkpoints/transformer ctranslate2=ct2-model
+  resmlp-mt benchmark train --size iwslt --length 16 64 256
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from resmlp_mt.cli.flags import check_positive
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="translate|train")
+
+    translate = kinds.add_parser("translate", help="sentences per second and latency")
+    translate.add_argument(
+        "--models",
+        nargs="+",
+        required=True,
+        metavar="NAME=MODEL",
+        help="what 'translate --model' takes, or a folder of CTranslate2, of the same subwords",
+    )
+    translate.add_argument("--input", type=Path, required=True, metavar="FILE")
+    translate.add_argument("--reference", type=Path, required=True, metavar="FILE")
+    translate.add_argument("--beam", type=int, default=5, metavar="N", help="default: %(default)s")
+    translate.add_argument(
+        "--batch-tokens",
+        type=int,
+        nargs="+",
+        default=[0, 512, 2048, 8192],
+        metavar="N",
+        help="source subwords in a batch; 0: a sentence at a time (default: 0 512 2048 8192)",
+    )
+
+    train = kinds.add_parser("train", help="target tokens per second and memory of full updates")
+    train.add_argument("--size", choices=["tiny", "iwslt", "base"], default="base")
+    train.add_argument("--length", type=int, nargs="+", default=[32], metavar="N")
+    train.add_argument(
+        "--max-tokens", type=int, default=4096, metavar="N", help="target tokens of an update"
+    )
+    train.add_argument(
+        "--flags", default="", metavar="FLAGS", help="more for fairseq-train, as '--bf16'"
+    )
+
+    for kind in (translate, train):
+        kind.add_argument("--rounds", type=int, default=5, metavar="N")
+        kind.add_argument("--threads", type=int, default=2, metavar="N", help="of each rival")
+        kind.add_argument("--csv", type=Path, metavar="FILE", help="append rows to it")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Measure, print a table, and append to the CSV."""
+    from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
+    from resmlp_mt.benchmark.rounds import race
+
+    check_positive(arguments, "rounds", "threads")
+    plan = {"translate": _plan_translate, "train": _plan_train}[arguments.kind]
+    rivals, cases, described = plan(arguments)
+    results = race(rivals, cases, arguments.rounds, arguments.threads, sys.stderr.isatty())
+    rows = make_rows(results, arguments.rounds, arguments.threads, **described)
+    print_table(rows)
+    if arguments.csv:
+        append_rows(arguments.csv, rows)
+
+
+def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, dict]:
+    from resmlp_mt.benchmark.translate import Case, list_rivals
+    from resmlp_mt.data.text import read_lines
+    from resmlp_mt.errors import UserError
+
+    check_positive(arguments, "beam")
+    if bad := [model for model in arguments.models if "=" not in model]:
+        raise UserError(f"{bad[0]}: write NAME=MODEL")
+    sources, references = (list(read_lines(p)) for p in (arguments.input, arguments.reference))
+    if len(sources) != len(references):
+        raise UserError(
+            f"{arguments.input} has {len(sources)} lines, {arguments.reference} {len(references)}"
+        )
+    models = dict(model.split("=", 1) for model in arguments.models)
+    rivals = list_rivals(models, sources, references, arguments.threads)
+    cases = [Case(tokens, arguments.beam) for tokens in arguments.batch_tokens]
+    return rivals, cases, {"text": arguments.input.name, "sentences": len(sources)}
+
+
+def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, dict]:
+    from resmlp_mt.benchmark.train import Case, list_rivals
+
+    check_positive(arguments, "max_tokens")
+    rivals = list_rivals(arguments.size, arguments.flags.split())
+    cases = [Case(length, arguments.max_tokens) for length in arguments.length]
+    return rivals, cases, {"size": arguments.size, "flags": arguments.flags}

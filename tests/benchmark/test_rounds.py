@@ -1,0 +1,75 @@
+"""The race: who is measured when, and what is made of it. Rivals live in processes of their own."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from resmlp_mt.benchmark.rounds import Rival, race
+from resmlp_mt.errors import UserError
+
+
+class Scripted:
+    """Returns the rates that it was given, one after the other, and writes down that it ran."""
+
+    def __init__(self, name: str, rates: list[float], diary: str):
+        self.name, self.rates, self.diary = name, iter(rates), Path(diary)
+
+    def __call__(self, case: str) -> dict[str, float]:
+        with open(self.diary, "a") as stream:
+            stream.write(f"{case}{self.name} ")
+        threads = int(os.environ["OMP_NUM_THREADS"])
+        return {"rate": next(self.rates), "threads": threads, "process": os.getpid()}
+
+
+class Broken:
+    def __init__(self, how: str):
+        if how == "refuses":
+            raise UserError("no such model")
+        self.how = how
+
+    def __call__(self, case):
+        if self.how == "dies":
+            os._exit(3)
+        raise ValueError("a bug")
+
+
+def test_rivals_take_turns_and_the_first_round_does_not_count(tmp_path):
+    diary = tmp_path / "diary"
+    rates = {"a": [99, 10, 20, 40] * 2, "b": [1, 30, 20, 120] * 2}
+    rivals = [Rival(n, Scripted, dict(name=n, rates=r, diary=str(diary))) for n, r in rates.items()]
+    before = os.environ.get("OMP_NUM_THREADS")
+    results = race(rivals, ["x", "y"], rounds=3, threads=3)
+    assert os.environ.get("OMP_NUM_THREADS") == before
+    assert diary.read_text().split() == [
+        *"xa xb xb xa xa xb xb xa".split(),
+        *"ya yb yb ya ya yb yb ya".split(),
+    ]
+    found = [(r.rival, r.case, r.figures["rate"], r.ratio, r.spread) for r in results]
+    assert found == [
+        ("a", "x", 20, 1, (1, 1)),
+        ("b", "x", 30, 3, (1, 3)),  # the median of 30/10, 20/20 and 120/40
+        ("a", "y", 20, 1, (1, 1)),
+        ("b", "y", 30, 3, (1, 3)),
+    ]
+    assert {r.figures["threads"] for r in results} == {3}
+    processes = {r.figures["process"] for r in results}
+    assert len(processes) == 2 and os.getpid() not in processes
+
+
+@pytest.mark.parametrize(
+    "how, error, said",
+    [
+        ("refuses", UserError, "it: no such model"),
+        ("dies", UserError, "it: its process ended with status 3"),
+        ("raises", RuntimeError, "it failed:(.|\n)*a bug"),
+    ],
+)
+def test_a_rival_that_fails_is_named_and_nobody_is_left_behind(how, error, said):
+    start = time.monotonic()
+    with pytest.raises(error, match=said):
+        race([Rival("it", Broken, {"how": how})], ["x"], rounds=1, threads=1)
+    assert time.monotonic() - start < 60
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    assert not [c for c in children if "spawn_main" in Path(f"/proc/{c}/cmdline").read_text()]

@@ -1,0 +1,77 @@
+"""benchmark, on models just trained. Not the figures are tested, but what they are figures of."""
+
+import csv
+
+import pytest
+import sacrebleu
+from cli.commands import assert_refused, run
+
+
+def rows(path):
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_translation_is_raced_with_the_scores_beside_the_speed(packed, raw, tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    run("resmlp-mt", "export", packed, "--out", tmp_path / "fast")
+    flags = [
+        "--input",
+        raw / "test.en",
+        "--reference",
+        raw / "test.de",
+        "--csv",
+        tmp_path / "t.csv",
+    ]
+    models = ["--models", f"plain={packed}", f"fast={tmp_path / 'fast'}"]
+    options = ["--batch-tokens", 0, 100, "--beam", 3, "--rounds", 1, "--threads", 1]
+    for _ in range(2):
+        output = run("resmlp-mt", "benchmark", "translate", *flags, *models, *options).stdout
+    table = rows(tmp_path / "t.csv")
+    found = [(row["rival"], row["batch_tokens"], row["beam"], row["threads"]) for row in table]
+    assert found == [(n, t, "3", "1") for t in ("0", "100") for n in ("plain", "fast")] * 2
+    text = run(
+        "resmlp-mt", "translate", "--model", packed, "--beam", 3, "--input", raw / "test.en"
+    ).stdout
+    references = (raw / "test.de").read_text().splitlines()
+    score = sacrebleu.corpus_bleu(text.splitlines(), [references]).score
+    assert {row["bleu"] for row in table} == {f"{score:.4g}"}
+    for row in table:
+        assert float(row["rate"]) > 0 and float(row["memory_mib"]) > 50
+        assert bool(row["median_ms"]) == bool(row["p95_ms"]) == (row["batch_tokens"] == "0")
+        assert row["ratio"] == "1.00" or row["rival"] == "fast"
+        assert row["sentences"] == str(len(references)) and "onnxruntime" in row["versions"]
+    assert output.startswith("rival") and output.count("\n") == 5
+
+
+def test_training_is_raced_by_the_trainer_of_fairseq(tmp_path):
+    flags = ["--size", "tiny", "--length", 5, 9, "--max-tokens", 40, "--flags", "--dropout 0.2"]
+    options = ["--rounds", 1, "--threads", 1, "--csv", tmp_path / "t.csv"]
+    run("resmlp-mt", "benchmark", "train", *flags, *options)
+    table = rows(tmp_path / "t.csv")
+    rivals = ["transformer", "resmlp_tiny", "resmlp_plus_tiny"]
+    assert [(row["rival"], row["length"]) for row in table] == [
+        (rival, length) for length in "59" for rival in rivals
+    ]
+    assert all(float(row["rate"]) > 0 and row["flags"] == "--dropout 0.2" for row in table)
+
+
+def test_impossible_races_are_refused(packed, raw, tmp_path):
+    text = ["--input", raw / "test.en", "--reference", raw / "test.de", "--rounds", 1]
+    (tmp_path / "short.de").write_text("ein Satz\n")
+    (tmp_path / "other.csv").write_text("model,score\n")
+    command = ["resmlp-mt", "benchmark", "translate"]
+    for flags, said in (
+        ([*text, "--models", packed], "NAME=MODEL"),
+        ([*text, "--models", f"a={packed}", "--rounds", 0], "--rounds"),
+        ([*text, "--models", f"a={packed}", "b=/none"], "b: /none: no such model"),
+        (
+            ["--input", raw / "test.en", "--reference", tmp_path / "short.de", "--models", "a=b"],
+            "1",
+        ),
+        ([*text, "--models", f"a={packed}", "--csv", tmp_path / "other.csv"], "other columns"),
+    ):
+        assert_refused(run(*command, *flags, check=False), said)
+    flags = ["train", "--flags=--arch nonsense", "--rounds", 1]
+    assert_refused(run("resmlp-mt", "benchmark", *flags, check=False), "nonsense")
+    assert (tmp_path / "other.csv").read_text() == "model,score\n"
