@@ -146,6 +146,7 @@ class ResMLPEncoder(FairseqEncoder):
             encoder_out: [memory], padding on the right whatever the input had. (B, S, C).
             encoder_padding_mask: [True where the memory is padded]. (B, S).
             encoder_order: [column of src_tokens that each column of the memory stands for]. (B, S).
+            encoder_rows: [row of the memory that each row of the decoder attends to]. (B,).
         """
         # A indexes absolute positions: the first word must sit at position 0.
         order = src_tokens.eq(self.padding_idx).byte().argsort(dim=1, stable=True)
@@ -158,14 +159,22 @@ class ResMLPEncoder(FairseqEncoder):
             "encoder_out": [self.norm(x)],
             "encoder_padding_mask": [padding_mask],
             "encoder_order": [order],
+            "encoder_rows": [torch.arange(len(x), device=x.device)],
         }
 
     def reorder_encoder_out(self, encoder_out: dict, new_order: Tensor) -> dict:
-        """Select sentences. new_order: (B',) indices into the batch."""
-        return {
-            name: [tensor.index_select(0, new_order) for tensor in tensors]
-            for name, tensors in encoder_out.items()
-        }
+        """Select rows for the decoder. new_order: (R,) indices into those of before.
+
+        The beams of a sentence share its memory, which has B rows for R = B K of the decoder.
+        """
+        rows = encoder_out["encoder_rows"][0][new_order]
+        kept = _share(rows)
+        parts = {name: tensors for name, tensors in encoder_out.items() if name != "encoder_rows"}
+        if not _is_all(kept, encoder_out["encoder_out"][0]):
+            parts = {name: [t.index_select(0, kept) for t in part] for name, part in parts.items()}
+        beams = len(rows) // len(kept)
+        own = torch.arange(len(kept), device=rows.device).repeat_interleave(beams)
+        return {**parts, "encoder_rows": [own]}
 
     def max_positions(self) -> int:
         """N of the encoder's A."""
@@ -239,6 +248,7 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         if self.need_attn:
             attn = self.blocks[-1].source_weights(x, memory, memory_mask, states[-1])
             order = encoder_out["encoder_order"][0].argsort(dim=1)
+            order = order.repeat_interleave(len(attn) // len(order), dim=0)
             attn = attn.gather(2, order.unsqueeze(1).expand_as(attn))
         x = self.norm(self.blocks[-1](x, memory, memory_mask, states[-1]))
         return (x if features_only else self.output(x)), {"attn": [attn]}
@@ -248,10 +258,16 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         self.need_attn = need_attn
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
-        """Select hypotheses, in place. new_order: (B',) indices into the batch."""
+        """Select hypotheses, in place. new_order: (R,) indices into the batch."""
         for state in incremental_state.values():
+            shared = {name: state.pop(name) for name in ("keys", "values")}
+            beams = len(state["inputs"]) // len(shared["keys"])
+            kept = _share(new_order // beams)
+            if not _is_all(kept, shared["keys"]):
+                shared = {name: tensor.index_select(0, kept) for name, tensor in shared.items()}
             for name, tensor in state.items():
                 state[name] = tensor.index_select(0, new_order)
+            state |= shared
 
     def max_positions(self) -> int:
         """N of the decoder's A."""
@@ -301,6 +317,16 @@ class ResMLPModel(FairseqEncoderDecoderModel):
                     f"{side}'s has {len(module.dictionary)}: use the data folder of its training"
                 )
         return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+
+def _share(rows: Tensor) -> Tensor:
+    """The rows of the memory to keep for these, in turn: one for K equal ones, if all have K."""
+    kept, counts = rows.unique_consecutive(return_counts=True)
+    return kept if counts.min() == counts.max() else rows
+
+
+def _is_all(kept: Tensor, memory: Tensor) -> bool:
+    return torch.equal(kept, torch.arange(len(memory), device=kept.device))
 
 
 def _build_mixer(cfg: ResMLPConfig, dim: int, positions: int, causal: bool) -> nn.Module:

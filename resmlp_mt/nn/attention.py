@@ -38,31 +38,36 @@ class SourceAttention(nn.Module):
         """Attend to the memory.
 
         Args:
-            x: Features that ask. (B, T, C).
+            x: Features that ask, K rows for each of the memory: beams of one sentence share its
+                keys and values. (B K, T, C).
             memory: Encoder output. (B, S, memory_dim).
             memory_mask: True where the memory is padded. (B, S).
             state: Keeps the keys and values of the first step for the later ones.
 
         Returns:
-            Features gathered from the memory. (B, T, C).
+            Features gathered from the memory. (B K, T, C).
         """
         key, value = self._keys_and_values(memory, state)
         y = F.scaled_dot_product_attention(
-            self._split(self.query(x)),
+            self._ask(x, len(key)),
             key,
             value,
             attn_mask=None if memory_mask is None else ~memory_mask[:, None, None, :],
             dropout_p=self.dropout if self.training else 0.0,
         )
-        return self.out(y.transpose(1, 2).flatten(-2))
+        return self.out(y.transpose(1, 2).reshape(x.shape))
 
     def weights(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
-        """The attention weights of `forward`, averaged over heads, to show. (B, T, S)."""
-        query, key = self._split(self.query(x)), self._split(self.key(memory))
+        """The attention weights of `forward`, averaged over heads, to show. (B K, T, S)."""
+        query, key = self._ask(x, len(memory)), self._split(self.key(memory))
         scores = query @ key.transpose(-1, -2) * query.size(-1) ** -0.5
         if memory_mask is not None:
             scores = scores.masked_fill(memory_mask[:, None, None, :], float("-inf"))
-        return scores.float().softmax(-1).mean(1)
+        return scores.float().softmax(-1).mean(1).reshape(*x.shape[:2], -1)
+
+    def _ask(self, x: Tensor, memories: int) -> Tensor:
+        # (B K, T, C) -> (B, heads, K T, C / heads)
+        return self._split(self.query(x).reshape(memories, -1, x.size(-1)))
 
     def _keys_and_values(self, memory: Tensor, state: dict[str, Tensor] | None):
         if state is not None and "keys" in state:

@@ -135,6 +135,28 @@ def test_steps_equal_the_full_pass_whatever_the_positions(flags, build_model):
     check_steps(build_model(**flags))
 
 
+def test_beams_share_the_memory_of_their_sentence(build_model):
+    model, (sources, _), K = build_model(), sentences(), 4
+    model.make_generation_fast_(need_attn=True)
+    source, state = pad(sources), {}
+    encoder_out = model.encoder(source)
+    order = torch.arange(3).repeat_interleave(K)  # as fairseq's generator begins
+    history = torch.full((3 * K, 1), EOS)
+    for kept in ([0, 1, 2], [0, 1, 2], [2, 0], [0]):  # sentences that go on after each step
+        encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+        source = source[order]
+        step, extra = model.decoder(history, encoder_out, incremental_state=state)
+        full, full_extra = model(source, None, history)
+        assert_close(step, full[:, -1:])
+        assert_close(extra["attn"][0], full_extra["attn"][0][:, -1:])
+        sizes = {len(t) for s in state.values() for name, t in s.items() if name != "inputs"}
+        assert sizes == {len(encoder_out["encoder_out"][0])} == {len(order) // K}
+        order = (torch.tensor(kept)[:, None] * K + torch.randint(K, (len(kept), K))).flatten()
+        model.decoder.reorder_incremental_state_scripting(state, order)
+        words_ = torch.randint(4, 17, (len(order), 1))
+        history = torch.cat([history[order], words_], dim=1)
+
+
 def test_steps_continue_from_a_given_prefix(build_model):
     model, source, target, state = build_model(), words(S)[None], words(T)[None], {}
     encoder_out, full = model.encoder(source), logits(model, source, target)

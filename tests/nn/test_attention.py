@@ -72,3 +72,11 @@ def test_state_keeps_the_keys_and_values_of_the_memory(attention, inputs):
 def test_heads_must_divide_the_channels():
     with pytest.raises(ValueError, match=r"3 attention heads.*16 channels"):
         SourceAttention(16, 16, 3, dropout=0.0)
+
+
+def test_rows_of_one_sentence_share_its_memory(attention, inputs):
+    x, memory = inputs
+    rows = torch.randn(B * 3, T, C, dtype=torch.float64)
+    expanded = memory.repeat_interleave(3, 0), MASK.repeat_interleave(3, 0)
+    assert_close(attention(rows, memory, MASK), attention(rows, *expanded))
+    assert_close(attention.weights(rows, memory, MASK), attention.weights(rows, *expanded))
