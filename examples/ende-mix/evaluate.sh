@@ -20,6 +20,7 @@ for set in test:newstest2014 test1:tatoeba; do
     resmlp-mt score "$out/$name.de" --ref "$data/raw/$subset.de"
     python scripts/translation_figures.py "$out" \
         "model=${family}_$size" "set=$name" "pairs=$pairs" "seed=$seed" \
+        "flags=$(cut -d " " -f 7- "$out/command")" \
         --hypotheses "$out/$name.de" --references "$data/raw/$subset.de" >"$out/$name.json"
 done
 for name in newstest2014 tatoeba; do

@@ -1,7 +1,7 @@
-"""Write a translator in the form that translates fastest on a CPU, for ONNX Runtime.
+"""Write a translator or a classifier in the form that is fastest on a CPU, for ONNX Runtime.
 
 Norms and scales are folded away, and with --int8 the products take a quarter of the size and less
-time. `translate --model DIR` takes the folder, which needs nothing else.
+time. `translate` and `classify` take the folder as their --model; it needs nothing else.
 
   resmlp-mt export multi30k-en-de --int8 --out fast-model
 """
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Export, and list what is in the folder."""
     from resmlp_mt.cli.pack import print_folder
-    from resmlp_mt.inference.export import export_translator
+    from resmlp_mt.inference.export import export_model
 
-    export_translator(arguments.model, arguments.out, arguments.int8)
+    export_model(arguments.model, arguments.out, arguments.int8)
     print_folder(arguments.out)

@@ -1,20 +1,19 @@
 """Pictures in, class names out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import torch
-from fairseq import checkpoint_utils
 from PIL import Image
+from torch import Tensor
 
-from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.data.image_files import convert, decode
 from resmlp_mt.data.images import resize_and_crop
-from resmlp_mt.errors import UserError
 from resmlp_mt.inference.device import choose_device
-from resmlp_mt.tasks.image_classification import IMAGE_TASK, is_for_images
+from resmlp_mt.inference.exported import is_exported, load_exported_classifier
+from resmlp_mt.inference.loading import TrainedClassifier, load_classifier, read_checkpoint
 
 
 @dataclass
@@ -30,40 +29,32 @@ class Classifier:
     """Names what is in pictures, with one model.
 
     Args:
-        model: A model that fairseq loaded.
-        task: Its task of image classification, with the class names.
-        device: Where to compute: "cpu", "cuda", "cuda:1" ...
+        compute: The model: uint8 pixels (B, in_chans, H, W) -> logits (B, K).
+        cfg: in_chans, image_size, crop_pct and interpolation: how pictures are cut.
+        classes: The names of the K classes.
     """
 
-    def __init__(self, model, task, device: str = "cpu"):
-        self.model = model.to(device).eval()
-        self.normalise = task.normalise.to(device)
-        self.device = device
-        self.cfg = task.cfg
-        self.classes = task.classes + [
-            f"unused {i}" for i in range(len(task.classes), task.num_classes)
-        ]
+    def __init__(self, compute: Callable[[Tensor], Tensor], cfg, classes: list[str]):
+        self.compute = compute
+        self.cfg = cfg
+        self.classes = classes
 
     @classmethod
     def from_pretrained(cls, model: str | Path, device: str = "auto") -> "Classifier":
         """Load a model.
 
         Args:
-            model: A model that comes with the package, a folder with a checkpoint, or a checkpoint.
-            device: A torch device, or "auto" for the accelerator if there is one.
+            model: A model that comes with the package, a folder with a checkpoint, or a checkpoint;
+                or a folder that `export_model` made, which is faster on a CPU.
+            device: A torch device, or "auto" for the accelerator if there is one. Exported models
+                compute on the CPU alone.
 
         Raises:
             UserError: If there is no such model, or it is not for images.
         """
-        path = find_checkpoint(model)
-        device = choose_device(device)
-        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-        task = state["cfg"].task
-        if task.get("_name") != IMAGE_TASK:
-            what = "fine-tune it for classes first" if is_for_images(task) else "it is for text"
-            raise UserError(f"{path}: not a classifier of images; {what}")
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
-        return cls(models[0].float(), task, device)
+        if is_exported(Path(model)):
+            return cls(*load_exported_classifier(Path(model), device))
+        return cls(*_prepare(load_classifier(*read_checkpoint(model)), choose_device(device)))
 
     def _open(self, image: Image.Image | str | Path) -> Image.Image:
         if isinstance(image, Image.Image):
@@ -79,8 +70,7 @@ class Classifier:
             )
             for image in images
         ]
-        pixels = torch.stack(cut).to(self.device)
-        return self.model(self.normalise(pixels)).softmax(1).cpu()
+        return self.compute(torch.stack(cut)).softmax(1)
 
     def classify(
         self, images: Iterable[Image.Image | str | Path], topk: int = 5, batch_size: int = 32
@@ -103,3 +93,13 @@ class Classifier:
                     Prediction(i, self.classes[i], value)
                     for value, i in zip(values, indices, strict=True)
                 ]
+
+
+def _prepare(trained: TrainedClassifier, device: str) -> tuple:
+    """What a `Classifier` is made of."""
+    model, normalise = trained.model.to(device), trained.task.normalise.to(device)
+
+    def compute(pixels: Tensor) -> Tensor:
+        return model(normalise(pixels.to(device))).cpu()
+
+    return compute, trained.task.cfg, trained.classes

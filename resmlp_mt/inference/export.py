@@ -1,104 +1,92 @@
-"""A trained translator as a folder for fast translation: ONNX graphs and matrices, no code."""
+"""A trained model as a folder for fast inference on a CPU: ONNX graphs and matrices, no code."""
 
-import importlib
 import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 from torch import Tensor, nn
 
 from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.subwords import find_subwords
-from resmlp_mt.errors import UserError
-from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.loading import load_trained
-from resmlp_mt.nn.fold import FoldedMixer, fold_mixer, has_offset
+from resmlp_mt.inference.exported import (
+    CLASSIFIER,
+    CONFIG,
+    MIXING,
+    TRANSLATOR,
+    import_with_onnx,
+)
+from resmlp_mt.inference.loading import (
+    TrainedClassifier,
+    TrainedTranslator,
+    load_classifier,
+    load_translator,
+    read_checkpoint,
+)
+from resmlp_mt.nn.fold import fold_mixer, has_offset, make_offset
 from resmlp_mt.nn.mixers import ToeplitzMatrix
-
-_CONFIG, _WEIGHTS = "export.json", "mixing.safetensors"
-_GRAPHS = "encoder.onnx", "step.onnx"
-_NEEDED = "this needs ONNX and ONNX Runtime: pip install 'resmlp_mt[export]'"
+from resmlp_mt.tasks.image_classification import is_for_images
 
 
-def export_translator(model: str | Path, out: Path, int8: bool) -> None:
-    """Make a folder that `Translator` translates fast with.
+def export_model(model: str | Path, out: Path, int8: bool) -> None:
+    """Make a folder that `Translator` or `Classifier.from_pretrained` take, and run fast.
 
     Args:
-        model: As for `load_trained`.
+        model: A name of `pretrained_names`, a folder, or a checkpoint.
         out: The folder to make. One that was exported before is replaced.
         int8: Products in int8, a quarter of the size.
 
     Raises:
-        UserError: If something is missing, or `out` holds something else.
+        UserError: If something is missing, `out` holds something else, or the model is a
+            classifier with another token mixer than the paper's.
     """
-    graphs = _import("resmlp_mt.inference.onnx_graphs")
-    trained = load_trained(model)
+    path, state = read_checkpoint(model)
+    if is_for_images(state["cfg"].task):
+        export, trained = _export_classifier, load_classifier(path, state)
+    else:
+        export, trained = _export_translator, load_translator(path, state)
+    with whole_folder(out, mark=CONFIG) as new:
+        config = export(trained, new, int8) | {"int8": int8}
+        (new / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dict:
+    graphs = import_with_onnx("resmlp_mt.inference.translation_graphs")
     encoder, decoder = trained.model.encoder, trained.model.decoder
     symbols = trained.task.target_dictionary
-    config = {
+    banned = [symbols.pad(), symbols.unk()]
+    (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8))
+    (out / TRANSLATOR[1]).write_bytes(graphs.build_step(decoder, banned, symbols.eos(), int8))
+    save_file(export_mixing(trained.model), out / MIXING)
+    for lang in (trained.source, trained.target):
+        shutil.copy(trained.folder / f"dict.{lang}.txt", out)
+        shutil.copy(find_subwords(trained.folder, lang), out)
+    return {
+        "kind": "translator",
         "source_lang": trained.source,
         "target_lang": trained.target,
-        "int8": int8,
         "source_positions": encoder.longest,
         "target_positions": decoder.longest,
     }
-    banned = [symbols.pad(), symbols.unk()]
-    with whole_folder(out, mark=_CONFIG) as new:
-        (new / _GRAPHS[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8))
-        (new / _GRAPHS[1]).write_bytes(graphs.build_step(decoder, banned, symbols.eos(), int8))
-        save_file(export_mixing(trained.model), new / _WEIGHTS)
-        for lang in (trained.source, trained.target):
-            shutil.copy(trained.folder / f"dict.{lang}.txt", new)
-            shutil.copy(find_subwords(trained.folder, lang), new)
-        (new / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def is_exported(path: Path) -> bool:
-    """Whether `export_translator` made this folder."""
-    return (path / _CONFIG).is_file()
-
-
-def load_exported(folder: Path, device: str = "auto"):
-    """The `BeamSearch` and the `TextCodec` of a folder that `export_translator` made.
-
-    Raises:
-        UserError: If something is missing or broken, or the device is not the CPU.
-    """
-    search = _import("resmlp_mt.inference.search")
-    if device not in ("auto", "cpu"):
-        raise UserError(f"--device {device}: an exported model translates on the CPU; leave it out")
-    for name in (*_GRAPHS, _WEIGHTS):
-        if not (folder / name).is_file():
-            raise UserError(f"{folder / name}: missing; export the model again")
-    try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-        codec = TextCodec(folder, config["source_lang"], config["target_lang"])
-        engine = search.BeamSearch(
-            *((folder / name).read_bytes() for name in _GRAPHS),
-            load_file(folder / _WEIGHTS),
-            codec.source_dictionary,
-            codec.target_dictionary,
-            config["source_positions"],
-            config["target_positions"],
-        )
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: missing; export the model again") from None
-    except (ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise UserError(f"{folder}: a broken export ({error}); export the model again") from None
-    return engine, codec
-
-
-def _import(name: str):
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if str(error.name).split(".")[0] not in ("onnx", "onnxruntime"):
-            raise
-        raise UserError(_NEEDED) from None
+def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dict:
+    graphs = import_with_onnx("resmlp_mt.inference.image_graph")
+    cfg = trained.task.cfg
+    graph = graphs.build_classifier(trained.model, cfg.mean, cfg.std, int8)
+    (out / CLASSIFIER).write_bytes(graph)
+    return {
+        "kind": "classifier",
+        "classes": trained.classes,
+        "pictures": {
+            "in_chans": cfg.in_chans,
+            "image_size": cfg.image_size,
+            "crop_pct": cfg.crop_pct,
+            "interpolation": str(cfg.interpolation),
+        },
+    }
 
 
 @torch.no_grad()
@@ -115,7 +103,7 @@ def export_mixing(model) -> dict[str, np.ndarray]:
     if getattr(source[0].matrix, "bias", None) is not None:
         weights["encoder.bias"] = torch.stack([mixer.matrix.bias for mixer in source])
     if has_offset(target[0]):
-        offsets = [_offset(mixer, decoder.longest) for mixer in target]
+        offsets = [make_offset(mixer, decoder.longest) for mixer in target]
         weights["decoder.offset"] = torch.cat(offsets, dim=1)
     for name, side in (("encoder", encoder), ("decoder", decoder)):
         if side.embed.positions is not None:
@@ -129,18 +117,6 @@ def _matrix(matrix: nn.Module) -> Tensor:
         return matrix(0, matrix.weight.size(-1))[0]
     unseen = matrix.nearest + matrix.farthest  # N - 1 where causal: what lies ahead
     return nn.functional.pad(matrix.weight, (unseen, 0))
-
-
-def _offset(mixer: FoldedMixer, positions: int) -> Tensor:
-    """What a decoder's mixer adds at each position. (N, C)."""
-    rows, bias = mixer.matrix(0, positions)
-    offset = _by_channel(rows.sum(2), mixer.shift)
-    return offset if bias is None else offset + _by_channel(bias, mixer.bias_scale)
-
-
-def _by_channel(heads: Tensor, channels: Tensor) -> Tensor:
-    # (H, N), (C,) -> (N, C): each channel takes the values of its head
-    return heads.t().repeat_interleave(len(channels) // len(heads), dim=1) * channels
 
 
 def _positions(embed: nn.Module, positions: int) -> Tensor:

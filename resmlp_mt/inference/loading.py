@@ -1,4 +1,4 @@
-"""A trained translation model with what it needs: dictionaries, subwords, languages."""
+"""Trained models with what they need: dictionaries, subwords and languages, or classes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,20 @@ from fairseq.data.data_utils import infer_language_pair
 from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
-from resmlp_mt.tasks.image_classification import is_for_images
+from resmlp_mt.tasks.image_classification import IMAGE_TASK, is_for_images
+
+
+def read_checkpoint(model: str | Path) -> tuple[Path, dict]:
+    """Where a model's checkpoint is, and what it holds.
+
+    Args:
+        model: A name of `pretrained_names`, a folder, or a checkpoint.
+
+    Raises:
+        UserError: If there is none, or it is broken.
+    """
+    path = find_checkpoint(model)
+    return path, checkpoint_utils.load_checkpoint_to_cpu(str(path))
 
 
 def find_companions(checkpoint: Path, task_cfg) -> tuple[Path, str, str]:
@@ -45,7 +58,7 @@ def find_companions(checkpoint: Path, task_cfg) -> tuple[Path, str, str]:
 
 
 @dataclass
-class Trained:
+class TrainedTranslator:
     """A model that fairseq loaded, its task, and the folder of its companions."""
 
     model: object
@@ -55,18 +68,18 @@ class Trained:
     target: str
 
 
-def load_trained(model: str | Path) -> Trained:
-    """Load a translation model, ready to translate, in fp32.
+def load_translator(path: Path, state: dict) -> TrainedTranslator:
+    """Build a translation model, ready to translate, in fp32.
+
+    Dictionaries and SentencePiece models are looked for beside the checkpoint, then in the data of
+    its training.
 
     Args:
-        model: A name of `pretrained_names`, a folder, or a checkpoint. Dictionaries and
-            SentencePiece models are looked for beside it, then in the data of its training.
+        path, state: As `read_checkpoint` returned them.
 
     Raises:
         UserError: If something is missing, broken, or does not fit together.
     """
-    path = find_checkpoint(model)
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     if is_for_images(state["cfg"].task):
         raise UserError(f"{path}: a model of images; see 'resmlp-mt classify'")
     folder, source, target = find_companions(path, state["cfg"].task)
@@ -77,4 +90,32 @@ def load_trained(model: str | Path) -> Trained:
         raise UserError(f"{path}: {error}") from None
     models[0].prepare_for_inference_(cfg)
     models[0].eval()
-    return Trained(models[0].float(), task, folder, source, target)
+    return TrainedTranslator(models[0].float(), task, folder, source, target)
+
+
+@dataclass
+class TrainedClassifier:
+    """A model that fairseq loaded, its task, and the names of its classes."""
+
+    model: object
+    task: object
+    classes: list[str]
+
+
+def load_classifier(path: Path, state: dict) -> TrainedClassifier:
+    """Build a classifier of images, in fp32.
+
+    Args:
+        path, state: As `read_checkpoint` returned them.
+
+    Raises:
+        UserError: If the model is no classifier.
+    """
+    task = state["cfg"].task
+    if task.get("_name") != IMAGE_TASK:
+        what = "fine-tune it for classes first" if is_for_images(task) else "it is for text"
+        raise UserError(f"{path}: not a classifier of images; {what}")
+    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
+    models[0].eval()
+    unused = [f"unused {i}" for i in range(len(task.classes), task.num_classes)]
+    return TrainedClassifier(models[0].float(), task, task.classes + unused)

@@ -1,10 +1,10 @@
-"""Beam search with ONNX Runtime over the graphs of `graph.py`.
+"""Beam search with ONNX Runtime over the graphs of `translation_graphs.py`.
 
 It finds what fairseq's SequenceGenerator finds. Beams share their past: what a position leaves for
 the mixers is kept where it was computed, and a beam is the list of places that it came through. So
 nothing is reordered, and dropping a sentence costs no more than its keys and values.
 
-Shapes as in `graph.py`.
+Shapes as in `translation_graphs.py`.
 """
 
 import numpy as np
@@ -67,7 +67,8 @@ class BeamSearch:
         source_positions: int,
         target_positions: int,
     ):
-        self.encoder, self.step = _start(encoder), _start(step)
+        # Batches side by side beat threads within a batch.
+        self.encoder, self.step = (start(graph, threads=1) for graph in (encoder, step))
         self.weights = weights
         self.source_matrices = MixingMatrices(weights["encoder.matrix"])
         self.target_matrices = MixingMatrices(weights["decoder.matrix"])
@@ -147,9 +148,14 @@ class BeamSearch:
         self.step.run_with_iobinding(feed)
 
 
-def _start(graph: bytes) -> onnxruntime.InferenceSession:
+def start(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
+    """Make a graph ready to run on the CPU.
+
+    Raises:
+        ValueError: If it is broken.
+    """
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # batches side by side beat threads within a batch
+    options.intra_op_num_threads = threads
     try:
         return onnxruntime.InferenceSession(graph, options, ["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's errors have nothing else in common

@@ -13,8 +13,8 @@ from tqdm import tqdm
 
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.device import choose_device
-from resmlp_mt.inference.export import is_exported, load_exported
-from resmlp_mt.inference.loading import load_trained
+from resmlp_mt.inference.exported import is_exported, load_exported_translator
+from resmlp_mt.inference.loading import load_translator, read_checkpoint
 from resmlp_mt.inference.reference import ReferenceSearch
 from resmlp_mt.inference.segments import split_line
 
@@ -54,8 +54,8 @@ class Translator:
         """Load a model with what it needs.
 
         Args:
-            model: A name of `pretrained_names`, a folder, or a checkpoint, as for `load_trained`;
-                or a folder that `export_translator` made, which is faster on a CPU.
+            model: A name of `pretrained_names`, a folder, or a checkpoint; or a folder that
+                `export_model` made, which is faster on a CPU.
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
                 models translate on the CPU alone.
             threads: Of torch; an exported model searches as many batches side by side. Default:
@@ -67,9 +67,9 @@ class Translator:
         if threads is not None:
             torch.set_num_threads(threads)
         if is_exported(Path(model)):
-            engine, codec = load_exported(Path(model), device)
+            engine, codec = load_exported_translator(Path(model), device)
             return cls(engine, codec, torch.get_num_threads())
-        trained = load_trained(model)
+        trained = load_translator(*read_checkpoint(model))
         engine = ReferenceSearch(trained.model, trained.task, choose_device(device))
         return cls(engine, TextCodec(trained.folder, trained.source, trained.target))
 

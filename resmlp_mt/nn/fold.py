@@ -59,6 +59,18 @@ def has_offset(mixer: FoldedMixer) -> bool:
     return mixer.gate is None or getattr(mixer.matrix, "bias", None) is not None
 
 
+def make_offset(mixer: FoldedMixer, positions: int) -> Tensor:
+    """What a mixer adds at each position where none of those that it sees is padded. (N, C)."""
+    rows, bias = mixer.matrix(0, positions)
+    offset = _by_channel(rows.sum(2), mixer.shift)
+    return offset if bias is None else offset + _by_channel(bias, mixer.bias_scale)
+
+
+def _by_channel(heads: Tensor, channels: Tensor) -> Tensor:
+    # (H, N), (C,) -> (N, C): each channel takes the values of its head
+    return heads.t().repeat_interleave(len(channels) // len(heads), dim=1) * channels
+
+
 def split_norm(norm: nn.Module) -> tuple[float | None, Tensor, Tensor]:
     """What a norm is made of: the epsilon of its statistics, None without any; alpha; beta."""
     if isinstance(norm, Affine):

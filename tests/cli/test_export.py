@@ -1,5 +1,6 @@
 """export and translate with what it wrote, on a model just trained and on the shipped one."""
 
+import json
 import os
 import shutil
 
@@ -66,7 +67,6 @@ def test_impossible_exports_are_refused(packed, tmp_path):
     (tmp_path / "other" / "thesis.txt").write_text("precious")
     for model, out, said in (
         (packed, tmp_path / "other", "something else"),
-        ("cifar10", tmp_path / "out", "a model of images"),
         (tmp_path / "none", tmp_path / "out", "no such model"),
     ):
         assert_refused(run("resmlp-mt", "export", model, "--out", out, check=False), said)
@@ -85,6 +85,32 @@ def test_a_broken_export_is_refused(name, exported, tmp_path):
     if name != "export.json":  # which makes a folder an export
         (copy / name).unlink()
         assert_refused(translate(copy, "a", check=False), name)
+
+
+@pytest.mark.parametrize("flags", [[], ["--int8"]], ids=["float", "int8"])
+def test_an_exported_classifier_names_the_same(flags, classifier, pictures, tmp_path):
+    run("resmlp-mt", "export", classifier, "--out", tmp_path / "fast", *flags)
+    plain, fast = (
+        json.loads(run("resmlp-mt", "classify", model, pictures / "val", "--json").stdout)
+        for model in (classifier, tmp_path / "fast")
+    )
+    assert len(plain) == len(fast) > 10
+    for expected, found in zip(plain, fast, strict=True):
+        assert found["path"] == expected["path"]
+        for ours, theirs in zip(found["predictions"], expected["predictions"], strict=True):
+            assert ours["class"] == theirs["class"]
+            tolerance = 0.1 if flags else 1e-4
+            assert ours["probability"] == pytest.approx(theirs["probability"], abs=tolerance)
+
+
+def test_an_export_of_one_kind_is_not_taken_for_the_other(exported, classifier, pictures, tmp_path):
+    run("resmlp-mt", "export", classifier, "--out", tmp_path / "fast")
+    assert_refused(translate(tmp_path / "fast", "a", check=False), "exported classifier")
+    command = ["resmlp-mt", "classify", exported, pictures / "val"]
+    assert_refused(run(*command, check=False), "exported translator")
+    (tmp_path / "fast" / "classifier.onnx").write_bytes(b"torn")
+    command[2] = tmp_path / "fast"
+    assert_refused(run(*command, check=False), "broken export")
 
 
 def test_what_an_export_cannot_do_is_refused(exported, tmp_path):

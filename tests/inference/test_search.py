@@ -10,8 +10,8 @@ from resmlp_mt.nn.mixers import MIXERS
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
-from resmlp_mt.inference.onnx_graphs import build_encoder, build_step  # noqa: E402
 from resmlp_mt.inference.search import BeamSearch, MixingMatrices  # noqa: E402
+from resmlp_mt.inference.translation_graphs import build_encoder, build_step  # noqa: E402
 
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
 

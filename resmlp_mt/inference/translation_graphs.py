@@ -1,131 +1,26 @@
 """ONNX graphs of the folded translator: one encodes a batch, the other scores one step of a search.
 
-The matrices of the token mixers, which depend on lengths alone, are inputs: `matrices.py` of the
-engine slices them once for a length. The products may be int8: ONNX Runtime then quantizes what
+The matrices of the token mixers, which depend on lengths alone, are inputs: `search.py` slices them
+once for a length. The products may be int8: ONNX Runtime then quantizes what
 comes in as it goes (one scale for a batch), and the weights hold one scale for each output.
 
 Shapes: B sentences, K beams, S source length, t positions before this one, L layers, C channels,
 H mixing heads, E heads of the attention to the source, V vocabulary.
 """
 
-from functools import partial
-
 import numpy as np
-import onnx
 import torch
-from onnx import TensorProto, helper, numpy_helper
-from torch import Tensor
+from onnx import TensorProto
 
+from resmlp_mt.inference.graph import Graph, Stream, by_head, mix_channels
 from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder
 from resmlp_mt.nn.fold import (
     FoldedMixer,
     Product,
-    fold_channels,
     fold_mixer,
     fold_product,
     has_offset,
-    split_norm,
 )
-
-_OURS, _MICROSOFT = "", "com.microsoft"
-# Not in ONNX itself; ONNX Runtime has them.
-_FUSED = ("DynamicQuantizeMatMul", "Gelu", "MultiHeadAttention")
-
-
-class Graph:
-    """Collects nodes: `graph.MatMul(x, y)` adds one and returns the name of its output.
-
-    Args:
-        int8: Keep the weights of products as int8.
-    """
-
-    def __init__(self, int8: bool):
-        self.int8 = int8
-        self.nodes: list = []
-        self.inputs: list = []
-        self.outputs: dict[str, str] = {}
-        self.constants: list = []
-
-    def __getattr__(self, operator: str):
-        if not operator[0].isupper():
-            raise AttributeError(operator)
-        return partial(self.node, operator)
-
-    def node(self, operator: str, *inputs: str, outputs: int = 1, **attributes):
-        """Add a node; returns the name of its output, or a list of the names."""
-        names = [f"{operator}_{len(self.nodes)}_{i}" for i in range(outputs)]
-        domain = _MICROSOFT if operator in _FUSED else _OURS
-        self.nodes.append(helper.make_node(operator, inputs, names, domain=domain, **attributes))
-        return names[0] if outputs == 1 else names
-
-    def input(self, name: str, kind: int, *shape: int | str) -> str:
-        """Add an input of that element type and shape; a name stands for a length that varies."""
-        self.inputs.append(helper.make_tensor_value_info(name, kind, shape))
-        return name
-
-    def constant(self, value) -> str:
-        """Add a constant."""
-        if isinstance(value, Tensor):
-            value = value.detach().numpy()
-        name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
-        return name
-
-    def integers(self, *values: int) -> str:
-        """Add a constant of 64-bit integers."""
-        return self.constant(np.array(values, np.int64))
-
-    def product(self, x: str, product: Product) -> str:
-        """weight x + bias. (..., in) -> (..., out)."""
-        weight, bias = product.weight.detach().numpy(), product.bias.detach().numpy()
-        if not self.int8:
-            return self.Add(self.MatMul(x, self.constant(weight.T)), self.constant(bias))
-        scale = np.maximum(np.abs(weight).max(1) / 127, 1e-12).astype(np.float32)
-        rounded = np.round(weight / scale[:, None]).astype(np.int8).T
-        zeros = np.zeros(len(scale), np.int8)
-        return self.DynamicQuantizeMatMul(x, *map(self.constant, (rounded, scale, zeros, bias)))
-
-    def embed(self, tokens: str, table: Tensor, scale: float) -> str:
-        """Rows of the table. (...) -> (..., C)."""
-        table = table.detach().numpy() * np.float32(scale)
-        if not self.int8:
-            return self.Gather(self.constant(table), tokens)
-        scales = np.maximum(np.abs(table).max(1, keepdims=True) / 127, 1e-12).astype(np.float32)
-        rows = self.Gather(self.constant(np.round(table / scales).astype(np.int8)), tokens)
-        rows = self.Cast(rows, to=TensorProto.FLOAT)
-        return self.Mul(rows, self.Gather(self.constant(scales), tokens))
-
-    def build(self, **outputs: str) -> bytes:
-        """The model, whose outputs have these names."""
-        renamed = {value: name for name, value in outputs.items()}
-        for node in self.nodes:
-            for names in (node.input, node.output):
-                names[:] = [renamed.get(name, name) for name in names]
-        results = [onnx.ValueInfoProto(name=name) for name in outputs]
-        graph = helper.make_graph(self.nodes, "resmlp", self.inputs, results, self.constants)
-        versions = [helper.make_opsetid(_OURS, 18), helper.make_opsetid(_MICROSOFT, 1)]
-        return helper.make_model(graph, opset_imports=versions, ir_version=10).SerializeToString()
-
-
-class _Stream:
-    """The residual stream: what a sublayer returns is added when the next norm needs it."""
-
-    def __init__(self, graph: Graph, x: str):
-        self.graph, self.x, self.branch = graph, x, None
-
-    def add(self, branch: str) -> None:
-        self.branch = branch
-
-    def normalise(self, norm) -> str:
-        """The stream without the norm's alpha and beta, which are folded elsewhere."""
-        # Not SkipLayerNormalization, which ONNX Runtime has in one node and three times as slow.
-        if self.branch is not None:
-            self.x, self.branch = self.graph.Add(self.x, self.branch), None
-        epsilon, alpha, _ = split_norm(norm)
-        if epsilon is None:
-            return self.x
-        ones = self.graph.constant(torch.ones_like(alpha))
-        return self.graph.LayerNormalization(self.x, ones, epsilon=epsilon)
 
 
 @torch.no_grad()
@@ -142,11 +37,11 @@ def build_encoder(encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool) ->
     x = graph.embed(tokens, encoder.embed.tokens.weight, encoder.embed.scale)
     if encoder.embed.positions is not None:
         x = graph.Add(x, graph.input("positions", TensorProto.FLOAT, "S", "C"))
-    stream = _Stream(graph, x)
+    stream = Stream(graph, x)
     for layer, block in enumerate(encoder.blocks):
         folded = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
         stream.add(_mix_both_ways(graph, layer, folded, stream.normalise(block.norm_1), mask))
-        stream.add(_mix_channels(graph, block, stream.normalise(block.norm_2)))
+        stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
     memory = stream.normalise(encoder.norm)
     sides = [side for b in decoder.blocks for side in (b.attend.key, b.attend.value)]
     products = [fold_product(side, encoder.norm) for side in sides]
@@ -163,12 +58,12 @@ def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: s
     value = graph.Reshape(graph.Mul(value, mask), graph.integers(0, 0, heads, -1))
     y = graph.MatMul(matrix, graph.Transpose(value, perm=[0, 2, 1, 3]))  # (B, H, S, C / H)
     if mixer.gate is None:
-        y = graph.Mul(y, _by_head(graph, mixer.scale, heads))
+        y = graph.Mul(y, by_head(graph, mixer.scale, heads))
         sums = graph.MatMul(matrix, graph.Unsqueeze(mask, graph.integers(1)))  # (B, H, S, 1)
-        y = graph.Add(y, graph.Mul(sums, _by_head(graph, mixer.shift, heads)))
+        y = graph.Add(y, graph.Mul(sums, by_head(graph, mixer.shift, heads)))
     if getattr(mixer.matrix, "bias", None) is not None:
         bias = graph.input(f"bias_{layer}", TensorProto.FLOAT, "H", "S", 1)
-        y = graph.Add(y, graph.Mul(bias, _by_head(graph, mixer.bias_scale, heads)))
+        y = graph.Add(y, graph.Mul(bias, by_head(graph, mixer.bias_scale, heads)))
     y = graph.Reshape(graph.Transpose(y, perm=[0, 2, 1, 3]), graph.integers(0, 0, -1))
     return graph.Mul(graph.product(x, mixer.gate), y) if mixer.gate else y
 
@@ -200,7 +95,7 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
         x = graph.Add(x, graph.input("position", TensorProto.FLOAT, 1, "C"))
     mixers = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in decoder.blocks]
     past, now = _remember(graph, layers, any(map(has_offset, mixers)))
-    stream, values = _Stream(graph, x), []
+    stream, values = Stream(graph, x), []
     mask = graph.input("mask", TensorProto.FLOAT, "B", 1, "K", "S")
     for layer, (block, mixer) in enumerate(zip(decoder.blocks, mixers, strict=True)):
         y = gate = stream.normalise(block.norm_1)
@@ -219,7 +114,7 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
         ]
         y = graph.MultiHeadAttention(y, *sides, "", "", mask, num_heads=block.attend.heads)
         stream.add(graph.product(y, fold_product(block.attend.out, scale=block.scale_c.gamma)))
-        stream.add(_mix_channels(graph, block, stream.normalise(block.norm_2)))
+        stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
     logits = graph.product(
         stream.normalise(decoder.norm), fold_product(decoder.output, decoder.norm)
     )
@@ -267,15 +162,5 @@ def _choose(graph: Graph, log_p: str, symbols: int, banned: list[int], end: int)
     }
 
 
-def _mix_channels(graph: Graph, block, x: str) -> str:
-    first, second = fold_channels(block)
-    return graph.product(graph.Gelu(graph.product(x, first)), second)
-
-
 def _stack(products: list[Product]) -> Product:
     return Product(torch.cat([p.weight for p in products]), torch.cat([p.bias for p in products]))
-
-
-def _by_head(graph: Graph, channels: Tensor, heads: int) -> str:
-    # (C,) -> (H, 1, C / H)
-    return graph.constant(channels.reshape(heads, 1, -1))
