@@ -6,6 +6,7 @@ The ratio is that of two rates within a round, to the first rival: its median, l
   resmlp-mt benchmark translate --input test.en --reference test.de \
       --models ours=checkpoints/fast transformer=checkpoints/transformer ctranslate2=ct2-model
   resmlp-mt benchmark train --size iwslt --length 16 64 256
+  resmlp-mt benchmark images --arch resmlp_s12 --batch-size 1 32
 """
 
 import argparse
@@ -17,7 +18,7 @@ from resmlp_mt.cli.flags import check_positive
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    kinds = parser.add_subparsers(dest="kind", required=True, metavar="translate|train")
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="translate|train|images")
 
     translate = kinds.add_parser("translate", help="sentences per second and latency")
     translate.add_argument(
@@ -49,7 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--flags", default="", metavar="FLAGS", help="more for fairseq-train, as '--bf16'"
     )
 
-    for kind in (translate, train):
+    images = kinds.add_parser("images", help="images per second of classifiers")
+    images.add_argument("--arch", choices=["resmlp_s12", "resmlp_s24"], default="resmlp_s12")
+    images.add_argument("--batch-size", type=int, nargs="+", default=[1, 32], metavar="N")
+    images.add_argument("--batches", type=int, default=2, metavar="N", help="of a run")
+    images.add_argument("--timm", action="store_true", help="race timm's model too")
+
+    for kind in (translate, train, images):
         kind.add_argument("--rounds", type=int, default=5, metavar="N")
         kind.add_argument("--threads", type=int, default=2, metavar="N", help="of each rival")
         kind.add_argument("--csv", type=Path, metavar="FILE", help="append rows to it")
@@ -61,7 +68,9 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.benchmark.rounds import race
 
     check_positive(arguments, "rounds", "threads")
-    plan = {"translate": _plan_translate, "train": _plan_train}[arguments.kind]
+    plan = {"translate": _plan_translate, "train": _plan_train, "images": _plan_images}[
+        arguments.kind
+    ]
     rivals, cases, described = plan(arguments)
     results = race(rivals, cases, arguments.rounds, arguments.threads, sys.stderr.isatty())
     rows = make_rows(results, arguments.rounds, arguments.threads, **described)
@@ -76,6 +85,8 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, dict]:
     from resmlp_mt.errors import UserError
 
     check_positive(arguments, "beam")
+    if min(arguments.batch_tokens) < 0:
+        raise UserError("--batch-tokens cannot be negative")
     if bad := [model for model in arguments.models if "=" not in model]:
         raise UserError(f"{bad[0]}: write NAME=MODEL")
     sources, references = (list(read_lines(p)) for p in (arguments.input, arguments.reference))
@@ -92,7 +103,16 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, dict]:
 def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, dict]:
     from resmlp_mt.benchmark.train import Case, list_rivals
 
-    check_positive(arguments, "max_tokens")
+    check_positive(arguments, "length", "max_tokens")
     rivals = list_rivals(arguments.size, arguments.flags.split())
     cases = [Case(length, arguments.max_tokens) for length in arguments.length]
     return rivals, cases, {"size": arguments.size, "flags": arguments.flags}
+
+
+def _plan_images(arguments: argparse.Namespace) -> tuple[list, list, dict]:
+    from resmlp_mt.benchmark.images import Case, list_rivals
+
+    check_positive(arguments, "batch_size", "batches")
+    rivals = list_rivals(arguments.arch, arguments.timm, arguments.threads)
+    cases = [Case(size, arguments.batches) for size in arguments.batch_size]
+    return rivals, cases, {"arch": arguments.arch}

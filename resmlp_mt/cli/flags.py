@@ -11,7 +11,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def check_positive(arguments: argparse.Namespace, *names: str) -> None:
-    """Check numbers that count something.
+    """Check numbers, or lists of numbers, that count something.
 
     Raises:
         UserError: If one of them is below 1.
@@ -19,5 +19,6 @@ def check_positive(arguments: argparse.Namespace, *names: str) -> None:
     from resmlp_mt.errors import UserError
 
     for name in names:
-        if getattr(arguments, name) < 1:
+        value = getattr(arguments, name)
+        if min(value if isinstance(value, list) else [value]) < 1:
             raise UserError(f"--{name.replace('_', '-')} must be at least 1")

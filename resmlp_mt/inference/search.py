@@ -16,7 +16,7 @@ _WORTH_DROPPING = 0.2
 
 
 class MixingMatrices:
-    """The matrices of one side's mixers, by length.
+    """The matrices of the encoder's mixers, by length.
 
     Args:
         matrices: A of every layer, (L, H, N, N); or, of Toeplitz matrices, their weights from the
@@ -34,11 +34,30 @@ class MixingMatrices:
         """A[:length, :length] of every layer. L of (H, length, length)."""
         return [np.ascontiguousarray(layer[:, :length, :length]) for layer in self.matrices]
 
-    def row(self, position: int, channels: int) -> np.ndarray:
-        """The row of a position up to itself, for every channel. (position + 1, L C)."""
-        row = self.matrices[:, :, position, : position + 1].transpose(2, 0, 1)
-        row = row.reshape(position + 1, -1)
-        return np.repeat(row, channels // row.shape[1], axis=1)
+
+class MixingRows:
+    """The rows of the decoder's matrices, one at a time, for every channel.
+
+    Args:
+        matrices: As for `MixingMatrices`.
+        scale: What the rows are multiplied with. (L C,).
+    """
+
+    def __init__(self, matrices: np.ndarray, scale: np.ndarray):
+        self.matrices, self.scale = matrices, scale
+        # A row of a Toeplitz matrix is the end of its last one.
+        toeplitz, unseen = matrices.ndim == 3, matrices.shape[2] // 2
+        self.last = self._spread(matrices[:, :, unseen:][:, :, ::-1]) if toeplitz else None
+
+    def __getitem__(self, position: int) -> np.ndarray:
+        """The row of a position up to itself. (position + 1, L C)."""
+        if self.last is not None:
+            return self.last[len(self.last) - 1 - position :]
+        return self._spread(self.matrices[:, :, position, : position + 1])
+
+    def _spread(self, row: np.ndarray) -> np.ndarray:
+        row = row.transpose(2, 0, 1).reshape(row.shape[2], -1)
+        return np.repeat(row, len(self.scale) // row.shape[1], axis=1) * self.scale
 
 
 class BeamSearch:
@@ -71,7 +90,7 @@ class BeamSearch:
         self.encoder, self.step = (start(graph, threads=1) for graph in (encoder, step))
         self.weights = weights
         self.source_matrices = MixingMatrices(weights["encoder.matrix"])
-        self.target_matrices = MixingMatrices(weights["decoder.matrix"])
+        self.rows = MixingRows(weights["decoder.matrix"], weights["decoder.scale"])
         self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
         self.symbols = len(target_dictionary)
         self.source_positions, self.target_positions = source_positions, target_positions
@@ -137,8 +156,7 @@ class BeamSearch:
         return feed
 
     def _step(self, feed: onnxruntime.IOBinding, beams: "_Beams", position: int) -> None:
-        scale = self.weights["decoder.scale"]
-        row = self.target_matrices.row(position, scale.size) * scale
+        row = self.rows[position]
         _give(feed, "row", row[:-1, None, None])
         _give(feed, "now", row[-1:])
         for name, table in (("offset", "decoder.offset"), ("position", "decoder.positions")):
@@ -210,12 +228,14 @@ class _Beams:
         """Keep the translations that ended; go on with the best K of the others."""
         scores, tokens, places, _ = self._read(feed)
         beam, parents, ended = self.tokens.shape[1], places // self.width, tokens == self.end
-        if len(self.places) > 1:  # a translation has a token
-            self._keep(ended[:, :beam], scores, parents, lenpen)
-        order = np.argsort(ended, axis=1, kind="stable")[:, :beam]
-        rows = np.arange(len(order))[:, None]
-        self.tokens, self.scores = tokens[rows, order], scores[rows, order][..., None]
-        self.places = self.places[:, rows, parents[rows, order]]
+        rows = np.arange(len(tokens))[:, None]
+        if ended.any():
+            if len(self.places) > 1:  # a translation has a token
+                self._keep(ended[:, :beam], scores, parents, lenpen)
+            order = np.argsort(ended, axis=1, kind="stable")[:, :beam]
+            tokens, scores, parents = tokens[rows, order], scores[rows, order], parents[rows, order]
+        self.tokens, self.scores = tokens[:, :beam], scores[:, :beam, None]
+        self.places = self.places[:, rows, parents[:, :beam]]
 
     def end_all(self, feed: onnxruntime.IOBinding, lenpen: float) -> None:
         """Keep all beams as translations, ended here."""

@@ -129,8 +129,10 @@ class Translator:
         def search(batch: list[int]) -> list:
             return self.engine.search([sources[i] for i in batch], beam, lenpen, _LONGEST)
 
-        with ThreadPoolExecutor(self.threads) as pool:
-            for batch, found in zip(batches, pool.map(search, batches), strict=True):
+        side_by_side = min(self.threads, len(batches)) > 1
+        with ThreadPoolExecutor(self.threads) as pool:  # starts threads only when used
+            results_of = (pool.map if side_by_side else map)(search, batches)
+            for batch, found in zip(batches, results_of, strict=True):
                 for i, beams in zip(batch, found, strict=True):
                     results[i] = beams
         return results

@@ -56,6 +56,19 @@ def test_training_is_raced_by_the_trainer_of_fairseq(tmp_path):
     assert all(float(row["rate"]) > 0 and row["flags"] == "--dropout 0.2" for row in table)
 
 
+def test_classifiers_are_raced_with_their_error_beside_the_speed(tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    flags = ["--batch-size", 1, 2, "--batches", 1, "--rounds", 1, "--threads", 1]
+    run("resmlp-mt", "benchmark", "images", *flags, "--csv", tmp_path / "t.csv")
+    table = rows(tmp_path / "t.csv")
+    rivals = ["unfolded", "exported", "exported int8"]
+    assert [(row["rival"], row["batch"]) for row in table] == [(r, b) for b in "12" for r in rivals]
+    for row in table:
+        assert float(row["rate"]) > 0 and row["arch"] == "resmlp_s12"
+        bound = {"unfolded": 0, "exported": 1e-4, "exported int8": 0.2}[row["rival"]]
+        assert float(row["error"]) <= bound
+
+
 def test_impossible_races_are_refused(packed, raw, tmp_path):
     text = ["--input", raw / "test.en", "--reference", raw / "test.de", "--rounds", 1]
     (tmp_path / "short.de").write_text("ein Satz\n")
@@ -64,6 +77,7 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
     for flags, said in (
         ([*text, "--models", packed], "NAME=MODEL"),
         ([*text, "--models", f"a={packed}", "--rounds", 0], "--rounds"),
+        ([*text, "--models", f"a={packed}", "--batch-tokens", -1], "--batch-tokens"),
         ([*text, "--models", f"a={packed}", "b=/none"], "b: /none: no such model"),
         (
             ["--input", raw / "test.en", "--reference", tmp_path / "short.de", "--models", "a=b"],
@@ -72,6 +86,10 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
         ([*text, "--models", f"a={packed}", "--csv", tmp_path / "other.csv"], "other columns"),
     ):
         assert_refused(run(*command, *flags, check=False), said)
-    flags = ["train", "--flags=--arch nonsense", "--rounds", 1]
-    assert_refused(run("resmlp-mt", "benchmark", *flags, check=False), "nonsense")
+    for flags, said in (
+        (["train", "--flags=--arch nonsense", "--rounds", 1], "nonsense"),
+        (["train", "--length", 16, 0], "--length must be at least 1"),
+        (["images", "--batch-size", 0], "--batch-size must be at least 1"),
+    ):
+        assert_refused(run("resmlp-mt", "benchmark", *flags, check=False), said)
     assert (tmp_path / "other.csv").read_text() == "model,score\n"

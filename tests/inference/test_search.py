@@ -10,7 +10,7 @@ from resmlp_mt.nn.mixers import MIXERS
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
-from resmlp_mt.inference.search import BeamSearch, MixingMatrices  # noqa: E402
+from resmlp_mt.inference.search import BeamSearch, MixingMatrices, MixingRows  # noqa: E402
 from resmlp_mt.inference.translation_graphs import build_encoder, build_step  # noqa: E402
 
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
@@ -117,6 +117,19 @@ def test_toeplitz_matrices_are_views_of_their_weights():
         for i in range(4):
             for j in range(4):
                 assert (square[:, i, j] == weights[layer, :, 4 + i - j]).all()
-    row = matrices.row(3, 2 * 6)  # 6 channels a layer, 2 a head
-    assert row.shape == (4, 12)
-    assert (row[1] == np.repeat(weights[:, :, 4 + 3 - 1].ravel(), 2)).all()
+
+
+@pytest.mark.parametrize("kind", ["toeplitz", "free"])
+def test_a_row_has_the_scaled_weights_of_every_channel(kind):
+    weights = torch.randn(2, 3, 9).numpy()  # N = 5
+    free = np.stack(
+        [[[[h[4 + i - j] for j in range(5)] for i in range(5)] for h in layer] for layer in weights]
+    )
+    scale = torch.randn(2 * 6).numpy()  # 6 channels a layer, 2 a head
+    rows = MixingRows(weights if kind == "toeplitz" else free, scale)
+    for position in range(5):
+        row = rows[position]
+        assert row.shape == (position + 1, 12) and row.flags.c_contiguous
+        for j in range(position + 1):
+            expected = np.repeat(free[:, :, position, j].ravel(), 2) * scale
+            np.testing.assert_array_equal(row[j], expected)
