@@ -12,7 +12,7 @@ if find_spec("fairseq"):
     from resmlp_mt import compat
 
     compat.apply()
-    from resmlp_mt import criterions, models, tasks  # noqa: F401
+    from resmlp_mt import criterions, models, optim, tasks  # noqa: F401
 
 
 def __getattr__(name: str):

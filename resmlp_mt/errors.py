@@ -29,6 +29,8 @@ def explain(error: BaseException) -> str | None:
         text = text.strip().rsplit(f"{type(error).__name__}: ", 1)[-1]
     if text.startswith(("Torch not compiled with CUDA", "Found no NVIDIA driver")):
         return "this needs a GPU, as --fp16 does, and there is none; --bf16 works on CPUs"
+    if "No working C++ compiler" in text or "Cannot find a working triton" in text:
+        return "--torch-compile needs a C++ compiler on CPUs (Debian: g++), and Triton on GPUs"
     if text.startswith("Must specify batch size"):
         return text
     if isinstance(error, UserError) or (isinstance(error, ValueError) and _raised_here(error)):

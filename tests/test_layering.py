@@ -1,4 +1,4 @@
-"""Imports point down: cli -> inference -> tasks -> models -> nn; data and errors lie below."""
+"""Imports point down: cli -> inference -> tasks -> models -> nn; data, optim, errors lie below."""
 
 import ast
 import subprocess
@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "resmlp_mt"
 BELOW = {
     "errors": set(),
     "nn": set(),
+    "optim": set(),
     "data": {"errors"},
     "criterions": {"errors"},
     "compat": {"errors", "data"},
@@ -22,7 +23,7 @@ BELOW = {
 }
 BELOW["benchmark"] = BELOW["inference"] | {"inference"}
 BELOW["cli"] = BELOW["benchmark"] | {"benchmark"}
-BELOW[""] = BELOW["cli"]
+BELOW[""] = BELOW["cli"] | {"optim"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 every_module = pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def _work(rival: Rival, pipe) -> None:
         pipe.send(("ready", None))
         while True:
             pipe.send(("figures", run(pipe.recv())))
-    except EOFError:
+    except (EOFError, ConnectionError):  # the race is over
         pass
     except UserError as error:
         pipe.send(("refused", str(error)))

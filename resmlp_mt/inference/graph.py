@@ -12,7 +12,9 @@ from resmlp_mt.nn.fold import Product, fold_channels, split_norm
 
 _ONNX, _MICROSOFT = "", "com.microsoft"
 # Not in ONNX itself; ONNX Runtime has them.
-_FUSED = ("DynamicQuantizeMatMul", "Gelu", "MultiHeadAttention")
+_FUSED = ("DynamicQuantizeMatMul", "GatherBlockQuantized", "Gelu", "MultiHeadAttention")
+# Channels of an int8 embedding that share a scale.
+_BLOCK = 32
 
 
 class Graph:
@@ -73,10 +75,15 @@ class Graph:
         table = table.detach().numpy() * np.float32(scale)
         if not self.int8:
             return self.Gather(self.constant(table), tokens)
-        scales = np.maximum(np.abs(table).max(1, keepdims=True) / 127, 1e-12).astype(np.float32)
-        rows = self.Gather(self.constant(np.round(table / scales).astype(np.int8)), tokens)
-        rows = self.Cast(rows, to=TensorProto.FLOAT)
-        return self.Mul(rows, self.Gather(self.constant(scales), tokens))
+        symbols, channels = table.shape
+        blocks = -(-channels // _BLOCK)
+        split = np.pad(table, ((0, 0), (0, blocks * _BLOCK - channels)))
+        split = split.reshape(symbols, blocks, _BLOCK)
+        scales = np.maximum(np.abs(split).max(2) / 127, 1e-12).astype(np.float32)
+        rounded = np.round(split / scales[..., None]).reshape(symbols, -1)[:, :channels]
+        parts = self.constant((rounded + 128).astype(np.uint8)), tokens, self.constant(scales)
+        sizes = dict(bits=8, block_size=_BLOCK, gather_axis=0, quantize_axis=1)
+        return self.GatherBlockQuantized(*parts, **sizes)
 
     def build(self, **outputs: str) -> bytes:
         """The model, whose outputs have these names."""

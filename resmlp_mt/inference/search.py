@@ -109,21 +109,24 @@ class BeamSearch:
         memory, mask = self._encode(sources)
         # Enough that K beams can go on whatever is banned: padding, <unk>, at first the end.
         width = min(2 * beam + 3, self.symbols)
-        beams = _Beams(len(sources), beam, width, self.end, self.weights["decoder.scale"].size)
+        layers = len(memory) // 2
+        channels = self.weights["decoder.scale"].size // layers
+        beams = _Beams(len(sources), beam, width, self.end, layers, channels)
         feed = self._bind(memory, mask, beams)
         longest = min(longest, self.target_positions - 1)
         for position in range(longest):
             self._step(feed, beams, position)
-            beams.advance(feed, lenpen)
-            if not beams.unfinished.any():
+            beams.advance(lenpen)
+            left = np.count_nonzero(beams.unfinished)
+            if left == 0:
                 break
-            if beams.unfinished.mean() <= 1 - _WORTH_DROPPING:
+            if left <= (1 - _WORTH_DROPPING) * len(beams.unfinished):
                 memory, mask = memory[:, beams.unfinished], mask[beams.unfinished]
                 beams.drop_finished()
                 feed = self._bind(memory, mask, beams)
         else:
             self._step(feed, beams, longest)
-            beams.end_all(feed, lenpen)
+            beams.end_all(lenpen)
         return [sorted(found, key=lambda pair: -pair[1]) for found in beams.found]
 
     def _encode(self, sources: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -143,26 +146,32 @@ class BeamSearch:
         return memory, np.where(real, np.float32(0), _FAR_BELOW)[:, None, None]
 
     def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: "_Beams"):
-        """What stays the same from step to step."""
+        """Give the step what stays in its place until a sentence is dropped."""
         feed, beam = self.step.io_binding(), beams.tokens.shape[1]
         for layer in range(len(memory) // 2):
             _give(feed, f"key_{layer}", memory[2 * layer])
             _give(feed, f"value_{layer}", memory[2 * layer + 1])
+            _give(feed, f"now_{layer}", beams.now[layer])
         _give(feed, "mask", np.repeat(mask, beam, axis=2))
         _give(feed, "width", np.array([beams.width]))
-        _give(feed, "best", np.array([min(2, beams.width) * beam]))
-        for name in beams.OUTPUTS:
-            feed.bind_output(name)
+        _give(feed, "best", np.array([beams.best_tokens.shape[1]]))
+        for name in ("tokens", "scores", "history"):
+            _give(feed, name, getattr(beams, name))
+        for name in ("best_scores", "best_tokens", "best_places", "ends"):
+            _take(feed, name, getattr(beams, name))
         return feed
 
     def _step(self, feed: onnxruntime.IOBinding, beams: "_Beams", position: int) -> None:
         row = self.rows[position]
+        beams.now[:] = row[-1].reshape(beams.now.shape)
         _give(feed, "row", row[:-1, None, None])
-        _give(feed, "now", row[-1:])
         for name, table in (("offset", "decoder.offset"), ("position", "decoder.positions")):
             if table in self.weights:
                 _give(feed, name, self.weights[table][position : position + 1])
-        beams.bind(feed)
+        _give(feed, "ancestors", beams.places)
+        if beams.make_room():
+            _give(feed, "history", beams.history)
+        _take(feed, "values", beams.remember())
         self.step.run_with_iobinding(feed)
 
 
@@ -183,17 +192,17 @@ def start(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
 class _Beams:
     """The beams of a batch: their last tokens, their scores, and the places that they came through.
 
+    A step reads and writes the arrays where they lie.
+
     Args:
         sentences: B.
         beam: K.
         width: Continuations of each beam that a step looks at.
         end: The end of a sentence.
-        channels: L C.
+        layers, channels: L and C.
     """
 
-    OUTPUTS = ("best_scores", "best_tokens", "best_places", "ends")
-
-    def __init__(self, sentences: int, beam: int, width: int, end: int, channels: int):
+    def __init__(self, sentences: int, beam: int, width: int, end: int, layers: int, channels: int):
         self.width, self.end = width, end
         self.found: list[list[tuple[np.ndarray, float]]] = [[] for _ in range(sentences)]
         self.at_work = np.arange(sentences)  # which sentence a row is
@@ -202,44 +211,57 @@ class _Beams:
         self.scores = np.full((sentences, beam, 1), -np.inf, np.float32)
         self.scores[:, 0] = 0  # the beams are alike at first: one of them counts
         self.places = np.empty((0, sentences, beam), np.int64)
-        self.used = 0
+        self.now = np.empty((layers, 1, channels), np.float32)
         # By place: what a step left there for the mixers, and the token that it was told.
-        self.history = np.empty((8 * self.tokens.size, channels), np.float32)
+        self.used = 0
+        self.history = np.empty((8 * self.tokens.size, layers * channels), np.float32)
         self.told = np.empty(8 * self.tokens.size, np.int64)
+        self._make_answers()
 
-    def bind(self, feed: onnxruntime.IOBinding) -> None:
-        """Give a step what it needs, and places for what it leaves."""
-        rows, channels = self.tokens.size, self.history.shape[1]
-        if self.used + rows > len(self.told):
+    def _make_answers(self) -> None:
+        """What a step answers: the best continuations, and the scores of ending here."""
+        sentences, beam = self.tokens.shape
+        best = sentences, min(2, self.width) * beam
+        self.best_scores = np.empty(best, np.float32)
+        self.best_tokens, self.best_places = np.empty(best, np.int64), np.empty(best, np.int64)
+        self.ends = np.empty((sentences, beam, 1), np.float32)
+
+    def make_room(self) -> bool:
+        """Enlarge the history if a step more does not fit; returns whether it has moved."""
+        full = self.used + self.tokens.size > len(self.told)
+        if full:
             self.history = np.concatenate([self.history, np.empty_like(self.history)])
             self.told = np.concatenate([self.told, np.empty_like(self.told)])
-        _give(feed, "tokens", self.tokens)
-        _give(feed, "scores", self.scores)
-        _give(feed, "ancestors", self.places)
-        _give(feed, "history", self.history[: self.used])
-        new = np.arange(self.used, self.used + rows).reshape(1, *self.tokens.shape)
-        left = self.history[self.used :].ctypes.data
-        feed.bind_output("values", "cpu", 0, np.float32, (*self.tokens.shape, channels), left)
-        self.told[self.used : self.used + rows] = self.tokens.ravel()
-        self.places = np.concatenate([self.places, new])
-        self.used += rows
+        return full
 
-    def advance(self, feed: onnxruntime.IOBinding, lenpen: float) -> None:
+    def remember(self) -> np.ndarray:
+        """Add places for the last tokens; returns the part of the history to fill. (B, K, L C)."""
+        new = np.arange(self.used, self.used + self.tokens.size).reshape(1, *self.tokens.shape)
+        self.places = np.concatenate([self.places, new])
+        new = slice(self.used, self.used + self.tokens.size)
+        self.told[new] = self.tokens.ravel()
+        self.used = new.stop
+        return self.history[new].reshape(*self.tokens.shape, -1)
+
+    def advance(self, lenpen: float) -> None:
         """Keep the translations that ended; go on with the best K of the others."""
-        scores, tokens, places, _ = self._read(feed)
-        beam, parents, ended = self.tokens.shape[1], places // self.width, tokens == self.end
-        rows = np.arange(len(tokens))[:, None]
+        scores, tokens, parents = self.best_scores, self.best_tokens, self.best_places // self.width
+        beam, ended, rows = (
+            self.tokens.shape[1],
+            tokens == self.end,
+            np.arange(len(tokens))[:, None],
+        )
         if ended.any():
             if len(self.places) > 1:  # a translation has a token
                 self._keep(ended[:, :beam], scores, parents, lenpen)
-            order = np.argsort(ended, axis=1, kind="stable")[:, :beam]
+            order = np.argsort(ended, axis=1, kind="stable")
             tokens, scores, parents = tokens[rows, order], scores[rows, order], parents[rows, order]
-        self.tokens, self.scores = tokens[:, :beam], scores[:, :beam, None]
+        self.tokens[:], self.scores[..., 0] = tokens[:, :beam], scores[:, :beam]
         self.places = self.places[:, rows, parents[:, :beam]]
 
-    def end_all(self, feed: onnxruntime.IOBinding, lenpen: float) -> None:
+    def end_all(self, lenpen: float) -> None:
         """Keep all beams as translations, ended here."""
-        ends = self._read(feed)[-1][..., 0]
+        ends = self.ends[..., 0]
         order = np.argsort(-ends, axis=1)
         scores = np.take_along_axis(ends, order, axis=1)
         self._keep(np.ones_like(order, bool), scores, order, lenpen)
@@ -254,9 +276,7 @@ class _Beams:
         )
         self.places = self.places[:, kept]
         self.unfinished = kept[kept]
-
-    def _read(self, feed: onnxruntime.IOBinding) -> list[np.ndarray]:
-        return [value.numpy() for value in feed.get_outputs()[: len(self.OUTPUTS)]]
+        self._make_answers()
 
     def _keep(self, ended: np.ndarray, scores: np.ndarray, parents: np.ndarray, lenpen: float):
         steps, _, beam = self.places.shape
@@ -268,6 +288,13 @@ class _Beams:
                 self.unfinished[row] = len(found) < beam
 
 
+# ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.
+
+
 def _give(feed: onnxruntime.IOBinding, name: str, value: np.ndarray) -> None:
     value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
     feed.bind_ortvalue_input(name, value)
+
+
+def _take(feed: onnxruntime.IOBinding, name: str, into: np.ndarray) -> None:
+    feed.bind_ortvalue_output(name, onnxruntime.OrtValue.ortvalue_from_numpy(into))

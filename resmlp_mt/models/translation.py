@@ -80,6 +80,9 @@ class ResMLPConfig(FairseqDataclass):
     decoder_learned_pos: bool = field(
         default=False, metadata={"help": "learn the decoder's positions instead of sinusoids"}
     )
+    torch_compile: bool = field(
+        default=False, metadata={"help": "compile the blocks with torch.compile for training"}
+    )
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
 
@@ -278,6 +281,8 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
 class ResMLPModel(FairseqEncoderDecoderModel):
     """The translator. Its defaults are the paper's ResMLP-6; PRESETS has the named sizes."""
 
+    waits_for_compilation = False
+
     @classmethod
     def build_model(cls, cfg: ResMLPConfig, task) -> "ResMLPModel":
         """Build the model for the task's dictionaries and lengths.
@@ -299,9 +304,22 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         source_tokens = target_tokens
         if not cfg.share_all_embeddings:
             source_tokens = _build_tokens(source, cfg.encoder_embed_dim)
-        return cls(
+        model = cls(
             ResMLPEncoder(cfg, source, source_tokens), ResMLPDecoder(cfg, target, target_tokens)
         )
+        model.waits_for_compilation = cfg.torch_compile
+        return model
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """fairseq calls this before every update, and outside of training never.
+
+        So only trainings compile: the steps of a search would each be another shape.
+        """
+        super().set_num_updates(num_updates)
+        if self.waits_for_compilation:
+            self.waits_for_compilation = False
+            for block in [*self.encoder.blocks, *self.decoder.blocks]:
+                block.compile(dynamic=True)
 
     def load_state_dict(self, state_dict: dict, strict: bool = True, model_cfg=None, args=None):
         """Load weights; arguments as fairseq's.

@@ -125,6 +125,25 @@ def test_training_resumes_where_it_stopped(prepared, tmp_path):
     assert logged and all(int(number) > updates[0] for number in logged)
 
 
+def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
+    losses = {}
+    for name in ("adam", "adamw"):
+        command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+        command += ["--optimizer", name, "--weight-decay", 0.01, "--adam-betas", "(0.9, 0.98)"]
+        command += ["--save-dir", tmp_path / name, "--dropout", 0]
+        outputs = [run(*command, "--max-epoch", epoch) for epoch in (1, 2)]
+        text = "".join(result.stdout + result.stderr for result in outputs)
+        losses[name] = [float(loss) for loss in re.findall(r'"train_loss": "([\d.]+)"', text)]
+    assert len(losses["adam"]) == 2 and losses["adamw"] == pytest.approx(losses["adam"], abs=2e-3)
+
+
+def test_compilation_without_a_compiler_is_refused(prepared, tmp_path):
+    command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    command += ["--torch-compile", "--save-dir", tmp_path / "model"]
+    cache = {"CXX": "/none", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    assert_refused(run(*command, check=False, env=cache), "--torch-compile needs a C++ compiler")
+
+
 @pytest.mark.parametrize("program", [("fairseq-train",), ("resmlp-mt", "train")])
 def test_an_unknown_preset_is_refused(prepared, program):
     result = run(*program, prepared, *PLUGIN, "--arch", "resmlp_huge", check=False)

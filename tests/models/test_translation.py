@@ -1,5 +1,7 @@
 """Models in float64: assert_close's defaults (1e-7) leave room for the order of sums only."""
 
+import shutil
+
 import pytest
 import torch
 from fairseq.data.data_utils import collate_tokens
@@ -378,3 +380,37 @@ def test_the_output_layer_scores_the_features(build_model):
     model, source, target = build_model(), words(S)[None], words(T)[None]
     features = model.decoder(target, model.encoder(source), features_only=True)[0]
     assert_close(features @ model.decoder.output.weight.t(), logits(model, source, target))
+
+
+# Compilation
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
+def test_a_compiled_training_has_the_outputs_and_gradients_of_the_plain_one(build_model):
+    sizes = dict(decoder_attention_heads=3, encoder_layers=0, decoder_layers=1, dropout=0.0)
+    plain = build_model("resmlp_plus_tiny", **sizes)
+    compiled = build_model("resmlp_plus_tiny", torch_compile=True, **sizes)
+    compiled.load_state_dict(plain.state_dict())
+    compiled.train().set_num_updates(0)
+    for count in (3, 2):  # batches and lengths vary
+        sources, targets = (pad(rows[:count]) for rows in sentences())
+        for model in (plain, compiled):
+            model.zero_grad()
+            logits(model, sources, targets).square().mean().backward()
+        for (name, ours), theirs in zip(
+            compiled.named_parameters(), plain.parameters(), strict=True
+        ):
+            assert_close(ours.grad, theirs.grad, msg=name)
+    assert compiled.state_dict().keys() == plain.state_dict().keys()
+
+
+def test_only_trainings_compile(build_model):
+    model = build_model(torch_compile=True)
+    sources, targets = map(pad, sentences())
+    expected = build_model()
+    expected.load_state_dict(model.state_dict())
+    assert_close(logits(model, sources, targets), logits(expected, sources, targets))
+    blocks = [*model.encoder.blocks, *model.decoder.blocks]
+    assert not any(block._compiled_call_impl for block in blocks)
+    model.set_num_updates(0)
+    assert all(block._compiled_call_impl for block in blocks)

@@ -1,0 +1,3 @@
+"""Optimizers that fairseq lacks."""
+
+from resmlp_mt.optim import adamw  # noqa: F401
