@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,7 +12,8 @@ import torch
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.errors import UserError
 
-_PACKAGES = ("torch", "ve-fairseq", "onnxruntime", "ctranslate2")
+_CPUINFO = Path("/proc/cpuinfo")  # of Linux
+_PACKAGES = ("torch", "ve-fairseq", "onnxruntime", "ctranslate2", "timm")
 
 
 def make_rows(results: list[Result], rounds: int, threads: int, **described) -> list[dict]:
@@ -71,10 +73,17 @@ def append_rows(path: Path, rows: list[dict]) -> None:
 
 
 def describe_machine() -> str:
-    """The accelerator, or the processor."""
-    if torch.accelerator.is_available():
-        return torch.cuda.get_device_name() if torch.cuda.is_available() else "accelerator"
-    return f"{platform.machine()} CPU"
+    """The accelerator, or the processor and its cores."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{_name_processor()}, {cores} cores"
+
+
+def _name_processor() -> str:
+    lines = _CPUINFO.read_text().splitlines() if _CPUINFO.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def _round(value: float) -> str:

@@ -34,7 +34,7 @@ class Case:
 
     length: int
     tokens: int
-    updates: int = 2
+    updates: int
 
 
 def list_rivals(size: str, flags: list[str]) -> list[Rival]:

@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     train.add_argument(
         "--max-tokens", type=int, default=4096, metavar="N", help="target tokens of an update"
     )
+    train.add_argument("--updates", type=int, default=2, metavar="N", help="of a run")
     train.add_argument(
         "--flags", default="", metavar="FLAGS", help="more for fairseq-train, as '--bf16'"
     )
@@ -103,9 +104,11 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, dict]:
 def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, dict]:
     from resmlp_mt.benchmark.train import Case, list_rivals
 
-    check_positive(arguments, "length", "max_tokens")
+    check_positive(arguments, "length", "max_tokens", "updates")
     rivals = list_rivals(arguments.size, arguments.flags.split())
-    cases = [Case(length, arguments.max_tokens) for length in arguments.length]
+    cases = [
+        Case(length, arguments.max_tokens, arguments.updates) for length in arguments.length
+    ]
     return rivals, cases, {"size": arguments.size, "flags": arguments.flags}
 
 

@@ -117,7 +117,6 @@ class Stream:
         epsilon, alpha, _ = split_norm(norm)
         if epsilon is None:
             return self.x
-        # ONNX Runtime has the sum and the norm in one node, which is three times as slow.
         ones = self.graph.constant(torch.ones_like(alpha))
         return self.graph.LayerNormalization(self.x, ones, epsilon=epsilon)
 

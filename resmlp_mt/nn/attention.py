@@ -48,21 +48,23 @@ class SourceAttention(nn.Module):
             Features gathered from the memory. (B K, T, C).
         """
         key, value = self._keys_and_values(memory, state)
-        y = F.scaled_dot_product_attention(
-            self._ask(x, len(key)),
-            key,
-            value,
-            attn_mask=None if memory_mask is None else ~memory_mask[:, None, None, :],
-            dropout_p=self.dropout if self.training else 0.0,
-        )
+        query = self._ask(x, len(key))
+        if state is None or x.is_cuda:
+            y = F.scaled_dot_product_attention(
+                query,
+                key,
+                value,
+                attn_mask=None if memory_mask is None else ~memory_mask[:, None, None, :],
+                dropout_p=self.dropout if self.training else 0.0,
+            )
+        else:  # for the few queries of a step torch's kernel takes twice as long on CPUs
+            y = _score(query, key, memory_mask).softmax(-1) @ value
         return self.out(y.transpose(1, 2).reshape(x.shape))
 
     def weights(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
         """The attention weights of `forward`, averaged over heads, to show. (B K, T, S)."""
         query, key = self._ask(x, len(memory)), self._split(self.key(memory))
-        scores = query @ key.transpose(-1, -2) * query.size(-1) ** -0.5
-        if memory_mask is not None:
-            scores = scores.masked_fill(memory_mask[:, None, None, :], float("-inf"))
+        scores = _score(query, key, memory_mask)
         return scores.float().softmax(-1).mean(1).reshape(*x.shape[:2], -1)
 
     def _ask(self, x: Tensor, memories: int) -> Tensor:
@@ -74,9 +76,18 @@ class SourceAttention(nn.Module):
             return state["keys"], state["values"]
         key, value = self._split(self.key(memory)), self._split(self.value(memory))
         if state is not None:
+            key, value = key.contiguous(), value.contiguous()
             state["keys"], state["values"] = key, value
         return key, value
 
     def _split(self, x: Tensor) -> Tensor:
         # (B, L, C) -> (B, heads, L, C / heads)
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+def _score(query: Tensor, key: Tensor, memory_mask: Tensor | None) -> Tensor:
+    # (B, heads, Q, D) and (B, heads, S, D) -> (B, heads, Q, S)
+    scores = (query * query.size(-1) ** -0.5) @ key.transpose(-1, -2)
+    if memory_mask is None:
+        return scores
+    return scores.masked_fill(memory_mask[:, None, None, :], float("-inf"))

@@ -45,7 +45,8 @@ def test_translation_is_raced_with_the_scores_beside_the_speed(packed, raw, tmp_
 
 
 def test_training_is_raced_by_the_trainer_of_fairseq(tmp_path):
-    flags = ["--size", "tiny", "--length", 5, 9, "--max-tokens", 40, "--flags", "--dropout 0.2"]
+    flags = ["--size", "tiny", "--length", 5, 9, "--max-tokens", 40, "--updates", 1]
+    flags += ["--flags", "--dropout 0.2"]
     options = ["--rounds", 1, "--threads", 1, "--csv", tmp_path / "t.csv"]
     run("resmlp-mt", "benchmark", "train", *flags, *options)
     table = rows(tmp_path / "t.csv")
@@ -53,7 +54,10 @@ def test_training_is_raced_by_the_trainer_of_fairseq(tmp_path):
     assert [(row["rival"], row["length"]) for row in table] == [
         (rival, length) for length in "59" for rival in rivals
     ]
-    assert all(float(row["rate"]) > 0 and row["flags"] == "--dropout 0.2" for row in table)
+    for row in table:
+        assert float(row["rate"]) > 0 and float(row["memory_mib"]) > 50
+        assert (row["flags"], row["tokens"], row["updates"]) == ("--dropout 0.2", "40", "1")
+        assert row["machine"].endswith(" cores")
 
 
 def test_classifiers_are_raced_with_their_error_beside_the_speed(tmp_path):

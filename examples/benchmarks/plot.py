@@ -1,0 +1,56 @@
+"""Draw what full updates cost against the length of the sentences, a panel for each size.
+
+python examples/benchmarks/plot.py examples/benchmarks/train.csv --out examples/benchmarks/train.png
+"""
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+
+from matplotlib import pyplot
+
+_COLORS = ("black", "tab:blue", "tab:red", "tab:green")
+
+
+def main() -> None:
+    """Draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("csv", type=Path, help="of 'resmlp-mt benchmark train'")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
+    arguments = parser.parse_args()
+    with open(arguments.csv, newline="", encoding="utf-8") as stream:
+        draw(list(csv.DictReader(stream)), arguments.out)
+
+
+def draw(rows: list[dict], path: Path) -> None:
+    """Milliseconds a target token, by length, with the ratio to the first rival."""
+    sizes = list(dict.fromkeys(row["size"] for row in rows))
+    figure, panels = pyplot.subplots(
+        1, len(sizes), figsize=(4 * len(sizes), 3.6), squeeze=False, layout="constrained"
+    )
+    for size, panel in zip(sizes, panels[0], strict=True):
+        own = [row for row in rows if row["size"] == size]
+        for rival, color in zip(dict.fromkeys(row["rival"] for row in own), _COLORS, strict=False):
+            points = sorted(
+                (int(row["length"]), 1000 / float(row["rate"]), row["ratio"])
+                for row in own
+                if row["rival"] == rival
+            )
+            lengths, costs, ratios = zip(*points, strict=True)
+            panel.plot(lengths, costs, "o-", color=color, label=rival)
+            if float(ratios[0]) != 1:
+                for x, y, ratio in points:
+                    panel.annotate(f"{ratio}×", (x, y), (0, -11), textcoords="offset points",
+                                   fontsize=7, color=color, ha="center")  # fmt: skip
+        panel.set(xscale="log", yscale="log", title=size, xlabel="length of a sentence")
+        panel.set_xticks(lengths, lengths)
+        panel.minorticks_off()
+        panel.grid(alpha=0.3)
+        panel.legend(fontsize=7)
+    panels[0, 0].set_ylabel("ms a target token, full update")
+    figure.savefig(path, dpi=110, format="png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
