@@ -35,6 +35,8 @@ setup(
         "image": ["kornia", "pytorch_optimizer"],
         # `resmlp-mt export`, and translation with what it wrote.
         "export": ["onnx", "onnxruntime"],
+        # What `resmlp-mt benchmark translate` can race with.
+        "benchmark": ["ctranslate2"],
         "dev": ["pytest", "pytest-xdist", "hypothesis", "ruff", "sacremoses"],
     },
     entry_points={"console_scripts": ["resmlp-mt = resmlp_mt.cli:main"]},

@@ -15,6 +15,21 @@ from pathlib import Path
 _PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", re.S)
 # What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
+    "rival": "rival",
+    "size": "size",
+    "arch": "preset",
+    "length": "length",
+    "batch_tokens": "batch, tokens",
+    "batch": "batch",
+    "sentences": "sentences",
+    "rate": "a second",
+    "median_ms": "median, ms",
+    "p95_ms": "95%, ms",
+    "ratio": "ratio",
+    "least": "least",
+    "most": "most",
+    "memory_mib": "memory, MiB",
+    "error": "error",
     "base": "base",
     "factor": "factor",
     "value": "value",

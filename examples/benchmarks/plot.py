@@ -10,7 +10,8 @@ from pathlib import Path
 
 from matplotlib import pyplot
 
-_COLORS = ("black", "tab:blue", "tab:red", "tab:green")
+# Color, and how many points below its dots a rival's ratios stand.
+_STYLES = (("black", 0), ("tab:blue", -11), ("tab:red", 6))
 
 
 def main() -> None:
@@ -25,13 +26,16 @@ def main() -> None:
 
 def draw(rows: list[dict], path: Path) -> None:
     """Milliseconds a target token, by length, with the ratio to the first rival."""
+    rows = [row for row in rows if not row["flags"]]
     sizes = list(dict.fromkeys(row["size"] for row in rows))
     figure, panels = pyplot.subplots(
-        1, len(sizes), figsize=(4 * len(sizes), 3.6), squeeze=False, layout="constrained"
+        1, len(sizes), figsize=(4.2 * len(sizes), 3.8), squeeze=False, layout="constrained"
     )
     for size, panel in zip(sizes, panels[0], strict=True):
         own = [row for row in rows if row["size"] == size]
-        for rival, color in zip(dict.fromkeys(row["rival"] for row in own), _COLORS, strict=False):
+        for rival, (color, below) in zip(
+            dict.fromkeys(row["rival"] for row in own), _STYLES, strict=False
+        ):
             points = sorted(
                 (int(row["length"]), 1000 / float(row["rate"]), row["ratio"])
                 for row in own
@@ -41,9 +45,10 @@ def draw(rows: list[dict], path: Path) -> None:
             panel.plot(lengths, costs, "o-", color=color, label=rival)
             if float(ratios[0]) != 1:
                 for x, y, ratio in points:
-                    panel.annotate(f"{ratio}×", (x, y), (0, -11), textcoords="offset points",
+                    panel.annotate(f"{ratio}×", (x, y), (0, below), textcoords="offset points",
                                    fontsize=7, color=color, ha="center")  # fmt: skip
-        panel.set(xscale="log", yscale="log", title=size, xlabel="length of a sentence")
+        panel.set(xscale="log", title=size, xlabel="length of a sentence")
+        panel.set_ylim(bottom=0)
         panel.set_xticks(lengths, lengths)
         panel.minorticks_off()
         panel.grid(alpha=0.3)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Race full updates against fairseq's Transformer: bash examples/benchmarks/train.sh [FLAG...]
-#   FLAG  of 'resmlp-mt benchmark train' for all sizes, such as --flags=--bf16
+#   FLAG  of 'resmlp-mt benchmark train' for all races
 # Rows go to $CSV (default: train.csv beside this script). About 25 minutes on 2 CPU cores.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,3 +14,5 @@ race() {
 race --size tiny --length 16 32 64 128 256 512 --max-tokens 2048 --updates 2 "$@"
 race --size iwslt --length 16 32 64 128 256 512 --max-tokens 2048 --updates 1 "$@"
 race --size base --length 16 64 256 --max-tokens 2048 --updates 1 "$@"
+race --size iwslt --length 32 256 --max-tokens 2048 --updates 1 --flags=--bf16 "$@"
+race --size base --length 32 256 --max-tokens 2048 --updates 1 --flags=--bf16 "$@"

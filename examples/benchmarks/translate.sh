@@ -3,7 +3,8 @@
 #   bash examples/benchmarks/translate.sh OURS TRANSFORMER TEXT
 #   OURS, TRANSFORMER  checkpoints of examples/multi30k (averaged), whose data folder is here
 #   TEXT               stem of TEXT.en and TEXT.de, such as data-bin/multi30k/raw/test
-# Needs 'pip install ctranslate2'. Rows go to $CSV (default: translate.csv beside this script).
+# Needs CTranslate2: pip install -e '.[export,benchmark]' -c constraints.txt
+# Rows go to $CSV (default: translate.csv beside this script). ROUNDS (5) and THREADS (2) as given.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -12,8 +13,6 @@ ours=${1:?usage: translate.sh OURS TRANSFORMER TEXT} transformer=${2:?} text=${3
 csv=${CSV:-$here/translate.csv} threads=${THREADS:-2}
 fast=$(mktemp -d)
 trap 'rm -rf "$fast"' EXIT
-
-. scripts/cpu.sh
 
 resmlp-mt export "$ours" --out "$fast/exported"
 resmlp-mt export "$ours" --out "$fast/exported-int8" --int8
@@ -24,7 +23,7 @@ for kind in float32 int8; do
 done
 
 race() {
-    resmlp-mt benchmark translate --threads "$threads" --csv "$csv" "$@"
+    resmlp-mt benchmark translate --threads "$threads" --rounds "${ROUNDS:-5}" --csv "$csv" "$@"
 }
 exported=(exported="$fast/exported" "exported int8=$fast/exported-int8")
 rivals=("CTranslate2=$fast/ctranslate2-float32" "CTranslate2 int8=$fast/ctranslate2-int8")

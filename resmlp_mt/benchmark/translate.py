@@ -89,7 +89,7 @@ class _CTranslate2(_Runner):
         try:
             import ctranslate2
         except ModuleNotFoundError:
-            raise UserError(f"{model}: pip install ctranslate2") from None
+            raise UserError(f"{model}: pip install 'resmlp_mt[benchmark]'") from None
         self.subwords = Translator.from_pretrained(codec_of).codec
         self.translator = ctranslate2.Translator(model, inter_threads=threads, intra_threads=1)
         super().__init__(sources, references)

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 import sacrebleu
-from cli.commands import assert_refused, run
+from cli.commands import RECIPE, ROOT, SIZES, assert_refused, run
 
 
 def rows(path):
@@ -42,6 +42,34 @@ def test_translation_is_raced_with_the_scores_beside_the_speed(packed, raw, tmp_
         assert row["ratio"] == "1.00" or row["rival"] == "fast"
         assert row["sentences"] == str(len(references)) and "onnxruntime" in row["versions"]
     assert output.startswith("rival") and output.count("\n") == 5
+
+
+@pytest.fixture(scope="module")
+def transformer(prepared, tmp_path_factory):
+    """A checkpoint of fairseq's Transformer."""
+    out = tmp_path_factory.mktemp("transformer")
+    sizes = [s for s in SIZES if "mixing" not in s and s != "4"]
+    train = ["fairseq-train", prepared, "--arch", "transformer", *sizes, *RECIPE]
+    run(*train, "--encoder-attention-heads", 2, "--max-epoch", 12, "--save-dir", out)
+    return out / "checkpoint_last.pt"
+
+
+def test_ctranslate2_is_raced_and_scores_as_the_model_it_was_made_of(
+    transformer, prepared, raw, tmp_path
+):
+    pytest.importorskip("ctranslate2", reason="the extra [benchmark] is not installed")
+    out = tmp_path / "converted"
+    convert = ["ct2-fairseq-converter", "--model_path", transformer, "--data_dir", prepared]
+    convert += ["--user_dir", ROOT / "resmlp_mt", "--output_dir", out]
+    run(*convert, "--source_lang", "en", "--target_lang", "de")
+    flags = ["--input", raw / "test.en", "--reference", raw / "test.de", "--rounds", 1]
+    models = ["--models", f"fairseq={transformer}", f"converted={out}"]
+    flags += ["--batch-tokens", 0, 200, "--beam", 2, "--csv", tmp_path / "t.csv"]
+    run("resmlp-mt", "benchmark", "translate", *models, *flags)
+    bleu = {(row["rival"], row["batch_tokens"]): row["bleu"] for row in rows(tmp_path / "t.csv")}
+    for tokens in ("0", "200"):
+        ours, theirs = (float(bleu[name, tokens]) for name in ("fairseq", "converted"))
+        assert theirs == pytest.approx(ours, abs=0.5) and theirs > 0
 
 
 def test_training_is_raced_by_the_trainer_of_fairseq(tmp_path):
@@ -92,7 +120,6 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
         assert_refused(run(*command, *flags, check=False), said)
     for flags, said in (
         (["train", "--flags=--arch nonsense", "--rounds", 1], "nonsense"),
-        (["train", "--length", 16, 0], "--length must be at least 1"),
         (["images", "--batch-size", 0], "--batch-size must be at least 1"),
     ):
         assert_refused(run("resmlp-mt", "benchmark", *flags, check=False), said)
