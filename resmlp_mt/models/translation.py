@@ -272,6 +272,12 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
                 state[name] = tensor.index_select(0, new_order)
             state |= shared
 
+    def reorder_incremental_state_scripting(
+        self, incremental_state: dict, new_order: Tensor
+    ) -> None:
+        """The same; fairseq's would look for more of it in every module, at every step."""
+        self.reorder_incremental_state(incremental_state, new_order)
+
     def max_positions(self) -> int:
         """N of the decoder's A."""
         return self.longest

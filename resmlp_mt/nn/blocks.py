@@ -77,7 +77,9 @@ class ResMLPBlock(nn.Module):
         self.norm_2, self.scale_2 = NORMS[norm](dim), LayerScale(dim, scale_init)
         self.mix_tokens = mixer
         self.mix_channels = ChannelMLP(dim, hidden_dim, activation_dropout)
-        self.drop = nn.Sequential(nn.Dropout(dropout), DropPath(drop_path))
+        self.drop = nn.Dropout(dropout)
+        if drop_path:
+            self.drop = nn.Sequential(self.drop, DropPath(drop_path))
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Mix tokens, then channels. x: (B, L, C); padding_mask: (B, L), True where padded."""

@@ -320,7 +320,7 @@ def test_dropout_flags_reach_every_block(build_model):
     # What each place does with its rate: tests/nn/test_blocks.py.
     model = build_model(dropout=0.5, attention_dropout=0.25, activation_dropout=0.125)
     blocks = [*model.encoder.blocks, *model.decoder.blocks]
-    assert {block.drop[0].p for block in blocks} == {0.5}
+    assert {block.drop.p for block in blocks} == {0.5}
     assert {block.mix_channels[2].p for block in blocks} == {0.125}
     assert {block.attend.dropout for block in model.decoder.blocks} == {0.25}
 
