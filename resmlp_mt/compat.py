@@ -28,7 +28,10 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 from fairseq import checkpoint_utils, options, search, utils  # noqa: E402
 from fairseq.data import data_utils  # noqa: E402
+from fairseq.distributed import utils as distributed_utils  # noqa: E402
 from fairseq.logging import progress_bar  # noqa: E402
+from fairseq.models import distributed_fairseq_model  # noqa: E402
+from fairseq.nan_detector import NanDetector  # noqa: E402
 from fairseq.optim import FairseqOptimizer  # noqa: E402
 from fairseq.optim.fused_lamb import FairseqLAMB  # noqa: E402
 
@@ -204,12 +207,13 @@ def take_archives_for_data() -> None:
 
 
 def mend_parsed_flags() -> None:
-    """Put right what fairseq and torch make of two flags.
+    """Put right what fairseq and torch make of some flags.
 
-    fairseq takes --bf16 for a wish to train on a TPU, on CPUs and GPUs too, and torch's fused
-    attention is slower than plain products in bf16 on CPUs. And fairseq trains from scratch
-    without a word where --finetune-from-model names a folder; here a folder, or a model that comes
-    with the package, stands for the checkpoint in it, and for --path as well.
+    Workers on CPUs cannot talk by NCCL, fairseq's default. fairseq takes --bf16 for a wish to train
+    on a TPU, on CPUs and GPUs too, and torch's fused attention is slower than plain products in
+    bf16 on CPUs. And fairseq trains from scratch without a word where --finetune-from-model names
+    a folder; here a folder, or a model that comes with the package, stands for the checkpoint in
+    it, and for --path as well.
     """
 
     @_patch(options, "parse_args_and_arch")
@@ -219,6 +223,8 @@ def mend_parsed_flags() -> None:
         if getattr(namespace, "tpu", False) and importlib.util.find_spec("torch_xla") is None:
             namespace.tpu = False
         on_cpu = getattr(namespace, "cpu", False) or not torch.cuda.is_available()
+        if on_cpu and getattr(namespace, "distributed_backend", None) == "nccl":
+            namespace.distributed_backend = "gloo"
         if getattr(namespace, "bf16", False) and on_cpu:
             torch.backends.cuda.enable_flash_sdp(False)  # whatever its name, on CPUs too
         if start := getattr(namespace, "finetune_from_model", None):
@@ -226,6 +232,50 @@ def mend_parsed_flags() -> None:
         if os.path.isdir(path := getattr(namespace, "path", None) or ""):
             namespace.path = str(find_checkpoint(path))
         return parsed
+
+
+def join_workers() -> None:
+    """Let the workers of torchrun train together on CPUs too.
+
+    fairseq counts workers in GPUs: without one, each worker would train a model of its own, and
+    torch's DistributedDataParallel would be told to use a GPU.
+    """
+
+    @_patch(distributed_utils, "infer_init_method")
+    def infer(infer_init_method, cfg, *args, **kwargs):
+        workers = os.environ.get("WORLD_SIZE", "1")
+        launched = "LOCAL_RANK" in os.environ and int(workers) > 1
+        if not launched or cfg.distributed_init_method is not None:
+            infer_init_method(cfg, *args, **kwargs)
+            tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
+            if int(tasks) > 1 and cfg.distributed_init_method is None:
+                raise UserError(
+                    f"srun started {tasks} tasks, which would each train a model of their own: "
+                    "start one task a node, and in it torchrun (docs/workers.md)"
+                )
+            return
+        cfg.distributed_init_method = "env://"
+        cfg.distributed_world_size, cfg.distributed_rank = int(workers), int(os.environ["RANK"])
+        cfg.device_id = int(os.environ["LOCAL_RANK"])
+        cfg.distributed_no_spawn = True
+
+    @_patch(distributed_fairseq_model, "DistributedDataParallel")
+    def wrap(parallel, module, device_ids, output_device, **kwargs):
+        if not next(module.parameters()).is_cuda:
+            device_ids = output_device = None
+        return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
+
+
+def survive_the_search_for_nan() -> None:
+    """Let fairseq report where a training diverged, instead of failing while it looks.
+
+    It runs the last batch again with hooks, and torch's hooks on gradients take no encoder whose
+    output is a dictionary of lists, as all of fairseq's are.
+    """
+
+    @_patch(NanDetector, "__init__")
+    def build(build_detector, self, model, forward=True, backward=True):
+        build_detector(self, model, forward, backward=False)
 
 
 def offer_lamb_without_apex() -> None:
@@ -322,6 +372,8 @@ def apply() -> None:
     log_once()
     take_archives_for_data()
     mend_parsed_flags()
+    join_workers()
+    survive_the_search_for_nan()
     offer_lamb_without_apex()
     refuse_misfit_optimizers()
     exit_with_explanation()

@@ -31,6 +31,12 @@ def explain(error: BaseException) -> str | None:
         return "this needs a GPU, as --fp16 does, and there is none; --bf16 works on CPUs"
     if "No working C++ compiler" in text or "Cannot find a working triton" in text:
         return "--torch-compile needs a C++ compiler on CPUs (Debian: g++), and Triton on GPUs"
+    if isinstance(error, FloatingPointError) and "between workers" not in text:
+        return (
+            f"training diverged: {text.splitlines()[0]} Train on from an earlier checkpoint "
+            "(--restore-file) with a lower --lr, a longer --warmup-updates, --clip-norm 1, or in "
+            "--bf16 or full precision instead of --fp16; crash.pt holds the broken weights"
+        )
     if text.startswith("Must specify batch size"):
         return text
     if isinstance(error, UserError) or (isinstance(error, ValueError) and _raised_here(error)):

@@ -25,6 +25,7 @@ from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 IMAGES = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
+WORKERS = (ROOT / "docs" / "workers.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 BLOCKS = FENCE.findall(README)
 DATA = os.environ.get("RESMLP_DATA")
@@ -69,6 +70,20 @@ def test_readme_translates(tmp_path):
     output = shell("python example.py", tmp_path)
     assert output.count("',") == 1 and "Mann" in output
     assert "Mann" in shell(block("resmlp-mt export multi30k-en-de"), tmp_path)
+
+
+def test_readme_measures_speed(tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    write_lesson(tmp_path / "corpus", train=1, valid=1, test=5)
+    shell("resmlp-mt export multi30k-en-de --int8 --out checkpoints/fast", tmp_path)
+    script = shorten(
+        block("resmlp-mt benchmark"),
+        ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"),
+        ("--size iwslt --length 16 64 256", "--size tiny --length 4 --max-tokens 8 --rounds 1"),
+        ("--batch-size 1 32", "--batch-size 1 --batches 1 --rounds 1"),
+    )
+    rivals = re.findall(r"^(\w+)  +[\d.]", shell(script, tmp_path), re.M)
+    assert {"exported", "resmlp_tiny", "unfolded"} < set(rivals)
 
 
 def test_readme_trains_scores_and_draws(tmp_path):
@@ -146,6 +161,19 @@ def test_documentation_of_images_imports_exports_and_draws(pictures):
         assert (pictures / name).stat().st_size > 5000
 
 
+def test_documentation_of_workers_trains(tmp_path):
+    lesson = ["--train", "corpus/train", "--valid", "corpus/valid", "--out", "data-bin/mine"]
+    write_lesson(tmp_path / "corpus", train=60, valid=5, test=5)
+    prepare = "resmlp-mt prepare --source-lang en --target-lang de --vocab-size 200 "
+    script = shorten(
+        block("torchrun", WORKERS),
+        ("--max-update 8000", "--max-update 2"),
+        ("--arch resmlp_plus_tiny", "--arch resmlp_plus_tiny --encoder-layers 1"),
+    )
+    shell(prepare + " ".join(lesson) + "\n" + script, tmp_path)
+    assert (tmp_path / "checkpoints" / "mine" / "checkpoint_last.pt").exists()
+
+
 def test_the_recipe_of_the_paper_is_a_command_line_that_fairseq_takes():
     words = block("resmlp-mt train imagenet", IMAGES).replace("\\\n", "").split()
     args = options.parse_args_and_arch(options.get_training_parser(), words[2:])
@@ -154,7 +182,7 @@ def test_the_recipe_of_the_paper_is_a_command_line_that_fairseq_takes():
 
 RESULTS = ["README.md"] + [
     f"examples/{name}/README.md"
-    for name in ("ablation", "cifar10", "ende-mix", "iwslt14", "multi30k", "wmt14")
+    for name in ("ablation", "benchmarks", "cifar10", "ende-mix", "iwslt14", "multi30k", "wmt14")
 ]
 
 

@@ -106,9 +106,7 @@ def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, dict]:
 
     check_positive(arguments, "length", "max_tokens", "updates")
     rivals = list_rivals(arguments.size, arguments.flags.split())
-    cases = [
-        Case(length, arguments.max_tokens, arguments.updates) for length in arguments.length
-    ]
+    cases = [Case(length, arguments.max_tokens, arguments.updates) for length in arguments.length]
     return rivals, cases, {"size": arguments.size, "flags": arguments.flags}
 
 

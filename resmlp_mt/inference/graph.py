@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import onnx
 import torch
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
 from resmlp_mt.nn.fold import Product, fold_channels, split_norm

@@ -5,7 +5,7 @@ import re
 
 import pytest
 import torch
-from cli.commands import RECIPE, ROOT, SIZES, assert_refused, run
+from cli.commands import RECIPE, ROOT, SIZES, assert_refused, entries, run
 
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 
@@ -135,6 +135,31 @@ def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
         text = "".join(result.stdout + result.stderr for result in outputs)
         losses[name] = [float(loss) for loss in re.findall(r'"train_loss": "([\d.]+)"', text)]
     assert len(losses["adam"]) == 2 and losses["adamw"] == pytest.approx(losses["adam"], abs=2e-3)
+
+
+def test_a_training_that_diverges_ends_with_advice(prepared, tmp_path):
+    command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    command += ["--lr", 1e30, "--save-dir", tmp_path, "--save-interval-updates", 1]
+    assert_refused(run(*command, check=False), "training diverged", "--lr", "--clip-norm")
+    assert (tmp_path / "checkpoint_1_1.pt").exists()
+
+
+@pytest.mark.parametrize("flags", [["--bf16"], ["--memory-efficient-bf16"], ["--amp"]])
+def test_the_first_losses_in_low_precision_are_those_of_fp32(flags, prepared, tmp_path):
+    losses = {}
+    for name, more in {"fp32": [], "low": flags}.items():
+        command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_plus_tiny", *SIZES]
+        command += [*RECIPE, "--dropout", 0, "--max-update", 6, "--log-interval", 1, *more]
+        result = run(*command, "--save-dir", tmp_path / name)
+        logged = entries(result.stdout + result.stderr, "ups")
+        losses[name] = [float(entry["loss"]) for entry in logged]
+    assert len(losses["low"]) == 6 and losses["low"] == pytest.approx(losses["fp32"], abs=0.05)
+
+
+def test_fp16_without_a_gpu_is_refused(prepared, tmp_path):
+    command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    result = run(*command, "--fp16", "--save-dir", tmp_path, check=False)
+    assert_refused(result, "needs a GPU", "--bf16")
 
 
 def test_compilation_without_a_compiler_is_refused(prepared, tmp_path):

@@ -1,9 +1,6 @@
 """Training and validating classifiers with fairseq's own programs, as a user runs them."""
 
 import shutil
-import socket
-import subprocess
-import sys
 import tarfile
 
 import pytest
@@ -93,33 +90,6 @@ def test_bf16_starts_as_fp32_does_and_lamb_trains_without_apex(pictures, tmp_pat
     assert len(losses["fp32"]) == 6
     torch.testing.assert_close(losses["bf16"], losses["fp32"], atol=0.02, rtol=0)
     assert losses["fp32"][-1] < losses["fp32"][0]
-
-
-def test_two_workers_on_cpus_train_as_one_that_adds_up_two_batches(pictures, tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-    # Crops depend on seed, epoch and image; the other augmentation on what a worker drew before.
-    same = ["--hflip", 0, "--color-jitter", 0, "--max-update", 4, "--batch-size", 8]
-    same += ["--log-interval", 1]
-    together = ["--distributed-world-size", 2, "--distributed-init-method", address]
-    together += ["--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo"]
-    together += ["--distributed-no-spawn", "--save-dir", tmp_path / "two", "--distributed-rank"]
-    command = [sys.executable, "-m", "resmlp_mt.cli", "train", pictures]
-    command = list(map(str, [*command, *IMAGE_SIZES, *IMAGE_RECIPE, *same, *together]))
-    options = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
-    workers = [subprocess.Popen([*command, rank], **options) for rank in "01"]
-    outputs = [worker.communicate(timeout=240)[0] for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], outputs[0][-3000:]
-    output = train(pictures, tmp_path / "one", *same, "--update-freq", 2)
-    by_two, by_one = (
-        [entry["loss"] for entry in entries(log, "ups")]
-        for log in (outputs[0], output.stdout + output.stderr)
-    )
-    assert len(by_two) == 4
-    torch.testing.assert_close(*(torch.tensor(list(map(float, x))) for x in (by_two, by_one)))
-    two, one = (weights(tmp_path / name / "checkpoint_last.pt") for name in ("two", "one"))
-    torch.testing.assert_close(two, one, atol=1e-4, rtol=1e-4)
 
 
 def test_a_teacher_is_learnt_from_and_must_know_the_same_classes(classifier, pictures, tmp_path):
