@@ -14,7 +14,10 @@ import logging
 import math
 import os
 import pickle
+import shutil
+import signal
 import sys
+import threading
 import typing
 import warnings
 from pathlib import Path
@@ -29,14 +32,18 @@ logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 from fairseq import checkpoint_utils, options, search, utils  # noqa: E402
 from fairseq.data import data_utils  # noqa: E402
 from fairseq.distributed import utils as distributed_utils  # noqa: E402
+from fairseq.file_io import PathManager  # noqa: E402
 from fairseq.logging import progress_bar  # noqa: E402
 from fairseq.models import distributed_fairseq_model  # noqa: E402
 from fairseq.nan_detector import NanDetector  # noqa: E402
 from fairseq.optim import FairseqOptimizer  # noqa: E402
 from fairseq.optim.fused_lamb import FairseqLAMB  # noqa: E402
+from fairseq.trainer import Trainer  # noqa: E402
 
 from resmlp_mt.data.checkpoints import find_checkpoint  # noqa: E402
 from resmlp_mt.errors import UserError, explain, refused_class  # noqa: E402
+
+logger = logging.getLogger(__name__)
 
 # Said by every fairseq command on today's libraries, and nothing that a user could act on.
 _NOISE = (
@@ -62,12 +69,13 @@ def _patch(owner, name: str):
     original = getattr(owner, name)
 
     def install(replacement):
-        if not hasattr(original, "__wrapped__"):
+        if not hasattr(original, "replaced"):
 
             @functools.wraps(original)
             def patched(*args, **kwargs):
                 return replacement(original, *args, **kwargs)
 
+            patched.replaced = original
             setattr(owner, name, patched)
 
     return install
@@ -266,6 +274,68 @@ def join_workers() -> None:
         return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
 
 
+def write_whole_checkpoints() -> None:
+    """Let a checkpoint appear whole or not at all.
+
+    fairseq copies an epoch's checkpoint to its other names in place, where a kill leaves half of
+    one, and answers a full disk by writing twice more behind what was written.
+    """
+
+    def place(filename: str, write) -> None:
+        partial = f"{filename}.tmp"  # one name, so that killed trainings do not fill the disk
+        try:
+            with open(partial, "wb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(partial, filename)
+        except OSError as error:
+            Path(partial).unlink(missing_ok=True)
+            raise UserError(
+                f"{filename}: {error.strerror}: it was not written, the checkpoints before it are "
+                "whole. Make room and give the same command again; it goes on from the last one"
+            ) from error
+
+    @_patch(checkpoint_utils, "torch_persistent_save")
+    def save(_, obj, filename, async_write=False):
+        place(filename, lambda stream: torch.save(obj, stream))
+
+    @_patch(PathManager, "copy")
+    def copy(_, src_path, dst_path, overwrite=False):
+        with open(src_path, "rb") as source:
+            place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
+        return True
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM end a training with a checkpoint, as schedulers expect; a second one kills it."""
+
+    @_patch(Trainer, "__init__")
+    def build(build_trainer, self, *args, **kwargs):
+        build_trainer(self, *args, **kwargs)
+        self.asked_to_stop = False
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, functools.partial(ask, self))
+
+    def ask(trainer, number, frame):
+        trainer.asked_to_stop = True
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    @_patch(Trainer, "train_step")
+    def train_step(step, self, *args, **kwargs):
+        logged = step(self, *args, **kwargs)
+        stop = self.asked_to_stop
+        if self.data_parallel_world_size > 1:  # all at the same update, or none
+            stop = torch.tensor(float(stop), device=self.device)
+            torch.distributed.all_reduce(stop, group=self.data_parallel_process_group)
+        if stop:
+            logger.info("SIGTERM: saving and stopping; the same command goes on from here")
+            # Whoever stops us may not wait for a validation.
+            self.cfg.dataset.disable_validation = True
+            self.cfg.optimization.max_update = self.get_num_updates()
+        return logged
+
+
 def survive_the_search_for_nan() -> None:
     """Let fairseq report where a training diverged, instead of failing while it looks.
 
@@ -373,6 +443,8 @@ def apply() -> None:
     take_archives_for_data()
     mend_parsed_flags()
     join_workers()
+    write_whole_checkpoints()
+    stop_on_sigterm()
     survive_the_search_for_nan()
     offer_lamb_without_apex()
     refuse_misfit_optimizers()

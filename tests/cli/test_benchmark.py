@@ -6,6 +6,9 @@ import pytest
 import sacrebleu
 from cli.commands import RECIPE, ROOT, SIZES, assert_refused, run
 
+from resmlp_mt.cli import build_parser
+from resmlp_mt.errors import UserError
+
 
 def rows(path):
     with open(path, newline="", encoding="utf-8") as stream:
@@ -108,8 +111,6 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
     command = ["resmlp-mt", "benchmark", "translate"]
     for flags, said in (
         ([*text, "--models", packed], "NAME=MODEL"),
-        ([*text, "--models", f"a={packed}", "--rounds", 0], "--rounds"),
-        ([*text, "--models", f"a={packed}", "--batch-tokens", -1], "--batch-tokens"),
         ([*text, "--models", f"a={packed}", "b=/none"], "b: /none: no such model"),
         (
             ["--input", raw / "test.en", "--reference", tmp_path / "short.de", "--models", "a=b"],
@@ -118,9 +119,23 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
         ([*text, "--models", f"a={packed}", "--csv", tmp_path / "other.csv"], "other columns"),
     ):
         assert_refused(run(*command, *flags, check=False), said)
-    for flags, said in (
-        (["train", "--flags=--arch nonsense", "--rounds", 1], "nonsense"),
-        (["images", "--batch-size", 0], "--batch-size must be at least 1"),
-    ):
-        assert_refused(run("resmlp-mt", "benchmark", *flags, check=False), said)
+    flags = ["train", "--flags=--arch nonsense", "--rounds", 1]
+    assert_refused(run("resmlp-mt", "benchmark", *flags, check=False), "nonsense")
     assert (tmp_path / "other.csv").read_text() == "model,score\n"
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("translate --models a=b --input x --reference y --rounds 0", "--rounds"),
+        ("translate --models a=b --input x --reference y --batch-tokens 0 -1", "--batch-tokens"),
+        ("train --length 16 0", "--length must be at least 1"),
+        ("train --updates 0", "--updates must be at least 1"),
+        ("images --batch-size 0", "--batch-size must be at least 1"),
+        ("images --batches 0", "--batches must be at least 1"),
+    ],
+)
+def test_impossible_numbers_are_refused(line, said):
+    arguments = build_parser().parse_args(["benchmark", *line.split()])
+    with pytest.raises(UserError, match=said):
+        arguments.run(arguments)

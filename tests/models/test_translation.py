@@ -388,8 +388,8 @@ def test_the_output_layer_scores_the_features(build_model):
 @pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
 def test_a_compiled_training_has_the_outputs_and_gradients_of_the_plain_one(build_model):
     sizes = dict(decoder_attention_heads=3, encoder_layers=0, decoder_layers=1, dropout=0.0)
-    plain = build_model("resmlp_plus_tiny", **sizes)
-    compiled = build_model("resmlp_plus_tiny", torch_compile=True, **sizes)
+    plain = build_model(**sizes)
+    compiled = build_model(torch_compile=True, **sizes)
     compiled.load_state_dict(plain.state_dict())
     compiled.train().set_num_updates(0)
     for count in (3, 2):  # batches and lengths vary
