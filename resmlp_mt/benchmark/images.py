@@ -17,11 +17,11 @@ from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.exported import import_with_onnx
 from resmlp_mt.models.image_classification import ResMLPImageModel
+from resmlp_mt.tasks.image_classification import IMAGENET_MEAN, IMAGENET_STD
 
 # Our preset: timm's name.
 ARCHITECTURES = {"resmlp_s12": "resmlp_12_224", "resmlp_s24": "resmlp_24_224"}
 _SIDE, _CLASSES = 224, 1000
-_MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _build_plain(architecture: str, threads: int):
 
 def _build_float(architecture: str, threads: int, int8: bool = False):
     build = import_with_onnx("resmlp_mt.inference.image_graph").build_classifier
-    graph = build(_make_model(architecture), _MEAN, _STD, int8)
+    graph = build(_make_model(architecture), IMAGENET_MEAN, IMAGENET_STD, int8)
     session = import_with_onnx("resmlp_mt.inference.search").start(graph, threads)
     return lambda images: torch.from_numpy(session.run(None, {"pixels": images.numpy()})[0])
 
@@ -99,7 +99,7 @@ def _build_timm(architecture: str, threads: int):
 
 
 def _normalising(model: nn.Module):
-    normalise = Normalise(_MEAN, _STD)
+    normalise = Normalise(IMAGENET_MEAN, IMAGENET_STD)
 
     def compute(images: Tensor) -> Tensor:
         with torch.inference_mode():
