@@ -1,0 +1,57 @@
+"""The seam to fairseq and torch of today. Each patch has a guard, a reason and a test.
+
+fairseq imports this plugin while it parses the command line, before it loads any checkpoint and
+before hydra composes the configuration, so that what is put right here holds for all commands.
+"""
+
+import logging
+import warnings
+
+# Importing fairseq asks for tensorboardX, which nothing here needs.
+logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+
+from resmlp_mt.compat.batches import (  # noqa: E402
+    keep_last_batch,
+    take_archives_for_data,
+)
+from resmlp_mt.compat.checkpoints import (  # noqa: E402
+    allow_harmless_classes,
+    explain_broken_checkpoints,
+    refuse_misfit_optimizers,
+    write_whole_checkpoints,
+)
+from resmlp_mt.compat.flags import mend_parsed_flags  # noqa: E402
+from resmlp_mt.compat.noise import silence_noise  # noqa: E402
+from resmlp_mt.compat.programs import (  # noqa: E402
+    check_apex,
+    exit_with_explanation,
+)
+from resmlp_mt.compat.search import mend_diverse_beam  # noqa: E402
+from resmlp_mt.compat.training import (  # noqa: E402
+    log_once,
+    offer_lamb_without_apex,
+    stop_on_sigterm,
+    survive_the_search_for_nan,
+)
+from resmlp_mt.compat.workers import join_workers  # noqa: E402
+
+
+def apply() -> None:
+    """Apply every patch; the second time changes nothing."""
+    silence_noise()
+    allow_harmless_classes()
+    explain_broken_checkpoints()
+    keep_last_batch()
+    mend_diverse_beam()
+    log_once()
+    take_archives_for_data()
+    mend_parsed_flags()
+    join_workers()
+    write_whole_checkpoints()
+    stop_on_sigterm()
+    survive_the_search_for_nan()
+    offer_lamb_without_apex()
+    refuse_misfit_optimizers()
+    exit_with_explanation()
+    if complaint := check_apex():
+        warnings.warn(complaint, stacklevel=2)

@@ -1,0 +1,143 @@
+"""Checkpoints: read without running code from them, written whole."""
+
+import argparse
+import collections
+import errno
+import inspect
+import os
+import pickle
+import shutil
+import typing
+from pathlib import Path
+
+import numpy
+import omegaconf
+import torch
+from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
+from fairseq.optim import FairseqOptimizer
+
+from resmlp_mt.compat.patching import patch
+from resmlp_mt.errors import UserError, refused_class
+
+
+def allow_harmless_classes() -> None:
+    """Let torch load the classes of data that fairseq writes into a checkpoint.
+
+    Since torch 2.6 a checkpoint is read without running code from it, and what is not on a list is
+    refused. These classes only hold values.
+    """
+    arrays = numpy._core.multiarray
+    dtypes = {type(numpy.dtype(code)) for code in numpy.typecodes["All"] if code not in "OV"}
+    config = [
+        omegaconf.DictConfig,
+        omegaconf.ListConfig,
+        omegaconf.base.Metadata,
+        omegaconf.base.ContainerMetadata,
+        *(c for _, c in inspect.getmembers(omegaconf.nodes, inspect.isclass) if _is_value(c)),
+    ]
+    torch.serialization.add_safe_globals(
+        [
+            argparse.Namespace,
+            arrays._reconstruct,
+            arrays.scalar,
+            numpy.ndarray,
+            numpy.dtype,
+            *dtypes,
+            *config,
+            # What the omegaconf classes name in their own state.
+            typing.Any,
+            collections.defaultdict,
+            *(dict, list, tuple, int, float, bool, str),
+        ]
+    )
+
+
+def _is_value(candidate: type) -> bool:
+    return issubclass(candidate, omegaconf.nodes.ValueNode)
+
+
+def explain_broken_checkpoints() -> None:
+    """Make fairseq say which checkpoint it could not load, and why."""
+
+    @patch(checkpoint_utils, "load_checkpoint_to_cpu")
+    def load_or_explain(load, path, *args, **kwargs):
+        try:
+            return load(path, *args, **kwargs)
+        except (FileNotFoundError, IsADirectoryError):
+            raise UserError(f"{path}: no such checkpoint") from None
+        except pickle.UnpicklingError as error:
+            raise UserError(f"{path}: {_explain_refusal(str(error))}") from None
+        except (EOFError, RuntimeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise  # the disk's trouble, not the file's
+            reason = str(error).strip().splitlines() or ["it ends too early"]
+            raise UserError(
+                f"{path}: truncated or corrupt checkpoint ({reason[0]}); copy it again"
+            ) from None
+        except (KeyError, TypeError, AttributeError, IndexError):
+            raise UserError(
+                f"{path}: not a checkpoint of fairseq (it holds no model with its configuration)"
+            ) from None
+
+
+def _explain_refusal(error: str) -> str:
+    if name := refused_class(error):
+        return (
+            f"refused, since it holds pickled code or objects ({name}) that could run "
+            "commands on this computer; use a checkpoint that fairseq wrote"
+        )
+    return "not a checkpoint, or a corrupt one"
+
+
+def refuse_misfit_optimizers() -> None:
+    """Name an optimizer state that is of other sizes than the model, which would fail at a step.
+
+    A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
+    model), but training cannot go on there with what the optimizer knew of the old one.
+    """
+
+    @patch(FairseqOptimizer, "load_state_dict")
+    def load(load_state, self, *args, **kwargs):
+        load_state(self, *args, **kwargs)
+        for parameter, state in self.optimizer.state.items():
+            for name in ("exp_avg", "sum", "momentum_buffer"):
+                if name in state and state[name].shape != parameter.shape:
+                    raise UserError(
+                        "the checkpoint's optimizer knows a model of other sizes: train with the "
+                        "sizes of the checkpoint, or start the optimizer anew with "
+                        "--reset-optimizer, or from the weights alone with --finetune-from-model"
+                    )
+
+
+def write_whole_checkpoints() -> None:
+    """Let a checkpoint appear whole or not at all.
+
+    fairseq copies an epoch's checkpoint to its other names in place, where a kill leaves half of
+    one, and answers a full disk by writing twice more behind what was written.
+    """
+
+    def place(filename: str, write) -> None:
+        partial = f"{filename}.tmp"  # one name, so that killed trainings do not fill the disk
+        try:
+            with open(partial, "wb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(partial, filename)
+        except OSError as error:
+            Path(partial).unlink(missing_ok=True)
+            raise UserError(
+                f"{filename}: {error.strerror}: it was not written, the checkpoints before it are "
+                "whole. Make room and give the same command again; it goes on from the last one"
+            ) from error
+
+    @patch(checkpoint_utils, "torch_persistent_save")
+    def save(_, obj, filename, async_write=False):
+        place(filename, lambda stream: torch.save(obj, stream))
+
+    @patch(PathManager, "copy")
+    def copy(_, src_path, dst_path, overwrite=False):
+        with open(src_path, "rb") as source:
+            place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
+        return True

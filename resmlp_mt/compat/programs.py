@@ -1,0 +1,43 @@
+"""fairseq's own programs, and libraries that only share a name."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from resmlp_mt.errors import explain
+
+
+def exit_with_explanation() -> None:
+    """Let fairseq's own programs end with status 2 and one line where the user can put it right."""
+    if (
+        not Path(sys.argv[0]).name.startswith("fairseq-")
+        or sys.excepthook is not sys.__excepthook__
+    ):
+        return
+
+    def hook(kind, error, trace):
+        if text := explain(error):
+            print(f"{Path(sys.argv[0]).name}: {text}", file=sys.stderr)
+            sys.exit(2)
+        sys.__excepthook__(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def check_apex() -> str | None:
+    """What is wrong with the installed apex, or None.
+
+    PyPI's `apex` is a web toolkit. fairseq tries to import NVIDIA's library of that name and falls
+    back without a word.
+    """
+    spec = importlib.util.find_spec("apex")
+    if spec is None or spec.submodule_search_locations is None:
+        return None
+    if any(
+        (Path(folder) / "multi_tensor_apply").is_dir() for folder in spec.submodule_search_locations
+    ):
+        return None
+    return (
+        "the installed package 'apex' is not NVIDIA's library but a web toolkit of that name: "
+        "remove it with 'pip uninstall apex'. Nothing here needs apex"
+    )

@@ -1,0 +1,101 @@
+"""The training loop: its log, its end, its optimizers."""
+
+import functools
+import logging
+import math
+import os
+import signal
+import threading
+
+import torch
+from fairseq.logging import progress_bar
+from fairseq.nan_detector import NanDetector
+from fairseq.optim.fused_lamb import FairseqLAMB
+from fairseq.trainer import Trainer
+
+from resmlp_mt.compat.patching import patch
+from resmlp_mt.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+
+def log_once() -> None:
+    """Write a line once to --log-file: fairseq adds a handler for it in every epoch."""
+
+    @patch(progress_bar, "progress_bar")
+    def open_bar(progress_bar_, iterator, *args, log_file=None, **kwargs):
+        handlers = progress_bar.logger.handlers
+        if log_file and os.path.abspath(log_file) in {
+            getattr(h, "baseFilename", 0) for h in handlers
+        }:
+            log_file = None
+        return progress_bar_(iterator, *args, log_file=log_file, **kwargs)
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM end a training with a checkpoint, as schedulers expect; a second one kills it."""
+
+    @patch(Trainer, "__init__")
+    def build(build_trainer, self, *args, **kwargs):
+        build_trainer(self, *args, **kwargs)
+        self.asked_to_stop = False
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, functools.partial(ask, self))
+
+    def ask(trainer, number, frame):
+        trainer.asked_to_stop = True
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    @patch(Trainer, "train_step")
+    def train_step(step, self, *args, **kwargs):
+        logged = step(self, *args, **kwargs)
+        stop = self.asked_to_stop
+        if self.data_parallel_world_size > 1:  # all at the same update, or none
+            stop = torch.tensor(float(stop), device=self.device)
+            torch.distributed.all_reduce(stop, group=self.data_parallel_process_group)
+        if stop:
+            logger.info("SIGTERM: saving and stopping; the same command goes on from here")
+            # Whoever stops us may not wait for a validation.
+            self.cfg.dataset.disable_validation = True
+            self.cfg.optimization.max_update = self.get_num_updates()
+        return logged
+
+
+def survive_the_search_for_nan() -> None:
+    """Let fairseq report where a training diverged, instead of failing while it looks.
+
+    It runs the last batch again with hooks, and torch's hooks on gradients take no encoder whose
+    output is a dictionary of lists, as all of fairseq's are.
+    """
+
+    @patch(NanDetector, "__init__")
+    def build(build_detector, self, model, forward=True, backward=True):
+        build_detector(self, model, forward, backward=False)
+
+
+def offer_lamb_without_apex() -> None:
+    """Give --optimizer lamb to those without NVIDIA's apex, the only one that fairseq knows."""
+
+    @patch(FairseqLAMB, "__init__")
+    def build(build_from_apex, self, args, params):
+        try:
+            build_from_apex(self, args, params)
+        except ImportError:
+            try:
+                from pytorch_optimizer import Lamb
+            except ImportError:
+                raise UserError(
+                    "--optimizer lamb needs pytorch_optimizer: pip install 'resmlp_mt[image]'"
+                ) from None
+            # Weight decay within the update, the global gradient norm at most 1 and no limit to a
+            # weight's norm, as apex's; unlike apex's without bias correction. The first steps
+            # would be ten times as long without `adam_debias`.
+            self._optimizer = Lamb(
+                params,
+                **self.optimizer_config,
+                weight_decouple=False,
+                pre_norm=True,
+                max_grad_norm=1.0,
+                adam_debias=True,
+            )
+            self._optimizer.clamp = math.inf
