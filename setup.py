@@ -35,9 +35,19 @@ setup(
         "image": ["kornia", "pytorch_optimizer"],
         # `resmlp-mt export`, and translation with what it wrote.
         "export": ["onnx", "onnxruntime"],
+        # `resmlp-mt serve`; the documents of its interface without a network (fastapi-offline).
+        "serve": ["fastapi", "fastapi-offline", "uvicorn", "prometheus-client"],
         # What `resmlp-mt benchmark translate` can race with.
         "benchmark": ["ctranslate2"],
-        "dev": ["pytest", "pytest-xdist", "hypothesis", "ruff", "sacremoses"],
+        "dev": [
+            "pytest",
+            "pytest-xdist",
+            "hypothesis",
+            "ruff",
+            "sacremoses",
+            "httpx",
+            "playwright",
+        ],
     },
     entry_points={"console_scripts": ["resmlp-mt = resmlp_mt.cli:main"]},
 )

@@ -18,7 +18,7 @@ if [ "$(cat .venv/installed 2>/dev/null)" != "$stamp" ]; then
     python=$(find_python)
     echo "installing into .venv with $("$python" --version) ..." >&2
     "$python" -m venv .venv
-    .venv/bin/python -m pip install --quiet --editable '.[dev,image,export,benchmark]' --constraint constraints.txt
+    .venv/bin/python -m pip install --quiet --editable '.[dev,image,export,serve,benchmark]' --constraint constraints.txt
     echo "$stamp" >.venv/installed
 fi
 . .venv/bin/activate
