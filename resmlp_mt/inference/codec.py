@@ -40,4 +40,12 @@ class TextCodec:
 
     def decode(self, tokens: np.ndarray) -> str:
         """The text of a translation's token indices."""
-        return self.target_subwords.decode([self.target_dictionary[i] for i in tokens.tolist()])
+        return self.target_subwords.decode(self.name_target(tokens))
+
+    def name_source(self, tokens: np.ndarray) -> list[str]:
+        """The subwords of a source's token indices."""
+        return [self.source_dictionary[i] for i in tokens.tolist()]
+
+    def name_target(self, tokens: np.ndarray) -> list[str]:
+        """The subwords of a translation's token indices."""
+        return [self.target_dictionary[i] for i in tokens.tolist()]

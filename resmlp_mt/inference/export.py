@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 from torch import Tensor, nn
 
 from resmlp_mt.data.output import whole_folder
@@ -59,7 +59,8 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
     banned = [symbols.pad(), symbols.unk()]
     (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8))
     (out / TRANSLATOR[1]).write_bytes(graphs.build_step(decoder, banned, symbols.eos(), int8))
-    save_file(export_mixing(trained.model), out / MIXING)
+    # Not `save_file`, whose file only its owner may read: a service may run as another user.
+    (out / MIXING).write_bytes(save(export_mixing(trained.model)))
     for lang in (trained.source, trained.target):
         shutil.copy(trained.folder / f"dict.{lang}.txt", out)
         shutil.copy(find_subwords(trained.folder, lang), out)

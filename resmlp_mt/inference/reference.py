@@ -49,3 +49,29 @@ class ReferenceSearch:
             [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]
             for beams in generator.generate([self.model], sample)
         ]
+
+    @torch.no_grad()
+    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+        """Where the last layer looks in the source for each token, averaged over its heads.
+
+        Args:
+            source: Token indices with the end of the sentence. (S,).
+            targets: Translations of it, without the end. Each (T,).
+
+        Returns:
+            Weights for the tokens of each translation and its end. Each (T + 1, S).
+        """
+        told = np.full((len(targets), 1 + max(map(len, targets))), self.symbols.eos())
+        for row, target in zip(told, targets, strict=True):
+            row[1 : len(target) + 1] = target
+        tokens = np.tile(source, (len(targets), 1))
+        told, tokens = (torch.from_numpy(x).to(self.device) for x in (told, tokens))
+        lengths = torch.full((len(targets),), len(source), device=self.device)
+        self.model.decoder.need_attn = True
+        try:
+            encoded = self.model.encoder(tokens, src_lengths=lengths)
+            _, extra = self.model.decoder(told, encoded)
+        finally:
+            self.model.decoder.need_attn = False
+        weights = extra["attn"][0].float().cpu().numpy()
+        return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]

@@ -110,10 +110,7 @@ class BeamSearch:
         """
         memory, mask = self._encode(sources)
         # Enough that K beams can go on whatever is banned: padding, <unk>, at first the end.
-        width = min(2 * beam + 3, self.symbols)
-        layers = len(memory) // 2
-        channels = self.weights["decoder.scale"].size // layers
-        beams = _Beams(len(sources), beam, width, self.end, layers, channels)
+        beams = self._start_beams(memory, beam, width=min(2 * beam + 3, self.symbols))
         feed = self._bind(memory, mask, beams)
         longest = min(longest, self.target_positions - 1)
         for position in range(longest):
@@ -130,6 +127,37 @@ class BeamSearch:
             self._step(feed, beams, longest)
             beams.end_all(lenpen)
         return [sorted(found, key=lambda pair: -pair[1]) for found in beams.found]
+
+    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+        """Where the last layer looks in the source for each token, averaged over its heads.
+
+        Args:
+            source: Token indices with the end of the sentence. (S,).
+            targets: Translations of it, without the end. Each (T,).
+
+        Returns:
+            Weights for the tokens of each translation and its end. Each (T + 1, S).
+        """
+        memory, mask = self._encode([source])
+        beams = self._start_beams(memory, len(targets), width=1)
+        feed, key = self._bind(memory, mask, beams), memory[-2, 0]
+        steps = 1 + max(map(len, targets))
+        queries = np.empty((steps, *beams.tokens.shape, beams.now.shape[2]), np.float32)
+        for position, query in enumerate(queries):
+            _take(feed, "query", query)
+            self._step(feed, beams, position)
+            beams.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
+        heads, _, width = key.shape
+        queries = queries.reshape(steps, len(targets), heads, width).transpose(1, 2, 0, 3)
+        scores = queries @ key.swapaxes(1, 2) * width**-0.5  # (K, E, T, S)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
+        return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
+
+    def _start_beams(self, memory: np.ndarray, beam: int, width: int) -> "_Beams":
+        layers, sentences = len(memory) // 2, memory.shape[1]
+        channels = self.weights["decoder.scale"].size // layers
+        return _Beams(sentences, beam, width, self.end, layers, channels)
 
     def _encode(self, sources: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         length = max(map(len, sources))

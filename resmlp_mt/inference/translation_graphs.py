@@ -83,7 +83,8 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
     below; width (1,), continuations of a beam to look at; best (1,), those to return.
 
     Outputs: best_scores (B, best), sorted; best_tokens (B, best); best_places (B, best), beam times
-    width plus something; ends (B, K, 1), the score of ending here; values (B, K, L C).
+    width plus something; ends (B, K, 1), the score of ending here; values (B, K, L C); query
+    (B, K, C), what the last layer's attention asks with, which costs nothing where it is not taken.
 
     Args:
         decoder: The decoder.
@@ -109,14 +110,14 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
         now = graph.input(f"now_{layer}", TensorProto.FLOAT, 1, "C")
         y = graph.Add(past[layer], graph.Mul(y, now))
         stream.add(graph.Mul(gate, y) if mixer.gate else y)
-        y = graph.product(
+        query = graph.product(
             stream.normalise(block.norm_c), fold_product(block.attend.query, block.norm_c)
         )
         sides = [
             graph.input(f"{side}_{layer}", TensorProto.FLOAT, "B", block.attend.heads, "S", "D")
             for side in ("key", "value")
         ]
-        y = graph.MultiHeadAttention(y, *sides, "", "", mask, num_heads=block.attend.heads)
+        y = graph.MultiHeadAttention(query, *sides, "", "", mask, num_heads=block.attend.heads)
         stream.add(graph.product(y, fold_product(block.attend.out, scale=block.scale_c.gamma)))
         stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
     logits = graph.product(
@@ -127,6 +128,7 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
             graph, graph.LogSoftmax(logits, axis=-1), decoder.output.out_features, banned, end
         ),
         values=graph.Concat(*values, axis=2),
+        query=query,
     )
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -25,10 +25,28 @@ _LONGEST = 200  # subwords of a translation
 
 @dataclass
 class Hypothesis:
-    """A translation and its score: mean log-probability (base e) of its subwords."""
+    """A translation and its score: mean log-probability (base e) of its subwords.
+
+    `segments` are the token indices of what was translated at once, source and target: of one
+    sentence mostly, of several where a line was too long, of none where it was empty.
+    """
 
     text: str
     score: float
+    segments: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list, repr=False)
+
+
+@dataclass
+class Attention:
+    """Where the last layer of the decoder looks in the source, averaged over its heads.
+
+    `source` and `target` are subwords with the end of the sentence; `weights`, (T, S), has a row
+    for each of the target's, which sums to 1.
+    """
+
+    source: list[str]
+    target: list[str]
+    weights: np.ndarray
 
 
 class Translator:
@@ -110,6 +128,25 @@ class Translator:
                     yield hypotheses
                     bar.update()
 
+    def attend(self, hypotheses: list[Hypothesis]) -> list[list[Attention]]:
+        """Show what translations of one line were made from.
+
+        Args:
+            hypotheses: As `translate_nbest` yields them for a line.
+
+        Returns:
+            For each of them an `Attention` for each segment.
+        """
+        found: list[list[Attention]] = [[] for _ in hypotheses]
+        for segments in zip(*(h.segments for h in hypotheses), strict=True):
+            source, targets = segments[0][0], [target for _, target in segments]
+            subwords = self.codec.name_source(source)
+            weights = self.engine.attend(source, targets)
+            for attentions, target, rows in zip(found, targets, weights, strict=True):
+                named = [*self.codec.name_target(target), subwords[-1]]
+                attentions.append(Attention(subwords, named, rows))
+        return found
+
     def search(
         self, sources: list[np.ndarray], beam: int, lenpen: float, batch_tokens: int
     ) -> list[list[tuple[np.ndarray, float]]]:
@@ -144,8 +181,13 @@ class Translator:
         segments = [self._segment(line) for line in lines]
         sources = [self.codec.encode(text, self.longest) for texts in segments for text in texts]
         results = (
-            [Hypothesis(self.codec.decode(tokens), score) for tokens, score in beams[:nbest]]
-            for beams in self.search(sources, beam, lenpen, batch_tokens)
+            [
+                Hypothesis(self.codec.decode(tokens), score, [(source, tokens)])
+                for tokens, score in beams[:nbest]
+            ]
+            for source, beams in zip(
+                sources, self.search(sources, beam, lenpen, batch_tokens), strict=True
+            )
         )
         for texts in segments:
             yield _join(list(islice(results, len(texts))), nbest)
@@ -182,6 +224,7 @@ def _join(segments: list[list[Hypothesis]], nbest: int) -> list[Hypothesis]:
         Hypothesis(
             " ".join(hypotheses[k].text for hypotheses in segments),
             sum(hypotheses[k].score for hypotheses in segments) / len(segments),
+            [segment for hypotheses in segments for segment in hypotheses[k].segments],
         )
         for k in ranks
     ]

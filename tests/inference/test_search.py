@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from fairseq.sequence_generator import SequenceGenerator
 
 from resmlp_mt.inference.export import export_mixing
 from resmlp_mt.inference.reference import ReferenceSearch
@@ -133,3 +134,24 @@ def test_a_row_has_the_scaled_weights_of_every_channel(kind):
         for j in range(position + 1):
             expected = np.repeat(free[:, :, position, j].ravel(), 2) * scale
             np.testing.assert_array_equal(row[j], expected)
+
+
+@pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
+def test_attention_is_that_of_fairseqs_search(preset, build_model, task):
+    fast, reference = engines(build_model(preset, decoder_attention_heads=3), task())
+    lengths = set()
+    for source in sources():
+        generator = SequenceGenerator([reference.model], reference.symbols, beam_size=3)
+        reference.model.decoder.need_attn = True
+        tokens = torch.from_numpy(source)[None]
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source)])}}
+        (beams,) = generator.generate([reference.model], sample)
+        targets = [found["tokens"][:-1].numpy() for found in beams]
+        lengths.update(map(len, targets))
+        for engine in (fast, reference):
+            for found, weights in zip(beams, engine.attend(source, targets), strict=True):
+                expected = found["attention"].T.numpy()
+                assert weights.shape == (len(found["tokens"]), len(source))
+                np.testing.assert_allclose(weights, expected, atol=1e-5)
+                np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)
+    assert len(lengths) > 1
