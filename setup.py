@@ -17,7 +17,7 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["resmlp_mt", "resmlp_mt.*"]),
-    package_data={"resmlp_mt": ["pretrained/*/*"]},
+    package_data={"resmlp_mt": ["pretrained/*/*", "serving/page/*"]},
     install_requires=[
         "torch>=2.6",
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12

@@ -22,7 +22,8 @@ BELOW = {
     "inference": {"", "errors", "nn", "data", "compat", "models", "criterions", "tasks"},
 }
 BELOW["benchmark"] = BELOW["inference"] | {"inference"}
-BELOW["cli"] = BELOW["benchmark"] | {"benchmark"}
+BELOW["serving"] = BELOW["inference"] | {"inference"}
+BELOW["cli"] = BELOW["benchmark"] | {"benchmark", "serving"}
 BELOW[""] = BELOW["cli"] | {"optim"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

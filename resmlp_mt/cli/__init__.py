@@ -20,6 +20,7 @@ COMMANDS = {
     "score": "SacreBLEU, chrF and TER with their signatures",
     "average": "average checkpoints, the last or the best",
     "pack": "a checkpoint -> a folder with all that a model needs",
+    "serve": "translate for others over HTTP, and on a page",
     "export": "a translator or classifier -> a folder that is faster on a CPU",
     "benchmark": "speed of training and translation, against what else there is",
     "probe": "k-NN and linear classification on a model's frozen features",

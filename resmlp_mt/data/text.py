@@ -83,3 +83,11 @@ def read_pairs(prefix: str, source_lang: str, target_lang: str) -> Iterator[tupl
             f"{paths[0]} has {counts[0]:,} lines and {paths[1]} has {counts[1]:,}: parallel files "
             "need a line for a line"
         )
+
+
+def mend_surrogates(text: str) -> str:
+    """Join the halves of surrogate pairs; U+FFFD takes the place of a half alone.
+
+    Halves come from JSON escapes and from file names; no text file can hold one.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.device import choose_device
 from resmlp_mt.inference.exported import is_exported, load_exported_translator
@@ -24,19 +25,6 @@ _LONGEST = 200  # subwords of a translation
 
 
 @dataclass
-class Hypothesis:
-    """A translation and its score: mean log-probability (base e) of its subwords.
-
-    `segments` are the token indices of what was translated at once, source and target: of one
-    sentence mostly, of several where a line was too long, of none where it was empty.
-    """
-
-    text: str
-    score: float
-    segments: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list, repr=False)
-
-
-@dataclass
 class Attention:
     """Where the last layer of the decoder looks in the source, averaged over its heads.
 
@@ -47,6 +35,19 @@ class Attention:
     source: list[str]
     target: list[str]
     weights: np.ndarray
+
+
+@dataclass
+class Hypothesis:
+    """A translation and its score: mean log-probability (base e) of its subwords.
+
+    `attention`, if it was asked for, is one of each part of the line that was translated at once:
+    mostly of the whole.
+    """
+
+    text: str
+    score: float
+    attention: list[Attention] = field(default_factory=list, repr=False)
 
 
 class Translator:
@@ -103,17 +104,20 @@ class Translator:
         lenpen: float = 1.0,
         batch_tokens: int = 4096,
         buffer_size: int = 1000,
+        attention: bool = False,
         progress: bool = False,
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each line, in the order of the lines.
 
         Args:
-            lines: Raw text; read as they are needed, `buffer_size` at a time.
+            lines: Raw text; read as they are needed, `buffer_size` at a time. Halves of surrogate
+                pairs, which no text file can hold, count as U+FFFD.
             beam: Hypotheses kept in the search.
             nbest: Translations returned for each line, at most `beam`.
             lenpen: Exponent of the length that scores are divided by; above 1 favours long ones.
             batch_tokens: Source subwords in a batch, padding included.
             buffer_size: Lines that are sorted by length and batched together.
+            attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
 
         Raises:
@@ -121,31 +125,21 @@ class Translator:
         """
         if not 1 <= nbest <= beam:
             raise ValueError(f"nbest must be between 1 and the beam size {beam}, not {nbest}")
-        lines = iter(lines)
+        lines = map(mend_surrogates, lines)
         with tqdm(unit=" lines", disable=not progress) as bar:
             while buffer := list(islice(lines, buffer_size)):
-                for hypotheses in self._translate_buffer(buffer, beam, nbest, lenpen, batch_tokens):
-                    yield hypotheses
+                segments = [self.split(line) for line in buffer]
+                sources = [
+                    self.codec.encode(text, self.longest) for texts in segments for text in texts
+                ]
+                found = self.search(sources, beam, lenpen, batch_tokens)
+                results = (
+                    self._describe(source, beams[:nbest], attention)
+                    for source, beams in zip(sources, found, strict=True)
+                )
+                for texts in segments:
+                    yield join(list(islice(results, len(texts))))
                     bar.update()
-
-    def attend(self, hypotheses: list[Hypothesis]) -> list[list[Attention]]:
-        """Show what translations of one line were made from.
-
-        Args:
-            hypotheses: As `translate_nbest` yields them for a line.
-
-        Returns:
-            For each of them an `Attention` for each segment.
-        """
-        found: list[list[Attention]] = [[] for _ in hypotheses]
-        for segments in zip(*(h.segments for h in hypotheses), strict=True):
-            source, targets = segments[0][0], [target for _, target in segments]
-            subwords = self.codec.name_source(source)
-            weights = self.engine.attend(source, targets)
-            for attentions, target, rows in zip(found, targets, weights, strict=True):
-                named = [*self.codec.name_target(target), subwords[-1]]
-                attentions.append(Attention(subwords, named, rows))
-        return found
 
     def search(
         self, sources: list[np.ndarray], beam: int, lenpen: float, batch_tokens: int
@@ -174,31 +168,40 @@ class Translator:
                     results[i] = beams
         return results
 
-    def _translate_buffer(
-        self, lines: list[str], beam: int, nbest: int, lenpen: float, batch_tokens: int
-    ) -> Iterator[list[Hypothesis]]:
-        # A segment is what the model translates at once: mostly a whole line.
-        segments = [self._segment(line) for line in lines]
-        sources = [self.codec.encode(text, self.longest) for texts in segments for text in texts]
-        results = (
-            [
-                Hypothesis(self.codec.decode(tokens), score, [(source, tokens)])
-                for tokens, score in beams[:nbest]
-            ]
-            for source, beams in zip(
-                sources, self.search(sources, beam, lenpen, batch_tokens), strict=True
-            )
-        )
-        for texts in segments:
-            yield _join(list(islice(results, len(texts))), nbest)
-
-    def _segment(self, line: str) -> list[str]:
-        if not self.codec.count(line):  # blank, or nothing but control characters
+    def split(self, line: str) -> list[str]:
+        """What is translated at once: mostly the whole line; nothing of a blank one."""
+        if not self.codec.count(line):  # or of nothing but control characters
             return []
         texts = split_line(line, self.codec.count, self.longest)
         if len(texts) > 1:
             logger.info("a line of more than %d subwords is split in %d", self.longest, len(texts))
         return texts
+
+    def _describe(self, source: np.ndarray, beams: list, attention: bool) -> list[Hypothesis]:
+        hypotheses = [Hypothesis(self.codec.decode(tokens), score) for tokens, score in beams]
+        if attention:
+            subwords = self.codec.name_source(source)
+            weights = self.engine.attend(source, [tokens for tokens, _ in beams])
+            for hypothesis, (tokens, _), rows in zip(hypotheses, beams, weights, strict=True):
+                target = [*self.codec.name_target(tokens), subwords[-1]]
+                hypothesis.attention = [Attention(subwords, target, rows)]
+        return hypotheses
+
+
+def join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
+    """Put a line together: its k-th translation from the k-th of every part."""
+    if not parts:
+        return [Hypothesis("", 0.0)]
+    if len(parts) == 1:
+        return parts[0]
+    return [
+        Hypothesis(
+            " ".join(hypothesis.text for hypothesis in kth),
+            sum(hypothesis.score for hypothesis in kth) / len(kth),
+            [attention for hypothesis in kth for attention in hypothesis.attention],
+        )
+        for kth in zip(*parts, strict=False)  # as many as the part with the fewest
+    ]
 
 
 def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
@@ -211,20 +214,3 @@ def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
         batch.append(i)
     if batch:
         yield batch
-
-
-def _join(segments: list[list[Hypothesis]], nbest: int) -> list[Hypothesis]:
-    """Put a line together: its k-th translation from the k-th of every segment."""
-    if not segments:
-        return [Hypothesis("", 0.0)]
-    if len(segments) == 1:
-        return segments[0]
-    ranks = range(min(nbest, *map(len, segments)))
-    return [
-        Hypothesis(
-            " ".join(hypotheses[k].text for hypotheses in segments),
-            sum(hypotheses[k].score for hypotheses in segments) / len(segments),
-            [segment for hypotheses in segments for segment in hypotheses[k].segments],
-        )
-        for k in ranks
-    ]

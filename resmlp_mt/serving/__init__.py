@@ -1,0 +1,1 @@
+"""Trained models behind HTTP: requests, the queue where they meet, and a page to translate in."""

@@ -1,0 +1,65 @@
+"""The application under more than it can do, with an engine that answers when it is told to."""
+
+import asyncio
+
+import httpx
+import pytest
+from serving.held import Held
+
+from resmlp_mt.serving.app import Limits, build_app
+
+
+@pytest.fixture
+def asked():
+    """asked(translator, *texts, limits): the responses to requests sent one after the other."""
+
+    async def ask_all(translator, texts, limits, then):
+        app = build_app(translator, 1, "held", limits)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+            requests = []
+            for text in texts:
+                requests.append(asyncio.create_task(client.post("/translate", json={"text": text})))
+                if len(requests) == 1:  # the worker is busy with the first
+                    await asyncio.to_thread(translator.at_work.acquire)
+                await asyncio.sleep(0.05)
+            then(translator)
+            return await asyncio.gather(*requests)
+
+    def ask(*texts, translator=None, then=lambda translator: translator.let_go.set(), **limits):
+        translator = translator or Held()
+        try:
+            return asyncio.run(ask_all(translator, texts, Limits(**limits), then))
+        finally:
+            translator.let_go.set()
+
+    return ask
+
+
+def test_parts_of_a_text_are_joined_again(asked):
+    (response,) = asked(["ab|cd", "ef"])
+    found = [result["translations"][0]["text"] for result in response.json()["results"]]
+    assert found == ["ba dc", "fe"]
+
+
+def test_a_full_queue_is_answered_with_429_and_the_others_as_ever(asked):
+    responses = asked("busy", ["a", "b|c"], "late", queue_size=3)
+    assert [r.status_code for r in responses] == [200, 200, 429]
+    assert (
+        responses[2].headers["Retry-After"] == "1" and "try again" in responses[2].json()["error"]
+    )
+
+
+def test_what_takes_too_long_is_answered_with_503_and_dropped(asked):
+    translator = Held()
+    responses = asked("busy", "late", translator=translator, then=lambda _: None, timeout=0.5)
+    assert [r.status_code for r in responses] == [503, 503]
+    assert "0.5 seconds" in responses[0].json()["error"] and responses[0].headers["Retry-After"]
+    assert [lines for lines, _ in translator.batches] == [["busy"]]
+
+
+def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
+    responses = asked("busy", "poison", "good")
+    assert [r.status_code for r in responses] == [200, 500, 200]
+    assert "poison" not in responses[1].text and "log" in responses[1].json()["error"]
+    assert "a batch of 2 texts failed" in caplog.text

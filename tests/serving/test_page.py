@@ -1,0 +1,113 @@
+"""The page, in a real browser that reaches nothing but the server."""
+
+import re
+import shutil
+
+import httpx
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no chromium (Debian: chromium)")
+# Without these the browser looks for a network at every start.
+QUIET = """--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync
+    --disable-background-networking --disable-component-update""".split()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser, server):
+    """The page, opened; what it logs and what it asks of other servers are mistakes.
+
+    The browser logs refusals of the server by itself.
+    """
+    page = browser.new_page()
+    mistakes = []
+    page.on("console", lambda message: mistakes.append(message.text))
+    page.on("pageerror", lambda error: mistakes.append(str(error)))
+    page.on("request", lambda request: mistakes.append(request.url))
+    page.goto(server)
+    yield page
+    page.close()
+    assert not [m for m in mistakes if not m.startswith((server, "data:", "Failed to load"))]
+
+
+def translate(page, text):
+    """Type a text; returns the lines of the translation once they are there."""
+    with page.expect_response(lambda r: r.url.endswith("/translate")):
+        page.fill("#source", text)
+    sync_api.expect(page.locator("#status")).to_have_text(re.compile(r"\d ms$"))
+    return page.locator("#target li").all_text_contents()
+
+
+def best(server, text, **options):
+    body = {"text": text} | options
+    (result,) = httpx.post(f"{server}/translate", json=body).json()["results"]
+    return result["translations"]
+
+
+def test_the_page_translates_line_by_line(page, server):
+    assert page.locator("#model").text_content() == "multi30k-en-de"
+    lines = ["A man rides a bike.", "", "Two dogs play in the snow."]
+    expected = [best(server, line)[0]["text"] for line in lines]
+    assert translate(page, "\n".join(lines)) == expected and expected[1] == ""
+
+
+def test_the_best_translations_and_their_attention_are_shown(page, server):
+    translate(page, "A man rides a bike.\nTwo dogs play in the snow.")
+    with page.expect_response(lambda r: "attention" in (r.request.post_data or "")):
+        page.locator("#target button").nth(1).click()
+    expected = best(server, "Two dogs play in the snow.", nbest=3, attention=True)
+    texts = [f"{t['text']}{t['score']:.3f}" for t in expected]
+    sync_api.expect(page.locator("#hypotheses button")).to_have_text(texts)
+    for i in (0, 2):
+        page.locator("#hypotheses button").nth(i).click()
+        (shown,) = expected[i]["attention"]
+        assert page.locator("#maps thead th").all_text_contents() == shown["source"]
+        assert page.locator("#maps tbody th").all_text_contents() == shown["target"]
+        titles = page.locator("#maps tbody td").evaluate_all("cells => cells.map(c => c.title)")
+        weights = [float(re.search(r"([\d.]+)$", title)[1]) for title in titles]
+        flat = [weight for row in shown["weights"] for weight in row]
+        assert weights == pytest.approx(flat, abs=2e-3)
+        # What is darkest is what was looked at most.
+        shades = page.locator("#maps tbody td").evaluate_all(
+            "cells => cells.map(c => Number(c.style.background.match(/\\/ ([\\d.e-]+)\\)/)[1]))"
+        )
+        assert shades == pytest.approx(flat, abs=2e-3)
+
+
+def test_markup_is_text(page):
+    hostile = "<img src=x onerror=document.title='pwned'> <script>document.title='pwned'</script>"
+    translate(page, f"{hostile}\n{hostile}")
+    assert page.title() == "resmlp-mt"
+    assert page.locator("main img, main script, #detail img, #detail script").count() == 0
+
+
+def test_a_mistake_is_said_and_the_page_goes_on(page, server):
+    page.fill("#beam", "99")
+    page.fill("#source", "A man rides a bike.")
+    page.wait_for_selector("#status.error")
+    assert "beam" in page.locator("#status").text_content()
+    page.fill("#beam", "2")
+    page.fill("#source", "x" * 1_000_001)
+    sync_api.expect(page.locator("#status.error")).to_have_text(re.compile("larger than 1,000,000"))
+    page.fill("#source", "A man rides a bike.")
+    expected = best(server, "A man rides a bike.", beam=2)[0]["text"]
+    page.wait_for_selector("#status:not(.error)")
+    sync_api.expect(page.locator("#status")).to_have_text(re.compile(r"\d ms$"))
+    assert page.locator("#target li").all_text_contents() == [expected]
+    assert page.locator("#hypotheses li").count() == 2
+
+
+def test_the_documents_of_the_interface_are_drawn(page, server):
+    page.goto(f"{server}/docs")
+    page.wait_for_selector(".opblock-summary-path")
+    assert "/translate" in page.locator(".opblock-summary-path").first.text_content()
