@@ -3,6 +3,9 @@
 Takes sentences as arguments, files with --input, or standard input. Lines that are too long for
 the model are split at sentence ends and joined again.
 
+Long work goes to --output FILE, which appears when it is finished; stopped half way, the same
+command with --resume goes on.
+
   resmlp-mt translate --model multi30k-en-de "A man rides a bike."
   resmlp-mt translate --model checkpoints/mine < text.en > text.de
 """
@@ -27,6 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--input", type=Path, nargs="+", default=[], metavar="FILE", help="text files, .gz, .xz too"
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="write there instead of to standard output"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with an --output that was stopped half way"
     )
     parser.add_argument("--beam", type=int, default=5, metavar="N", help="default: %(default)s")
     parser.add_argument(
@@ -73,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
+    from resmlp_mt.data.output import PartialText
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.translator import Translator
 
@@ -83,38 +93,53 @@ def run(arguments: argparse.Namespace) -> None:
     check_positive(arguments, "batch_tokens", "buffer_size")
     if arguments.threads is not None:
         check_positive(arguments, "threads")
+    if arguments.resume and not arguments.output:
+        raise UserError("--resume needs --output")
     translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
+    lines = _lines(arguments)
+    if not arguments.output:
+        sys.stdout.reconfigure(encoding="utf-8")
+        return _translate(arguments, translator, lines, sys.stdout)
+    flags = ("model", "beam", "nbest", "lenpen", "json", "batch_tokens", "buffer_size")
+    options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in flags}
+    with PartialText(arguments.output, options, arguments.resume) as part:
+        _translate(arguments, translator, part.follow(lines), part, first=part.lines + 1)
+
+
+def _translate(arguments, translator, lines: Iterator[str], out, first: int = 1) -> None:
+    """Write the translations of the lines, which are counted from the first, a buffer at a time."""
     talking = not arguments.text and not arguments.input and sys.stdin.isatty()
     sources: list[str] = []  # of the buffer at work, to print beside their translations
     results = translator.translate_nbest(
-        _remember(_lines(arguments), sources),
+        _remember(lines, sources),
         beam=arguments.beam,
         nbest=arguments.nbest,
         lenpen=arguments.lenpen,
         batch_tokens=arguments.batch_tokens,
         buffer_size=1 if talking else arguments.buffer_size,
-        progress=sys.stderr.isatty() and not sys.stdout.isatty(),
+        progress=sys.stderr.isatty() and not (out is sys.stdout and out.isatty()),
     )
-    sys.stdout.reconfigure(encoding="utf-8")
-    for number, hypotheses in enumerate(results, 1):
-        source = sources.pop(0)
-        if arguments.json:
-            translations = [{"text": h.text, "score": round(h.score, 4)} for h in hypotheses]
-            print(json.dumps({"source": source, "translations": translations}, ensure_ascii=False))
-        elif arguments.nbest > 1:
-            for hypothesis in hypotheses:
-                print(f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}")
-        else:
-            print(hypotheses[0].text)
+    for number, hypotheses in enumerate(results, first):
+        out.write(_format(arguments, number, sources.pop(0), hypotheses))
         if not sources:
-            sys.stdout.flush()
+            out.flush()
+
+
+def _format(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
+    if arguments.json:
+        translations = [{"text": h.text, "score": round(h.score, 4)} for h in hypotheses]
+        entry = {"source": source, "translations": translations}
+        return json.dumps(entry, ensure_ascii=False) + "\n"
+    if arguments.nbest > 1:
+        return "".join(f"{number}\t{h.score:.4f}\t{h.text}\n" for h in hypotheses)
+    return hypotheses[0].text + "\n"
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[str]:
-    from resmlp_mt.data.text import decode_lines, read_lines
+    from resmlp_mt.data.text import decode_lines, mend_surrogates, read_lines
 
-    if arguments.text:
-        yield from (line for text in arguments.text for line in text.split("\n"))
+    if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
+        yield from (line for text in arguments.text for line in mend_surrogates(text).split("\n"))
     elif arguments.input:
         for path in arguments.input:
             yield from read_lines(path)

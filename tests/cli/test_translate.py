@@ -5,6 +5,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -49,6 +50,36 @@ def test_translations_are_those_of_fairseq_generate(trained, prepared, sources, 
 def test_arguments_files_and_stdin_give_the_same(packed, raw, sources, expected):
     assert translate(packed, *sources).stdout.splitlines() == expected
     assert translate(packed, "--input", raw / "test.en").stdout.splitlines() == expected
+
+
+def test_output_to_a_file_is_that_to_standard_output(packed, raw, tmp_path, expected):
+    options = ["--input", raw / "test.en", "--output", tmp_path / "new" / "test.de"]
+    assert translate(packed, *options).stdout == ""
+    assert (tmp_path / "new" / "test.de").read_text("utf-8").splitlines() == expected
+    assert len(list((tmp_path / "new").iterdir())) == 1
+
+
+def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
+    source, target = tmp_path / "long.en", tmp_path / "long.de"
+    source.write_text((raw / "test.en").read_text() * 20 + (raw / "valid.en").read_text())
+    options = ["--input", source, "--buffer-size", 7, "--nbest", 2, "--beam", 3]
+    command = [sys.executable, "-m", "resmlp_mt.cli", "translate", "--model", packed, *options]
+    command += ["--output", target, "--resume"]
+    environment, state = os.environ | {"PYTHONPATH": str(ROOT)}, tmp_path / "long.de.part.json"
+    done = 0
+    for _ in range(2):
+        process, before = subprocess.Popen(list(map(str, command)), env=environment), done
+        while done == before:
+            assert process.poll() is None
+            time.sleep(0.02)
+            if state.exists():
+                done = json.loads(state.read_text())["lines"]
+        process.kill()
+        process.wait()
+    assert 0 < before < done < 620 and not target.exists()
+    assert_refused(translate(packed, *options, "--output", target, check=False), "--resume")
+    translate(packed, *options, "--output", target, "--resume")
+    assert target.read_text("utf-8") == translate(packed, *options).stdout
 
 
 def test_batching_changes_nothing(packed, raw, expected):
@@ -234,6 +265,7 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--batch-tokens", 0], "--batch-tokens"),
         (["--device", "abacus"], "--device abacus"),
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
+        (["--resume"], "--resume needs --output"),
     ],
 )
 def test_impossible_flags_are_refused(packed, options, said):

@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from resmlp_mt.data.output import whole_file, whole_folder
+from resmlp_mt.data.output import PartialText, whole_file, whole_folder
 from resmlp_mt.errors import UserError
 
 
@@ -82,3 +82,78 @@ def test_an_empty_folder_may_be_filled(tmp_path):
     with whole_folder(tmp_path, mark="mark") as folder:
         (folder / "mark").write_text("")
     assert (tmp_path / "mark").exists()
+
+
+LINES = [f"line {i} ä\u2028" for i in range(20)]
+
+
+def shout(part, lines, step=3, stop=None):
+    """Write lines in capitals, a step at a time; `stop` of them later it is interrupted."""
+    seen = []
+    for line in part.follow(iter(lines)):
+        seen.append(line)
+        if stop is not None and len(seen) == stop:
+            raise KeyboardInterrupt
+        part.write(line.upper() + "\n")
+        if len(seen) % step == 0:
+            part.flush()
+    return seen
+
+
+@pytest.mark.parametrize("stop", range(1, len(LINES)))
+def test_interrupted_text_goes_on_where_its_last_step_ended(tmp_path, stop):
+    target = tmp_path / "x"
+    with pytest.raises(KeyboardInterrupt), PartialText(target, {}, False) as part:
+        shout(part, LINES, stop=stop)
+    assert not target.exists() and (stop > 3) == (tmp_path / "x.part").exists()
+    if stop > 3:
+        with open(tmp_path / "x.part", "ab") as torn:
+            torn.write(b"half a line that came after the last st")
+    with PartialText(target, {}, True) as part:
+        assert shout(part, LINES) == LINES[(stop - 1) // 3 * 3 :]
+    assert target.read_text("utf-8") == "".join(line.upper() + "\n" for line in LINES)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        PartialText(tmp_path / "x", {"--beam": 5}, False) as part,
+    ):
+        shout(part, LINES, stop=10)
+    return tmp_path / "x"
+
+
+def test_a_part_is_not_lost_by_starting_again(stopped):
+    with pytest.raises(UserError, match="x.part: left by a run .* --resume"):
+        PartialText(stopped, {"--beam": 5}, False)
+
+
+def test_a_part_is_not_continued_with_other_options(stopped):
+    with pytest.raises(UserError, match="begun with --beam 5, not 4"):
+        PartialText(stopped, {"--beam": 4}, True)
+
+
+@pytest.mark.parametrize("lines", [LINES[1:], LINES[:8], [*LINES[:8], "other"], []])
+def test_a_part_is_not_continued_from_other_lines(stopped, lines):
+    with (
+        pytest.raises(UserError, match="other lines than the first 9 of"),
+        PartialText(stopped, {"--beam": 5}, True) as part,
+    ):
+        shout(part, lines)
+    with PartialText(stopped, {"--beam": 5}, True) as part:
+        assert shout(part, LINES) == LINES[9:]
+
+
+@pytest.mark.parametrize("state", ["", "[]", "{", '{"lines": 3}'])
+def test_a_broken_state_is_named(stopped, state):
+    stopped.with_name("x.part.json").write_text(state)
+    with pytest.raises(UserError, match="x.part.json: broken"):
+        PartialText(stopped, {"--beam": 5}, True)
+
+
+def test_a_part_that_was_cut_is_named(stopped):
+    os.truncate(stopped.with_name("x.part"), 5)
+    with pytest.raises(UserError, match="shorter than it was"):
+        PartialText(stopped, {"--beam": 5}, True)
