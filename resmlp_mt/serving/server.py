@@ -17,8 +17,19 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         OSError: If that is not possible.
     """
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    return socket.create_server(address, family=family, backlog=_CONNECTIONS)
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, address = found[0]
+    # Not `socket.create_server`, which leaves the protocol out: asyncio then does not set
+    # TCP_NODELAY, and answers wait 40 ms for an acknowledgement.
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    listener.listen(_CONNECTIONS)
+    return listener
 
 
 def serve(app, listener: socket.socket) -> None:

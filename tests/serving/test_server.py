@@ -1,5 +1,6 @@
 """resmlp-mt serve, as a process, asked over loopback."""
 
+import contextlib
 import json
 import re
 import socket
@@ -19,6 +20,7 @@ from serving.conftest import serving
 from resmlp_mt import Translator
 from resmlp_mt.cli import build_parser
 from resmlp_mt.errors import UserError
+from resmlp_mt.serving.server import listen
 
 CAPTIONS = [
     "A man rides a bike.",
@@ -249,6 +251,16 @@ def test_sigterm_loses_no_request():
     for client in clients:
         client.join(60)
     assert not failed and len(answered) > 24 and set(answered) == {len(CAPTIONS)}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_answers_do_not_wait_for_acknowledgements(host):
+    with contextlib.suppress(OSError):  # a machine without IPv6
+        with listen(host, 0) as listener, socket.create_connection(listener.getsockname()[:2]):
+            connection, _ = listener.accept()
+            # What asyncio looks at before it sets TCP_NODELAY.
+            assert connection.proto == socket.IPPROTO_TCP
+            connection.close()
 
 
 def test_a_server_that_cannot_start_says_why():

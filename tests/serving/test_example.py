@@ -1,0 +1,34 @@
+"""The scripts of examples/serve, on little work."""
+
+import csv
+from pathlib import Path
+
+from cli.commands import run
+
+SCRIPTS = Path(__file__).parents[2] / "examples" / "serve"
+
+
+def rows(path):
+    with open(path, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_load_counts_what_clients_were_answered(raw, tmp_path):
+    command = ["python", SCRIPTS / "load.py", "multi30k-en-de", "--input", raw / "test.en"]
+    command += ["--clients", 1, 3, "--texts", 2, "--seconds", 1, "--csv", tmp_path / "load.csv"]
+    run(*command)
+    found = rows(tmp_path / "load.csv")
+    assert [row["clients"] for row in found] == ["1", "3"]
+    for row in found:
+        assert int(row["requests"]) > 0 and row["errors"] == "0"
+        assert float(row["rate"]) == 2 * int(row["requests"])
+        assert 0 < float(row["median_ms"]) <= float(row["p95_ms"])
+    assert list(found[0]) == list(rows(SCRIPTS / "load.csv")[0])
+
+
+def test_stream_kills_and_compares(raw, tmp_path):
+    command = ["python", SCRIPTS / "stream.py", "multi30k-en-de", "--input", raw / "test.en"]
+    run(*command, "--beam", 1, "--kills", 1, "--csv", tmp_path / "stream.csv")
+    (row,) = rows(tmp_path / "stream.csv")
+    assert (row["lines"], row["kills"], row["same"]) == ("30", "1", "True")
+    assert set(row) == set(rows(SCRIPTS / "stream.csv")[0])

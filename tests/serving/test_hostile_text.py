@@ -1,0 +1,84 @@
+"""Documents that nobody would write, sent to a real server."""
+
+import json
+import string
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+SENTENCE = "Two dogs play in the snow."
+
+# From every plane, surrogates and unassigned ones too.
+anything = st.integers(0, 0x10FFFF).map(chr)
+scripts = [
+    "a-z",
+    "äöüß",
+    "жук",
+    "שלום",
+    "مرحبا",
+    "नमस्ते",
+    "你好世界",
+    "こんにちは",
+    "👩‍👩‍👧🇩🇪",
+    "e\u0301\u0327" * 5,
+]
+mixed = st.lists(st.sampled_from(scripts), min_size=1, max_size=8).map("".join)
+controls = st.text(
+    st.sampled_from(
+        "\0\x01\x07\x08\t\x0b\x0c\r\x1b\x7f\x85\xad\u200b\u200e\u202e\u2028\ufeff\uffff"
+    )
+)
+long_word = st.builds(
+    lambda piece, count: piece * count,
+    st.sampled_from(["x", "ab", "ſ", "漢", "👍🏽", "\u0301", "-", "&amp;"]),
+    st.integers(100, 600),
+)
+tags = st.builds(
+    "<{0} {1}='{2}'>{2}</{0}><!-- {1} --><![CDATA[{2}]]>".format,
+    st.text(string.ascii_letters, min_size=1, max_size=8),
+    st.sampled_from(["onload", "href", "style", "{{x}}", "%s%n", "$(id)", "';--"]),
+    mixed,
+)
+line = st.one_of(
+    st.text(anything, max_size=200), st.text(max_size=200), mixed, controls, long_word, tags
+)
+document = st.lists(st.one_of(line, st.lists(line, max_size=4).map(" ".join)), max_size=4)
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with httpx.Client(base_url=server, timeout=120) as client:
+        yield client
+
+
+def translate(client, lines):
+    body = json.dumps({"text": lines, "beam": 1})  # surrogates leave escaped
+    headers = {"Content-Type": "application/json"}
+    response = client.post("/translate", content=body, headers=headers)
+    assert response.status_code == 200, response.text
+    return [result["translations"][0] for result in response.json()["results"]]
+
+
+@pytest.fixture(scope="module")
+def alone(client):
+    return translate(client, [SENTENCE])[0]["text"]
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(document)
+def test_hostile_documents_are_translated_line_by_line(client, alone, lines):
+    found = translate(client, [*lines, SENTENCE])
+    assert len(found) == len(lines) + 1
+    assert found[-1]["text"] == alone  # whatever its neighbours are
+    for text, translation in zip(lines, found, strict=False):
+        translation["text"].encode()  # no half of a surrogate pair
+        assert "\n" not in translation["text"] and translation["score"] <= 0
+        if not text.strip():
+            assert translation["text"] == ""
