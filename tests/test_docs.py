@@ -1,9 +1,11 @@
 """The commands of the README and of the examples run as written."""
 
 import csv
+import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from dataclasses import fields
@@ -70,6 +72,26 @@ def test_readme_translates(tmp_path):
     output = shell("python example.py", tmp_path)
     assert output.count("',") == 1 and "Mann" in output
     assert "Mann" in shell(block("resmlp-mt export multi30k-en-de"), tmp_path)
+
+
+def test_readme_resumes_and_serves(tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    if not shutil.which("curl"):
+        pytest.skip("there is no curl")
+    (tmp_path / "long.en").write_text("A man rides a bike.\n" * 20)
+    shell("resmlp-mt export multi30k-en-de --out checkpoints/fast", tmp_path)
+    shell(block("resmlp-mt translate --model checkpoints/fast --input"), tmp_path)
+    assert (tmp_path / "long.de").read_text().count("Mann") == 20
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    script = shorten(
+        block("pip install -e '.[export,serve]'"),
+        ("pip install -e '.[export,serve]' -c constraints.txt\n", ""),
+        ("8080", port),
+    )
+    output = shell(f"{script}kill %1; wait %1", tmp_path)
+    found = json.loads(output)["results"][0]["translations"]
+    assert len(found) == 3 and "Mann" in found[0]["text"]
 
 
 def test_readme_measures_speed(tmp_path):
@@ -182,7 +204,16 @@ def test_the_recipe_of_the_paper_is_a_command_line_that_fairseq_takes():
 
 RESULTS = ["README.md"] + [
     f"examples/{name}/README.md"
-    for name in ("ablation", "benchmarks", "cifar10", "ende-mix", "iwslt14", "multi30k", "wmt14")
+    for name in (
+        "ablation",
+        "benchmarks",
+        "cifar10",
+        "ende-mix",
+        "iwslt14",
+        "multi30k",
+        "serve",
+        "wmt14",
+    )
 ]
 
 

@@ -8,6 +8,7 @@ two must be the same, byte for byte.
 
 import argparse
 import json
+import math
 import random
 import resource
 import subprocess
@@ -67,13 +68,13 @@ def main() -> None:
 
 def follow(command: list, output: Path, lines: int) -> tuple[dict[str, float], float]:
     """Run to the end; returns the memory in MiB after a tenth, a half and nine tenths, and time."""
-    memory, start = {}, time.monotonic()
+    memory, start = dict.fromkeys((10, 50, 90), math.nan), time.monotonic()
     with subprocess.Popen(list(map(str, command))) as process, tqdm(total=lines) as bar:
         while process.poll() is None:
             time.sleep(0.2)
             bar.update(lines_done(output) - bar.n)
-            for share in (10, 50, 90):
-                if share not in memory and 100 * bar.n >= share * lines:
+            for share, seen in memory.items():
+                if math.isnan(seen) and 100 * bar.n >= share * lines:
                     memory[share] = resident(process.pid)
     if process.returncode:
         sys.exit(process.returncode)
