@@ -141,13 +141,12 @@ def test_bodies_of_unknown_size_are_limited_too(server):
     assert response.status_code == 413
 
 
-def test_halves_of_surrogate_pairs_count_as_replacement_characters(server, translator):
+def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
     body = rb'{"text": ["A dog \ud83d\ude00.", "A \ud800 dog.", "\udfff"]}'
     headers = {"Content-Type": "application/json"}
     response = httpx.post(f"{server}/translate", content=body, headers=headers)
     sources = [result["source"] for result in response.json()["results"]]
     assert sources == ["A dog 😀.", "A \ufffd dog.", "\ufffd"]
-    assert translator.translate(["A \ud800 dog."]) == translator.translate(["A \ufffd dog."])
 
 
 def test_health_and_metrics(server):

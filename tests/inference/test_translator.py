@@ -1,0 +1,44 @@
+from itertools import count, islice
+
+import pytest
+
+from resmlp_mt import Translator
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.from_pretrained("multi30k-en-de")
+
+
+def test_endless_text_is_read_a_buffer_at_a_time(translator):
+    read = 0
+
+    def lines():
+        nonlocal read
+        for read in count(1):
+            yield f"A man has {read} dogs."
+
+    found = translator.translate_nbest(lines(), beam=1, buffer_size=3)
+    for number, (hypothesis,) in enumerate(islice(found, 8), 1):
+        assert hypothesis.text and number <= read < number + 3
+
+
+def test_attention_is_found_where_it_is_asked_for(translator):
+    lines = ["A man.", "", "A man rides a bike. " * 40]
+    plain, shown = (
+        list(translator.translate_nbest(lines, beam=2, nbest=2, attention=asked))
+        for asked in (False, True)
+    )
+    assert [[h.text for h in best] for best in plain] == [[h.text for h in best] for best in shown]
+    assert not any(h.attention for best in plain for h in best)
+    assert [len(best[0].attention) for best in shown] == [1, 0, 40]
+    for found in shown[0]:
+        (attention,) = found.attention
+        assert attention.source == ["▁A", "▁man", ".", "</s>"]
+        assert "".join(attention.target[:-1]).replace("▁", " ").strip() == found.text
+        assert attention.weights.shape == (len(attention.target), 4)
+
+
+def test_halves_of_surrogate_pairs_do_not_stop_a_translation(translator):
+    assert translator.translate(["A \ud800 dog."]) == translator.translate(["A \ufffd dog."])
+    assert translator.translate(["\ud83d\ude00"]) == translator.translate(["😀"])
