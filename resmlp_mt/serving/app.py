@@ -58,7 +58,7 @@ Text = Annotated[str, BeforeValidator(_mend)]
 class TranslationRequest(BaseModel):
     """What to translate, and how."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     text: Text | list[Text] = Field(
         description="A text, or several: sentences mostly. What is too long for the model is "
@@ -115,10 +115,12 @@ class Problem(BaseModel):
 
 
 PROBLEMS = {
+    400: "The request is not text.",
     408: "The request did not arrive in time.",
     413: "The request is too large.",
     422: "The request is not as described here.",
     429: "Too many texts wait; try again after Retry-After seconds.",
+    500: "The server failed.",
     503: "Not translated in time; try again after Retry-After seconds.",
 }
 
@@ -248,4 +250,4 @@ def _explain(error: dict) -> str:
         return "send JSON as in /docs, with the header Content-Type: application/json"
     # Of a union the location holds the types too.
     parts = [str(part) for part in error["loc"][1:] if str(part).isalnum()]
-    return ".".join(parts) + ": " * bool(parts) + error["msg"]
+    return ".".join(parts) + ": " * bool(parts) + error["msg"].removeprefix("Value error, ")

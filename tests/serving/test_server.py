@@ -104,8 +104,11 @@ def test_many_clients_each_get_their_own_answers(server):
         ('{"text": "a", "beam": 2, "nbest": 3}', "nbest 3 is more than beam 2"),
         ('{"text": "a", "lenpen": NaN}', "lenpen: "),
         ('{"text": "a", "lenpen": 1e999}', "lenpen: "),
+        ('{"text": "a", "beam": "5"}', "beam: Input should be a valid integer"),
+        ('{"text": "a", "attention": 1}', "attention: Input should be a valid boolean"),
         ('{"text": "a", "baem": 2}', "baem: Extra inputs are not permitted"),
         ("[" * 100_000, "body"),
+        (b"\xff{", "body"),
     ],
 )
 def test_what_is_wrong_with_a_request_is_said(server, body, said):
@@ -177,7 +180,7 @@ def test_health_and_metrics(server):
 def test_the_interface_is_documented_without_a_network(server):
     described = httpx.get(f"{server}/openapi.json").json()
     assert set(described["paths"]) == {"/translate", "/healthz", "/metrics"}
-    assert {"200", "408", "413", "422", "429", "503"} <= set(
+    assert {"200", "400", "408", "413", "422", "429", "503"} <= set(
         described["paths"]["/translate"]["post"]["responses"]
     )
     for path in ("/docs", "/"):
