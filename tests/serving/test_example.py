@@ -3,9 +3,17 @@
 import csv
 from pathlib import Path
 
+import pytest
 from cli.commands import run
 
 SCRIPTS = Path(__file__).parents[2] / "examples" / "serve"
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.en"
+    path.write_text("".join(f"A man has {i} dogs.\n" for i in range(30)))
+    return path
 
 
 def rows(path):
@@ -13,8 +21,8 @@ def rows(path):
         return list(csv.DictReader(stream))
 
 
-def test_load_counts_what_clients_were_answered(raw, tmp_path):
-    command = ["python", SCRIPTS / "load.py", "multi30k-en-de", "--input", raw / "test.en"]
+def test_load_counts_what_clients_were_answered(text, tmp_path):
+    command = ["python", SCRIPTS / "load.py", "multi30k-en-de", "--input", text]
     command += ["--clients", 1, 3, "--texts", 2, "--seconds", 1, "--csv", tmp_path / "load.csv"]
     run(*command)
     found = rows(tmp_path / "load.csv")
@@ -26,8 +34,8 @@ def test_load_counts_what_clients_were_answered(raw, tmp_path):
     assert list(found[0]) == list(rows(SCRIPTS / "load.csv")[0])
 
 
-def test_stream_kills_and_compares(raw, tmp_path):
-    command = ["python", SCRIPTS / "stream.py", "multi30k-en-de", "--input", raw / "test.en"]
+def test_stream_kills_and_compares(text, tmp_path):
+    command = ["python", SCRIPTS / "stream.py", "multi30k-en-de", "--input", text]
     run(*command, "--beam", 1, "--kills", 1, "--csv", tmp_path / "stream.csv")
     (row,) = rows(tmp_path / "stream.csv")
     assert (row["lines"], row["kills"], row["same"]) == ("30", "1", "True")
