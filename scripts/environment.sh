@@ -1,5 +1,6 @@
 # Sourced by quickstart.sh and test.sh from the project's root: makes or reuses .venv and activates
-# it. The installation runs again when setup.py or constraints.txt change.
+# it. The installation runs again when setup.py or constraints.txt change. $lock is the name of a lock
+# file, whose packages, by their hashes, then make .venv anew; or it is empty.
 
 find_python() {
     for candidate in "${PYTHON:-python3}" python3.12 python3.11; do
@@ -13,13 +14,44 @@ find_python() {
     return 2
 }
 
-stamp=$(cat setup.py constraints.txt | cksum)
-if [ "$(cat .venv/installed 2>/dev/null)" != "$stamp" ]; then
+# What .venv/installed says. A locked installation has the versions of constraints.txt, so it serves
+# where no lock is asked for.
+stamp_of() { echo "$1 $(cat setup.py constraints.txt "$1" | cksum)"; }
+is_current() {
+    local installed
+    installed=$(cat .venv/installed 2>/dev/null) || return
+    [ "$installed" = "$(stamp_of "${lock:-${installed%% *}}" 2>/dev/null)" ]
+}
+
+pip_install() { .venv/bin/python -m pip install --quiet "$@"; }
+
+install_locked() {
+    # The one source package, which has no wheel, is built with the setuptools of the lock; torch's
+    # CPU build is on torch's own index, unless pip is told of another that has it.
+    local hashed=(pip_install --require-hashes --no-build-isolation
+        --only-binary :all: --no-binary antlr4-python3-runtime)
+    "${hashed[@]}" --no-deps --requirement <(pinned setuptools)
+    if [ "$lock" = requirements.lock ]; then
+        "${hashed[@]}" --no-deps --requirement <(pinned torch) --retries 1 \
+            --extra-index-url https://download.pytorch.org/whl/cpu
+    fi
+    "${hashed[@]}" --requirement "$lock"
+    pip_install --no-deps --no-build-isolation --use-pep517 --editable .
+}
+pinned() { sed -n "/^$1==/,/[^\\\\]\$/p" "$lock"; }
+
+if ! is_current; then
     python=$(find_python)
-    echo "installing into .venv with $("$python" --version) ..." >&2
-    "$python" -m venv .venv
-    .venv/bin/python -m pip install --quiet --editable '.[dev,image,export,serve,benchmark]' --constraint constraints.txt
-    echo "$stamp" >.venv/installed
+    echo "installing${lock:+ $lock} into .venv with $("$python" --version) ..." >&2
+    rm -f .venv/installed
+    if [ "$lock" ]; then
+        "$python" -m venv --clear .venv
+        install_locked
+    else
+        "$python" -m venv .venv
+        pip_install --editable '.[dev,image,export,serve,benchmark]' --constraint constraints.txt
+    fi
+    stamp_of "${lock:-constraints.txt}" >.venv/installed
 fi
 . .venv/bin/activate
 . scripts/cpu.sh

@@ -1,10 +1,20 @@
 #!/usr/bin/env bash
-# From nothing to a SacreBLEU score: bash scripts/quickstart.sh
+# From nothing to a SacreBLEU score: bash scripts/quickstart.sh [--locked | --locked=cuda]
 # Makes .venv, writes a synthetic English-German corpus, trains a small ResMLP on it with
 # fairseq-train, translates the test set with fairseq-generate, and shows what came out. At most five
 # minutes after the installation, on 2 CPU cores. Run again, it reuses what is there; remove the
-# folder quickstart/ to begin anew.
+# folder quickstart/ to begin anew. --locked installs the files of requirements.lock, by their hashes;
+# --locked=cuda those of requirements-cuda.lock.
 set -euo pipefail
+case "$*" in
+    '') lock= ;;
+    --locked) lock=requirements.lock ;;
+    --locked=cuda) lock=requirements-cuda.lock ;;
+    *)
+        echo "usage: bash scripts/quickstart.sh [--locked | --locked=cuda]" >&2
+        exit 2
+        ;;
+esac
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 

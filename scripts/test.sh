@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
-# Run all tests: bash scripts/test.sh [PYTEST OPTIONS]
-# Makes or reuses the environment in .venv. Tests on real data run where RESMLP_DATA names it.
+# Run all tests: bash scripts/test.sh [--locked] [PYTEST OPTIONS]
+# Makes or reuses the environment in .venv; with --locked first, the one of requirements.lock. Tests on
+# real data run where RESMLP_DATA names it.
 set -euo pipefail
+lock=
+if [ "${1:-}" = --locked ]; then
+    lock=requirements.lock
+    shift
+fi
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 
