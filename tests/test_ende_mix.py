@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.commands import assert_refused
+from cli.commands import assert_refused, run
 
 from resmlp_mt.data.lesson import write_lesson
 
@@ -41,12 +41,10 @@ def mix(tmp_path_factory):
     return folder
 
 
-def prepare(mix, out, *flags, **environment):
-    command = [sys.executable, EXAMPLE / "prepare.py", "--raw", mix, "--news", mix / "test"]
+def prepare(mix, out, *flags, **options):
+    command = ["python", EXAMPLE / "prepare.py", "--raw", mix, "--news", mix / "test"]
     command += ["--out", out, "--vocab-size", 400, "--held-out", 15, *flags]
-    return subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, env=os.environ | environment
-    )
+    return run(*command, **options)
 
 
 def test_the_sets_are_apart_spread_evenly_and_as_many_as_asked_for():
@@ -71,8 +69,7 @@ def test_the_sets_are_apart_spread_evenly_and_as_many_as_asked_for():
 
 
 def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_path, commands):
-    done = prepare(mix, tmp_path / "bin", **commands)
-    assert done.returncode == 0, done.stderr
+    prepare(mix, tmp_path / "bin", env=commands)
     variables = commands | {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path / "out")}
     variables |= {"RESULTS": str(tmp_path / "results.csv"), "UPDATES": "4", "TOKENS": "1000"}
     variables["FAMILIES"] = "resmlp_plus"
@@ -107,15 +104,18 @@ def test_unknown_families_and_sizes_are_refused(arguments, tmp_path):
 
 
 def test_files_that_do_not_belong_together_are_refused(mix, tmp_path):
-    shutil.copytree(mix, tmp_path / "mix")
-    with lzma.open(tmp_path / "mix" / "train.domain.xz", "at") as stream:
+    def refuse(folder, *flags, said):
+        assert_refused(prepare(folder, tmp_path / "bin", *flags, fork=True), said)
+
+    copy = shutil.copytree(mix, tmp_path / "mix")
+    with lzma.open(copy / "train.domain.xz", "at") as stream:
         stream.write("one too many\n")
-    assert_refused(prepare(tmp_path / "mix", tmp_path / "bin"), "differ in length")
-    packed = (tmp_path / "mix" / "train.de.xz").read_bytes()
-    (tmp_path / "mix" / "train.de.xz").write_bytes(packed[: len(packed) // 2])
-    assert_refused(prepare(tmp_path / "mix", tmp_path / "bin"), "train.de.xz: broken archive")
-    (tmp_path / "mix" / "train.de.xz").unlink()
-    assert_refused(prepare(tmp_path / "mix", tmp_path / "bin"), "train.de.xz")
-    assert_refused(prepare(mix, tmp_path / "bin", "--pairs", "0"), "--pairs must be at least 1")
-    assert_refused(prepare(mix, tmp_path / "bin", "--news", "nix"), "nix.en: no such file")
+    refuse(copy, said="differ in length")
+    packed = (copy / "train.de.xz").read_bytes()
+    (copy / "train.de.xz").write_bytes(packed[: len(packed) // 2])
+    refuse(copy, said="train.de.xz: broken archive")
+    (copy / "train.de.xz").unlink()
+    refuse(copy, said="train.de.xz")
+    refuse(mix, "--pairs", "0", said="--pairs must be at least 1")
+    refuse(mix, "--news", "nix", said="nix.en: no such file")
     assert not (tmp_path / "bin").exists()

@@ -19,6 +19,7 @@ import pytest
 import sacrebleu
 import sentencepiece
 from cli.commands import assert_refused
+from cli.commands import run as run_command
 from fairseq import options
 from fairseq.data import Dictionary, data_utils
 
@@ -658,4 +659,5 @@ def test_figures_that_make_no_sense_are_refused(flags, tmp_path):
     script = ROOT / "scripts" / "translation_figures.py"
     columns = [flag for flag in flags if not flag.startswith("--")]
     rest = [flag for flag in flags if flag.startswith("--")]
-    assert_refused(run(sys.executable, script, tmp_path, *columns, *files, *rest), "error: ")
+    command = ["python", script, tmp_path, *columns, *files, *rest]
+    assert_refused(run_command(*command, fork=True), "error: ")

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cli.forks import run_fork
+
 ROOT = Path(__file__).parents[2]
 # Small enough to train in seconds; no size equals another.
 SIZES = """--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 24
@@ -19,17 +21,33 @@ IMAGE_RECIPE = """--task image_classification --criterion image_classification -
     --num-workers 0 --log-format json --log-interval 2""".split()
 
 
-def run(*command, cwd=None, stdin=None, check=True, **options) -> subprocess.CompletedProcess:
-    """Run a console command of this environment on real files."""
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+def words(command) -> list[str]:
+    """The command line that starts a console command of this environment."""
     name, *arguments = map(str, command)
-    program = [sys.executable, "-m", "resmlp_mt.cli"]
-    if name != "resmlp-mt":
-        program = [str(Path(sys.executable).with_name(name))]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    environment |= options.pop("env", {})
+    if name == "resmlp-mt":
+        return [sys.executable, "-m", "resmlp_mt.cli", *arguments]
+    return [str(Path(sys.executable).with_name(name)), *arguments]
+
+
+def run(
+    *command, cwd=None, stdin=None, check=True, fork=False, **options
+) -> subprocess.CompletedProcess:
+    """Run a console command of this environment on real files.
+
+    Where no more is asked than what it says and its status, `fork` spares the seconds in which a
+    process of its own would import fairseq; it is not checked then.
+    """
+    environment = ENVIRONMENT | options.pop("env", {})
     binary = isinstance(stdin, bytes)
+    if fork:
+        given = stdin if binary else (stdin or "").encode()
+        status, *said = run_fork(list(map(str, command)), given, cwd, environment, **options)
+        return subprocess.CompletedProcess(command, status, *(text.decode() for text in said))
     result = subprocess.run(
-        [*program, *arguments],
+        words(command),
         cwd=cwd,
         input=stdin if binary or stdin is None else stdin.encode(),
         stdin=subprocess.DEVNULL if stdin is None else None,
@@ -42,6 +60,18 @@ def run(*command, cwd=None, stdin=None, check=True, **options) -> subprocess.Com
     if check:
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
     return result
+
+
+def start(*command, **options) -> subprocess.Popen:
+    """Start a console command whose output, both streams in one, can be read as it comes."""
+    environment = ENVIRONMENT | {"PYTHONUNBUFFERED": "1"} | options.pop("env", {})
+    out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(words(command), env=environment, **out, **options)
+
+
+def wait_for(said: str, process: subprocess.Popen) -> None:
+    """Read what the process writes, up to the first line in which that is said."""
+    next(line for line in process.stdout if said in line)
 
 
 def assert_refused(result: subprocess.CompletedProcess, *said: str) -> None:

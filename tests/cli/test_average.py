@@ -73,7 +73,7 @@ def test_a_mean_generates_and_continues_training(trained, prepared, tmp_path):
     ],
 )
 def test_impossible_choices_are_refused(trained, tmp_path, arguments, said):
-    assert_refused(average(trained, *arguments, "--out", tmp_path / "x.pt", check=False), said)
+    assert_refused(average(trained, *arguments, "--out", tmp_path / "x.pt", fork=True), said)
     assert not list(tmp_path.iterdir())
 
 
@@ -83,9 +83,9 @@ def test_other_models_and_missing_files_are_refused(trained, tmp_path):
     torch.save(state, tmp_path / "other.pt")
     out = ["--out", tmp_path / "x.pt"]
     both = [trained / "checkpoint1.pt", tmp_path / "other.pt"]
-    assert_refused(average(*both, *out, check=False), "not of the same model")
-    assert_refused(average(tmp_path / "none.pt", *out, check=False), "none.pt: no such checkpoint")
-    assert_refused(average(tmp_path, "--last", 1, *out, check=False), "no numbered checkpoints")
+    assert_refused(average(*both, *out, fork=True), "not of the same model")
+    assert_refused(average(tmp_path / "none.pt", *out, fork=True), "none.pt: no such checkpoint")
+    assert_refused(average(tmp_path, "--last", 1, *out, fork=True), "no numbered checkpoints")
 
 
 def test_a_full_disk_leaves_the_old_file_whole(trained, tmp_path):

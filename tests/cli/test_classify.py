@@ -69,7 +69,7 @@ def test_broken_pictures_are_named_and_the_others_still_classified(classifier, p
     (tmp_path / "folder.png").mkdir()
     (tmp_path / ".hidden.png").touch()
     (tmp_path / "notes.txt").touch()
-    result = classify(classifier, f"{tmp_path}/**", "--json", check=False)
+    result = classify(classifier, f"{tmp_path}/**", "--json", fork=True)
     assert_refused(result, "cut.png", "empty.jpg", "2 of 3 images could not be read")
     assert [entry["path"] for entry in json.loads(result.stdout)] == [str(good)]
 
@@ -89,11 +89,11 @@ def test_broken_pictures_are_named_and_the_others_still_classified(classifier, p
 )
 def test_mistakes_are_one_message(arguments, said, classifier, pictures, tmp_path):
     places = dict(model=classifier, picture=pictures / "val/over/0.png", empty=tmp_path)
-    assert_refused(classify(*[a.format(**places) for a in arguments], check=False), said)
+    assert_refused(classify(*[a.format(**places) for a in arguments], fork=True), said)
 
 
 def test_translate_says_that_a_classifier_does_not_translate(classifier):
-    result = run("resmlp-mt", "translate", "--model", classifier, "Hello.", check=False)
+    result = run("resmlp-mt", "translate", "--model", classifier, "Hello.", fork=True)
     assert_refused(result, "a model of images", "resmlp-mt classify")
 
 

@@ -69,7 +69,7 @@ def test_impossible_exports_are_refused(packed, tmp_path):
         (packed, tmp_path / "other", "something else"),
         (tmp_path / "none", tmp_path / "out", "no such model"),
     ):
-        assert_refused(run("resmlp-mt", "export", model, "--out", out, check=False), said)
+        assert_refused(run("resmlp-mt", "export", model, "--out", out, fork=True), said)
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
     assert (tmp_path / "other" / "thesis.txt").read_text() == "precious"
 
@@ -81,10 +81,10 @@ def test_a_broken_export_is_refused(name, exported, tmp_path):
     copy = tmp_path / "model"
     shutil.copytree(exported, copy)
     (copy / name).write_bytes((copy / name).read_bytes()[:20])
-    assert_refused(translate(copy, "a", check=False), "model")
+    assert_refused(translate(copy, "a", fork=True), "model")
     if name != "export.json":  # which makes a folder an export
         (copy / name).unlink()
-        assert_refused(translate(copy, "a", check=False), name)
+        assert_refused(translate(copy, "a", fork=True), name)
 
 
 @pytest.mark.parametrize("flags", [[], ["--int8"]], ids=["float", "int8"])
@@ -105,17 +105,17 @@ def test_an_exported_classifier_names_the_same(flags, classifier, pictures, tmp_
 
 def test_an_export_of_one_kind_is_not_taken_for_the_other(exported, classifier, pictures, tmp_path):
     run("resmlp-mt", "export", classifier, "--out", tmp_path / "fast")
-    assert_refused(translate(tmp_path / "fast", "a", check=False), "exported classifier")
+    assert_refused(translate(tmp_path / "fast", "a", fork=True), "exported classifier")
     command = ["resmlp-mt", "classify", exported, pictures / "val"]
-    assert_refused(run(*command, check=False), "exported translator")
+    assert_refused(run(*command, fork=True), "exported translator")
     (tmp_path / "fast" / "classifier.onnx").write_bytes(b"torn")
     command[2] = tmp_path / "fast"
-    assert_refused(run(*command, check=False), "broken export")
+    assert_refused(run(*command, fork=True), "broken export")
 
 
 def test_what_an_export_cannot_do_is_refused(exported, tmp_path):
-    assert_refused(translate(exported, "a", "--device", "cuda", check=False), "on the CPU")
-    assert_refused(translate(exported, "a", "--threads", 0, check=False), "--threads")
+    assert_refused(translate(exported, "a", "--device", "cuda", fork=True), "on the CPU")
+    assert_refused(translate(exported, "a", "--threads", 0, fork=True), "--threads")
     (tmp_path / "onnxruntime.py").write_text(
         "raise ModuleNotFoundError('no onnxruntime', name='onnxruntime')"
     )

@@ -21,10 +21,10 @@ def weights(path):
     return torch.load(path, weights_only=True)["model"]
 
 
-def validate(data, path, *flags, program=("fairseq-validate",), check=True):
+def validate(data, path, *flags, program=("fairseq-validate",), **options):
     plugin = [*PLUGIN, "--task", "image_classification"] if len(program) == 1 else []
     common = ["--path", path, "--batch-size", 16, "--log-format", "json", "--num-workers", 0]
-    result = run(*program, data, *plugin, *common, *flags, check=check)
+    result = run(*program, data, *plugin, *common, *flags, **options)
     found = entries(result.stdout + result.stderr, "valid_top1")
     return {name: float(value) for name, value in found[-1].items()} if found else result
 
@@ -101,10 +101,10 @@ def test_a_teacher_is_learnt_from_and_must_know_the_same_classes(classifier, pic
     assert float(valid[-1]["valid_top1"]) > 80
     others = tmp_path / "others"
     draw_pictures(others, {"train": 2, "val": 1}, classes=("above", "left"))
-    refused = train(others, tmp_path / "x", *flags, check=False)
+    refused = train(others, tmp_path / "x", *flags, fork=True)
     assert_refused(refused, "--teacher-model", "other classes", "only the teacher: over")
     flags[1] = "multi30k-en-de"
-    assert_refused(train(pictures, tmp_path / "x", *flags, check=False), "no classifier of images")
+    assert_refused(train(pictures, tmp_path / "x", *flags, fork=True), "no classifier of images")
 
 
 def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
@@ -134,21 +134,21 @@ def test_grey_images_train_with_amp_in_batches_counted_by_tokens(pictures, tmp_p
 
 def test_what_does_not_fit_a_checkpoint_is_listed(classifier, pictures, tmp_path):
     shutil.copytree(classifier, tmp_path / "run")
-    resumed = train(pictures, tmp_path / "run", "--image-size", 24, "--max-epoch", 9, check=False)
+    resumed = train(pictures, tmp_path / "run", "--image-size", 24, "--max-epoch", 9, fork=True)
     assert_refused(resumed, "of another model", "blocks.0.mix_tokens.matrix.weight (1, 16, 16)")
     start = ["--finetune-from-model", classifier / "checkpoint_best.pt", "--norm", "layer"]
-    tuned = train(pictures, tmp_path / "x", *start, check=False)
+    tuned = train(pictures, tmp_path / "x", *start, fork=True)
     assert_refused(tuned, "missing: blocks.0.norm_1.weight", "unknown: blocks.0.norm_1.alpha")
-    lost = train(pictures, tmp_path / "x", "--finetune-from-model", "nix", check=False)
+    lost = train(pictures, tmp_path / "x", "--finetune-from-model", "nix", fork=True)
     assert_refused(lost, "nix: no such model")
 
 
 def test_validate_takes_a_folder_and_asks_for_what_is_missing(classifier, pictures):
     own = ("resmlp-mt", "validate")
     assert validate(pictures, classifier, program=own)["valid_top1"] > 80
-    assert_refused(run(*own, pictures, "--batch-size", 8, check=False), "--path CHECKPOINT")
+    assert_refused(run(*own, pictures, "--batch-size", 8, fork=True), "--path CHECKPOINT")
     flag = f"--path={classifier / 'checkpoint_last.pt'}"
-    assert_refused(run(*own, pictures, flag, check=False), "Must specify batch size")
+    assert_refused(run(*own, pictures, flag, fork=True), "Must specify batch size")
 
 
 def test_a_broken_image_is_skipped_in_training_and_refused_in_validation(pictures, tmp_path):
@@ -162,13 +162,13 @@ def test_a_broken_image_is_skipped_in_training_and_refused_in_validation(picture
     bad.write_bytes(b"not an image")
     path = tmp_path / "out/checkpoint_last.pt"
     for workers in (0, 1):
-        result = validate(data, path, "--num-workers", workers, check=False)
+        result = validate(data, path, "--num-workers", workers, fork=True)
         assert_refused(result, str(bad))
 
 
 def test_bad_input_is_one_message(pictures, tmp_path):
     def refuse(data, *flags, said, **options):
-        result = train(data, tmp_path / "x", *flags, check=False, **options)
+        result = train(data, tmp_path / "x", *flags, fork=True, **options)
         assert_refused(result, *said)
         assert len(result.stderr.strip().splitlines()[-1]) < 600
 
