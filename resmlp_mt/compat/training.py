@@ -5,9 +5,11 @@ import logging
 import math
 import os
 import signal
+import sys
 import threading
 
 import torch
+from fairseq import checkpoint_utils
 from fairseq.logging import progress_bar
 from fairseq.nan_detector import NanDetector
 from fairseq.optim.fused_lamb import FairseqLAMB
@@ -33,7 +35,10 @@ def log_once() -> None:
 
 
 def stop_on_sigterm() -> None:
-    """Let SIGTERM end a training with a checkpoint, as schedulers expect; a second one kills it."""
+    """Let SIGTERM end a training with a checkpoint, as schedulers expect; a second one kills it.
+
+    A validation is broken off: whoever stops us may not wait for its end.
+    """
 
     @patch(Trainer, "__init__")
     def build(build_trainer, self, *args, **kwargs):
@@ -46,18 +51,37 @@ def stop_on_sigterm() -> None:
         trainer.asked_to_stop = True
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
+    def must_stop(trainer):
+        stop = trainer.asked_to_stop
+        if trainer.data_parallel_world_size > 1:  # all after the same batch, or none
+            stop = torch.tensor(float(stop), device=trainer.device)
+            torch.distributed.all_reduce(stop, group=trainer.data_parallel_process_group)
+        if stop:
+            logger.info("SIGTERM: saving and stopping; the same command goes on from here")
+        return bool(stop)
+
     @patch(Trainer, "train_step")
     def train_step(step, self, *args, **kwargs):
         logged = step(self, *args, **kwargs)
-        stop = self.asked_to_stop
-        if self.data_parallel_world_size > 1:  # all at the same update, or none
-            stop = torch.tensor(float(stop), device=self.device)
-            torch.distributed.all_reduce(stop, group=self.data_parallel_process_group)
-        if stop:
-            logger.info("SIGTERM: saving and stopping; the same command goes on from here")
-            # Whoever stops us may not wait for a validation.
+        if must_stop(self):
             self.cfg.dataset.disable_validation = True
             self.cfg.optimization.max_update = self.get_num_updates()
+        return logged
+
+    @patch(Trainer, "get_train_iterator")
+    def get_train_iterator(get_iterator, self, *args, **kwargs):
+        self.train_iterator = get_iterator(self, *args, **kwargs)
+        return self.train_iterator
+
+    @patch(Trainer, "valid_step")
+    def valid_step(step, self, *args, **kwargs):
+        logged = step(self, *args, **kwargs)
+        if must_stop(self):
+            # fairseq would take the loss of the batches so far for that of all.
+            checkpoint_utils.save_checkpoint(
+                self.cfg.checkpoint, self, self.train_iterator, val_loss=None
+            )
+            sys.exit()
         return logged
 
 

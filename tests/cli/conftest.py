@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,18 @@ def prepared(shared, raw) -> Path:
     with FileLock(shared / "prepared.lock"):
         if not out.exists():
             prepare(raw, out)
+    return out
+
+
+@pytest.fixture(scope="session")
+def much_to_validate(shared, prepared) -> Path:
+    """A data-bin folder whose validation set is the training set."""
+    out = shared / "much-to-validate"
+    with FileLock(shared / "much-to-validate.lock"):
+        if not out.exists():
+            shutil.copytree(prepared, out)
+            for path in out.glob("train.*"):
+                shutil.copy(path, path.with_name(path.name.replace("train", "valid")))
     return out
 
 

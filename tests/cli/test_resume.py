@@ -4,43 +4,24 @@ import os
 import random
 import resource
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
-from cli.commands import RECIPE, ROOT, SIZES, assert_refused, run
+from cli.commands import RECIPE, SIZES, assert_refused, run, start, wait_for
+from filelock import FileLock
 
-KILLS = int(os.environ.get("RESMLP_KILLS", 4))
-UPDATES = 150
-TRAIN = [*["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE], "--max-update", UPDATES]
+KILLS = int(os.environ.get("RESMLP_KILLS", 3))
+UPDATES = 40 * KILLS
+MODEL = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
+TRAIN = [*MODEL, "--max-update", UPDATES]
 TRAIN += ["--max-tokens", 300, "--disable-validation", "--save-interval-updates", 3]
 TRAIN += ["--keep-interval-updates", 2, "--keep-last-epochs", 1, "--log-interval", 1]
 
 
-def start(data, out, **options) -> subprocess.Popen:
-    command = [sys.executable, "-m", "resmlp_mt.cli", "train", data, *TRAIN, "--save-dir", out]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    environment |= {"PYTHONUNBUFFERED": "1"}  # its log tells how far it is
-    return subprocess.Popen(
-        list(map(str, command)),
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        **options,
-    )
-
-
-def wait_for_an_update(process) -> list[str]:
-    seen = []
-    for line in process.stdout:
-        seen.append(line)
-        if '"ups"' in line:
-            break
-    return seen
+def begin(data, out, **options):
+    return start("resmlp-mt", "train", data, *TRAIN, "--save-dir", out, **options)
 
 
 def state(folder, name="checkpoint_last.pt"):
@@ -51,10 +32,12 @@ def count_updates(checkpoint) -> int:
     return checkpoint["optimizer_history"][-1]["num_updates"]
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(prepared, tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("uninterrupted")
-    run("resmlp-mt", "train", prepared, *TRAIN, "--save-dir", out)
+@pytest.fixture(scope="session")
+def uninterrupted(shared, prepared) -> Path:
+    out = shared / "uninterrupted"
+    with FileLock(shared / "uninterrupted.lock"):
+        if not out.exists():
+            run("resmlp-mt", "train", prepared, *TRAIN, "--save-dir", out)
     return out
 
 
@@ -63,8 +46,8 @@ def test_killed_trainings_end_with_the_weights_of_one_that_was_not(
 ):
     chance = random.Random(7)
     for _ in range(KILLS):
-        process = start(prepared, tmp_path)
-        wait_for_an_update(process)
+        process = begin(prepared, tmp_path)
+        wait_for('"ups"', process)
         time.sleep(chance.uniform(0, 0.8))  # within an update, or while a checkpoint is written
         process.kill()
         process.communicate()
@@ -79,8 +62,8 @@ def test_killed_trainings_end_with_the_weights_of_one_that_was_not(
 
 
 def test_sigterm_ends_a_training_with_a_checkpoint(prepared, uninterrupted, tmp_path):
-    process = start(prepared, tmp_path)
-    wait_for_an_update(process)
+    process = begin(prepared, tmp_path)
+    wait_for('"ups"', process)
     process.send_signal(signal.SIGTERM)
     rest, _ = process.communicate(timeout=120)
     assert process.returncode == 0 and "SIGTERM: saving and stopping" in rest
@@ -90,6 +73,21 @@ def test_sigterm_ends_a_training_with_a_checkpoint(prepared, uninterrupted, tmp_
     run("resmlp-mt", "train", prepared, *TRAIN, "--save-dir", tmp_path)
     found, expected = state(tmp_path)["model"], state(uninterrupted)["model"]
     assert all(torch.equal(found[name], weight) for name, weight in expected.items())
+
+
+def test_sigterm_breaks_off_a_validation(much_to_validate, tmp_path):
+    slow = ["--encoder-layers", 12, "--batch-size-valid", 1, "--max-target-positions", 60]
+    where = ["--save-dir", tmp_path]
+    process = start("resmlp-mt", "train", much_to_validate, *MODEL, *slow, *where)
+    wait_for("begin validation", process)
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=120)
+    assert process.returncode == 0 and "SIGTERM: saving and stopping" in rest
+    assert '"valid_loss"' not in rest and "Traceback" not in rest
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint1.pt", "checkpoint_last.pt"}
+    found = state(tmp_path)
+    assert found["extra_state"]["val_loss"] is None and "best" not in found["extra_state"]
+    assert count_updates(found) > 0 and found["extra_state"]["train_iterator"]["epoch"] == 2
 
 
 def test_a_full_disk_leaves_the_checkpoint_before(prepared, uninterrupted, tmp_path):
