@@ -17,6 +17,7 @@ from cli.pictures import draw_pictures
 from fairseq import options
 
 from resmlp_mt import Translator
+from resmlp_mt.cli import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.checkpoints import pretrained_names
 from resmlp_mt.data.image_files import ImageFolder
@@ -98,14 +99,13 @@ def test_readme_measures_speed(tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     write_lesson(tmp_path / "corpus", train=1, valid=1, test=5)
     shell("resmlp-mt export multi30k-en-de --int8 --out checkpoints/fast", tmp_path)
-    script = shorten(
-        block("resmlp-mt benchmark"),
-        ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"),
-        ("--size iwslt --length 16 64 256", "--size tiny --length 4 --max-tokens 8 --rounds 1"),
-        ("--batch-size 1 32", "--batch-size 1 --batches 1 --rounds 1"),
-    )
+    race, *others = block("resmlp-mt benchmark").split("\nresmlp-mt ")
+    script = shorten(race, ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"))
     rivals = re.findall(r"^(\w+)  +[\d.]", shell(script, tmp_path), re.M)
-    assert {"exported", "resmlp_tiny", "unfolded"} < set(rivals)
+    assert rivals == ["searched", "exported"]
+    for command in others:  # cli/test_benchmark.py runs such races
+        build_parser().parse_args(command.split())
+    assert len(others) == 2
 
 
 def test_readme_trains_scores_and_draws(tmp_path):
