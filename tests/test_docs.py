@@ -102,7 +102,7 @@ def test_readme_measures_speed(tmp_path):
     race, *others = block("resmlp-mt benchmark").split("\nresmlp-mt ")
     script = shorten(race, ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"))
     rivals = re.findall(r"^(\w+)  +[\d.]", shell(script, tmp_path), re.M)
-    assert rivals == ["searched", "exported"]
+    assert set(rivals) == {"searched", "exported"}
     for command in others:  # cli/test_benchmark.py runs such races
         build_parser().parse_args(command.split())
     assert len(others) == 2
