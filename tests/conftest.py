@@ -23,6 +23,11 @@ SIZES = dict(
 )
 
 
+def pytest_collection_modifyitems(items):
+    # The longest test first: begun last, it would run on while the other workers have nothing left.
+    items.sort(key=lambda item: "test_quickstart" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(1)
