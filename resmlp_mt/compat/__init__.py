@@ -17,9 +17,11 @@ from resmlp_mt.compat.batches import (  # noqa: E402
 from resmlp_mt.compat.checkpoints import (  # noqa: E402
     allow_harmless_classes,
     explain_broken_checkpoints,
+    limit_models,
     refuse_misfit_optimizers,
     write_whole_checkpoints,
 )
+from resmlp_mt.compat.dictionaries import name_broken_dictionaries  # noqa: E402
 from resmlp_mt.compat.flags import mend_parsed_flags  # noqa: E402
 from resmlp_mt.compat.noise import silence_noise  # noqa: E402
 from resmlp_mt.compat.programs import (  # noqa: E402
@@ -41,6 +43,8 @@ def apply() -> None:
     silence_noise()
     allow_harmless_classes()
     explain_broken_checkpoints()
+    limit_models()
+    name_broken_dictionaries()
     keep_last_batch()
     mend_diverse_beam()
     log_once()

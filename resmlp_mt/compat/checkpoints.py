@@ -8,6 +8,7 @@ import os
 import pickle
 import shutil
 import typing
+import zipfile
 from pathlib import Path
 
 import numpy
@@ -63,7 +64,10 @@ def explain_broken_checkpoints() -> None:
     @patch(checkpoint_utils, "load_checkpoint_to_cpu")
     def load_or_explain(load, path, *args, **kwargs):
         try:
-            return load(path, *args, **kwargs)
+            _refuse_compression(path)
+            state = load(path, *args, **kwargs)
+            if _is_whole(state, Path(path).stat().st_size):
+                return state
         except (FileNotFoundError, IsADirectoryError):
             raise UserError(f"{path}: no such checkpoint") from None
         except pickle.UnpicklingError as error:
@@ -75,10 +79,76 @@ def explain_broken_checkpoints() -> None:
             raise UserError(
                 f"{path}: truncated or corrupt checkpoint ({reason[0]}); copy it again"
             ) from None
-        except (KeyError, TypeError, AttributeError, IndexError):
-            raise UserError(
-                f"{path}: not a checkpoint of fairseq (it holds no model with its configuration)"
-            ) from None
+        except UserError:
+            raise
+        except Exception:  # what is no configuration fails anywhere in OmegaConf and fairseq
+            pass
+        raise UserError(
+            f"{path}: not a checkpoint of fairseq (it holds no model with its configuration)"
+        )
+
+
+def _refuse_compression(path: str) -> None:
+    """Refuse a zip that unpacks to more than its size; torch writes none, but reads it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except zipfile.BadZipFile:  # a checkpoint of old, or for torch to complain of
+        return
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise UserError(f"{path}: a compressed archive, not a checkpoint that torch wrote")
+
+
+def _is_whole(state: dict, size: int) -> bool:
+    """Whether a checkpoint of `size` bytes has weights, and a configuration that can be theirs."""
+    cfg, parts = state["cfg"], ("common", "checkpoint", "task", "model")
+    if not all(isinstance(cfg[part], omegaconf.DictConfig) for part in parts):
+        return False
+    # A matrix has more weights than rows.
+    sizes = [value for value in cfg["model"].values() if isinstance(value, int)]
+    extra, own = state["extra_state"] or {}, state.get("task_state")
+    kept = [extra[name] for name in ("ema", "ema_fp32_params") if name in extra]
+    fits = max(sizes, default=0) <= size and isinstance(own, (dict, type(None)))
+    return fits and all(map(_are_weights, (state["model"], *kept)))
+
+
+def _are_weights(weights: dict[str, torch.Tensor]) -> bool:
+    return all(isinstance(name, str) and _is_plain(tensor) for name, tensor in weights.items())
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether it is an array of real numbers that are all there."""
+    return (
+        tensor.layout == torch.strided
+        and tensor.device.type == "cpu"
+        and not (tensor.is_complex() or tensor.is_quantized)
+        and tensor.nbytes <= tensor.untyped_storage().nbytes()
+    )
+
+
+def limit_models() -> None:
+    """Let a model not be greater than its checkpoint, whose configuration may say anything."""
+
+    @patch(checkpoint_utils, "load_model_ensemble_and_task")
+    def load(load_models, filenames, *args, **kwargs):
+        left = sum(2 * Path(name).stat().st_size for name in filenames if Path(name).is_file())
+        # Equal weights may be stored once, as those of a model are that was never trained.
+        left += 10**6
+
+        def count(module, name, parameter):
+            nonlocal left
+            left -= parameter.numel() + 100
+            if left < 0:
+                raise UserError(
+                    f"{filenames[0]}: its configuration is of a model with more weights than it "
+                    "holds; copy it again"
+                )
+
+        hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
+        try:
+            return load_models(filenames, *args, **kwargs)
+        finally:
+            hook.remove()
 
 
 def _explain_refusal(error: str) -> str:

@@ -71,7 +71,8 @@ def load_subwords(path: Path) -> sentencepiece.SentencePieceProcessor:
     if not path.is_file():
         raise UserError(f"{path}: no such SentencePiece model")
     try:
-        return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+        # SentencePiece takes an empty file for none at all.
+        return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes() or b"\0")
     except RuntimeError:
         raise UserError(f"{path}: not a SentencePiece model, or a broken one") from None
 

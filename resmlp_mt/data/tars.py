@@ -19,6 +19,15 @@ from tqdm import tqdm
 from resmlp_mt.errors import UserError
 
 _UNPACKERS = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
+# Members that hold the names and attributes of others; tarfile reads them whole.
+_NOTES = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_MAX_NOTE = 2**20
 
 
 class TarIndex(NamedTuple):
@@ -28,6 +37,17 @@ class TarIndex(NamedTuple):
     names: list[str]  # without ./ at the start; those of folders end with a slash
     offsets: np.ndarray
     sizes: np.ndarray
+
+
+class _Header(tarfile.TarInfo):
+    """A header whose size can be true."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes, encoding: str, errors: str) -> "_Header":
+        header = super().frombuf(buf, encoding, errors)
+        if header.size < 0 or (header.type in _NOTES and header.size > _MAX_NOTE):
+            raise tarfile.ReadError(f"a header of {header.size} bytes")
+        return header
 
 
 def index_tar(path: Path) -> TarIndex:
@@ -55,9 +75,15 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
             plain = _unpack(path, unpacker, stamp)
     names, offsets, sizes = [], array("q"), array("q")
     links = {}  # place of a link: the name it stands for
+    size = plain.stat().st_size
     try:
-        with tarfile.open(plain, "r:") as tar, _bar("index", path, plain) as bar:
+        with (
+            tarfile.open(plain, "r:", tarinfo=_Header) as tar,
+            _bar("index", path, plain) as bar,
+        ):
             while (member := tar.next()) is not None:
+                if tar.offset > size:
+                    raise tarfile.ReadError("it breaks off")
                 tar.members.clear()  # or it keeps them all
                 bar.update(tar.offset - bar.n)
                 name = _normalise(member.name)
@@ -75,7 +101,7 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
             tar.fileobj.seek(tar.offset)
             if tar.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
                 raise tarfile.ReadError("it breaks off")
-    except (tarfile.TarError, OSError, ValueError) as error:
+    except (tarfile.TarError, OSError, ValueError, OverflowError) as error:
         raise UserError(
             f"{path}: not a folder, nor a whole .tar, .tar.gz or .tar.xz ({error}); copy the file "
             "again"

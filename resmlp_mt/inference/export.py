@@ -14,9 +14,11 @@ from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.inference.exported import (
     CLASSIFIER,
     CONFIG,
+    FORMAT,
     MIXING,
     TRANSLATOR,
     import_with_onnx,
+    sum_files,
 )
 from resmlp_mt.inference.loading import (
     TrainedClassifier,
@@ -48,7 +50,8 @@ def export_model(model: str | Path, out: Path, int8: bool) -> None:
     else:
         export, trained = _export_translator, load_translator(path, state)
     with whole_folder(out, mark=CONFIG) as new:
-        config = export(trained, new, int8) | {"int8": int8}
+        config = {"format": FORMAT} | export(trained, new, int8) | {"int8": int8}
+        config["sha256"] = sum_files(new)
         (new / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 

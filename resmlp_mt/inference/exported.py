@@ -1,21 +1,28 @@
 """Folders that `export.py` wrote: what is in them, and how to run it with ONNX Runtime."""
 
+import hashlib
 import importlib
 import json
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from torch import Tensor
 
+from resmlp_mt.data.images import INTERPOLATIONS
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
 
 CONFIG, MIXING = "export.json", "mixing.safetensors"
 TRANSLATOR, CLASSIFIER = ("encoder.onnx", "step.onnx"), "classifier.onnx"
+# Of what stands in CONFIG and the other files: a change that older or newer code would misread
+# takes the next number.
+FORMAT = 2
 
 
 def is_exported(path: Path) -> bool:
@@ -32,10 +39,13 @@ def load_exported_translator(folder: Path, device: str = "auto"):
     search = import_with_onnx("resmlp_mt.inference.search")
     config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
     try:
+        _check_languages(config)
+        weights = load_file(folder / MIXING)
+        _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec(folder, config["source_lang"], config["target_lang"])
         engine = search.BeamSearch(
             *((folder / name).read_bytes() for name in TRANSLATOR),
-            load_file(folder / MIXING),
+            weights,
             codec.source_dictionary,
             codec.target_dictionary,
             config["source_positions"],
@@ -45,6 +55,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         raise UserError(f"{error.filename}: missing; export the model again") from None
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise _broken(folder, error) from None
+    engine.search = _explain(folder, engine.search)
     return engine, codec
 
 
@@ -59,15 +70,19 @@ def load_exported_classifier(
     search = import_with_onnx("resmlp_mt.inference.search")
     config = _read_config(folder, "classifier", device, (CLASSIFIER,))
     try:
-        session = search.start((folder / CLASSIFIER).read_bytes(), torch.get_num_threads())
         classes, cut = config["classes"], SimpleNamespace(**config["pictures"])
-    except (ValueError, KeyError, TypeError) as error:
+        _check_pictures(classes, cut)
+        session = search.start((folder / CLASSIFIER).read_bytes(), torch.get_num_threads())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(folder, error) from None
 
     def compute(pixels: Tensor) -> Tensor:
-        return torch.from_numpy(session.run(["logits"], {"pixels": pixels.numpy()})[0])
+        logits = session.run(["logits"], {"pixels": pixels.numpy()})[0]
+        if logits.shape != (len(pixels), len(classes)):
+            raise ValueError(f"{logits.shape} scores for {len(classes)} classes")
+        return torch.from_numpy(logits)
 
-    return compute, cut, classes
+    return _explain(folder, compute), cut, classes
 
 
 def import_with_onnx(name: str):
@@ -86,12 +101,22 @@ def import_with_onnx(name: str):
         ) from None
 
 
+def sum_files(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file in a folder, by name."""
+    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.iterdir())}
+
+
 def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        found = config["kind"]
-    except (ValueError, KeyError, TypeError) as error:
+        found, sums = config["kind"], config.get("sha256", {})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _broken(folder, error) from None
+    if config.get("format") != FORMAT:
+        raise UserError(
+            f"{folder}: made by another version of resmlp-mt (format {config.get('format', 1)}, "
+            f"not {FORMAT}); export the model again"
+        )
     if found != kind:
         raise UserError(f"{folder}: an exported {found}, not a {kind}")
     if device not in ("auto", "cpu"):
@@ -99,8 +124,66 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
     for name in files:
         if not (folder / name).is_file():
             raise UserError(f"{folder / name}: missing; export the model again")
+    for name, digest in sum_files(folder).items():
+        if name in sums and sums[name] != digest:
+            raise UserError(f"{folder / name}: damaged (its checksum is another); copy it again")
     return config
 
 
+def _check_languages(config: dict) -> None:
+    """Check what says how long sentences are, and which files are opened."""
+    for side in ("source", "target"):
+        lang, positions = config[f"{side}_lang"], config[f"{side}_positions"]
+        if not isinstance(lang, str) or Path(f"x{lang}").name != f"x{lang}" or len(lang) > 99:
+            raise ValueError(f"{side}_lang {lang!r:.40}")
+        if type(positions) is not int or positions < 2:
+            raise ValueError(f"{side}_positions {positions!r:.40}")
+
+
+def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> None:
+    """Check that the arrays have the shapes that `BeamSearch` says, for N of both sides."""
+    for name, array in weights.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise ValueError(f"{name} is not of finite numbers in float32")
+    for side, positions in (("encoder", source), ("decoder", target)):
+        matrix = weights[f"{side}.matrix"]
+        if matrix.shape[2:] not in ((positions, positions), (2 * positions - 1,)):
+            raise ValueError(f"{side}.matrix {matrix.shape} for {positions} positions")
+        added = weights.get(f"{side}.positions", np.empty((positions, 0)))
+        if added.ndim != 2 or len(added) != positions:
+            raise ValueError(f"{side}.positions {added.shape} for {positions} positions")
+    bias, scale = weights.get("encoder.bias"), weights["decoder.scale"]
+    if bias is not None and bias.shape != weights["encoder.matrix"].shape[:3]:
+        raise ValueError(f"encoder.bias {bias.shape}")
+    layers, heads = weights["decoder.matrix"].shape[:2]
+    if scale.ndim != 1 or scale.size == 0 or scale.size % (layers * heads):
+        raise ValueError(f"decoder.scale {scale.shape} for {layers} layers of {heads} heads")
+    if weights.get("decoder.offset", np.empty((target, scale.size))).shape != (target, scale.size):
+        raise ValueError("decoder.offset")
+
+
+def _check_pictures(classes: list[str], cut: SimpleNamespace) -> None:
+    """Check the names of the classes, and how pictures are cut."""
+    if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
+        raise ValueError("classes are not names")
+    sizes = type(cut.image_size) is int and 0 < cut.image_size < 2**15 and cut.in_chans in (1, 3)
+    if not sizes or not 0.01 <= cut.crop_pct <= 1 or cut.interpolation not in INTERPOLATIONS:
+        raise ValueError(f"pictures cannot be cut so: {vars(cut)!r:.99}")
+
+
+def _explain(folder: Path, compute: Callable) -> Callable:
+    """Let what a graph cannot compute be a fault of the export."""
+
+    @wraps(compute)
+    def explained(*args):
+        try:
+            return compute(*args)
+        except Exception as error:  # ONNX Runtime's errors have nothing else in common
+            raise _broken(folder, error) from error
+
+    return explained
+
+
 def _broken(folder: Path, error: Exception) -> UserError:
-    return UserError(f"{folder}: a broken export ({error}); export the model again")
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return UserError(f"{folder}: a broken export ({reason:.300}); export the model again")

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from fairseq import checkpoint_utils
 from fairseq.data.data_utils import infer_language_pair
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.tasks import FairseqTask
+from torch import nn
 
 from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.data.subwords import find_subwords
@@ -84,13 +87,41 @@ def load_translator(path: Path, state: dict) -> TrainedTranslator:
         raise UserError(f"{path}: a model of images; see 'resmlp-mt classify'")
     folder, source, target = find_companions(path, state["cfg"].task)
     state["cfg"].task.update(data=str(folder), source_lang=source, target_lang=target)
+    model, task = build(path, state)
+    if not isinstance(model, FairseqEncoderDecoderModel):
+        raise UserError(f"{path}: a {type(model).__name__}, which does not translate")
+    return TrainedTranslator(model.float(), task, folder, source, target)
+
+
+def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
+    """Build the model of a checkpoint, ready for inference, and its task.
+
+    Args:
+        path, state: As `read_checkpoint` returned them.
+
+    Raises:
+        UserError: If the configuration and the weights do not fit together.
+    """
     try:
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
+        models[0].prepare_for_inference_(cfg)
+        models[0].eval()  # which returns nothing here
+        _check_numbers(models[0])
+    except UserError:
+        raise
     except (ValueError, RuntimeError) as error:
         raise UserError(f"{path}: {error}") from None
-    models[0].prepare_for_inference_(cfg)
-    models[0].eval()
-    return TrainedTranslator(models[0].float(), task, folder, source, target)
+    except Exception as error:  # a broken configuration fails anywhere in OmegaConf and fairseq
+        raise UserError(
+            f"{path}: a broken configuration ({type(error).__name__}: {error}); copy it again"
+        ) from error
+    return models[0], task
+
+
+def _check_numbers(model: nn.Module) -> None:
+    for name, tensor in model.state_dict().items():
+        if not tensor.isfinite().all():
+            raise ValueError(f"{name} holds values that are no numbers; training diverged")
 
 
 @dataclass
@@ -115,7 +146,8 @@ def load_classifier(path: Path, state: dict) -> TrainedClassifier:
     if task.get("_name") != IMAGE_TASK:
         what = "fine-tune it for classes first" if is_for_images(task) else "it is for text"
         raise UserError(f"{path}: not a classifier of images; {what}")
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
-    models[0].eval()
+    model, task = build(path, state)
+    if not all(isinstance(name, str) for name in task.classes):
+        raise UserError(f"{path}: its classes have no names; copy it again")
     unused = [f"unused {i}" for i in range(len(task.classes), task.num_classes)]
-    return TrainedClassifier(models[0].float(), task, task.classes + unused)
+    return TrainedClassifier(model.float(), task, task.classes + unused)

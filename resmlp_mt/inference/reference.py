@@ -4,6 +4,8 @@ import numpy as np
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
+from resmlp_mt.errors import UserError
+
 
 class ReferenceSearch:
     """Translates batches of token indices with a model that fairseq loaded.
@@ -30,6 +32,9 @@ class ReferenceSearch:
             beam: Hypotheses kept in the search.
             lenpen: Exponent of the length that scores are divided by.
             longest: Most tokens of a translation, its end not counted.
+
+        Raises:
+            UserError: If the model's scores are no numbers.
         """
         generator = SequenceGenerator(
             [self.model],
@@ -45,9 +50,13 @@ class ReferenceSearch:
         )
         lengths = torch.tensor(list(map(len, sources)), device=self.device)
         sample = {"net_input": {"src_tokens": tokens.to(self.device), "src_lengths": lengths}}
+        try:
+            results = generator.generate([self.model], sample)
+        except AssertionError:  # what fairseq answers to scores that are no numbers
+            raise UserError("the model finds no translation; its weights are broken") from None
         return [
             [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]
-            for beams in generator.generate([self.model], sample)
+            for beams in results
         ]
 
     @torch.no_grad()

@@ -12,6 +12,7 @@ import torch
 from tqdm import tqdm
 
 from resmlp_mt.data.text import mend_surrogates
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.device import choose_device
 from resmlp_mt.inference.exported import is_exported, load_exported_translator
@@ -152,6 +153,9 @@ class Translator:
 
         Returns:
             The beams of each sentence, best first: token indices without the end, and score.
+
+        Raises:
+            UserError: If there is none, as where weights overflow.
         """
         batches = list(_batches(list(map(len, sources)), batch_tokens))
         batches.reverse()  # long ones first, so that the threads end together
@@ -166,6 +170,8 @@ class Translator:
             for batch, found in zip(batches, results_of, strict=True):
                 for i, beams in zip(batch, found, strict=True):
                     results[i] = beams
+        if not all(results):
+            raise UserError("the model finds no translation; its weights are broken")
         return results
 
     def split(self, line: str) -> list[str]:

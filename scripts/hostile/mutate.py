@@ -46,9 +46,11 @@ def _put(data: bytes, place: int, new: bytes) -> bytes:
 
 def _flip(rng: Random, data: bytes) -> bytes:
     place = _place(rng, data)
-    return data[:place] + bytes(b ^ 1 << rng.randrange(8) for b in data[place:][:1]) + data[
-        place + 1 :
-    ]
+    return (
+        data[:place]
+        + bytes(b ^ 1 << rng.randrange(8) for b in data[place:][:1])
+        + data[place + 1 :]
+    )
 
 
 def _truncate(rng: Random, data: bytes) -> bytes:
@@ -113,9 +115,7 @@ def mutate_text(rng: Random, data: bytes) -> bytes:
     return data
 
 
-def mutate_tree(
-    rng: Random, tree: Any, change: Callable[[Random, Any], Any] | None = None
-) -> Any:
+def mutate_tree(rng: Random, tree: Any, change: Callable[[Random, Any], Any] | None = None) -> Any:
     """Replace, remove, add or rename something in nested dicts and lists; returns a copy.
 
     Args:
