@@ -21,6 +21,11 @@ from fairseq.optim import FairseqOptimizer
 from resmlp_mt.compat.patching import patch
 from resmlp_mt.errors import UserError, refused_class
 
+_REFUSED = (
+    "refused, since it holds {} that could run commands on this computer; use a checkpoint that "
+    "fairseq wrote"
+)
+
 
 def allow_harmless_classes() -> None:
     """Let torch load the classes of data that fairseq writes into a checkpoint.
@@ -66,7 +71,11 @@ def explain_broken_checkpoints() -> None:
         try:
             _refuse_compression(path)
             state = load(path, *args, **kwargs)
-            if _is_whole(state, Path(path).stat().st_size):
+            if _is_whole(state):
+                # A matrix has more weights than rows, and a weight is no less than a byte.
+                sizes = [n for n in state["cfg"].model.values() if isinstance(n, int)]
+                if max(sizes, default=0) > os.path.getsize(path):
+                    raise _too_large(path)
                 return state
         except (FileNotFoundError, IsADirectoryError):
             raise UserError(f"{path}: no such checkpoint") from None
@@ -75,6 +84,9 @@ def explain_broken_checkpoints() -> None:
         except (EOFError, RuntimeError, OSError) as error:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise  # the disk's trouble, not the file's
+            if "weights_only" in str(error):
+                # A TorchScript archive, or a tar of old: torch's advice is to read it all the same.
+                raise UserError(f"{path}: {_REFUSED.format('code or objects')}") from None
             reason = str(error).strip().splitlines() or ["it ends too early"]
             raise UserError(
                 f"{path}: truncated or corrupt checkpoint ({reason[0]}); copy it again"
@@ -96,20 +108,26 @@ def _refuse_compression(path: str) -> None:
     except zipfile.BadZipFile:  # a checkpoint of old, or for torch to complain of
         return
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        raise UserError(f"{path}: a compressed archive, not a checkpoint that torch wrote")
+        raise UserError(
+            f"{path}: refused, since it is compressed, as torch writes no checkpoint; use one that "
+            "fairseq wrote"
+        )
 
 
-def _is_whole(state: dict, size: int) -> bool:
-    """Whether a checkpoint of `size` bytes has weights, and a configuration that can be theirs."""
+def _too_large(path: str) -> UserError:
+    return UserError(
+        f"{path}: its configuration is of a model with more weights than it holds; copy it again"
+    )
+
+
+def _is_whole(state: dict) -> bool:
+    """Whether a checkpoint has weights, and a configuration with all its parts."""
     cfg, parts = state["cfg"], ("common", "checkpoint", "task", "model")
     if not all(isinstance(cfg[part], omegaconf.DictConfig) for part in parts):
         return False
-    # A matrix has more weights than rows.
-    sizes = [value for value in cfg["model"].values() if isinstance(value, int)]
     extra, own = state["extra_state"] or {}, state.get("task_state")
     kept = [extra[name] for name in ("ema", "ema_fp32_params") if name in extra]
-    fits = max(sizes, default=0) <= size and isinstance(own, (dict, type(None)))
-    return fits and all(map(_are_weights, (state["model"], *kept)))
+    return isinstance(own, (dict, type(None))) and all(map(_are_weights, (state["model"], *kept)))
 
 
 def _are_weights(weights: dict[str, torch.Tensor]) -> bool:
@@ -130,33 +148,29 @@ def limit_models() -> None:
     """Let a model not be greater than its checkpoint, whose configuration may say anything."""
 
     @patch(checkpoint_utils, "load_model_ensemble_and_task")
-    def load(load_models, filenames, *args, **kwargs):
-        left = sum(2 * Path(name).stat().st_size for name in filenames if Path(name).is_file())
+    def load(load_models, filenames, arg_overrides=None, *args, **kwargs):
+        if arg_overrides or not all(map(os.path.isfile, filenames)):
+            # Of sizes that the user chose, or in several files.
+            return load_models(filenames, arg_overrides, *args, **kwargs)
         # Equal weights may be stored once, as those of a model are that was never trained.
-        left += 10**6
+        left = 10**6 + sum(2 * os.path.getsize(name) for name in filenames)
 
         def count(module, name, parameter):
             nonlocal left
-            left -= parameter.numel() + 100
+            left -= parameter.numel() + 400  # each has a cost of its own
             if left < 0:
-                raise UserError(
-                    f"{filenames[0]}: its configuration is of a model with more weights than it "
-                    "holds; copy it again"
-                )
+                raise _too_large(filenames[0])
 
         hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
         try:
-            return load_models(filenames, *args, **kwargs)
+            return load_models(filenames, arg_overrides, *args, **kwargs)
         finally:
             hook.remove()
 
 
 def _explain_refusal(error: str) -> str:
     if name := refused_class(error):
-        return (
-            f"refused, since it holds pickled code or objects ({name}) that could run "
-            "commands on this computer; use a checkpoint that fairseq wrote"
-        )
+        return _REFUSED.format(f"pickled code or objects ({name})")
     return "not a checkpoint, or a corrupt one"
 
 

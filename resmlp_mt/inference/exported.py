@@ -109,13 +109,16 @@ def sum_files(folder: Path) -> dict[str, str]:
 def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        found, sums = config["kind"], config.get("sha256", {})
+        number = config.get("format", 1)
+        found, sums = config["kind"], config["sha256"] if number == FORMAT else {}
+        if found not in ("translator", "classifier") or not isinstance(sums, dict):
+            raise ValueError(f"not what {CONFIG} says")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _broken(folder, error) from None
-    if config.get("format") != FORMAT:
+    if number != FORMAT:
         raise UserError(
-            f"{folder}: made by another version of resmlp-mt (format {config.get('format', 1)}, "
-            f"not {FORMAT}); export the model again"
+            f"{folder}: made by another version of resmlp-mt (format {number!r:.9}, not {FORMAT}); "
+            "export the model again"
         )
     if found != kind:
         raise UserError(f"{folder}: an exported {found}, not a {kind}")

@@ -3,6 +3,7 @@
 import struct
 from random import Random
 
+from google.protobuf.message import EncodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from hostile.mutate import mutate_bytes
@@ -15,7 +16,10 @@ def mutate_subwords(rng: Random, data: bytes) -> bytes:
     model = sentencepiece_model_pb2.ModelProto.FromString(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
         rng.choice(_OF_SUBWORDS)(rng, model)
-    return model.SerializePartialToString()
+    try:
+        return model.SerializePartialToString()
+    except EncodeError:  # a few cannot be written
+        return mutate_bytes(rng, data)
 
 
 def _change_piece(rng: Random, model) -> None:
@@ -37,11 +41,11 @@ def _change_piece(rng: Random, model) -> None:
 
 def _change_normaliser(rng: Random, model) -> None:
     spec = rng.choice((model.normalizer_spec, model.denormalizer_spec))
+    charsmap = model.normalizer_spec.precompiled_charsmap
     how = rng.randrange(4)
     if how == 0:
-        spec.precompiled_charsmap = mutate_bytes(rng, model.normalizer_spec.precompiled_charsmap)
-    elif how == 1:  # the trie alone, at the length that is written before it
-        charsmap = model.normalizer_spec.precompiled_charsmap
+        spec.precompiled_charsmap = mutate_bytes(rng, charsmap)
+    elif how == 1 and len(charsmap) > 4:  # the trie alone, whose length is written before it
         (length,) = struct.unpack("<I", charsmap[:4])
         trie = mutate_bytes(rng, charsmap[4 : 4 + length])[:length].ljust(length, b"\xff")
         spec.precompiled_charsmap = charsmap[:4] + trie + charsmap[4 + length :]
