@@ -30,7 +30,9 @@ def classifier(tmp_path):
         ):
             block.mix_tokens.matrix.weight.data = scale * torch.eye(16)[None]
         history = [{"optimizer_name": "Adam", "lr_scheduler_state": {}, "num_updates": 1}]
-        state = {"cfg": {"model": {"_name": "resmlp_image", "token_mixer": mixer}}, "args": None}
+        cfg = {"model": {"_name": "resmlp_image", "token_mixer": mixer}}
+        cfg |= {"task": {}, "common": {}, "checkpoint": {}}
+        state = {"cfg": cfg, "args": None}
         state |= {"model": model.state_dict(), "optimizer_history": history, "extra_state": {}}
         torch.save(state, tmp_path / f"{mixer}.pt")
         return tmp_path / f"{mixer}.pt"
