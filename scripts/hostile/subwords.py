@@ -46,7 +46,7 @@ def _change_normaliser(rng: Random, model) -> None:
     if how == 0:
         spec.precompiled_charsmap = mutate_bytes(rng, charsmap)
     elif how == 1 and len(charsmap) > 4:  # the trie alone, whose length is written before it
-        (length,) = struct.unpack("<I", charsmap[:4])
+        length = min(struct.unpack("<I", charsmap[:4])[0], len(charsmap))
         trie = mutate_bytes(rng, charsmap[4 : 4 + length])[:length].ljust(length, b"\xff")
         spec.precompiled_charsmap = charsmap[:4] + trie + charsmap[4 + length :]
     elif how == 2:
