@@ -73,8 +73,7 @@ def explain_broken_checkpoints() -> None:
             state = load(path, *args, **kwargs)
             if _is_whole(state):
                 # A matrix has more weights than rows, and a weight is no less than a byte.
-                sizes = [n for n in state["cfg"].model.values() if isinstance(n, int)]
-                if max(sizes, default=0) > os.path.getsize(path):
+                if _find_largest(state["cfg"].model) > os.path.getsize(path):
                     raise _too_large(path)
                 return state
         except (FileNotFoundError, IsADirectoryError):
@@ -120,10 +119,21 @@ def _too_large(path: str) -> UserError:
     )
 
 
+def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
+    """The largest size in a model's configuration."""
+    if isinstance(model, argparse.Namespace):  # of fairseq's own models; it has all other flags too
+        sizes = {k: v for k, v in vars(model).items() if k.endswith(("dim", "layers", "positions"))}
+    else:
+        sizes = dict(model)
+    return max((size for size in sizes.values() if isinstance(size, int)), default=0)
+
+
 def _is_whole(state: dict) -> bool:
     """Whether a checkpoint has weights, and a configuration with all its parts."""
-    cfg, parts = state["cfg"], ("common", "checkpoint", "task", "model")
+    cfg, parts = state["cfg"], ("common", "checkpoint", "task")
     if not all(isinstance(cfg[part], omegaconf.DictConfig) for part in parts):
+        return False
+    if not isinstance(cfg.model, (omegaconf.DictConfig, argparse.Namespace)):
         return False
     extra, own = state["extra_state"] or {}, state.get("task_state")
     kept = [extra[name] for name in ("ema", "ema_fp32_params") if name in extra]

@@ -55,7 +55,9 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         raise UserError(f"{error.filename}: missing; export the model again") from None
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise _broken(folder, error) from None
-    engine.search = _explain(folder, engine.search)
+    engine.search, engine.attend = (
+        _explain(folder, compute) for compute in (engine.search, engine.attend)
+    )
     return engine, codec
 
 
