@@ -130,7 +130,7 @@ def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
 
 def _is_whole(state: dict) -> bool:
     """Whether a checkpoint has weights, and a configuration with all its parts."""
-    cfg, parts = state["cfg"], ("common", "checkpoint", "task")
+    cfg, parts = state["cfg"], ("common", "checkpoint", "generation", "task")
     if not all(isinstance(cfg[part], omegaconf.DictConfig) for part in parts):
         return False
     if not isinstance(cfg.model, (omegaconf.DictConfig, argparse.Namespace)):

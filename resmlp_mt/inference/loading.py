@@ -90,11 +90,12 @@ def load_translator(path: Path, state: dict) -> TrainedTranslator:
     model, task = build(path, state)
     if not isinstance(model, FairseqEncoderDecoderModel):
         raise UserError(f"{path}: a {type(model).__name__}, which does not translate")
+    model.prepare_for_inference_(state["cfg"])
     return TrainedTranslator(model.float(), task, folder, source, target)
 
 
 def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
-    """Build the model of a checkpoint, ready for inference, and its task.
+    """Build the model of a checkpoint, in eval mode, and its task.
 
     Args:
         path, state: As `read_checkpoint` returned them.
@@ -103,9 +104,7 @@ def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
         UserError: If the configuration and the weights do not fit together.
     """
     try:
-        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
-        models[0].prepare_for_inference_(cfg)
-        models[0].eval()  # which returns nothing here
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
         _check_numbers(models[0])
     except UserError:
         raise
@@ -115,7 +114,7 @@ def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
         raise UserError(
             f"{path}: a broken configuration ({type(error).__name__}: {error}); copy it again"
         ) from error
-    return models[0], task
+    return models[0].eval(), task
 
 
 def _check_numbers(model: nn.Module) -> None:

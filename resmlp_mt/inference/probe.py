@@ -21,6 +21,7 @@ from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.device import choose_device
+from resmlp_mt.inference.loading import build
 from resmlp_mt.inference.pack import moving_average
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 from resmlp_mt.tasks.image_pretraining import PRETRAINING_TASK
@@ -90,8 +91,8 @@ class FeatureExtractor:
             ema = name == PRETRAINING_TASK and "ema" in (state.get("extra_state") or {})
         if ema:
             state["model"] = moving_average(state, path)
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
-        return cls(models[0], task.cfg, task.normalise, ema, device)
+        model, task = build(path, state)
+        return cls(model, task.cfg, task.normalise, ema, device)
 
     @torch.no_grad()
     def extract(self, folder: ImageFolder, batch_size: int = 256, name: str = "") -> Features:

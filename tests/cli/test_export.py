@@ -110,7 +110,7 @@ def test_an_export_of_one_kind_is_not_taken_for_the_other(exported, classifier, 
     assert_refused(run(*command, fork=True), "exported translator")
     (tmp_path / "fast" / "classifier.onnx").write_bytes(b"torn")
     command[2] = tmp_path / "fast"
-    assert_refused(run(*command, fork=True), "broken export")
+    assert_refused(run(*command, fork=True), "classifier.onnx: damaged")
 
 
 def test_what_an_export_cannot_do_is_refused(exported, tmp_path):

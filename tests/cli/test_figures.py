@@ -31,7 +31,7 @@ def classifier(tmp_path):
             block.mix_tokens.matrix.weight.data = scale * torch.eye(16)[None]
         history = [{"optimizer_name": "Adam", "lr_scheduler_state": {}, "num_updates": 1}]
         cfg = {"model": {"_name": "resmlp_image", "token_mixer": mixer}}
-        cfg |= {"task": {}, "common": {}, "checkpoint": {}}
+        cfg |= {"task": {}, "common": {}, "checkpoint": {}, "generation": {"print_alignment": None}}
         state = {"cfg": cfg, "args": None}
         state |= {"model": model.state_dict(), "optimizer_history": history, "extra_state": {}}
         torch.save(state, tmp_path / f"{mixer}.pt")

@@ -21,7 +21,13 @@ from resmlp_mt.nn.mixers import MIXERS, build_mixer
 def save(path, weights, **model):
     """A checkpoint as fairseq keeps it."""
     history = [{"optimizer_name": "Adam", "lr_scheduler_state": {}, "num_updates": 1}]
-    cfg = {"model": model, "task": {}, "common": {}, "checkpoint": {}}
+    cfg = {
+        "model": model,
+        "task": {},
+        "common": {},
+        "checkpoint": {},
+        "generation": {"print_alignment": None},
+    }
     state = {"cfg": cfg, "args": None, "model": weights}
     torch.save(state | {"optimizer_history": history, "extra_state": {}}, path)
     return path
