@@ -71,9 +71,12 @@ class Load:
         for thread in threads:
             thread.start()
         time.sleep(0.1 * self.seconds)
-        memory = self._read_memory()
-        for _ in tqdm(range(round(self.seconds)), unit="s", desc=f"{self.clients} clients"):
-            time.sleep(1)
+        memory = [self._read_memory()]
+        for half in range(2):
+            seconds = range(round(self.seconds / 2))
+            for _ in tqdm(seconds, unit="s", desc=f"{self.clients} clients, half {half + 1}"):
+                time.sleep(1)
+            memory.append(self._read_memory())
         for thread in threads:
             thread.join()
         milliseconds = 1000 * np.array(self.times)
@@ -86,8 +89,9 @@ class Load:
             "rate": f"{self.texts * len(self.times) / self.seconds:.1f}",
             "median_ms": f"{np.median(milliseconds):.2f}",
             "p95_ms": f"{np.percentile(milliseconds, 95):.2f}",
-            "memory_before_mib": f"{memory:.1f}",
-            "memory_mib": f"{self._read_memory():.1f}",
+            "memory_first_mib": f"{memory[0]:.1f}",
+            "memory_half_mib": f"{memory[1]:.1f}",
+            "memory_mib": f"{memory[2]:.1f}",
             "machine": describe_machine(),
             "date": time.strftime("%Y-%m-%d"),
         }
