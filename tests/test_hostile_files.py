@@ -12,6 +12,7 @@ import sys
 import tarfile
 import time
 import zipfile
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,7 +107,9 @@ DEFECTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("defect", "verdict"), DEFECTS.items(), ids=lambda x: str(x)[:25])
+@pytest.mark.parametrize(
+    ("defect", "verdict"), DEFECTS.items(), ids=[defect.__name__ for defect in DEFECTS]
+)
 def test_the_fuzzer_sees_a_planted_defect(defect, verdict, tmp_path):
     folder = tmp_path / "attempt"
     folder.mkdir()
@@ -188,6 +191,7 @@ STATES = {
     "a configuration of text": (lambda s: s.update(cfg="x"), "not a checkpoint of fairseq"),
     "a task that is a number": (lambda s: s["cfg"].update(task=3), "not a checkpoint of fairseq"),
     "a task of no name": (lambda s: s["cfg"]["task"].pop("_name"), "broken configuration"),
+    "a task of old": (lambda s: s["cfg"].update(task=Namespace(data="x")), "trained neither"),
     "a mixer of no name": (lambda s: flag(s, token_mixer="x"), "model.pt: "),
     "weights of text": (lambda s: weigh(s, "x"), "not a checkpoint of fairseq"),
     "weights without memory": (lambda s: weigh(s, torch.ones(8).to("meta")), "not a checkpoint"),

@@ -130,10 +130,12 @@ def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
 
 def _is_whole(state: dict) -> bool:
     """Whether a checkpoint has weights, and a configuration with all its parts."""
-    cfg, parts = state["cfg"], ("common", "checkpoint", "generation", "task")
+    cfg, parts = state["cfg"], ("common", "checkpoint", "generation")
     if not all(isinstance(cfg[part], omegaconf.DictConfig) for part in parts):
         return False
-    if not isinstance(cfg.model, (omegaconf.DictConfig, argparse.Namespace)):
+    # Models and tasks of old, fairseq's own among them, have a namespace.
+    either = omegaconf.DictConfig, argparse.Namespace
+    if not (isinstance(cfg.task, either) and isinstance(cfg.model, either)):
         return False
     extra, own = state["extra_state"] or {}, state.get("task_state")
     kept = [extra[name] for name in ("ema", "ema_fp32_params") if name in extra]

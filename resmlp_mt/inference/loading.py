@@ -7,6 +7,7 @@ from fairseq import checkpoint_utils
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import FairseqTask
+from omegaconf import DictConfig
 from torch import nn
 
 from resmlp_mt.data.checkpoints import find_checkpoint
@@ -22,10 +23,13 @@ def read_checkpoint(model: str | Path) -> tuple[Path, dict]:
         model: A name of `pretrained_names`, a folder, or a checkpoint.
 
     Raises:
-        UserError: If there is none, or it is broken.
+        UserError: If there is none, it is broken, or of a task that has no configuration.
     """
     path = find_checkpoint(model)
-    return path, checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    if not isinstance(state["cfg"].task, DictConfig):  # none of ours, nor fairseq's translation
+        raise UserError(f"{path}: trained neither to translate nor to classify images")
+    return path, state
 
 
 def find_companions(checkpoint: Path, task_cfg) -> tuple[Path, str, str]:
