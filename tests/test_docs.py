@@ -65,7 +65,11 @@ def test_readme_begins_with_its_two_commands():
 
 
 def test_readme_translates(tmp_path):
-    commands = [text for kind, text in BLOCKS if text.startswith(("resmlp-mt translate", "echo"))]
+    commands = [
+        text
+        for kind, text in BLOCKS
+        if text.startswith(("resmlp-mt translate --model multi", "echo"))
+    ]
     assert len(commands) == 2
     for command in commands:
         assert shell(command, tmp_path).strip()

@@ -11,6 +11,7 @@ import warnings
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 from resmlp_mt.compat.batches import (  # noqa: E402
+    keep_batches_on_resuming,
     keep_last_batch,
     take_archives_for_data,
 )
@@ -46,6 +47,7 @@ def apply() -> None:
     limit_models()
     name_broken_dictionaries()
     keep_last_batch()
+    keep_batches_on_resuming()
     mend_diverse_beam()
     log_once()
     take_archives_for_data()

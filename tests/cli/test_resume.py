@@ -61,6 +61,17 @@ def test_killed_trainings_end_with_the_weights_of_one_that_was_not(
         assert torch.equal(found["model"][name], weight), name
 
 
+def test_stopped_in_a_later_epoch_a_training_goes_on_with_the_batches_of_the_first(
+    prepared, uninterrupted, tmp_path
+):
+    for flags in (["--max-update", 70], []):
+        run("resmlp-mt", "train", prepared, *TRAIN, *flags, "--save-dir", tmp_path)
+        if flags:
+            assert state(tmp_path)["extra_state"]["train_iterator"]["epoch"] == 2
+    found, expected = state(tmp_path)["model"], state(uninterrupted)["model"]
+    assert all(torch.equal(found[name], weight) for name, weight in expected.items())
+
+
 def test_sigterm_ends_a_training_with_a_checkpoint(prepared, uninterrupted, tmp_path):
     process = begin(prepared, tmp_path)
     wait_for('"ups"', process)
