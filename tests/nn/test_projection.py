@@ -75,6 +75,7 @@ import sys, torch, torch.distributed as dist
 from resmlp_mt.nn.projection import ProjectionHead
 dist.init_process_group("gloo", init_method=sys.argv[1], rank=1, world_size=2)
 ProjectionHead(2, 2, 2, 3).update_centre(torch.full((3, 3), 2.0), 0.5)
+dist.destroy_process_group()  # or a thread of it may abort the exit
 """
 
 
