@@ -9,7 +9,7 @@ import time
 
 import pytest
 import torch
-from cli.commands import ROOT, assert_refused, run
+from cli.commands import ROOT, assert_refused, run, start
 
 HOSTILE = [
     "",
@@ -63,19 +63,18 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
     source, target = tmp_path / "long.en", tmp_path / "long.de"
     source.write_text((raw / "test.en").read_text() * 20 + (raw / "valid.en").read_text())
     options = ["--input", source, "--buffer-size", 7, "--nbest", 2, "--beam", 3]
-    command = [sys.executable, "-m", "resmlp_mt.cli", "translate", "--model", packed, *options]
+    command = ["resmlp-mt", "translate", "--model", packed, *options]
     command += ["--output", target, "--resume"]
-    environment, state = os.environ | {"PYTHONPATH": str(ROOT)}, tmp_path / "long.de.part.json"
-    done = 0
+    state, done = tmp_path / "long.de.part.json", 0
     for _ in range(2):
-        process, before = subprocess.Popen(list(map(str, command)), env=environment), done
+        process, before = start(*command), done
         while done == before:
             assert process.poll() is None
             time.sleep(0.02)
             if state.exists():
                 done = json.loads(state.read_text())["lines"]
         process.kill()
-        process.wait()
+        process.communicate()
     assert 0 < before < done < 620 and not target.exists()
     assert_refused(translate(packed, *options, "--output", target, check=False), "--resume")
     translate(packed, *options, "--output", target, "--resume")

@@ -1,13 +1,11 @@
-import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from cli.commands import ROOT
+from cli.commands import ENVIRONMENT, words
 
 pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 
@@ -15,11 +13,8 @@ pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 @contextmanager
 def serving(model, *options) -> Iterator[tuple[str, subprocess.Popen]]:
     """The address of `resmlp-mt serve`, and its process, which SIGTERM ends well afterwards."""
-    command = [sys.executable, "-m", "resmlp_mt.cli", "serve", model, "--port", 0, *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        list(map(str, command)), env=environment, stderr=subprocess.PIPE, text=True
-    )
+    command = words(["resmlp-mt", "serve", model, "--port", 0, *options])
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     try:
         said = process.stderr.readline()
         address = re.fullmatch(r"translating at (http://127\.0\.0\.1:\d+)\n", said)
