@@ -228,6 +228,12 @@ def test_classes_and_weights_of_a_classifier_are_checked(copy):
         pack_model(model, model.with_name("packed"), half=True)
 
 
+def test_a_folder_within_an_export_does_no_harm(copy):
+    model = copy("exported translator")
+    (model / "notes").mkdir()
+    translate(model)
+
+
 def test_a_checkpoint_that_unpacks_to_more_than_its_size_is_refused(copy):
     path = copy("translator") / "model.pt"
     data = path.read_bytes()

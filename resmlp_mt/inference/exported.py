@@ -105,7 +105,8 @@ def import_with_onnx(name: str):
 
 def sum_files(folder: Path) -> dict[str, str]:
     """The SHA-256 of each file in a folder, by name."""
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.iterdir())}
+    files = (path for path in sorted(folder.iterdir()) if path.is_file())
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:
