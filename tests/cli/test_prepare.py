@@ -27,8 +27,7 @@ def decode(folder, split, lang):
 
 @pytest.mark.parametrize("sharing", ["--joined", "--separate"])
 def test_binarized_data_decodes_to_the_raw_text(raw, tmp_path, sharing):
-    # So few that each occurs in the training text: fairseq's dictionaries hold what occurs there.
-    prepare(raw, tmp_path / "out", sharing, "--vocab-size", 150)
+    prepare(raw, tmp_path / "out", sharing)
     for split in ("train", "valid", "test"):
         for lang in ("en", "de"):
             expected = (raw / f"{split}.{lang}").read_text().splitlines()
@@ -37,6 +36,43 @@ def test_binarized_data_decodes_to_the_raw_text(raw, tmp_path, sharing):
     assert (tmp_path / "out" / "spm.model").exists() == joined
     dictionaries = [(tmp_path / "out" / f"dict.{lang}.txt").read_text() for lang in ("en", "de")]
     assert (dictionaries[0] == dictionaries[1]) == joined
+
+
+@pytest.mark.parametrize("sharing", ["--joined", "--separate"])
+def test_no_piece_that_sentencepiece_emits_is_unknown(raw, tmp_path, sharing):
+    # Pieces of which longer ones are made stand nowhere alone in the text that they come from.
+    prepare(raw, tmp_path / "out", sharing)
+    for lang in ("en", "de"):
+        name = "spm.model" if sharing == "--joined" else f"spm.{lang}.model"
+        model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / name))
+        words = Dictionary.load(str(tmp_path / "out" / f"dict.{lang}.txt"))
+        pieces = [model.id_to_piece(i) for i in range(len(model)) if not model.is_control(i)]
+        counts = {piece: words.count[words.index(piece)] for piece in pieces}
+        assert [p for p in pieces if words.index(p) == words.unk()] == ["<unk>"]
+        assert min(counts.values()) == 0  # the case that the test is about
+        assert len(words) % 8 == 0
+
+
+def test_subwords_of_a_model_are_taken(raw, prepared, packed, tmp_path):
+    few = tmp_path / "few"
+    few.mkdir()
+    for split in ("train", "valid", "test"):
+        for lang in ("en", "de"):
+            lines = (raw / f"test.{lang}").read_text().splitlines(keepends=True)
+            (few / f"{split}.{lang}").write_text("".join(lines[:20]))
+    prepare(few, tmp_path / "like", "--vocab-size", 8000, "--like", packed)
+    for name in ("spm.model", "dict.en.txt", "dict.de.txt"):
+        assert (tmp_path / "like" / name).read_bytes() == (prepared / name).read_bytes()
+    assert decode(tmp_path / "like", "train", "de") == (few / "train.de").read_text().splitlines()
+    langs = ["--source-lang", "de", "--target-lang", "fr"]
+    for lang in ("de", "en"):
+        (few / f"train.{lang}").rename(few / f"train.{'fr' if lang == 'en' else lang}")
+    for options, said in (
+        (["--like", packed], "--vocab-size is for new subwords"),
+        (["--vocab-size", 8000, "--like", packed, *langs], "not for de and fr"),
+        (["--vocab-size", 8000, "--like", tmp_path / "nosuch"], "no such model"),
+    ):
+        assert_refused(prepare(few, tmp_path / "out", *options, fork=True), said)
 
 
 def test_packed_files_and_several_tests_are_read(raw, tmp_path, prepared):
