@@ -24,6 +24,7 @@ from resmlp_mt.compat.checkpoints import (  # noqa: E402
 )
 from resmlp_mt.compat.dictionaries import name_broken_dictionaries  # noqa: E402
 from resmlp_mt.compat.flags import mend_parsed_flags  # noqa: E402
+from resmlp_mt.compat.languages import warn_of_other_languages  # noqa: E402
 from resmlp_mt.compat.noise import silence_noise  # noqa: E402
 from resmlp_mt.compat.programs import (  # noqa: E402
     check_apex,
@@ -46,6 +47,7 @@ def apply() -> None:
     explain_broken_checkpoints()
     limit_models()
     name_broken_dictionaries()
+    warn_of_other_languages()
     keep_last_batch()
     keep_batches_on_resuming()
     mend_diverse_beam()

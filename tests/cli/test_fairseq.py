@@ -97,13 +97,42 @@ def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
     assert hypotheses(generate(prepared, f"{path}:{path}").stdout) == hypotheses(plain)
 
 
-def test_interactive_answers_raw_text(prepared, trained, raw, plain):
-    command = ["resmlp-mt", "interactive", prepared, "--path", trained / "checkpoint_best.pt"]
-    command += ["--bpe", "sentencepiece", "--sentencepiece-model", prepared / "spm.model"]
-    output = run(*command, stdin=(raw / "test.en").read_text()).stdout
-    texts = re.findall(r"^D-(\d+)\t\S+\t(.*)", output, flags=re.M)
-    expected = {f"H-{number}": [text] for number, text in texts}
-    assert expected == hypotheses(plain)
+def test_interactive_answers_raw_text_with_the_subwords_of_the_data(prepared, trained, raw, plain):
+    text = {"stdin": (raw / "test.en").read_text()}
+    path = ["--path", trained / "checkpoint_best.pt"]
+    own = run("resmlp-mt", "interactive", prepared, *path, **text)
+    texts = re.findall(r"^D-(\d+)\t\S+\t(.*)", own.stdout, flags=re.M)
+    assert {f"H-{number}": [text] for number, text in texts} == hypotheses(plain)
+    assert "subwords by" in own.stderr and "must be split" not in own.stderr
+    stock = run("fairseq-interactive", prepared, *PLUGIN, *path, **text)
+    assert f"add --bpe sentencepiece --sentencepiece-model {prepared}/spm.model" in stock.stderr
+    bpe = ["--bpe", "sentencepiece", "--sentencepiece-model", prepared / "spm.model"]
+    told = run("fairseq-interactive", prepared, *PLUGIN, *path, *bpe, **text)
+    assert re.findall(r"^D-.*", told.stdout, flags=re.M) == re.findall(
+        r"^D-.*", own.stdout, flags=re.M
+    )
+    assert "must be split" not in told.stderr
+
+
+def test_a_model_of_other_languages_is_warned_of(prepared, trained, spoken):
+    swapped = ["-s", "de", "-t", "en", "--max-len-b", 2]
+    result = generate(prepared, trained / "checkpoint_best.pt", *swapped)
+    said = "was trained to translate from en to de, not from de to en"
+    assert said in result.stderr + result.stdout
+    assert "was trained to translate" not in spoken.stderr + spoken.stdout
+
+
+def test_our_command_logs_where_and_as_fairseq_train_does(prepared, tmp_path):
+    flags = ["--arch", "resmlp_tiny", *SIZES, *RECIPE, "--max-update", 2, "--log-interval", 1]
+    shapes = []
+    for program in (("fairseq-train", *PLUGIN), ("resmlp-mt", "train")):
+        result = run(*program, prepared, *flags, "--save-dir", tmp_path / program[0])
+        dated = re.findall(r"^\d{4}-\d\d-\d\d [\d:]{8} \| (\w+ \| \S+ \| \w+)", result.stdout, re.M)
+        dated = [line for line in dated if "text_to_speech" not in line]
+        assert not re.search("^INFO:", result.stdout + result.stderr, re.M)
+        assert "imported" not in result.stdout + result.stderr
+        shapes.append((dated, result.stderr))
+    assert shapes[0] == shapes[1] and len(shapes[0][0]) > 20
 
 
 def test_validate_gives_the_loss_of_training(prepared, trained):
