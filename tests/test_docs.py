@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+import torch
 from cli.pictures import draw_pictures
 from fairseq import options
 
@@ -28,6 +29,7 @@ from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 IMAGES = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
+TUNING = (ROOT / "docs" / "fine-tuning.md").read_text(encoding="utf-8")
 WORKERS = (ROOT / "docs" / "workers.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 BLOCKS = FENCE.findall(README)
@@ -128,6 +130,23 @@ def test_readme_trains_scores_and_draws(tmp_path):
     assert "100.00" in shell(block("resmlp-mt score"), tmp_path)
     assert (tmp_path / "curves.png").stat().st_size > 5000
     assert (tmp_path / "my-model" / "model.pt").exists()
+
+
+def test_documentation_of_fine_tuning_goes_on_from_the_model(tmp_path):
+    write_lesson(tmp_path / "corpus", train=60, valid=5, test=5)
+    script = shorten(block("resmlp-mt prepare", TUNING), ("--max-epoch 20", "--max-update 2"))
+    assert "BLEU" in shell(script, tmp_path)
+    assert "BLEU" in shell(block("resmlp-mt translate --model multi", TUNING), tmp_path)
+    start = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de"
+    for name in ("dict.en.txt", "dict.de.txt", "spm.model"):
+        assert (tmp_path / "data-bin/mine" / name).read_bytes() == (start / name).read_bytes()
+    before, after = (
+        torch.load(path, weights_only=True)["model"]
+        for path in (start / "model.pt", tmp_path / "checkpoints/mine/checkpoint_best.pt")
+    )
+    assert before.keys() == after.keys()
+    for name, weights in before.items():  # two updates of Adam at the start of the warm-up
+        assert (weights.float() - after[name].float()).abs().max() < 1e-3, name
 
 
 @pytest.fixture
