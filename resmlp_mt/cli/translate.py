@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
@@ -36,21 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--resume", action="store_true", help="go on with an --output that was stopped half way"
-    )
-    parser.add_argument("--beam", type=int, default=5, metavar="N", help="default: %(default)s")
-    parser.add_argument(
-        "--nbest",
-        type=int,
-        default=1,
-        metavar="N",
-        help="print the N best, as number of the line, score and translation between tabs",
-    )
-    parser.add_argument(
-        "--lenpen",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="length penalty: above 1 favours longer translations (default: %(default)s)",
     )
     parser.add_argument(
         "--json",
@@ -78,6 +64,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="threads on a CPU (default: one a core)",
     )
     add_device(parser)
+    _add_search(parser)
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    """The fields of `SearchOptions`."""
+    search = parser.add_argument_group("search")
+    search.add_argument("--beam", type=int, default=5, metavar="N", help="default: %(default)s")
+    search.add_argument(
+        "--nbest",
+        type=int,
+        default=1,
+        metavar="N",
+        help="print the N best, as number of the line, score and translation between tabs",
+    )
+    search.add_argument(
+        "--lenpen",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="length penalty: above 1 favours longer translations (default: %(default)s)",
+    )
+    search.add_argument(
+        "--max-len-a",
+        type=float,
+        default=0.0,
+        metavar="A",
+        help="at most A x + B subwords, where x are the source's (default: %(default)s)",
+    )
+    search.add_argument(
+        "--max-len-b", type=int, default=200, metavar="B", help="default: %(default)s"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -88,8 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
-    if not 1 <= arguments.nbest <= arguments.beam:
-        raise UserError(f"--nbest {arguments.nbest} must be between 1 and --beam {arguments.beam}")
+    search = _read_search(arguments)
     check_positive(arguments, "batch_tokens", "buffer_size")
     if arguments.threads is not None:
         check_positive(arguments, "threads")
@@ -99,22 +115,38 @@ def run(arguments: argparse.Namespace) -> None:
     lines = _lines(arguments)
     if not arguments.output:
         sys.stdout.reconfigure(encoding="utf-8")
-        return _translate(arguments, translator, lines, sys.stdout)
-    flags = ("model", "beam", "nbest", "lenpen", "json", "batch_tokens", "buffer_size")
-    options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in flags}
+        return _translate(arguments, translator, search, lines, sys.stdout)
+    names = ("model", *_names_of_search(), "json", "batch_tokens", "buffer_size")
+    options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
     with PartialText(arguments.output, options, arguments.resume) as part:
-        _translate(arguments, translator, part.follow(lines), part, first=part.lines + 1)
+        _translate(arguments, translator, search, part.follow(lines), part, first=part.lines + 1)
 
 
-def _translate(arguments, translator, lines: Iterator[str], out, first: int = 1) -> None:
+def _names_of_search() -> list[str]:
+    from resmlp_mt.inference.options import SearchOptions
+
+    return [field.name for field in fields(SearchOptions)]
+
+
+def _read_search(arguments: argparse.Namespace):
+    """The `SearchOptions` of the flags."""
+    from resmlp_mt.errors import UserError
+    from resmlp_mt.inference.options import SearchOptions
+
+    try:
+        return SearchOptions(**{name: getattr(arguments, name) for name in _names_of_search()})
+    except ValueError as error:
+        name, rest = str(error).split(" ", 1)
+        raise UserError(f"--{name.replace('_', '-')} {rest}") from None
+
+
+def _translate(arguments, translator, search, lines: Iterator[str], out, first: int = 1) -> None:
     """Write the translations of the lines, which are counted from the first, a buffer at a time."""
     talking = not arguments.text and not arguments.input and sys.stdin.isatty()
     sources: list[str] = []  # of the buffer at work, to print beside their translations
     results = translator.translate_nbest(
         _remember(lines, sources),
-        beam=arguments.beam,
-        nbest=arguments.nbest,
-        lenpen=arguments.lenpen,
+        search,
         batch_tokens=arguments.batch_tokens,
         buffer_size=1 if talking else arguments.buffer_size,
         progress=sys.stderr.isatty() and not (out is sys.stdout and out.isatty()),

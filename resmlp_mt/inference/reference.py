@@ -5,6 +5,7 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.options import SearchOptions
 
 
 class ReferenceSearch:
@@ -23,15 +24,13 @@ class ReferenceSearch:
         self.source_positions = model.encoder.max_positions()
 
     def search(
-        self, sources: list[np.ndarray], beam: int, lenpen: float, longest: int
+        self, sources: list[np.ndarray], options: SearchOptions
     ) -> list[list[tuple[np.ndarray, float]]]:
         """The finished beams of each sentence, best first: tokens without the end, and score.
 
         Args:
             sources: Token indices with the end of the sentence. Each (S,).
-            beam: Hypotheses kept in the search.
-            lenpen: Exponent of the length that scores are divided by.
-            longest: Most tokens of a translation, its end not counted.
+            options: How to search. The length of translations goes by the longest source.
 
         Raises:
             UserError: If the model's scores are no numbers.
@@ -39,10 +38,9 @@ class ReferenceSearch:
         generator = SequenceGenerator(
             [self.model],
             self.symbols,
-            beam_size=beam,
-            len_penalty=lenpen,
-            max_len_a=0,
-            max_len_b=longest,
+            beam_size=options.beam,
+            len_penalty=options.lenpen,
+            max_len_b=options.longest(max(map(len, sources))),
             unk_penalty=float("inf"),  # raw text has no <unk>
         )
         tokens = torch.nn.utils.rnn.pad_sequence(

@@ -12,6 +12,8 @@ import math
 import numpy as np
 import onnxruntime
 
+from resmlp_mt.inference.options import SearchOptions
+
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
 _WORTH_DROPPING = 0.2
@@ -98,21 +100,20 @@ class BeamSearch:
         self.source_positions, self.target_positions = source_positions, target_positions
 
     def search(
-        self, sources: list[np.ndarray], beam: int, lenpen: float, longest: int
+        self, sources: list[np.ndarray], options: SearchOptions
     ) -> list[list[tuple[np.ndarray, float]]]:
         """The finished beams of each sentence, best first: tokens without the end, and score.
 
         Args:
             sources: Token indices with the end of the sentence. Each (S,).
-            beam: K.
-            lenpen: Exponent of the length that scores are divided by.
-            longest: Most tokens of a translation, its end not counted.
+            options: How to search. The length of translations goes by the longest source.
         """
+        beam, lenpen = options.beam, options.lenpen
         memory, mask = self._encode(sources)
         # Enough that K beams can go on whatever is banned: padding, <unk>, at first the end.
         beams = self._start_beams(memory, beam, width=min(2 * beam + 3, self.symbols))
         feed = self._bind(memory, mask, beams)
-        longest = min(longest, self.target_positions - 1)
+        longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
         for position in range(longest):
             self._step(feed, beams, position)
             beams.advance(lenpen)

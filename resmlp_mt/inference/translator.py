@@ -17,12 +17,11 @@ from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.device import choose_device
 from resmlp_mt.inference.exported import is_exported, load_exported_translator
 from resmlp_mt.inference.loading import load_translator, read_checkpoint
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.reference import ReferenceSearch
 from resmlp_mt.inference.segments import split_line
 
 logger = logging.getLogger(__name__)
-
-_LONGEST = 200  # subwords of a translation
 
 
 @dataclass
@@ -100,42 +99,54 @@ class Translator:
     def translate_nbest(
         self,
         lines: Iterable[str],
-        beam: int = 5,
-        nbest: int = 1,
-        lenpen: float = 1.0,
+        options: SearchOptions | None = None,
         batch_tokens: int = 4096,
         buffer_size: int = 1000,
         attention: bool = False,
         progress: bool = False,
+        **search,
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each line, in the order of the lines.
 
         Args:
             lines: Raw text; read as they are needed, `buffer_size` at a time. Halves of surrogate
                 pairs, which no text file can hold, count as U+FFFD.
-            beam: Hypotheses kept in the search.
-            nbest: Translations returned for each line, at most `beam`.
-            lenpen: Exponent of the length that scores are divided by; above 1 favours long ones.
+            options: How to search.
             batch_tokens: Source subwords in a batch, padding included.
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
+            **search: `beam`, `nbest` and whatever else `SearchOptions` takes, in its place.
 
         Raises:
-            ValueError: If `nbest` is more than `beam`.
+            ValueError: At once, if an option is impossible.
         """
-        if not 1 <= nbest <= beam:
-            raise ValueError(f"nbest must be between 1 and the beam size {beam}, not {nbest}")
+        if options is not None and search:
+            raise ValueError(f"{next(iter(search))}: give it in the options, or all without them")
+        if batch_tokens < 1 or buffer_size < 1:
+            raise ValueError(f"batch_tokens {batch_tokens}, buffer_size {buffer_size}: below 1")
+        options = options or SearchOptions(**search)
         lines = map(mend_surrogates, lines)
+        return self._translate(lines, options, batch_tokens, buffer_size, attention, progress)
+
+    def _translate(
+        self,
+        lines: Iterator[str],
+        options: SearchOptions,
+        batch_tokens: int,
+        buffer_size: int,
+        attention: bool,
+        progress: bool,
+    ) -> Iterator[list[Hypothesis]]:
         with tqdm(unit=" lines", disable=not progress) as bar:
             while buffer := list(islice(lines, buffer_size)):
                 segments = [self.split(line) for line in buffer]
                 sources = [
                     self.codec.encode(text, self.longest) for texts in segments for text in texts
                 ]
-                found = self.search(sources, beam, lenpen, batch_tokens)
+                found = self.search(sources, options, batch_tokens)
                 results = (
-                    self._describe(source, beams[:nbest], attention)
+                    self._describe(source, beams[: options.nbest], attention)
                     for source, beams in zip(sources, found, strict=True)
                 )
                 for texts in segments:
@@ -143,13 +154,13 @@ class Translator:
                     bar.update()
 
     def search(
-        self, sources: list[np.ndarray], beam: int, lenpen: float, batch_tokens: int
+        self, sources: list[np.ndarray], options: SearchOptions, batch_tokens: int
     ) -> list[list[tuple[np.ndarray, float]]]:
         """Translate token indices: the part of `translate_nbest` that takes the time.
 
         Args:
             sources: Of each sentence the indices that `TextCodec.encode` makes.
-            beam, lenpen, batch_tokens: As for `translate_nbest`.
+            options, batch_tokens: As for `translate_nbest`.
 
         Returns:
             The beams of each sentence, best first: token indices without the end, and score.
@@ -157,12 +168,14 @@ class Translator:
         Raises:
             UserError: If there is none, as where weights overflow.
         """
-        batches = list(_batches(list(map(len, sources)), batch_tokens))
+        # An engine lets a batch grow as long as its longest source may.
+        alike = options.max_len_a > 0
+        batches = list(_batches(list(map(len, sources)), batch_tokens, alike))
         batches.reverse()  # long ones first, so that the threads end together
         results: list = [None] * len(sources)
 
         def search(batch: list[int]) -> list:
-            return self.engine.search([sources[i] for i in batch], beam, lenpen, _LONGEST)
+            return self.engine.search([sources[i] for i in batch], options)
 
         side_by_side = min(self.threads, len(batches)) > 1
         with ThreadPoolExecutor(self.threads) as pool:  # starts threads only when used
@@ -210,11 +223,15 @@ def join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
     ]
 
 
-def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Group indices of similar lengths; a batch has at most `batch_tokens`, or one sentence."""
+def _batches(lengths: list[int], batch_tokens: int, alike: bool) -> Iterator[list[int]]:
+    """Group indices of similar lengths, or of the same where they shall be alike.
+
+    A batch has at most `batch_tokens`, or one sentence.
+    """
     batch = []
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and lengths[i] * (len(batch) + 1) > batch_tokens:
+        longer = alike and batch and lengths[i] > lengths[batch[0]]
+        if batch and (longer or lengths[i] * (len(batch) + 1) > batch_tokens):
             yield batch
             batch = []
         batch.append(i)

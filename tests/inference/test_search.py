@@ -6,6 +6,7 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from resmlp_mt.inference.export import export_mixing
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.reference import ReferenceSearch
 from resmlp_mt.nn.mixers import MIXERS
 
@@ -60,8 +61,8 @@ def test_every_model_is_searched_as_fairseq_does(mixer, norm, positions, build_m
     fast, reference = engines(build_model(**flags), task())
     batch = sources()
     for beam, lenpen in ((1, 1.0), (3, 0.0), (5, 1.4)):
-        expected = reference.search(batch, beam, lenpen, 200)
-        assert_alike(fast.search(batch, beam, lenpen, 200), expected)
+        expected = reference.search(batch, SearchOptions(beam, lenpen=lenpen))
+        assert_alike(fast.search(batch, SearchOptions(beam, lenpen=lenpen)), expected)
 
 
 def test_one_layer_one_head_and_shared_embeddings(build_model, task):
@@ -69,15 +70,15 @@ def test_one_layer_one_head_and_shared_embeddings(build_model, task):
     model = build_model(task=task(joined=True), share_all_embeddings=True, **sizes)
     fast, reference = engines(model, task(joined=True))
     batch = sources()
-    assert_alike(fast.search(batch, 4, 1.0, 200), reference.search(batch, 4, 1.0, 200))
+    assert_alike(fast.search(batch, SearchOptions(4)), reference.search(batch, SearchOptions(4)))
 
 
 def test_a_sentence_is_translated_the_same_alone_and_in_a_batch(build_model, task):
     fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
     batch = sources()
-    together = fast.search(batch, 4, 1.0, 200)
+    together = fast.search(batch, SearchOptions(4))
     for source, found in zip(batch, together, strict=True):
-        assert_alike(fast.search([source], 4, 1.0, 200), [found])
+        assert_alike(fast.search([source], SearchOptions(4)), [found])
 
 
 def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
@@ -87,15 +88,15 @@ def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
     fast, reference = engines(reference.model, task())
     batch = sources()
     for longest in (3, 200):
-        found = fast.search(batch, 3, 1.0, longest)
-        assert_alike(found, reference.search(batch, 3, 1.0, longest))
+        found = fast.search(batch, SearchOptions(3, max_len_b=longest))
+        assert_alike(found, reference.search(batch, SearchOptions(3, max_len_b=longest)))
     assert max(len(tokens) for beams in found for tokens, _ in beams) == 8  # N = 9
 
 
 def test_a_beam_wider_than_the_vocabulary(build_model, task):
     fast, reference = engines(build_model(decoder_attention_heads=3), task())
     batch = sources()
-    assert_alike(fast.search(batch, 12, 1.0, 200), reference.search(batch, 12, 1.0, 200))
+    assert_alike(fast.search(batch, SearchOptions(12)), reference.search(batch, SearchOptions(12)))
 
 
 @pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
@@ -104,7 +105,7 @@ def test_int8_scores_are_near_those_in_full_precision(preset, build_model, task)
     rounded, _ = engines(reference.model, task(), int8=True)
     batch = sources()
     exact, near = (
-        np.array([beams[0][1] for beams in engine.search(batch, 1, 1.0, 1)])
+        np.array([beams[0][1] for beams in engine.search(batch, SearchOptions(1, max_len_b=1))])
         for engine in (full, rounded)
     )
     assert 0 < np.abs(exact - near).max() < 0.1 * np.abs(exact).min()
