@@ -8,16 +8,18 @@ command with --resume goes on.
 
   resmlp-mt translate --model multi30k-en-de "A man rides a bike."
   resmlp-mt translate --model checkpoints/mine < text.en > text.de
+
+docs/translate.md shows every option, and which of the two engines has it.
 """
 
 import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
+from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         required=True,
+        action="append",
         metavar="NAME|DIR|FILE",
-        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made",
+        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made; given several "
+        "times, these models translate together",
     )
     parser.add_argument(
         "--input", type=Path, nargs="+", default=[], metavar="FILE", help="text files, .gz, .xz too"
@@ -42,6 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--json",
         action="store_true",
         help='print a line {"source", "translations": [{"text", "score"}]} for each line',
+    )
+    parser.add_argument(
+        "--print-alignment",
+        nargs="?",
+        const="word",
+        choices=("word", "subword"),
+        help="after each translation a tab and the pairs SOURCE-TARGET of words that belong "
+        "together, counted from 0; or of subwords, as fairseq prints them",
     )
     parser.add_argument(
         "--batch-tokens",
@@ -64,37 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="threads on a CPU (default: one a core)",
     )
     add_device(parser)
-    _add_search(parser)
-
-
-def _add_search(parser: argparse.ArgumentParser) -> None:
-    """The fields of `SearchOptions`."""
-    search = parser.add_argument_group("search")
-    search.add_argument("--beam", type=int, default=5, metavar="N", help="default: %(default)s")
-    search.add_argument(
-        "--nbest",
-        type=int,
-        default=1,
-        metavar="N",
-        help="print the N best, as number of the line, score and translation between tabs",
-    )
-    search.add_argument(
-        "--lenpen",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="length penalty: above 1 favours longer translations (default: %(default)s)",
-    )
-    search.add_argument(
-        "--max-len-a",
-        type=float,
-        default=0.0,
-        metavar="A",
-        help="at most A x + B subwords, where x are the source's (default: %(default)s)",
-    )
-    search.add_argument(
-        "--max-len-b", type=int, default=200, metavar="B", help="default: %(default)s"
-    )
+    add_search(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -105,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
-    search = _read_search(arguments)
+    search = read_search(arguments)
     check_positive(arguments, "batch_tokens", "buffer_size")
     if arguments.threads is not None:
         check_positive(arguments, "threads")
@@ -116,37 +98,24 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.output:
         sys.stdout.reconfigure(encoding="utf-8")
         return _translate(arguments, translator, search, lines, sys.stdout)
-    names = ("model", *_names_of_search(), "json", "batch_tokens", "buffer_size")
+    names = ("json", "print_alignment", "batch_tokens", "buffer_size")
     options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+    options |= {"--model": arguments.model, **search_settings(arguments)}
     with PartialText(arguments.output, options, arguments.resume) as part:
         _translate(arguments, translator, search, part.follow(lines), part, first=part.lines + 1)
-
-
-def _names_of_search() -> list[str]:
-    from resmlp_mt.inference.options import SearchOptions
-
-    return [field.name for field in fields(SearchOptions)]
-
-
-def _read_search(arguments: argparse.Namespace):
-    """The `SearchOptions` of the flags."""
-    from resmlp_mt.errors import UserError
-    from resmlp_mt.inference.options import SearchOptions
-
-    try:
-        return SearchOptions(**{name: getattr(arguments, name) for name in _names_of_search()})
-    except ValueError as error:
-        name, rest = str(error).split(" ", 1)
-        raise UserError(f"--{name.replace('_', '-')} {rest}") from None
 
 
 def _translate(arguments, translator, search, lines: Iterator[str], out, first: int = 1) -> None:
     """Write the translations of the lines, which are counted from the first, a buffer at a time."""
     talking = not arguments.text and not arguments.input and sys.stdin.isatty()
     sources: list[str] = []  # of the buffer at work, to print beside their translations
+    columns = Columns(lines, arguments)
     results = translator.translate_nbest(
-        _remember(lines, sources),
+        _remember(columns.texts(), sources),
         search,
+        **columns.guides,
+        first=first,
+        attention=bool(arguments.print_alignment),
         batch_tokens=arguments.batch_tokens,
         buffer_size=1 if talking else arguments.buffer_size,
         progress=sys.stderr.isatty() and not (out is sys.stdout and out.isatty()),
@@ -159,12 +128,44 @@ def _translate(arguments, translator, search, lines: Iterator[str], out, first: 
 
 def _format(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
     if arguments.json:
-        translations = [{"text": h.text, "score": round(h.score, 4)} for h in hypotheses]
+        translations = [
+            {"text": h.text, "score": round(h.score, 4)} | _describe_alignment(arguments, h)
+            for h in hypotheses
+        ]
         entry = {"source": source, "translations": translations}
         return json.dumps(entry, ensure_ascii=False) + "\n"
+    texts = [h.text + _print_alignment(arguments, h) for h in hypotheses]
     if arguments.nbest > 1:
-        return "".join(f"{number}\t{h.score:.4f}\t{h.text}\n" for h in hypotheses)
-    return hypotheses[0].text + "\n"
+        rows = zip(hypotheses, texts, strict=True)
+        return "".join(f"{number}\t{h.score:.4f}\t{text}\n" for h, text in rows)
+    return texts[0] + "\n"
+
+
+def _align(arguments: argparse.Namespace, hypothesis) -> list[tuple[int, int]]:
+    from resmlp_mt.inference.alignment import align_subwords, align_words
+
+    align = align_words if arguments.print_alignment == "word" else align_subwords
+    return align(hypothesis.attention)
+
+
+def _print_alignment(arguments: argparse.Namespace, hypothesis) -> str:
+    if not arguments.print_alignment:
+        return ""
+    return "\t" + " ".join(f"{s}-{t}" for s, t in _align(arguments, hypothesis))
+
+
+def _describe_alignment(arguments: argparse.Namespace, hypothesis) -> dict:
+    """What JSON says of it: the pairs, and the subwords if they are meant."""
+    if not arguments.print_alignment:
+        return {}
+    pairs = {"alignment": _align(arguments, hypothesis)}
+    if arguments.print_alignment == "word":
+        return pairs
+    sides = ("source", "target")
+    return pairs | {
+        f"{side}_subwords": [w for a in hypothesis.attention for w in getattr(a, side)[:-1]]
+        for side in sides
+    }
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[str]:

@@ -1,10 +1,8 @@
-"""How translations are searched for: what holds for all texts, and what leads a single one."""
+"""How translations are searched for."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral, Real
-
-import numpy as np
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class SearchOptions:
             object.__setattr__(self, "beam", self.nbest if self.sampling else 5)
         self._check("beam", _is_count(self.beam) and self.beam >= 1, "must be 1 or more")
         if self.sampling:
-            self._check("nbest", self.nbest == self.beam, "must be the beam's where it samples")
+            self._check("beam", self.beam == self.nbest, "must be nbest where it samples")
         within = _is_count(self.nbest) and 1 <= self.nbest <= self.beam
         self._check("nbest", within, f"must be between 1 and the beam of {self.beam}")
         self._check("lenpen", _is_number(self.lenpen), "must be a finite number")
@@ -98,21 +96,6 @@ class SearchOptions:
     def _check(self, name: str, right: bool, rule: str) -> None:
         if not right:
             raise ValueError(f"{name} {getattr(self, name)} {rule}")
-
-
-@dataclass(frozen=True, eq=False)
-class Guide:
-    """What leads the search of one sentence.
-
-    Attributes:
-        prefix: Token indices that its translation begins with. (P,).
-        constraints: Token indices that its translation holds, each in a row.
-        number: What its samples depend on beside the seed: the line, and the part of it.
-    """
-
-    prefix: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
-    constraints: tuple[np.ndarray, ...] = ()
-    number: tuple[int, ...] = (0,)
 
 
 def _is_count(value) -> bool:

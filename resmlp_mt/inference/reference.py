@@ -7,7 +7,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.options import Guide, SearchOptions
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.sampling import SeededSampling
 
 

@@ -5,7 +5,8 @@ import torch
 from fairseq.search import Search
 from torch import Tensor
 
-from resmlp_mt.inference.options import Guide, SearchOptions
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
 
 
 class SeededSampling(Search):

@@ -16,7 +16,8 @@ from fairseq.models import FairseqEncoderDecoderModel
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.beams import Beams
 from resmlp_mt.inference.exported_model import as_fairseq_model
-from resmlp_mt.inference.options import Guide, SearchOptions
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.reference import generate
 
 _FAR_BELOW = np.float32(-1e9)
@@ -84,6 +85,8 @@ class BeamSearch:
     Raises:
         ValueError: If a graph is broken.
     """
+
+    device = "cpu"
 
     def __init__(
         self,
