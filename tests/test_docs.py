@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 import torch
+from cli.commands import run
 from cli.pictures import draw_pictures
 from fairseq import options
 
@@ -31,6 +33,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 IMAGES = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
 TUNING = (ROOT / "docs" / "fine-tuning.md").read_text(encoding="utf-8")
 WORKERS = (ROOT / "docs" / "workers.md").read_text(encoding="utf-8")
+TRANSLATE = (ROOT / "docs" / "translate.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 BLOCKS = FENCE.findall(README)
 DATA = os.environ.get("RESMLP_DATA")
@@ -99,6 +102,42 @@ def test_readme_resumes_and_serves(tmp_path):
     output = shell(f"{script}kill %1; wait %1", tmp_path)
     found = json.loads(output)["results"][0]["translations"]
     assert len(found) == 3 and "Mann" in found[0]["text"]
+
+
+def test_documentation_of_translate_runs(tmp_path):
+    """Every command of the page, in its order; what each says is what the page says of it."""
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    said = []
+    for script in (text for kind, text in FENCE.findall(TRANSLATE) if kind == "bash"):
+        for command in re.split(r"\n(?=resmlp-mt|printf)", script.strip()):
+            *given, command = re.split(r"\|\s*(?=resmlp-mt)", command.replace("\\\n", " "))
+            stdin = shell(given[0], tmp_path) if given else None
+            result = run(*shlex.split(command), cwd=tmp_path, stdin=stdin, fork=True)
+            assert result.returncode == 0, result.stderr[-4000:]
+            said.append(result.stdout.splitlines())
+    nbest, short, repeats, *samples, begun, own, held, exported, joined, words, subwords = said
+    assert [line[:2] for line in nbest] == ["1\t"] * 2 and "Mann" in nbest[0]
+    assert len(samples) == 3 and len({line.split("\t")[2] for line in samples[0]}) > 1
+    assert all(len(lines) == 1 and lines[0] for lines in (short, repeats, *samples[1:]))
+    assert begun[0].startswith("Der alte Mann") and own[0].startswith("Ein Junge")
+    assert "Rad" in held[0] and "Welpen" in held[1] and "Wiese" in held[1]
+    assert exported and "Mann" in joined[0]
+    text, pairs = words[0].split("\t")
+    assert re.fullmatch(r"\d+-\d+( \d+-\d+)*", pairs) and pairs.startswith("0-0 ")
+    (found,) = json.loads(subwords[0])["translations"]
+    assert len(found["alignment"]) == len(found["target_subwords"])
+    for number, script in enumerate(t for kind, t in FENCE.findall(TRANSLATE) if kind == "python"):
+        (tmp_path / f"{number}.py").write_text(script)
+        result = run("python", tmp_path / f"{number}.py", cwd=ROOT, fork=True)
+        assert "Mann" in result.stdout, result.stderr[-4000:]
+    assert number == 1
+
+
+def test_every_option_of_a_search_is_in_its_documentation():
+    from resmlp_mt.inference.options import SearchOptions
+
+    for field in fields(SearchOptions):
+        assert f"`--{field.name.replace('_', '-')}`" in TRANSLATE, field.name
 
 
 def test_readme_measures_speed(tmp_path):

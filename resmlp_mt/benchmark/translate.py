@@ -13,6 +13,7 @@ from sacrebleu.metrics import BLEU
 
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.translator import Translator
 
 
@@ -77,7 +78,7 @@ class _Ours(_Runner):
         return self.codec.encode(text, self.translator.longest)
 
     def search(self, batch: list, case: Case) -> list:
-        found = self.translator.search(batch, case.beam, 1.0, case.batch_tokens)
+        found = self.translator.search(batch, SearchOptions(case.beam), case.batch_tokens)
         return [beams[0][0] for beams in found]
 
     def decode(self, tokens) -> str:

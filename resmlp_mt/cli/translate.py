@@ -8,6 +8,8 @@ command with --resume goes on.
 
   resmlp-mt translate --model multi30k-en-de "A man rides a bike."
   resmlp-mt translate --model checkpoints/mine < text.en > text.de
+
+docs/translate.md shows every option, and which of the two engines has it.
 """
 
 import argparse
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
+from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         required=True,
+        action="append",
         metavar="NAME|DIR|FILE",
-        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made",
+        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made; given several "
+        "times, these models translate together",
     )
     parser.add_argument(
         "--input", type=Path, nargs="+", default=[], metavar="FILE", help="text files, .gz, .xz too"
@@ -37,25 +42,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="go on with an --output that was stopped half way"
     )
-    parser.add_argument("--beam", type=int, default=5, metavar="N", help="default: %(default)s")
-    parser.add_argument(
-        "--nbest",
-        type=int,
-        default=1,
-        metavar="N",
-        help="print the N best, as number of the line, score and translation between tabs",
-    )
-    parser.add_argument(
-        "--lenpen",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="length penalty: above 1 favours longer translations (default: %(default)s)",
-    )
     parser.add_argument(
         "--json",
         action="store_true",
         help='print a line {"source", "translations": [{"text", "score"}]} for each line',
+    )
+    parser.add_argument(
+        "--print-alignment",
+        nargs="?",
+        const="word",
+        choices=("word", "subword"),
+        help="after each translation a tab and the pairs SOURCE-TARGET of words that belong "
+        "together, counted from 0; or of subwords, as fairseq prints them",
     )
     parser.add_argument(
         "--batch-tokens",
@@ -78,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="threads on a CPU (default: one a core)",
     )
     add_device(parser)
+    add_search(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -88,8 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
-    if not 1 <= arguments.nbest <= arguments.beam:
-        raise UserError(f"--nbest {arguments.nbest} must be between 1 and --beam {arguments.beam}")
+    search = read_search(arguments)
     check_positive(arguments, "batch_tokens", "buffer_size")
     if arguments.threads is not None:
         check_positive(arguments, "threads")
@@ -99,22 +97,25 @@ def run(arguments: argparse.Namespace) -> None:
     lines = _lines(arguments)
     if not arguments.output:
         sys.stdout.reconfigure(encoding="utf-8")
-        return _translate(arguments, translator, lines, sys.stdout)
-    flags = ("model", "beam", "nbest", "lenpen", "json", "batch_tokens", "buffer_size")
-    options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in flags}
+        return _translate(arguments, translator, search, lines, sys.stdout)
+    names = ("json", "print_alignment", "batch_tokens", "buffer_size")
+    options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+    options |= {"--model": arguments.model, **search_settings(arguments)}
     with PartialText(arguments.output, options, arguments.resume) as part:
-        _translate(arguments, translator, part.follow(lines), part, first=part.lines + 1)
+        _translate(arguments, translator, search, part.follow(lines), part, first=part.lines + 1)
 
 
-def _translate(arguments, translator, lines: Iterator[str], out, first: int = 1) -> None:
+def _translate(arguments, translator, search, lines: Iterator[str], out, first: int = 1) -> None:
     """Write the translations of the lines, which are counted from the first, a buffer at a time."""
     talking = not arguments.text and not arguments.input and sys.stdin.isatty()
     sources: list[str] = []  # of the buffer at work, to print beside their translations
+    columns = Columns(lines, arguments)
     results = translator.translate_nbest(
-        _remember(lines, sources),
-        beam=arguments.beam,
-        nbest=arguments.nbest,
-        lenpen=arguments.lenpen,
+        _remember(columns.texts(), sources),
+        search,
+        **columns.guides,
+        first=first,
+        attention=bool(arguments.print_alignment),
         batch_tokens=arguments.batch_tokens,
         buffer_size=1 if talking else arguments.buffer_size,
         progress=sys.stderr.isatty() and not (out is sys.stdout and out.isatty()),
@@ -127,12 +128,44 @@ def _translate(arguments, translator, lines: Iterator[str], out, first: int = 1)
 
 def _format(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
     if arguments.json:
-        translations = [{"text": h.text, "score": round(h.score, 4)} for h in hypotheses]
+        translations = [
+            {"text": h.text, "score": round(h.score, 4)} | _describe_alignment(arguments, h)
+            for h in hypotheses
+        ]
         entry = {"source": source, "translations": translations}
         return json.dumps(entry, ensure_ascii=False) + "\n"
+    texts = [h.text + _print_alignment(arguments, h) for h in hypotheses]
     if arguments.nbest > 1:
-        return "".join(f"{number}\t{h.score:.4f}\t{h.text}\n" for h in hypotheses)
-    return hypotheses[0].text + "\n"
+        rows = zip(hypotheses, texts, strict=True)
+        return "".join(f"{number}\t{h.score:.4f}\t{text}\n" for h, text in rows)
+    return texts[0] + "\n"
+
+
+def _align(arguments: argparse.Namespace, hypothesis) -> list[tuple[int, int]]:
+    from resmlp_mt.inference.alignment import align_subwords, align_words
+
+    align = align_words if arguments.print_alignment == "word" else align_subwords
+    return align(hypothesis.attention)
+
+
+def _print_alignment(arguments: argparse.Namespace, hypothesis) -> str:
+    if not arguments.print_alignment:
+        return ""
+    return "\t" + " ".join(f"{s}-{t}" for s, t in _align(arguments, hypothesis))
+
+
+def _describe_alignment(arguments: argparse.Namespace, hypothesis) -> dict:
+    """What JSON says of it: the pairs, and the subwords if they are meant."""
+    if not arguments.print_alignment:
+        return {}
+    pairs = {"alignment": _align(arguments, hypothesis)}
+    if arguments.print_alignment == "word":
+        return pairs
+    sides = ("source", "target")
+    return pairs | {
+        f"{side}_subwords": [w for a in hypothesis.attention for w in getattr(a, side)[:-1]]
+        for side in sides
+    }
 
 
 def _lines(arguments: argparse.Namespace) -> Iterator[str]:

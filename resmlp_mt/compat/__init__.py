@@ -30,7 +30,11 @@ from resmlp_mt.compat.programs import (  # noqa: E402
     check_apex,
     exit_with_explanation,
 )
-from resmlp_mt.compat.search import mend_diverse_beam  # noqa: E402
+from resmlp_mt.compat.search import (  # noqa: E402
+    bar_repeats_on_cpus,
+    mend_constraints,
+    mend_diverse_beam,
+)
 from resmlp_mt.compat.training import (  # noqa: E402
     log_once,
     offer_lamb_without_apex,
@@ -51,6 +55,8 @@ def apply() -> None:
     keep_last_batch()
     keep_batches_on_resuming()
     mend_diverse_beam()
+    bar_repeats_on_cpus()
+    mend_constraints()
     log_once()
     take_archives_for_data()
     mend_parsed_flags()

@@ -55,9 +55,8 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         raise UserError(f"{error.filename}: missing; export the model again") from None
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise _broken(folder, error) from None
-    engine.search, engine.attend = (
-        _explain(folder, compute) for compute in (engine.search, engine.attend)
-    )
+    for name in ("search", "attend", "encode", "step_log_p"):
+        setattr(engine, name, _explain(folder, getattr(engine, name)))
     return engine, codec
 
 
@@ -184,6 +183,8 @@ def _explain(folder: Path, compute: Callable) -> Callable:
     def explained(*args):
         try:
             return compute(*args)
+        except UserError:
+            raise
         except Exception as error:  # ONNX Runtime's errors have nothing else in common
             raise _broken(folder, error) from error
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 import torch
@@ -62,7 +63,7 @@ def test_padding_side_of_the_source_changes_nothing(prepared, trained, plain):
 
 
 SEARCHES = {
-    "n-best, no repeats": ["--nbest", 3, "--no-repeat-ngram-size", 2],
+    "n-best, no repeats": ["--nbest", 3, "--no-repeat-ngram-size", 2, "--post-process", "none"],
     "sampling": ["--sampling", "--sampling-topp", 0.9, "--nbest", 2, "--beam", 2],
     "diverse beam": ["--diverse-beam-groups", 2, "--beam", 4],
     "prefix": ["--prefix-size", 2, "--post-process", "none"],
@@ -76,6 +77,10 @@ def test_searches_of_fairseq_run(prepared, trained, options):
     found = hypotheses(output)
     count = options[options.index("--nbest") + 1] if "--nbest" in options else 1
     assert len(found) == 30 and all(len(texts) == count for texts in found.values())
+    if "--no-repeat-ngram-size" in options:
+        for text in (text for texts in found.values() for text in texts):
+            pairs = list(pairwise(text.split()))
+            assert len(pairs) == len(set(pairs))
     if "--prefix-size" in options:
         targets = dict(re.findall(r"^T-(\d+)\t(\S+ \S+)", output, flags=re.M))
         assert targets == dict(re.findall(r"^H-(\d+)\t\S+\t(\S+ \S+)", output, flags=re.M))
@@ -85,11 +90,28 @@ def test_searches_of_fairseq_run(prepared, trained, options):
 
 def test_lexical_constraints_are_kept(prepared, trained):
     command = ["fairseq-interactive", prepared, *PLUGIN, "--path", trained / "checkpoint_best.pt"]
-    command += ["--constraints", "--bpe", "sentencepiece"]
-    command += ["--sentencepiece-model", prepared / "spm.model", "--buffer-size", 2]
-    output = run(*command, stdin="The dog sleeps.\tHund\nThe old man sees the cat.\tHaus\n").stdout
-    texts = re.findall(r"^D-\d+\t\S+\t(.*)", output, flags=re.M)
-    assert len(texts) == 2 and "Hund" in texts[0] and "Haus" in texts[1]
+    command += [
+        "--bpe",
+        "sentencepiece",
+        "--sentencepiece-model",
+        prepared / "spm.model",
+        "--buffer-size",
+        2,
+    ]
+    lines = "The dog sleeps.\tHund\nThe old man sees the cat.\t\tHaus\n"
+    for order in ("ordered", "unordered"):
+        output = run(*command, "--constraints", order, stdin=lines).stdout
+        texts = re.findall(r"^D-\d+\t\S+\t(.*)", output, flags=re.M)
+        assert len(texts) == 2 and "Hund" in texts[0] and "Haus" in texts[1]
+    short = run(*command, "--constraints", "--max-len-b", 1, stdin=lines, check=False)
+    assert_refused(short, "--constraints: a translation has no room")
+
+
+def test_constraints_of_binarized_data_are_refused(prepared, trained):
+    path = trained / "checkpoint_best.pt"
+    for program in (("fairseq-generate",), ("resmlp-mt", "generate")):
+        result = generate(prepared, path, "--constraints", program=program, check=False)
+        assert_refused(result, "--constraints: binarized data holds no words")
 
 
 def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):

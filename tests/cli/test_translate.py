@@ -261,7 +261,9 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--nbest", 3, "--beam", 2], "--nbest 3"),
+        (["--nbest", 3, "--beam", 2], "--nbest 3 must be between 1 and the beam of 2"),
+        (["--beam", 0], "--beam 0 must be 1 or more"),
+        (["--lenpen", "nan"], "--lenpen nan must be a finite number"),
         (["--batch-tokens", 0], "--batch-tokens"),
         (["--device", "abacus"], "--device abacus"),
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
