@@ -26,6 +26,9 @@ _REFUSED = (
     "fairseq wrote"
 )
 
+# How the flags end that say how many rows or columns some weights have; ours, and fairseq's.
+_SIZES = ("dim", "layers", "heads", "positions", "patch_size")
+
 
 def allow_harmless_classes() -> None:
     """Let torch load the classes of data that fairseq writes into a checkpoint.
@@ -120,12 +123,10 @@ def _too_large(path: str) -> UserError:
 
 
 def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
-    """The largest size in a model's configuration."""
-    if isinstance(model, argparse.Namespace):  # of fairseq's own models; it has all other flags too
-        sizes = {k: v for k, v in vars(model).items() if k.endswith(("dim", "layers", "positions"))}
-    else:
-        sizes = dict(model)
-    return max((size for size in sizes.values() if isinstance(size, int)), default=0)
+    """The largest size in a model's configuration, whose other numbers may be anything."""
+    values = vars(model) if isinstance(model, argparse.Namespace) else dict(model)
+    sizes = [value for name, value in values.items() if name.endswith(_SIZES)]
+    return max((size for size in sizes if isinstance(size, int)), default=0)
 
 
 def _is_whole(state: dict) -> bool:
