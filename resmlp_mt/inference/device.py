@@ -23,4 +23,6 @@ def choose_device(device: str) -> str:
 def find_accelerator() -> str | None:
     """The accelerator of this computer, if torch is built for it and it is there."""
     # Not `current_accelerator(check_available=True)`, which torch 2.6 does not know.
-    return str(torch.accelerator.current_accelerator()) if torch.accelerator.is_available() else None
+    return (
+        str(torch.accelerator.current_accelerator()) if torch.accelerator.is_available() else None
+    )
