@@ -19,8 +19,6 @@ from resmlp_mt.compat.checkpoints import (  # noqa: E402
     allow_harmless_classes,
     explain_broken_checkpoints,
     limit_models,
-    refuse_misfit_optimizers,
-    write_whole_checkpoints,
 )
 from resmlp_mt.compat.dictionaries import name_broken_dictionaries  # noqa: E402
 from resmlp_mt.compat.flags import mend_parsed_flags  # noqa: E402
@@ -29,6 +27,8 @@ from resmlp_mt.compat.programs import (  # noqa: E402
     check_apex,
     exit_with_explanation,
 )
+from resmlp_mt.compat.resuming import refuse_misfit_optimizers  # noqa: E402
+from resmlp_mt.compat.saving import write_whole_checkpoints  # noqa: E402
 from resmlp_mt.compat.search import mend_diverse_beam  # noqa: E402
 from resmlp_mt.compat.training import (  # noqa: E402
     log_once,

@@ -1,4 +1,4 @@
-"""Checkpoints: read without running code from them, written whole."""
+"""Checkpoints are read without running code from them, and what is broken is named."""
 
 import argparse
 import collections
@@ -6,17 +6,13 @@ import errno
 import inspect
 import os
 import pickle
-import shutil
 import typing
 import zipfile
-from pathlib import Path
 
 import numpy
 import omegaconf
 import torch
 from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
-from fairseq.optim import FairseqOptimizer
 
 from resmlp_mt.compat.patching import patch
 from resmlp_mt.errors import UserError, refused_class
@@ -185,56 +181,3 @@ def _explain_refusal(error: str) -> str:
     if name := refused_class(error):
         return _REFUSED.format(f"pickled code or objects ({name})")
     return "not a checkpoint, or a corrupt one"
-
-
-def refuse_misfit_optimizers() -> None:
-    """Name an optimizer state that is of other sizes than the model, which would fail at a step.
-
-    A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
-    model), but training cannot go on there with what the optimizer knew of the old one.
-    """
-
-    @patch(FairseqOptimizer, "load_state_dict")
-    def load(load_state, self, *args, **kwargs):
-        load_state(self, *args, **kwargs)
-        for parameter, state in self.optimizer.state.items():
-            for name in ("exp_avg", "sum", "momentum_buffer"):
-                if name in state and state[name].shape != parameter.shape:
-                    raise UserError(
-                        "the checkpoint's optimizer knows a model of other sizes: train with the "
-                        "sizes of the checkpoint, or start the optimizer anew with "
-                        "--reset-optimizer, or from the weights alone with --finetune-from-model"
-                    )
-
-
-def write_whole_checkpoints() -> None:
-    """Let a checkpoint appear whole or not at all.
-
-    fairseq copies an epoch's checkpoint to its other names in place, where a kill leaves half of
-    one, and answers a full disk by writing twice more behind what was written.
-    """
-
-    def place(filename: str, write) -> None:
-        partial = f"{filename}.tmp"  # one name, so that killed trainings do not fill the disk
-        try:
-            with open(partial, "wb") as stream:
-                write(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(partial, filename)
-        except OSError as error:
-            Path(partial).unlink(missing_ok=True)
-            raise UserError(
-                f"{filename}: {error.strerror}: it was not written, the checkpoints before it are "
-                "whole. Make room and give the same command again; it goes on from the last one"
-            ) from error
-
-    @patch(checkpoint_utils, "torch_persistent_save")
-    def save(_, obj, filename, async_write=False):
-        place(filename, lambda stream: torch.save(obj, stream))
-
-    @patch(PathManager, "copy")
-    def copy(_, src_path, dst_path, overwrite=False):
-        with open(src_path, "rb") as source:
-            place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
-        return True
