@@ -166,25 +166,6 @@ def test_every_sentence_is_in_a_batch(count, limits):
     assert all(lengths[b].max() * len(b) <= limits.get("max_tokens", 10**6) for b in batches)
 
 
-def write_checkpoint(path, *flags, **changes) -> dict:
-    """A checkpoint as fairseq-train writes one for these flags, of one weight."""
-    line = ["data", "--max-target-positions", "20", *flags]
-    args = options.parse_args_and_arch(options.get_training_parser(), line)
-    cfg = omegaconf.OmegaConf.to_container(convert_namespace_to_omegaconf(args))
-    history = [{"num_updates": 1, "optimizer_name": "Adam", "lr_scheduler_state": {}}]
-    state = {"args": None, "cfg": cfg, "model": {"x": torch.ones(9)}, "optimizer_history": history}
-    state |= {"extra_state": {"train_iterator": {}}, "task_state": {}} | changes
-    torch.save(state, path)
-    return state
-
-
-def test_numbers_that_are_no_sizes_are_not_taken_for_sizes(tmp_path):
-    language_model = ["--task", "language_modeling", "--arch", "transformer_lm"]
-    write_checkpoint(tmp_path / "lm.pt", *language_model, "--min-params-to-wrap", str(10**8))
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "lm.pt"))
-    assert state["cfg"].model.min_params_to_wrap == 10**8
-
-
 @pytest.mark.parametrize("flags", [["--optimizer", "adam"], ["--optimizer", "adagrad"]])
 def test_an_optimizer_of_a_model_of_other_sizes_is_refused(flags):
     cfg = convert_namespace_to_omegaconf(parse_training(*flags, "--lr", "0.1")).optimizer

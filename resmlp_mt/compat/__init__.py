@@ -19,6 +19,7 @@ from resmlp_mt.compat.checkpoints import (  # noqa: E402
     allow_harmless_classes,
     explain_broken_checkpoints,
     limit_models,
+    refuse_resolvers,
 )
 from resmlp_mt.compat.dictionaries import name_broken_dictionaries  # noqa: E402
 from resmlp_mt.compat.flags import mend_parsed_flags  # noqa: E402
@@ -45,6 +46,7 @@ def apply() -> None:
     allow_harmless_classes()
     explain_broken_checkpoints()
     limit_models()
+    refuse_resolvers()
     name_broken_dictionaries()
     keep_last_batch()
     keep_batches_on_resuming()

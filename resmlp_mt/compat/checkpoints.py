@@ -6,13 +6,16 @@ import errno
 import inspect
 import os
 import pickle
+import re
 import typing
 import zipfile
+from pathlib import Path
 
 import numpy
 import omegaconf
 import torch
 from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
 
 from resmlp_mt.compat.patching import patch
 from resmlp_mt.errors import UserError, refused_class
@@ -22,6 +25,10 @@ _REFUSED = (
     "fairseq wrote"
 )
 
+_FOREIGN = "not a checkpoint of fairseq (it holds no model with its configuration)"
+_TOO_LARGE = "its configuration is of a model with more weights than it holds; copy it again"
+# A reference to another field, and nothing else: "${task.data}".
+_FIELD = re.compile(r"\$\{[\w.]+\}")
 # How the flags end that say how many rows or columns some weights have; ours, and fairseq's.
 _SIZES = ("dim", "layers", "heads", "positions", "patch_size")
 
@@ -66,56 +73,103 @@ def explain_broken_checkpoints() -> None:
     """Make fairseq say which checkpoint it could not load, and why."""
 
     @patch(checkpoint_utils, "load_checkpoint_to_cpu")
-    def load_or_explain(load, path, *args, **kwargs):
+    def load_or_explain(load, path, arg_overrides=None, load_on_all_ranks=False):
+        local = path
         try:
-            _refuse_compression(path)
-            state = load(path, *args, **kwargs)
+            local = _fetch(path, load_on_all_ranks)
+            _check_archive(local)
+            state = load(local, arg_overrides, load_on_all_ranks)
             if _is_whole(state):
                 # A matrix has more weights than rows, and a weight is no less than a byte.
-                if _find_largest(state["cfg"].model) > os.path.getsize(path):
-                    raise _too_large(path)
+                if _find_largest(state["cfg"].model) > os.path.getsize(local):
+                    raise UserError(_TOO_LARGE)
                 return state
+            reason = _FOREIGN
         except (FileNotFoundError, IsADirectoryError):
-            raise UserError(f"{path}: no such checkpoint") from None
-        except pickle.UnpicklingError as error:
-            raise UserError(f"{path}: {_explain_refusal(str(error))}") from None
+            reason = "no such checkpoint"
+        except (pickle.UnpicklingError, zipfile.BadZipFile) as error:
+            reason = _explain_refusal(str(error))
         except (EOFError, RuntimeError, OSError) as error:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise  # the disk's trouble, not the file's
-            if "weights_only" in str(error):
-                # A TorchScript archive, or a tar of old: torch's advice is to read it all the same.
-                raise UserError(f"{path}: {_REFUSED.format('code or objects')}") from None
-            reason = str(error).strip().splitlines() or ["it ends too early"]
-            raise UserError(
-                f"{path}: truncated or corrupt checkpoint ({reason[0]}); copy it again"
-            ) from None
-        except UserError:
-            raise
+            reason = _explain_damage(str(error).strip(), local)
+        except UserError as error:
+            reason = str(error)
         except Exception:  # what is no configuration fails anywhere in OmegaConf and fairseq
-            pass
-        raise UserError(
-            f"{path}: not a checkpoint of fairseq (it holds no model with its configuration)"
-        )
+            reason = _FOREIGN
+        raise UserError(f"{path}: {reason}")
 
 
-def _refuse_compression(path: str) -> None:
-    """Refuse a zip that unpacks to more than its size; torch writes none, but reads it."""
+def _fetch(path: str, on_all_ranks: bool) -> str:
+    """The file on this computer that fairseq would read: anew where the path is a remote one."""
+    if not PathManager.path_requires_pathmanager(path):
+        return path
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
+        Path(PathManager.get_local_path(path)).unlink(
+            missing_ok=True
+        )  # it may be older than what is there
+        if on_all_ranks:
+            torch.distributed.barrier()
+        return PathManager.get_local_path(path)
+    except OSError as error:
+        raise UserError(f"could not be fetched: {error}") from None
+
+
+def _check_archive(path: str) -> None:
+    """Refuse a zip that was damaged, or that unpacks to more than its size.
+
+    torch reads both: it writes a checksum of each file in the zip, but compares none.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:  # a checkpoint of old, or for torch to complain of
         return
-    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+    with archive:
+        members = archive.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise UserError(
+                "refused, since it is compressed, as torch writes no checkpoint; use one that "
+                "fairseq wrote"
+            )
+        # All are 0 where whoever saved it has switched them off in torch.
+        if any(member.CRC for member in members) and (damaged := archive.testzip()):
+            raise UserError(f"corrupt checkpoint (wrong checksum of {damaged}); copy it again")
+
+
+def refuse_resolvers() -> None:
+    """Let a checkpoint's configuration not ask for what is not in it: a variable, a file.
+
+    OmegaConf resolves "${oc.env:SECRET}" wherever it stands, and `pack` would write the secret into
+    what is passed on. fairseq writes values alone; one field that names another is harmless.
+    """
+
+    @patch(checkpoint_utils, "overwrite_args_by_name")
+    def overwrite(overwrite_args_by_name, cfg, overrides):
+        _check_interpolations(cfg)
+        overwrite_args_by_name(cfg, overrides)
+
+    @patch(checkpoint_utils, "_upgrade_state_dict")
+    def upgrade(upgrade_state_dict, state):
+        _check_interpolations(state.get("cfg"))
+        _check_interpolations(state.get("args"))
+        return upgrade_state_dict(state)
+
+
+def _check_interpolations(value: object) -> None:
+    if isinstance(value, omegaconf.Container):
+        value = omegaconf.OmegaConf.to_container(value, resolve=False)
+    if isinstance(value, str) and "${" in value and not _FIELD.fullmatch(value):
         raise UserError(
-            f"{path}: refused, since it is compressed, as torch writes no checkpoint; use one that "
-            "fairseq wrote"
+            f"refused, since its configuration asks for what is not in it ({value[:80]}); use a "
+            "checkpoint that fairseq wrote"
         )
-
-
-def _too_large(path: str) -> UserError:
-    return UserError(
-        f"{path}: its configuration is of a model with more weights than it holds; copy it again"
-    )
+    if isinstance(value, argparse.Namespace):
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for part in value:
+            _check_interpolations(part)
 
 
 def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
@@ -168,7 +222,7 @@ def limit_models() -> None:
             nonlocal left
             left -= parameter.numel() + 400  # each has a cost of its own
             if left < 0:
-                raise _too_large(filenames[0])
+                raise UserError(f"{filenames[0]}: {_TOO_LARGE}")
 
         hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
         try:
@@ -181,3 +235,14 @@ def _explain_refusal(error: str) -> str:
     if name := refused_class(error):
         return _REFUSED.format(f"pickled code or objects ({name})")
     return "not a checkpoint, or a corrupt one"
+
+
+def _explain_damage(error: str, path: str) -> str:
+    # torch takes a file that begins with zeros for a tar of old; no name in a tar does.
+    with open(path, "rb") as stream:
+        begins_with_zero = stream.read(1) == b"\0"
+    if "weights_only" in error and not begins_with_zero:
+        # A TorchScript archive, or a tar of old: torch's advice is to read it all the same.
+        return _REFUSED.format("code or objects")
+    reason = "it begins with zeros" if begins_with_zero else error.split("\n")[0]
+    return f"truncated or corrupt checkpoint ({reason or 'it ends too early'}); copy it again"
