@@ -478,6 +478,7 @@ PLACES = {
     "weight": lambda state, payload: state["model"].update(x=payload),
     "configuration": lambda state, payload: state["cfg"]["task"].update(data=payload),
     "optimizer": lambda state, payload: state.update(last_optimizer_state=[payload]),
+    "variable": lambda state, _: state["cfg"]["task"].update(data="${oc.env:HOME}"),
 }
 
 # Runs each command in a process of its own, without importing everything anew.
@@ -554,14 +555,15 @@ def test_no_command_runs_a_payload(poisoned, tmp_path):
     draw_pictures(tmp_path / "pictures", {"train": 1, "val": 1})
     folders = sorted(path for path in poisoned.iterdir() if path.name.startswith("as_"))
     text, classifier = folders[-1], poisoned / "classifier"
+    asking = poisoned / "as_zip-variable"
     train = ["train", tmp_path / "pictures", *IMAGE_SIZES, *IMAGE_RECIPE, "--save-dir", "out"]
     languages = ["--source-lang", "en", "--target-lang", "de", "--path", text / "model.pt"]
     commands = [
         *(["translate", "--model", folder, "hello"] for folder in folders),
         ["classify", classifier, tmp_path / "pictures"],
-        *(["pack", model, "--out", "packed"] for model in (text, classifier)),
+        *(["pack", model, "--out", "packed"] for model in (text, classifier, asking)),
         *(["export", model, "--out", "exported"] for model in (text, classifier)),
-        ["average", text / "model.pt", text / "model.pt", "--out", "average.pt"],
+        *(["average", model / "model.pt", "--out", "average.pt"] for model in (text, asking)),
         ["plot-mixing", text, "--out", "mixing.png"],
         ["sparsity", text],
         ["probe", classifier, tmp_path / "pictures"],

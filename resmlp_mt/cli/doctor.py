@@ -54,11 +54,13 @@ def _check_fairseq() -> list[str]:
 def _show_devices() -> None:
     import torch
 
+    from resmlp_mt.inference.device import find_accelerator
+
     _row("CPU threads", str(torch.get_num_threads()))
     for i in range(torch.cuda.device_count()):
         _row(f"cuda:{i}", torch.cuda.get_device_name(i))
     if not torch.cuda.is_available():
-        found = torch.accelerator.current_accelerator(check_available=True)
+        found = find_accelerator()
         # No fault on a machine that has none; where there is one, this says what to look at.
         built = f" (torch is built for CUDA {torch.version.cuda})" if torch.version.cuda else ""
         _row("accelerator", f"{found or 'none'}{built}")

@@ -19,8 +19,7 @@ from resmlp_mt.compat.checkpoints import (  # noqa: E402
     allow_harmless_classes,
     explain_broken_checkpoints,
     limit_models,
-    refuse_misfit_optimizers,
-    write_whole_checkpoints,
+    refuse_resolvers,
 )
 from resmlp_mt.compat.dictionaries import name_broken_dictionaries  # noqa: E402
 from resmlp_mt.compat.flags import mend_parsed_flags  # noqa: E402
@@ -30,6 +29,8 @@ from resmlp_mt.compat.programs import (  # noqa: E402
     check_apex,
     exit_with_explanation,
 )
+from resmlp_mt.compat.resuming import refuse_misfit_optimizers  # noqa: E402
+from resmlp_mt.compat.saving import write_whole_checkpoints  # noqa: E402
 from resmlp_mt.compat.search import (  # noqa: E402
     bar_repeats_on_cpus,
     mend_constraints,
@@ -50,6 +51,7 @@ def apply() -> None:
     allow_harmless_classes()
     explain_broken_checkpoints()
     limit_models()
+    refuse_resolvers()
     name_broken_dictionaries()
     warn_of_other_languages()
     keep_last_batch()

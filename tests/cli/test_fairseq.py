@@ -9,6 +9,8 @@ import torch
 from cli.commands import RECIPE, ROOT, SIZES, assert_refused, entries, run
 from filelock import FileLock
 
+from resmlp_mt.models.presets import PRESETS
+
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 
 
@@ -240,6 +242,30 @@ def test_compilation_without_a_compiler_is_refused(prepared, tmp_path):
 def test_an_unknown_preset_is_refused(prepared, program):
     result = run(*program, prepared, *PLUGIN, "--arch", "resmlp_huge", check=False)
     assert_refused(result, "invalid choice: 'resmlp_huge'")
+
+
+def test_a_preset_holds_under_hydra_but_for_what_is_given(prepared, tmp_path):
+    positions = {"max_source_positions": 60, "max_target_positions": 50}
+    config = {
+        "common": {"user_dir": str(ROOT / "resmlp_mt")},
+        "task": {"_name": "translation", "data": str(prepared), **positions},
+        "model": {"_name": "resmlp_plus_tiny", "encoder_layers": 2},
+        "criterion": {"_name": "label_smoothed_cross_entropy"},
+        "optimizer": {"_name": "adam"},
+        "lr_scheduler": {"_name": "fixed"},
+        "dataset": {"max_tokens": 500, "num_workers": 0},
+        "optimization": {"max_update": 1, "lr": [0.01]},
+        "checkpoint": {"save_dir": str(tmp_path), "no_epoch_checkpoints": True},
+    }
+    (tmp_path / "mine.yaml").write_text(json.dumps(config))  # JSON is YAML
+    flags = ["--config-dir", tmp_path, "--config-name", "mine", "+model.decoder_layers=1"]
+    run("fairseq-hydra-train", *flags, cwd=tmp_path)
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    model = state["cfg"]["model"]
+    expected = PRESETS["resmlp_plus_tiny"] | {"encoder_layers": 2, "decoder_layers": 1}
+    assert {name: model[name] for name in expected} == expected
+    assert model["max_target_positions"] == 50 and model["_name"] == "resmlp_plus_tiny"
+    assert state["model"]["decoder.blocks.0.norm_1.weight"].shape == (128,)
 
 
 def test_impossible_models_are_refused(prepared, tmp_path):
