@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import threading
+import time
 
-import torch
 from fairseq import checkpoint_utils
 from fairseq.logging import progress_bar
 from fairseq.nan_detector import NanDetector
@@ -35,30 +35,51 @@ def log_once() -> None:
 
 
 def stop_on_sigterm() -> None:
-    """Let SIGTERM end a training with a checkpoint, as schedulers expect; a second one kills it.
+    """Let SIGTERM end a training with a checkpoint, as schedulers expect; a later one kills it.
 
-    A validation is broken off: whoever stops us may not wait for its end.
+    Schedulers send it to every process, and torchrun sends a worker what it got itself, so that two
+    within a few seconds are one. A validation is broken off: whoever stops us may not wait for its
+    end. A worker whose torchrun was killed stops in the same way.
     """
 
     @patch(Trainer, "__init__")
     def build(build_trainer, self, *args, **kwargs):
         build_trainer(self, *args, **kwargs)
-        self.asked_to_stop = False
+        self.asked_to_stop = self.one_was_asked = False
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, functools.partial(ask, self))
+        if self.data_parallel_world_size > 1:
+            threading.Thread(target=watch, args=(self, os.getppid()), daemon=True).start()
 
     def ask(trainer, number, frame):
         trainer.asked_to_stop = True
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        kill_from = time.monotonic() + 5
+        signal.signal(number, lambda *_: time.monotonic() > kill_from and die(number))
+
+    def die(number):
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    def watch(trainer, parent):
+        while os.getppid() == parent:
+            time.sleep(1)
+        trainer.asked_to_stop = True
+
+    @patch(Trainer, "_aggregate_logging_outputs")
+    def aggregate(aggregate_outputs, self, outputs, *stats, **kwargs):
+        # All workers stop after the same batch, or none. They learn it from a number more in what
+        # fairseq adds up over them anyway; it waits for the GPU at once after this itself.
+        stats = (*stats, float(self.asked_to_stop))
+        outputs, (*stats, asked) = aggregate_outputs(self, outputs, *stats, **kwargs)
+        self.one_was_asked = bool(asked)
+        return outputs, stats
 
     def must_stop(trainer):
-        stop = trainer.asked_to_stop
-        if trainer.data_parallel_world_size > 1:  # all after the same batch, or none
-            stop = torch.tensor(float(stop), device=trainer.device)
-            torch.distributed.all_reduce(stop, group=trainer.data_parallel_process_group)
+        alone = trainer.data_parallel_world_size == 1
+        stop = trainer.asked_to_stop if alone else trainer.one_was_asked
         if stop:
             logger.info("SIGTERM: saving and stopping; the same command goes on from here")
-        return bool(stop)
+        return stop
 
     @patch(Trainer, "train_step")
     def train_step(step, self, *args, **kwargs):
