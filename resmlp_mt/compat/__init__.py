@@ -11,6 +11,7 @@ import warnings
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 from resmlp_mt.compat.batches import (  # noqa: E402
+    go_on_with_other_workers,
     keep_batches_on_resuming,
     keep_last_batch,
     take_archives_for_data,
@@ -36,7 +37,11 @@ from resmlp_mt.compat.training import (  # noqa: E402
     stop_on_sigterm,
     survive_the_search_for_nan,
 )
-from resmlp_mt.compat.workers import join_workers  # noqa: E402
+from resmlp_mt.compat.workers import (  # noqa: E402
+    join_workers,
+    resume_together,
+    stop_spawned_workers,
+)
 
 
 def apply() -> None:
@@ -48,11 +53,14 @@ def apply() -> None:
     name_broken_dictionaries()
     keep_last_batch()
     keep_batches_on_resuming()
+    go_on_with_other_workers()
     mend_diverse_beam()
     log_once()
     take_archives_for_data()
     mend_parsed_flags()
     join_workers()
+    resume_together()
+    stop_spawned_workers()
     write_whole_checkpoints()
     stop_on_sigterm()
     survive_the_search_for_nan()
