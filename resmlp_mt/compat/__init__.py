@@ -32,6 +32,7 @@ from resmlp_mt.compat.programs import (  # noqa: E402
 )
 from resmlp_mt.compat.search import mend_diverse_beam  # noqa: E402
 from resmlp_mt.compat.training import (  # noqa: E402
+    fit_optimizers_to_precision,
     log_once,
     offer_lamb_without_apex,
     stop_on_sigterm,
@@ -65,6 +66,7 @@ def apply() -> None:
     stop_on_sigterm()
     survive_the_search_for_nan()
     offer_lamb_without_apex()
+    fit_optimizers_to_precision()
     refuse_misfit_optimizers()
     exit_with_explanation()
     if complaint := check_apex():

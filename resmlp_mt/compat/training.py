@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 
-from fairseq import checkpoint_utils
+import torch
+from fairseq import checkpoint_utils, optim
 from fairseq.logging import progress_bar
 from fairseq.nan_detector import NanDetector
+from fairseq.optim.fp16_optimizer import FP16Optimizer, MemoryEfficientFP16Optimizer
 from fairseq.optim.fused_lamb import FairseqLAMB
 from fairseq.trainer import Trainer
 
@@ -116,6 +118,32 @@ def survive_the_search_for_nan() -> None:
     @patch(NanDetector, "__init__")
     def build(build_detector, self, model, forward=True, backward=True):
         build_detector(self, model, forward, backward=False)
+
+
+def fit_optimizers_to_precision() -> None:
+    """Take weights one by one where an optimizer needs it, and refuse what it cannot do.
+
+    fairseq joins the weights of --fp16 in one long vector, which adagrad and lamb do not take, and
+    asks the user for another flag after the data is loaded.
+    """
+
+    @patch(FP16Optimizer, "build_optimizer")
+    def build(build_optimizer, cfg, params, **kwargs):
+        probe = optim.build_optimizer(cfg.optimizer, [torch.nn.Parameter(torch.zeros(1))])
+        if not (cfg.common.bf16 or cfg.common.fp16_no_flatten_grads or probe.supports_flat_params):
+            logger.info(f"--optimizer {cfg.optimizer._name} sets --fp16-no-flatten-grads")
+            cfg.common.fp16_no_flatten_grads = True
+        return build_optimizer(cfg, params, **kwargs)
+
+    @patch(MemoryEfficientFP16Optimizer, "__init__")
+    def check(build, self, cfg, params, optimizer, allow_unsupported=False, **kwargs):
+        if not (allow_unsupported or optimizer.supports_memory_efficient_fp16):
+            flag = "bf16" if cfg.common.bf16 else "fp16"
+            raise UserError(
+                f"--optimizer {cfg.optimizer._name} needs a copy of the weights in fp32, which "
+                f"--memory-efficient-{flag} does not keep: take --{flag}, or --optimizer adam"
+            )
+        build(self, cfg, params, optimizer, allow_unsupported, **kwargs)
 
 
 def offer_lamb_without_apex() -> None:
