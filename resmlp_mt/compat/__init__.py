@@ -11,6 +11,7 @@ import warnings
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
 from resmlp_mt.compat.batches import (  # noqa: E402
+    go_on_with_other_workers,
     keep_batches_on_resuming,
     keep_last_batch,
     take_archives_for_data,
@@ -37,12 +38,17 @@ from resmlp_mt.compat.search import (  # noqa: E402
     mend_diverse_beam,
 )
 from resmlp_mt.compat.training import (  # noqa: E402
+    fit_optimizers_to_precision,
     log_once,
     offer_lamb_without_apex,
     stop_on_sigterm,
     survive_the_search_for_nan,
 )
-from resmlp_mt.compat.workers import join_workers  # noqa: E402
+from resmlp_mt.compat.workers import (  # noqa: E402
+    join_workers,
+    resume_together,
+    stop_spawned_workers,
+)
 
 
 def apply() -> None:
@@ -56,6 +62,7 @@ def apply() -> None:
     warn_of_other_languages()
     keep_last_batch()
     keep_batches_on_resuming()
+    go_on_with_other_workers()
     mend_diverse_beam()
     bar_repeats_on_cpus()
     mend_constraints()
@@ -63,10 +70,13 @@ def apply() -> None:
     take_archives_for_data()
     mend_parsed_flags()
     join_workers()
+    resume_together()
+    stop_spawned_workers()
     write_whole_checkpoints()
     stop_on_sigterm()
     survive_the_search_for_nan()
     offer_lamb_without_apex()
+    fit_optimizers_to_precision()
     refuse_misfit_optimizers()
     exit_with_explanation()
     if complaint := check_apex():
