@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -528,6 +529,7 @@ def tokens(args):
     return args.max_tokens * args.update_freq[0] * args.distributed_world_size
 
 
+WRITTEN = re.compile(r"((?:[A-Z_]+=\S+ )*)bash examples/(\w+/train\.sh (?!\.\.\.)[^`#\n]+)")
 IWSLT14 = "resmlp_iwslt_de_en", "resmlp_plus_iwslt_de_en", "transformer_iwslt_de_en"
 SIZES = "embed_dim", "ffn_embed_dim", "layers"
 
@@ -581,6 +583,19 @@ def test_training_on_wmt14(recorder, model, lang):
     else:
         assert (args.optimizer, args.dropout) == ("adam", 0.1)
         assert rates == pytest.approx([5e-4, 2.5e-4, 5e-4 / 8**0.5, 1e-4])
+
+
+def test_the_commands_that_are_written_down_train(recorder):
+    seen = []
+    for path in sorted(EXAMPLES.glob("*14/README.md")):
+        text = path.read_text("utf-8").replace("$lr", "1e-3")
+        for assigned, command in WRITTEN.findall(text):
+            variables = dict(word.split("=") for word in assigned.split())
+            args = trained(*recorder(*command.split(), **variables))
+            assert tokens(args) == int(variables.get("UPDATE_TOKENS", tokens(args)))
+            seen.append((args.arch, args.distributed_world_size, args.lr[0]))
+    assert len(seen) == 10 and ("transformer_wmt_en_de", 16, 5e-4) in seen
+    assert ("resmlp_plus_wmt_en_de", 8, 1e-3) in seen
 
 
 def test_training_refuses_what_it_does_not_know(tmp_path):
