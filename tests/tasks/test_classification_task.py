@@ -79,6 +79,17 @@ def test_validating_the_training_images_is_an_evaluation(pictures):
     assert task.dataset("train").ordered_indices().tolist() == list(range(6))
 
 
+def test_training_pictures_are_augmented_and_others_are_not(pictures):
+    def images(split, **flags):
+        return samples(build(data=str(pictures), **flags), split)["net_input"]["images"]
+
+    plain = images("train")
+    assert torch.equal(images("train", hflip=1.0), plain.flip(3))
+    operations = dict(aa="rand-m9-p1-inc1")
+    assert (images("train", **operations) != plain).flatten(1).any(1).float().mean() > 0.5
+    assert torch.equal(images("valid", hflip=1.0, **operations), images("valid"))
+
+
 def test_another_loss_than_the_tasks_is_refused():
     cfg = SimpleNamespace(_name="cross_entropy")
     with pytest.raises(UserError, match="needs --criterion image_classification"):
