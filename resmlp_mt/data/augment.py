@@ -155,8 +155,8 @@ def _paste(images: Tensor, share: float) -> tuple[Tensor, float]:
     height, width = images.shape[-2:]
     high, wide = (int(side * math.sqrt(1 - share)) for side in (height, width))
     y, x = (int(torch.randint(side, ())) for side in (height, width))
-    top, bottom = max(y - high // 2, 0), min(y + high // 2, height)
-    left, right = max(x - wide // 2, 0), min(x + wide // 2, width)
+    top, bottom = max(y - high // 2, 0), min(y + (high + 1) // 2, height)
+    left, right = max(x - wide // 2, 0), min(x + (wide + 1) // 2, width)
     mixed = images.clone()
     mixed[..., top:bottom, left:right] = images.flip(0)[..., top:bottom, left:right]
     return mixed, 1 - (bottom - top) * (right - left) / (height * width)

@@ -80,13 +80,21 @@ def test_mixup_adds_shares_of_two_images_and_of_their_classes():
 def test_cutmix_pastes_a_rectangle_and_shares_classes_by_its_area():
     images, target = batch()
     x, labels = plain(images), torch.eye(K)[target]
-    for seed in range(20):
+    odd = 0  # the longest side of that kind
+    for seed in range(60):
         torch.manual_seed(seed)
         y, shares = augment(cutmix=1.0)(images, target)
         pasted = ((y - x.flip(0)).abs() < 1e-5).all(1).all(0)
         assert torch.equal(((y - x).abs() < 1e-5).all(1).all(0), ~pasted)
         share = 1 - pasted.float().mean()
         assert_close(shares, share * labels + (1 - share) * labels.flip(0))
+        height, width = int(pasted.any(1).sum()), int(pasted.any(0).sum())
+        assert int(pasted.sum()) == height * width
+        # Where the edges of the images do not cut it, it is a square, of odd sides too.
+        inside = not (pasted[[0, -1]].any() or pasted[:, [0, -1]].any())
+        odd = max(odd, height % 2 * height * inside)
+        assert not inside or height == width
+    assert odd > 1
 
 
 def test_the_share_of_mixup_follows_a_beta_distribution():
