@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     for package in ("kornia", "pytorch_optimizer"):
         _row(package, _version(package) or "not installed, for images: pip install '.[image]'")
     _show_devices()
-    problems += _check_fairseq() + _check_apex()
+    problems += _check_fairseq() + _check_apex() + _check_timm()
     for problem in problems:
         print(f"PROBLEM: {problem}")
     print("no problem found" if not problems else f"{len(problems)} to put right")
@@ -70,3 +70,15 @@ def _check_apex() -> list[str]:
     complaint = check_apex()
     _row("apex", "the wrong one" if complaint else _version("apex") or "not installed, not needed")
     return [complaint] if complaint else []
+
+
+def _check_timm() -> list[str]:
+    from resmlp_mt.data.checkpoints import import_timm
+    from resmlp_mt.errors import UserError
+
+    try:
+        import_timm()
+    except UserError as error:
+        return [str(error)]
+    _row("timm", _version("timm") or "not installed, for its models as teachers: pip install timm")
+    return []
