@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             _row(package, _version(package) or lacking)
     problems += _check_fairseq()
     problems += _import_each()
+    problems += _check_timm()
     if "torch" in sys.modules:
         _show_devices()
     if "fairseq" in sys.modules:
@@ -114,3 +115,15 @@ def _check_apex() -> list[str]:
     complaint = check_apex()
     _row("apex", "the wrong one" if complaint else _version("apex") or "not installed, not needed")
     return [complaint] if complaint else []
+
+
+def _check_timm() -> list[str]:
+    from resmlp_mt.data.checkpoints import import_timm
+    from resmlp_mt.errors import UserError
+
+    try:
+        import_timm()
+    except UserError as error:
+        return [str(error)]
+    _row("timm", _version("timm") or "not installed, for its models as teachers: pip install timm")
+    return []

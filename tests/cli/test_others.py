@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli.commands import ROOT, assert_refused, run
+from cli.commands import ROOT, assert_refused, run, write_misfit_timm
 from PIL import Image
 
 from resmlp_mt import __version__
@@ -84,16 +84,19 @@ def test_doctor_says_what_is_missing_or_broken(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["multi_tensor_apply", "lib"])
-def test_doctor_tells_the_two_packages_called_apex_apart(tmp_path, folder):
+def test_doctor_tells_the_packages_called_apex_apart_and_a_timm_that_fails(tmp_path, folder):
     (tmp_path / "apex" / folder).mkdir(parents=True)
     for package in (tmp_path / "apex", tmp_path / "apex" / folder):
         (package / "__init__.py").write_text("")
-    path = {"PYTHONPATH": f"{ROOT}:{tmp_path}"}
-    result = run("resmlp-mt", "doctor", env=path, check=False)
     wrong = folder == "lib"
+    more = f":{write_misfit_timm(tmp_path)}" if wrong else ""
+    path = {"PYTHONPATH": f"{ROOT}:{tmp_path}{more}"}
+    result = run("resmlp-mt", "doctor", env=path, check=False)
     assert result.returncode == wrong
     assert ("pip uninstall apex" in result.stdout) == wrong
     assert ("pip uninstall apex" in result.stderr) == wrong  # every command warns
+    timm = "PROBLEM: timm is installed and cannot be imported (operator torchvision::nms does not"
+    assert (timm in result.stdout) == wrong
 
 
 def test_curves_are_a_picture_of_the_log(trained, tmp_path):
