@@ -37,6 +37,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         UserError: If something is missing or broken, or the device is not the CPU.
     """
     search = import_with_onnx("resmlp_mt.inference.search")
+    read_graph = import_with_onnx("resmlp_mt.inference.graph_file").read_graph
     config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
     try:
         _check_languages(config)
@@ -44,7 +45,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec(folder, config["source_lang"], config["target_lang"])
         engine = search.BeamSearch(
-            *((folder / name).read_bytes() for name in TRANSLATOR),
+            *(read_graph(folder / name) for name in TRANSLATOR),
             weights,
             codec.source_dictionary,
             codec.target_dictionary,
@@ -70,11 +71,12 @@ def load_exported_classifier(
         UserError: If something is missing or broken, or the device is not the CPU.
     """
     search = import_with_onnx("resmlp_mt.inference.search")
+    read_graph = import_with_onnx("resmlp_mt.inference.graph_file").read_graph
     config = _read_config(folder, "classifier", device, (CLASSIFIER,))
     try:
         classes, cut = config["classes"], SimpleNamespace(**config["pictures"])
         _check_pictures(classes, cut)
-        session = search.start((folder / CLASSIFIER).read_bytes(), torch.get_num_threads())
+        session = search.start(read_graph(folder / CLASSIFIER), torch.get_num_threads())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(folder, error) from None
 
