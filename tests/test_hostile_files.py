@@ -229,10 +229,39 @@ def test_classes_and_weights_of_a_classifier_are_checked(copy):
         pack_model(model, model.with_name("packed"), half=True)
 
 
-def test_a_folder_within_an_export_does_no_harm(copy):
+def test_what_else_lies_in_an_export_is_left_alone(copy):
     model = copy("exported translator")
     (model / "notes").mkdir()
+    with open(model / "large", "wb") as stream:
+        stream.truncate(2**40)  # which nobody could read
     translate(model)
+
+
+def test_what_is_named_in_an_export_is_there(copy):
+    model = copy("exported translator")
+    path = model / "export.json"
+    config = json.loads(path.read_text())
+    for name in ("missing", "../model/step.onnx", "x" * 5000):
+        path.write_text(json.dumps(config | {"sha256": config["sha256"] | {name: ""}}))
+        with pytest.raises(UserError, match="missing; export the model again"):
+            translate(model)
+
+
+def test_json_without_end_is_not_read(copy):
+    model = copy("exported translator")
+    path = model / "mixing.safetensors"
+    data, padding = path.read_bytes(), 2**22
+    size = int.from_bytes(data[:8], "little")
+    header = data[8 : 8 + size] + b" " * padding
+    path.write_bytes((size + padding).to_bytes(8, "little") + header + data[8 + size :])
+    load_file(path)
+    seal(model)
+    with pytest.raises(UserError, match="mixing.safetensors has 4,.* bytes of JSON"):
+        translate(model)
+    with open(model / "export.json", "ab") as stream:
+        stream.truncate(2**40)  # which nobody could read
+    with pytest.raises(UserError, match="export.json has 1,0.* bytes of JSON"):
+        translate(model)
 
 
 def test_a_checkpoint_that_unpacks_to_more_than_its_size_is_refused(copy):
@@ -281,7 +310,7 @@ def seal(model: Path, **changes) -> None:
     path = model / "export.json"
     if path.exists():
         config = json.loads(path.read_text()) | changes
-        config["sha256"] = {n: s for n, s in sum_files(model).items() if n in config["sha256"]}
+        config["sha256"] = sum_files(model, config["sha256"])
         path.write_text(json.dumps(config))
 
 

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from resmlp_mt.data.checkpoints import find_checkpoint
-from resmlp_mt.inference.exported import CONFIG, is_exported
+from resmlp_mt.inference.exported import CONFIG, is_exported, sum_files
 
 
 def checksum_model(model: str | Path) -> str:
@@ -17,19 +17,11 @@ def checksum_model(model: str | Path) -> str:
     Raises:
         UserError: If there is none.
     """
-    folder = Path(model)
-    if is_exported(folder):
-        paths = [folder / CONFIG]
-    else:
-        path = find_checkpoint(model)
-        paths = [path, *sorted(path.parent.glob("dict.*.txt")), *sorted(path.parent.glob("spm*"))]
-    total = hashlib.sha256()
-    for path in paths:
-        total.update(checksum_file(path).encode())
-    return total.hexdigest()
-
-
-def checksum_file(path: Path) -> str:
-    """The SHA-256 of a file, a block at a time."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    folder, names = Path(model), [CONFIG]
+    if not is_exported(folder):
+        checkpoint = find_checkpoint(model)
+        folder = checkpoint.parent
+        companions = (*folder.glob("dict.*.txt"), *folder.glob("spm*.model"))
+        names = [checkpoint.name, *sorted(path.name for path in companions)]
+    sums = sum_files(folder, names)
+    return hashlib.sha256(repr(sums).encode()).hexdigest()
