@@ -127,6 +127,12 @@ def fit_optimizers_to_precision() -> None:
     asks the user for another flag after the data is loaded.
     """
 
+    @patch(Trainer, "_build_optimizer")
+    def refuse_processors(build_optimizer, self):
+        if self.cfg.common.fp16 and not self.cuda:  # fairseq fails at once, or when it overflows
+            raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
+        build_optimizer(self)
+
     @patch(FP16Optimizer, "build_optimizer")
     def build(build_optimizer, cfg, params, **kwargs):
         probe = optim.build_optimizer(cfg.optimizer, [torch.nn.Parameter(torch.zeros(1))])

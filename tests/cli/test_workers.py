@@ -39,8 +39,8 @@ LONG += ["--save-interval-updates", 5, "--keep-interval-updates", 1, "--keep-las
 
 
 def train(data, out, *flags, program=("resmlp-mt",), **options):
-    where = ["--max-update", 4, "--log-interval", 1, *flags, "--save-dir", out]
-    return run(*program, "train", data, *where, env=PATH, **options)
+    flags = ["--max-update", 4, *flags, "--log-interval", 1, "--save-dir", out]
+    return run(*program, "train", data, *flags, env=PATH, **options)
 
 
 def state(folder):
