@@ -1,5 +1,7 @@
 """Where models lie: those that come with the package, folders, files, and timm."""
 
+import math
+import re
 from pathlib import Path
 
 from resmlp_mt.errors import UserError
@@ -7,6 +9,9 @@ from resmlp_mt.errors import UserError
 PRETRAINED = Path(__file__).parents[1] / "pretrained"
 # In the order of preference where a folder holds several.
 CHECKPOINT_NAMES = ("model.pt", "checkpoint_average.pt", "checkpoint_best.pt", "checkpoint_last.pt")
+
+# What fairseq-train calls the checkpoints of its epochs' ends, and of updates within an epoch.
+_NUMBERED = re.compile(r"checkpoint(?:(\d+)|_(\d+)_(\d+))\.pt")
 
 
 def pretrained_names() -> list[str]:
@@ -57,3 +62,17 @@ def import_timm():
             "pip install torch torchvision --index-url https://download.pytorch.org/whl/cpu"
         ) from None
     return timm
+
+
+def numbered_checkpoints(folder: Path) -> list[tuple[Path, bool]]:
+    """The numbered checkpoints of a training, oldest first.
+
+    Returns:
+        Each with whether it is of an epoch's end; the others are of --save-interval-updates.
+    """
+    found = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if match := _NUMBERED.fullmatch(path.name):
+            epoch, within, update = match.groups()
+            found[path] = (int(epoch), math.inf) if epoch else (int(within), int(update))
+    return [(path, found[path][1] == math.inf) for path in sorted(found, key=found.get)]
