@@ -14,13 +14,22 @@ CHECKPOINT_NAMES = ("model.pt", "checkpoint_average.pt", "checkpoint_best.pt", "
 _NUMBERED = re.compile(r"checkpoint(?:(\d+)|_(\d+)_(\d+))\.pt")
 
 
-def pretrained_names() -> list[str]:
-    """The models that come with the package."""
-    return sorted(path.name for path in PRETRAINED.glob("*") if path.is_dir())
+def pretrained_names(kind: str | None = None) -> list[str]:
+    """The models that come with the package: those of "text", of "images", or all."""
+    kinds = {path.name: _kind(path) for path in PRETRAINED.glob("*") if path.is_dir()}
+    return sorted(name for name in kinds if kind in (None, kinds[name]))
 
 
-def find_checkpoint(model: str | Path) -> Path:
+def _kind(folder: Path) -> str:
+    return "text" if any(folder.glob("dict.*.txt")) else "images"
+
+
+def find_checkpoint(model: str | Path, kind: str | None = None) -> Path:
     """The checkpoint that a model's name, folder or file stands for.
+
+    Args:
+        model: A name of `pretrained_names`, a folder, or a checkpoint.
+        kind: As for `pretrained_names`: which ones to offer if there is none.
 
     Raises:
         UserError: If there is none.
@@ -31,6 +40,11 @@ def find_checkpoint(model: str | Path) -> Path:
         for name in CHECKPOINT_NAMES:
             if (folder / name).is_file():
                 return folder / name
+    if (path / "export.json").is_file():
+        raise UserError(
+            f"{path}: exported, for inference alone; name the checkpoint or folder that it was "
+            "exported from"
+        )
     if path.is_dir():
         raise UserError(
             f"{path}: no checkpoint in this folder (looked for {', '.join(CHECKPOINT_NAMES)})"
@@ -38,7 +52,7 @@ def find_checkpoint(model: str | Path) -> Path:
     if not path.is_file():
         raise UserError(
             f"{model}: no such model; name a folder, a checkpoint, or one of "
-            f"{', '.join(pretrained_names())}"
+            f"{', '.join(pretrained_names(kind))}"
         )
     return path
 
