@@ -45,7 +45,7 @@ def find_where_to_go_on() -> None:
             if whole is None:
                 raise
             raise UserError(
-                f"{error}, or go on from one that is whole: --restore-file {whole}"
+                f"{error}, or go on from an older one that is whole: --restore-file {whole}"
             ) from None
 
 

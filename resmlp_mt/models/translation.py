@@ -25,7 +25,7 @@ from resmlp_mt.nn.mixers import MIXERS, build_mixer
 from resmlp_mt.nn.norm import NORMS
 
 # What must be at least 1.
-_COUNTS = """encoder_embed_dim encoder_ffn_embed_dim encoder_layers max_source_positions
+COUNTS = """encoder_embed_dim encoder_ffn_embed_dim encoder_layers max_source_positions
     decoder_embed_dim decoder_ffn_embed_dim decoder_layers max_target_positions
     decoder_attention_heads mixing_heads""".split()
 
@@ -401,7 +401,7 @@ class ResMLPModel(FairseqEncoderDecoderModel):
 
 
 def _check_sizes(cfg: ResMLPConfig) -> None:
-    for name in _COUNTS:
+    for name in COUNTS:
         if getattr(cfg, name) < 1:
             flag = name.replace("_", "-")
             raise ValueError(f"--{flag} must be at least 1, not {getattr(cfg, name)}")
