@@ -21,9 +21,17 @@ def refused_class(error: str) -> str | None:
 
 def explain(error: BaseException) -> str | None:
     """What to tell a user of an exception: the message of his mistake, or None if it is none."""
-    if str(error).startswith("Cannot load model parameters") and error.__context__:
-        error = error.__context__  # fairseq puts this in the place of any error
     text = str(error)
+    if text.startswith("Cannot load model parameters from checkpoint ") and error.__context__:
+        # fairseq puts this in the place of any error.
+        reason, checkpoint = explain(error.__context__), text.split("checkpoint ")[1].split(";")[0]
+        return reason and (
+            f"{checkpoint}: {reason}\nTrain with the flags of the checkpoint, or into another "
+            "--save-dir"
+        )
+    if text.startswith("Error(s) in loading state_dict for "):
+        differences = [line.strip()[:200] for line in text.splitlines()[1:]]
+        return f"the checkpoint is of another model: {name_some(differences, 3)}"
     if text.startswith("Caught ") and "\nOriginal Traceback" in text:
         # From a worker that reads data: its traceback, which ends in the message.
         text = text.strip().rsplit(f"{type(error).__name__}: ", 1)[-1]
@@ -37,7 +45,7 @@ def explain(error: BaseException) -> str | None:
             "(--restore-file) with a lower --lr, a longer --warmup-updates, --clip-norm 1, or in "
             "--bf16 or full precision instead of --fp16; crash.pt holds the broken weights"
         )
-    if text.startswith("Must specify batch size"):
+    if text.startswith(("Must specify batch size", "--path required")):
         return text
     if isinstance(error, UserError) or (isinstance(error, ValueError) and _raised_here(error)):
         return text

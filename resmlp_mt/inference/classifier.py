@@ -54,7 +54,8 @@ class Classifier:
         """
         if is_exported(Path(model)):
             return cls(*load_exported_classifier(Path(model), device))
-        return cls(*_prepare(load_classifier(*read_checkpoint(model)), choose_device(device)))
+        trained = load_classifier(*read_checkpoint(model, "images"))
+        return cls(*_prepare(trained, choose_device(device)))
 
     def _open(self, image: Image.Image | str | Path) -> Image.Image:
         if isinstance(image, Image.Image):

@@ -16,16 +16,16 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.image_classification import IMAGE_TASK, is_for_images
 
 
-def read_checkpoint(model: str | Path) -> tuple[Path, dict]:
+def read_checkpoint(model: str | Path, kind: str | None = None) -> tuple[Path, dict]:
     """Where a model's checkpoint is, and what it holds.
 
     Args:
-        model: A name of `pretrained_names`, a folder, or a checkpoint.
+        model, kind: As for `find_checkpoint`.
 
     Raises:
         UserError: If there is none, it is broken, or of a task that has no configuration.
     """
-    path = find_checkpoint(model)
+    path = find_checkpoint(model, kind)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     if not isinstance(state["cfg"].task, DictConfig):  # none of ours, nor fairseq's translation
         raise UserError(f"{path}: trained neither to translate nor to classify images")

@@ -254,7 +254,7 @@ def _load(model: str | Path, device: str) -> tuple:
     """The engine of a model, and its `TextCodec`."""
     if is_exported(Path(model)):
         return load_exported_translator(Path(model), device)
-    trained = load_translator(*read_checkpoint(model))
+    trained = load_translator(*read_checkpoint(model, "text"))
     engine = ReferenceSearch(trained.model, trained.task, choose_device(device))
     return engine, TextCodec(trained.folder, trained.source, trained.target)
 

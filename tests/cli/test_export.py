@@ -7,6 +7,7 @@ import shutil
 import pytest
 import sacrebleu
 from cli.commands import assert_refused, run
+from compat.written import write_checkpoint
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
@@ -60,6 +61,16 @@ def test_a_model_exported_anew_takes_the_place_of_the_old_one(exported, packed, 
     (copy / "stray").write_text("")
     run("resmlp-mt", "export", packed, "--out", copy)
     assert sorted(p.name for p in copy.iterdir()) == sorted(p.name for p in exported.iterdir())
+
+
+def test_what_has_no_export_is_refused(exported, prepared, tmp_path):
+    refusal = run("resmlp-mt", "export", exported, "--out", tmp_path / "out", fork=True)
+    assert_refused(refusal, f"{exported}: exported, for inference alone; name the checkpoint")
+    flags = ["--arch", "transformer_iwslt_de_en", "--encoder-layers", 1, "--decoder-layers", 1]
+    write_checkpoint(tmp_path / "transformer.pt", *flags, data=prepared)
+    model = tmp_path / "transformer.pt"
+    refusal = run("resmlp-mt", "export", model, "--out", tmp_path / "out", fork=True)
+    assert_refused(refusal, "a TransformerModel has no export")
 
 
 def test_impossible_exports_are_refused(packed, tmp_path):

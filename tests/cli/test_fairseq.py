@@ -294,8 +294,31 @@ def test_a_preset_holds_under_hydra_but_for_what_is_given(prepared, tmp_path):
 
 def test_impossible_models_are_refused(prepared, tmp_path):
     command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-    result = run(*command, "--mixing-heads", 3, "--save-dir", tmp_path, fork=True)
-    assert_refused(result, "3 mixing heads do not divide 16 channels")
+    for flags, said in {
+        ("--mixing-heads", 3): "3 mixing heads do not divide 16 channels",
+        ("--decoder-layers", 0): "--decoder-layers must be at least 1, not 0",
+        ("--max-source-positions", 2): "all of it is longer than --max-source-positions",
+    }.items():
+        assert_refused(run(*command, *flags, "--save-dir", tmp_path, fork=True), said)
+
+
+@pytest.mark.parametrize("program", ["generate", "interactive", "validate"])
+def test_a_checkpoint_that_is_not_there_is_refused(prepared, program):
+    for path in "nope.pt", f"{prepared}:nope.pt":
+        result = run("resmlp-mt", program, prepared, "--path", path, fork=True)
+        assert_refused(result, "no such model" if path == "nope.pt" else "no checkpoint in this")
+
+
+def test_validate_finds_the_task_and_the_model(prepared, trained, pictures):
+    limits = ["--batch-size", 16, "--user-dir", ROOT / "resmlp_mt"]
+    result = run("fairseq-validate", prepared, "--path", trained, *limits, fork=True)
+    assert result.returncode == 0 and "loss" in result.stdout + result.stderr
+    # A model that comes with the package, by its name; its pictures have other classes than ours.
+    result = run("resmlp-mt", "validate", pictures, "--path", "cifar10", *limits, fork=True)
+    assert_refused(result, "classes")
+    assert_refused(
+        run("resmlp-mt", "validate", prepared, fork=True), "--path CHECKPOINT is missing"
+    )
 
 
 def test_a_source_longer_than_the_matrix_is_refused_with_its_line(raw, prepared, trained, tmp_path):

@@ -312,6 +312,7 @@ def test_impossible_flags_are_refused(packed, options, said):
 def test_unknown_names_list_the_shipped_models():
     result = translate("multi30k-en-xx", "hello", fork=True)
     assert_refused(result, "multi30k-en-xx: no such model", "multi30k-en-de")
+    assert "cifar10" not in result.stderr
 
 
 def test_input_that_is_not_utf8_is_named_by_line(packed):
