@@ -120,7 +120,7 @@ def run(*command, **variables):
     environment |= {name: str(value) for name, value in variables.items()}
     command = [str(word) for word in command]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, cwd=ROOT, timeout=120
+        command, env=environment, capture_output=True, text=True, cwd=ROOT, timeout=1800
     )
 
 
