@@ -598,6 +598,16 @@ def test_the_commands_that_are_written_down_train(recorder):
     assert ("resmlp_plus_wmt_en_de", 8, 1e-3) in seen
 
 
+@pytest.mark.parametrize(
+    "command", ["ende-mix/train.sh resmlp_plus tiny 3 40", "multi30k/train.sh resmlp_tiny 3 40"]
+)
+def test_training_on_less_text(recorder, command):
+    args = trained(*recorder(*command.split()))
+    assert (args.seed, args.max_update, args.warmup_updates) == (3, 40, 10)
+    assert args.arch in PRESETS and args.distributed_world_size == 1
+    built(args)
+
+
 def test_training_refuses_what_it_does_not_know(tmp_path):
     for command, said, variables in (
         (("iwslt14/train.sh", "resmlp"), "unknown model resmlp", {}),
