@@ -120,7 +120,7 @@ def run(*command, **variables):
     environment |= {name: str(value) for name, value in variables.items()}
     command = [str(word) for word in command]
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, cwd=ROOT, timeout=120
+        command, env=environment, capture_output=True, text=True, cwd=ROOT, timeout=1800
     )
 
 
@@ -596,6 +596,16 @@ def test_the_commands_that_are_written_down_train(recorder):
             seen.append((args.arch, args.distributed_world_size, args.lr[0]))
     assert len(seen) == 10 and ("transformer_wmt_en_de", 16, 5e-4) in seen
     assert ("resmlp_plus_wmt_en_de", 8, 1e-3) in seen
+
+
+@pytest.mark.parametrize(
+    "command", ["ende-mix/train.sh resmlp_plus tiny 3 40", "multi30k/train.sh resmlp_tiny 3 40"]
+)
+def test_training_on_less_text(recorder, command):
+    args = trained(*recorder(*command.split()))
+    assert (args.seed, args.max_update, args.warmup_updates) == (3, 40, 10)
+    assert args.arch in PRESETS and args.distributed_world_size == 1
+    built(args)
 
 
 def test_training_refuses_what_it_does_not_know(tmp_path):

@@ -214,7 +214,7 @@ def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
         outputs = [run(*command, "--max-epoch", epoch) for epoch in ends]
         text = "".join(result.stdout + result.stderr for result in outputs)
         losses[name] = [float(loss) for loss in re.findall(r'"train_loss": "([\d.]+)"', text)]
-    assert len(losses["adam"]) == 2 and losses["adamw"] == pytest.approx(losses["adam"], abs=2e-3)
+    assert len(losses["adam"]) == 2 and losses["adamw"] == pytest.approx(losses["adam"], abs=0.02)
 
 
 def test_a_training_that_diverges_ends_with_advice(prepared, tmp_path):
