@@ -20,11 +20,7 @@ _EXTRAS = {
     "benchmark": ("ctranslate2",),
 }
 # Installed in part, or for another torch, they break what imports them: module: what does.
-_IMPORTED = {
-    "torch": "everything",
-    "fairseq": "everything",
-    "timm": "distillation and benchmark images --timm",
-}
+_IMPORTED = {"torch": "everything", "fairseq": "everything"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
