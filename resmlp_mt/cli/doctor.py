@@ -14,7 +14,7 @@ _REQUIRED = (
     "matplotlib", "tensorboard",
 )  # fmt: skip
 _EXTRAS = {
-    "image": ("kornia", "pytorch_optimizer"),
+    "image": ("kornia",),
     "export": ("onnx", "onnxruntime"),
     "serve": ("fastapi", "fastapi-offline", "uvicorn", "prometheus-client"),
     "benchmark": ("ctranslate2",),
