@@ -31,8 +31,8 @@ setup(
         "tensorboard",
     ],
     extras_require={
-        # Training on images (kornia), and its LAMB (pytorch_optimizer).
-        "image": ["kornia", "pytorch_optimizer"],
+        # Training on images.
+        "image": ["kornia"],
         # `resmlp-mt export`, and translation with what it wrote.
         "export": ["onnx", "onnxruntime"],
         # `resmlp-mt serve`; the documents of its interface without a network (fastapi-offline).

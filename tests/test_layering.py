@@ -16,7 +16,7 @@ BELOW = {
     "optim": set(),
     "data": {"errors"},
     "criterions": {"errors"},
-    "compat": {"errors", "data"},
+    "compat": {"errors", "data", "optim"},
     "models": {"errors", "nn", "data"},
     "tasks": {"errors", "nn", "data", "models", "criterions"},
     "inference": {"", "errors", "nn", "data", "compat", "models", "criterions", "tasks"},
