@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+import torch
 from cli.commands import run
 from cli.pictures import draw_pictures
 from fairseq import options
@@ -30,6 +31,7 @@ from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 IMAGES = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
+TUNING = (ROOT / "docs" / "fine-tuning.md").read_text(encoding="utf-8")
 WORKERS = (ROOT / "docs" / "workers.md").read_text(encoding="utf-8")
 TRANSLATE = (ROOT / "docs" / "translate.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
@@ -158,15 +160,33 @@ def test_readme_trains_scores_and_draws(tmp_path):
         ("--vocab-size 8000", "--vocab-size 300"),
         ("--max-update 8000", "--max-epoch 3"),
         ("--warmup-updates 2000", "--warmup-updates 4"),
-        ("generate data-bin/mine", "generate data-bin/mine --max-len-b 10"),
     )
-    output = shell(script, tmp_path)
-    assert re.search(r"Generate test with beam=5: BLEU", output)
+    assert "BLEU" in shell(script, tmp_path)
+    # The command of fairseq that stands in the text, and a line of Hydra beside it.
+    stock = re.search(r"`(resmlp-mt generate [^`]*)`", README)[1].replace("\n", " ")
+    assert "BLEU" in shell(f"{stock} --max-len-b 10", tmp_path)
     shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / "references.de")
     shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / "hypotheses.de")
     assert "100.00" in shell(block("resmlp-mt score"), tmp_path)
     assert (tmp_path / "curves.png").stat().st_size > 5000
     assert (tmp_path / "my-model" / "model.pt").exists()
+
+
+def test_documentation_of_fine_tuning_goes_on_from_the_model(tmp_path):
+    write_lesson(tmp_path / "corpus", train=60, valid=5, test=5)
+    script = shorten(block("resmlp-mt prepare", TUNING), ("--max-epoch 20", "--max-update 2"))
+    assert "BLEU" in shell(script, tmp_path)
+    assert "BLEU" in shell(block("resmlp-mt translate --model multi", TUNING), tmp_path)
+    start = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de"
+    for name in ("dict.en.txt", "dict.de.txt", "spm.model"):
+        assert (tmp_path / "data-bin/mine" / name).read_bytes() == (start / name).read_bytes()
+    before, after = (
+        torch.load(path, weights_only=True)["model"]
+        for path in (start / "model.pt", tmp_path / "checkpoints/mine/checkpoint_best.pt")
+    )
+    assert before.keys() == after.keys()
+    for name, weights in before.items():  # two updates of Adam at the start of the warm-up
+        assert (weights.float() - after[name].float()).abs().max() < 1e-3, name
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ _LEARNT = {
     "vocab_size": 8000,
     "joined": True,
     "model_type": "bpe",
+    "character_coverage": 1.0,
+    "normalization_rule_name": "nmt_nfkc",
     "subword_sentences": 10_000_000,
 }
 
@@ -56,6 +58,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model-type",
         choices=["bpe", "unigram"],
         help="SentencePiece's kind of subwords (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--character-coverage",
+        type=float,
+        metavar="SHARE",
+        help="give a subword to the characters that make up this share of the text; rarer ones "
+        "become <unk> (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--normalization-rule-name",
+        choices=["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"],
+        help="SentencePiece's rule for text before it is cut: NFKC makes '...' of '…' and '1⁄2' of "
+        "'½', in translations too; identity keeps them (default: %(default)s)",
     )
     parser.add_argument(
         "--max-length",
@@ -97,10 +112,16 @@ def run(arguments: argparse.Namespace) -> None:
                 raise UserError(f"--{flag} is for new subwords: leave it out, or --like")
         subwords = _find_folder_of(arguments.like, langs)
     else:
+        if not 0.98 <= arguments.character_coverage <= 1:  # what SentencePiece takes
+            raise UserError(
+                f"--character-coverage is between 0.98 and 1, not {arguments.character_coverage:g}"
+            )
         subwords = NewSubwords(
             arguments.vocab_size,
             arguments.joined,
             arguments.model_type,
+            arguments.character_coverage,
+            arguments.normalization_rule_name,
             arguments.subword_sentences,
         )
     limits = Limits(arguments.max_length, arguments.max_ratio)

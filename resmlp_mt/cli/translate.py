@@ -3,8 +3,8 @@
 Takes sentences as arguments, files with --input, or standard input. Lines that are too long for
 the model are split at sentence ends and joined again.
 
-Long work goes to --output FILE, which appears when it is finished; stopped half way, the same
-command with --resume goes on.
+Long work goes to --output FILE, which appears when it is finished, in the place of what had that
+name; stopped half way, the same command with --resume goes on.
 
   resmlp-mt translate --model multi30k-en-de "A man rides a bike."
   resmlp-mt translate --model checkpoints/mine < text.en > text.de
@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
@@ -37,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--input", type=Path, nargs="+", default=[], metavar="FILE", help="text files, .gz, .xz too"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="write there instead of to standard output"
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write there instead of to standard output; compressed if it ends in .gz or .xz",
     )
     parser.add_argument(
         "--resume", action="store_true", help="go on with an --output that was stopped half way"
@@ -81,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
-    from resmlp_mt.data.output import PartialText
+    from resmlp_mt.data.partial_text import is_finished
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.translator import Translator
 
@@ -93,16 +97,36 @@ def run(arguments: argparse.Namespace) -> None:
         check_positive(arguments, "threads")
     if arguments.resume and not arguments.output:
         raise UserError("--resume needs --output")
-    translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
-    lines = _lines(arguments)
-    if not arguments.output:
-        sys.stdout.reconfigure(encoding="utf-8")
-        return _translate(arguments, translator, search, lines, sys.stdout)
+    if arguments.resume and is_finished(arguments.output):
+        return print(
+            f"resmlp-mt translate: {arguments.output} is finished; to make it anew, leave out "
+            "--resume",
+            file=sys.stderr,
+        )
+    # Opened first: what cannot be written fails before the work.
+    with _open_output(arguments) if arguments.output else nullcontext() as out:
+        load = Translator.from_pretrained
+        translator = load(arguments.model, arguments.device, arguments.threads)
+        lines = _lines(arguments)
+        if out is None:
+            sys.stdout.reconfigure(encoding="utf-8")
+            return _translate(arguments, translator, search, lines, sys.stdout)
+        _translate(arguments, translator, search, out.follow(lines), out, first=out.lines + 1)
+
+
+def _open_output(arguments: argparse.Namespace):
+    """What --output names, opened; raises a `UserError` if it cannot be."""
+    from resmlp_mt.data.output import refuse_overwriting
+    from resmlp_mt.data.partial_text import open_text
+    from resmlp_mt.inference.checksum import checksum_model
+
+    reads_stdin = not arguments.text and not arguments.input
+    refuse_overwriting(arguments.output, [0] if reads_stdin else arguments.input)
     names = ("json", "print_alignment", "batch_tokens", "buffer_size")
     options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
     options |= {"--model": arguments.model, **search_settings(arguments)}
-    with PartialText(arguments.output, options, arguments.resume) as part:
-        _translate(arguments, translator, search, part.follow(lines), part, first=part.lines + 1)
+    options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
+    return open_text(arguments.output, options, arguments.resume)
 
 
 def _translate(arguments, translator, search, lines: Iterator[str], out, first: int = 1) -> None:

@@ -40,12 +40,15 @@ class NewSubwords:
         vocab_size: Subwords, of both languages together where they are joined.
         joined: One SentencePiece model and one dictionary for both languages.
         model_type: "bpe" or "unigram".
+        character_coverage, normalization_rule_name: As `train_subwords` takes them.
         sentences: Sentences at most that a model learns from; of more, that many spread evenly.
     """
 
     vocab_size: int
     joined: bool
     model_type: str
+    character_coverage: float
+    normalization_rule_name: str
     sentences: int
 
 
@@ -205,7 +208,13 @@ def _train_models(
     )
     for name, side in sides.items():
         lines = _watch((line for pair in read() for line in pair[side]), f"learn {name}")
-        model = train_subwords(lines, subwords.vocab_size, subwords.model_type)
+        model = train_subwords(
+            lines,
+            subwords.vocab_size,
+            subwords.model_type,
+            subwords.character_coverage,
+            subwords.normalization_rule_name,
+        )
         (folder / name).write_bytes(model)
     models = [load_subwords(folder / name) for name in sides]
     return models * 2 if subwords.joined else models

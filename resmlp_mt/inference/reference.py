@@ -26,6 +26,7 @@ class ReferenceSearch:
         self.device = device
         self.symbols, self.pad = task.target_dictionary, task.source_dictionary.pad()
         self.source_positions = model.encoder.max_positions()
+        self.target_positions = model.decoder.max_positions()
 
     def search(
         self,

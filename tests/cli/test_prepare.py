@@ -96,6 +96,22 @@ def test_subwords_are_learnt_from_as_many_sentences_as_asked_for(raw, tmp_path):
     assert json.loads((tmp_path / "out" / "report.json").read_text())["train"]["kept"] == 400
 
 
+def test_characters_are_kept_as_flagged(raw, tmp_path):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    for lang in ("en", "de"):
+        lines = (folder / f"train.{lang}").read_text("utf-8").splitlines()
+        lines = ["… ½" if i % 4 == 0 else line for i, line in enumerate(lines)]
+        (folder / f"train.{lang}").write_text("\n".join([*lines, "dog 猫"]) + "\n", "utf-8")
+    options = ["--normalization-rule-name", "identity", "--character-coverage", 0.9999]
+    prepare(folder, tmp_path / "out", *options)
+    assert decode(tmp_path / "out", "train", "de")[0] == "… ½"
+    pieces = (tmp_path / "out" / "dict.en.txt").read_text("utf-8")
+    assert "猫" not in pieces and "d" in pieces
+    default = train_subwords(lines, 200, "bpe")
+    model = sentencepiece.SentencePieceProcessor(model_proto=default)
+    assert model.decode(model.encode("… ½")) == "... 1\u20442"
+
+
 def test_separate_vocabularies_are_learnt_each_from_its_language(raw, tmp_path):
     prepare(raw, tmp_path / "out", "--separate", "--vocab-size", 200)
     for lang in ("en", "de"):
@@ -194,8 +210,16 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
         (["--target-lang", "en"], ["both en"]),
         (["--max-length", 1], ["no pair is left"]),
         (["--subword-sentences", 0], ["--subword-sentences must be at least 1"]),
+        (["--character-coverage", 0.5], ["--character-coverage", "not 0.5"]),
     ],
-    ids=["vocabulary too large", "too small", "one language", "nothing left", "nothing learnt"],
+    ids=[
+        "vocabulary too large",
+        "too small",
+        "one language",
+        "nothing left",
+        "nothing learnt",
+        "few characters",
+    ],
 )
 def test_impossible_flags_are_refused_and_leave_nothing(raw, tmp_path, options, said):
     assert_refused(prepare(raw, tmp_path / "out", *options, fork=True), *said)
