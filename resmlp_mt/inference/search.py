@@ -101,6 +101,9 @@ class BeamSearch:
         # Batches side by side beat threads within a batch.
         self.encoder, self.step = (start(graph, threads=1) for graph in (encoder, step))
         self.weights = weights
+        # What a step adds at its position, where the model has it.
+        tables = {"offset": "decoder.offset", "position": "decoder.positions"}
+        self.tables = {name: weights[key] for name, key in tables.items() if key in weights}
         self.source_matrices = MixingMatrices(weights["encoder.matrix"])
         self.rows = MixingRows(weights["decoder.matrix"], weights["decoder.scale"])
         self.source_dictionary, self.target_dictionary = source_dictionary, target_dictionary
@@ -247,20 +250,11 @@ class BeamSearch:
         for layer, now in enumerate(row[-1].reshape(len(memory) // 2, 1, -1)):
             feed[f"now_{layer}"] = now
             feed[f"key_{layer}"], feed[f"value_{layer}"] = memory[2 * layer : 2 * layer + 2]
-        feed |= self._tables(len(places))
+        feed |= {n: table[len(places) : len(places) + 1] for n, table in self.tables.items()}
         # For the choice, which is not made here.
         feed |= {"scores": np.zeros((*tokens.shape, 1), np.float32)}
         feed |= {"width": np.array([1]), "best": np.array([1])}
         return self.step.run(["log_p", "values"], feed, run_options)
-
-    def _tables(self, position: int) -> dict[str, np.ndarray]:
-        """What the step adds at a position, where the model has it."""
-        tables = {"offset": "decoder.offset", "position": "decoder.positions"}
-        return {
-            name: self.weights[table][position : position + 1]
-            for name, table in tables.items()
-            if table in self.weights
-        }
 
     def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: Beams):
         """Give the step what stays in its place until a sentence is dropped."""
@@ -282,8 +276,8 @@ class BeamSearch:
         row = self.rows[position]
         beams.now[:] = row[-1].reshape(beams.now.shape)
         _give(feed, "row", row[:-1, None, None])
-        for name, value in self._tables(position).items():
-            _give(feed, name, value)
+        for name, table in self.tables.items():
+            _give(feed, name, table[position : position + 1])
         _give(feed, "ancestors", beams.places)
         if beams.make_room():
             _give(feed, "history", beams.history)

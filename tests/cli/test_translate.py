@@ -66,7 +66,8 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
     source, target = tmp_path / "long.en", tmp_path / "long.de"
     source.write_text((raw / "test.en").read_text() * 20 + (raw / "valid.en").read_text())
     model = shutil.copytree(packed, tmp_path / "model")
-    options = ["--input", source, "--buffer-size", 7, "--nbest", 2, "--beam", 3]
+    # Samples hang on the numbers of the lines, which go on where they were.
+    options = ["--input", source, "--buffer-size", 7, "--nbest", 2, "--sampling"]
     command = ["resmlp-mt", "translate", "--model", model, *options]
     command += ["--output", target, "--resume"]
     state, done = tmp_path / "long.de.part.json", 0
@@ -299,6 +300,13 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--nbest", 3, "--beam", 2], "--nbest 3 must be between 1 and the beam of 2"),
         (["--beam", 0], "--beam 0 must be 1 or more"),
         (["--lenpen", "nan"], "--lenpen nan must be a finite number"),
+        (["--sampling-topk", 3], "--sampling-topk 3 needs sampling"),
+        (["--sampling", "--beam", 3], "--beam 3 must be nbest where it samples"),
+        (["--prefix", "x", "--constraints"], "give one of --prefix"),
+        (["--prefix-column", 1], "--prefix-column must be 2 or more"),
+        (["--prefix", "the \u2603"], "line 1: 'the \u2603': the model cannot say '\u2603'"),
+        (["--prefix", "der " * 60], "a prefix of 60 subwords; a translation has 49 at most"),
+        (["--model", "multi30k-en-de"], "its dictionaries or subwords are not those of"),
         (["--batch-tokens", 0], "--batch-tokens"),
         (["--device", "abacus"], "--device abacus"),
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),

@@ -3,6 +3,7 @@ from itertools import count, islice
 import pytest
 
 from resmlp_mt import Translator
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.options import SearchOptions
 
 
@@ -33,6 +34,12 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
         dict(nbest=6),
         dict(lenpen=float("nan")),
         dict(lenpen=float("inf")),
+        dict(sampling_topp=0.5),
+        dict(temperature=0),
+        dict(no_repeat_ngram_size=1),
+        dict(seed=-1),
+        dict(words=[["x"]], sampling=True),
+        dict(constraints="sorted"),
         dict(max_len_a=-1),
         dict(max_len_b=0),
         dict(max_len_b=-3, max_len_a=5),
@@ -42,7 +49,7 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
     ids=str,
 )
 def test_impossible_options_are_refused_before_the_first_line(translator, wrong):
-    name = list(wrong)[-1] if "options" in wrong else next(iter(wrong))
+    name = {"options": "beam", "words": "constraints"}.get(*[next(iter(wrong))] * 2)
     with pytest.raises(ValueError, match=f"^{name}"):
         translator.translate_nbest(["A man."], **wrong)
 
@@ -80,3 +87,35 @@ def test_attention_is_found_where_it_is_asked_for(translator):
 def test_halves_of_surrogate_pairs_do_not_stop_a_translation(translator):
     assert translator.translate(["A \ud800 dog."]) == translator.translate(["A \ufffd dog."])
     assert translator.translate(["\ud83d\ude00"]) == translator.translate(["😀"])
+
+
+def test_every_line_has_its_own_prefix_or_words(translator):
+    long = "Two dogs play. " * 40
+    lines = ["A man rides a bike.", "", long, "A woman sings."]
+    begun = translator.translate(lines, prefix=["Ein alter", "Eine", "Drei", ""])
+    plain = translator.translate(lines)
+    assert begun[0].startswith("Ein alter ") and begun[2].startswith("Drei ")
+    assert begun[2].count("Drei") == 1 and begun[1] == "" and begun[3] == plain[3]
+    assert translator.translate(lines[:1], prefix="Ein alter") == begun[:1]
+    words = [["Hund", "Katze"], [], ["Haus"]]
+    held = translator.translate([lines[0], "", lines[3]], words=words)
+    assert held[0].index("Hund") < held[0].index("Katze") and held[1] == "" and "Haus" in held[2]
+    with pytest.raises(UserError, match="line 3: too long"):
+        translator.translate(lines, words=[[], [], ["Hund"], []])
+    for few in (dict(prefix=["Ein"]), dict(words=[["Hund"]])):
+        with pytest.raises(ValueError, match="none for line 2"):
+            translator.translate(lines, **few)
+
+
+def test_samples_are_the_same_in_any_batch(translator):
+    lines = ["A man rides a bike.", "Two dogs play in the snow.", "A man rides a bike."] * 3
+    drawn = dict(sampling=True, nbest=2, seed=3)
+
+    def texts(*given, **options):
+        found = translator.translate_nbest(*given, **drawn | options)
+        return [[hypothesis.text for hypothesis in best] for best in found]
+
+    expected = texts(lines)
+    assert texts(lines, batch_tokens=1, buffer_size=2) == expected
+    assert texts(lines[5:], first=6) == expected[5:]
+    assert expected[0] != expected[2] and texts(lines, seed=4) != expected

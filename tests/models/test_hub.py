@@ -1,0 +1,63 @@
+"""What torch.hub and fairseq's own way to load models give."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from resmlp_mt import Classifier, Translator
+from resmlp_mt.data.checkpoints import PRETRAINED
+from resmlp_mt.errors import UserError
+from resmlp_mt.models.translation import ResMLPModel
+
+ROOT = Path(__file__).parents[2]
+LINES = ["A man rides a bike.", "Two dogs play in the snow."]
+
+
+class Payload:
+    """Makes a folder when it is unpickled by a loader that runs code."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return Translator.from_pretrained("multi30k-en-de").translate(LINES)
+
+
+def test_the_hub_offers_what_is_shipped(expected):
+    model = torch.hub.load(str(ROOT), "multi30k-en-de", source="local")
+    assert model.translate(LINES) == expected
+    assert model.translate(LINES[0], beam=5) == expected[0]
+    assert all(len(text.split()) == 1 for text in model.translate(LINES, max_len_b=1))
+    assert isinstance(torch.hub.load(str(ROOT), "cifar10", source="local"), Classifier)
+
+
+@pytest.mark.parametrize("subwords", [["spm.model"], ["spm.en.model", "spm.de.model"]], ids=len)
+def test_a_folder_is_loaded_with_its_own_subwords(subwords, expected, tmp_path):
+    shutil.copytree(PRETRAINED / "multi30k-en-de", tmp_path / "mine")
+    model = (tmp_path / "mine" / "spm.model").rename(tmp_path / "any.model")
+    for name in subwords:
+        shutil.copy(model, tmp_path / "mine" / name)
+    (tmp_path / "mine" / "model.pt").rename(tmp_path / "mine" / "checkpoint_best.pt")
+    assert ResMLPModel.from_pretrained(str(tmp_path / "mine")).translate(LINES) == expected
+    several = dict(checkpoint_file="checkpoint_best.pt:checkpoint_best.pt")
+    twice = ResMLPModel.from_pretrained(str(tmp_path / "mine"), **several)
+    assert len(twice.models) == 2 and twice.translate(LINES) == expected
+
+
+def test_loading_runs_no_code_and_names_what_is_missing(tmp_path):
+    folder = shutil.copytree(PRETRAINED / "multi30k-en-de", tmp_path / "mine")
+    state = torch.load(folder / "model.pt", weights_only=True)
+    torch.save(state | {"extra_state": Payload(tmp_path / "pwned")}, folder / "model.pt")
+    with pytest.raises(UserError, match="refused"):
+        torch.hub.load(str(ROOT), "resmlp", str(folder), source="local")
+    assert not (tmp_path / "pwned").exists()
+    with pytest.raises(UserError, match="no such model"):
+        ResMLPModel.from_pretrained("multi30k-en-xx")
