@@ -485,6 +485,25 @@ def test_members_of_a_tar_larger_than_it_are_refused(tmp_path, field, value):
         index_tar(path)
 
 
+def test_a_member_of_a_tar_with_holes_is_refused(tmp_path):
+    path = tmp_path / "images.tar"
+    with tarfile.open(path, "w") as tar:
+        member = tarfile.TarInfo("train/a/1.png")
+        member.size = 600
+        tar.addfile(member, io.BytesIO(bytes(600)))
+    data = bytearray(path.read_bytes())
+    header = memoryview(data)[:512]
+    header[156:157] = b"S"
+    header[483:495] = b"\x80" + (10**15).to_bytes(11)  # with the holes
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    path.write_bytes(data)
+    with tarfile.open(path) as tar:
+        assert tar.next().size == 10**15
+    with pytest.raises(UserError, match="a file with holes; pack it without --sparse"):
+        index_tar(path)
+
+
 # Checkpoints with a payload
 
 
