@@ -27,6 +27,7 @@ pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 import fuzz
 import onnx
 import onnxruntime
+from fairseq.data import Dictionary
 from hostile import seeds
 from hostile.checkpoints import Payload
 from hostile.contain import attempt
@@ -295,6 +296,21 @@ def test_a_broken_dictionary_is_named_with_its_line(copy, name, edit, said):
     path.write_bytes(b"\n".join(edit(path.read_bytes().splitlines())))
     seal(model)
     with pytest.raises(UserError, match=said):
+        translate(model)
+
+
+@pytest.mark.parametrize("name", ["translator", "exported translator"])
+@pytest.mark.parametrize("end", [b"\n", b"\r", None], ids=["lines", "returns", "one line"])
+def test_a_dictionary_without_end_is_not_read(copy, name, end, monkeypatch):
+    model = copy(name)
+    path = model / "dict.de.txt"
+    if end:
+        path.write_bytes(end * 2**20 + end)
+    else:
+        os.truncate(path, 2**26 + 1)
+    seal(model)
+    monkeypatch.setattr(Dictionary, "load", None)
+    with pytest.raises(UserError, match="dict.de.txt: more than 1,048,576 symbols"):
         translate(model)
 
 
