@@ -1,8 +1,17 @@
 """What a user can put right: the command line prints it alone and exits with status 2."""
 
+_CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029)
+_SPELT_OUT = {code: repr(chr(code))[1:-1] for code in _CONTROLS}
+_OF_PATHS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
 
 class UserError(Exception):
     """A mistake in input, files or flags; the message says what, where and what to do."""
+
+
+def on_a_line(text: str) -> str:
+    """Text with its control characters spelt out, so that it takes a line and no more."""
+    return text.translate(_SPELT_OUT)
 
 
 def name_some(names: list[str], limit: int = 5) -> str:
@@ -47,6 +56,10 @@ def explain(error: BaseException) -> str | None:
         )
     if text.startswith(("Must specify batch size", "--path required")):
         return text
+    if text.startswith("Model file not found: "):
+        return f"{text.split(': ', 1)[1]}: no such checkpoint"
+    if isinstance(error, _OF_PATHS):
+        return f"{error.filename}: {error.strerror}" if error.filename else text
     if isinstance(error, UserError) or (isinstance(error, ValueError) and _raised_here(error)):
         return text
     return None

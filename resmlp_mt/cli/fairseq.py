@@ -41,8 +41,6 @@ def run_program(program: str, arguments: list[str]) -> None:
     module = importlib.import_module(f"fairseq_cli.{program}")
     try:
         module.cli_main()
-    except FileNotFoundError as error:
-        raise UserError(str(error)) from None
     except Exception as error:
         if advice := _explain(error, program):
             raise UserError(advice) from None

@@ -8,6 +8,27 @@ from fairseq.data import Dictionary
 from resmlp_mt.data.subwords import find_subwords, load_subwords
 from resmlp_mt.errors import UserError
 
+# The largest that are known have 260,000. What fairseq makes of a line takes half a kilobyte.
+_MAX_SYMBOLS, _MAX_BYTES = 2**20, 2**26
+
+
+def check_dictionaries(folder: Path, *languages: str) -> None:
+    """Refuse dictionaries that take much memory, before fairseq reads them.
+
+    Raises:
+        UserError: If one has more than a million lines, or 64 MB.
+    """
+    for path in (folder / f"dict.{lang}.txt" for lang in languages):
+        if path.is_file() and _is_too_large(path):
+            raise UserError(f"{path}: more than {_MAX_SYMBOLS:,} symbols; copy the file again")
+
+
+def _is_too_large(path: Path) -> bool:
+    if path.stat().st_size > _MAX_BYTES:
+        return True
+    data = path.read_bytes()
+    return data.count(b"\n") + data.count(b"\r") > _MAX_SYMBOLS
+
 
 class TextCodec:
     """The dictionaries and SentencePiece models of a translation model.
@@ -25,6 +46,7 @@ class TextCodec:
         if None in paths:
             raise UserError(f"{folder}: no spm.model in this folder, nor spm.{source}.model")
         self.source_subwords, self.target_subwords = map(load_subwords, paths)
+        check_dictionaries(folder, source, target)
         self.source_dictionary = Dictionary.load(str(folder / f"dict.{source}.txt"))
         self.target_dictionary = Dictionary.load(str(folder / f"dict.{target}.txt"))
 

@@ -13,6 +13,7 @@ from torch import nn
 from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.codec import check_dictionaries
 from resmlp_mt.tasks.image_classification import IMAGE_TASK, is_for_images
 
 
@@ -90,6 +91,7 @@ def load_translator(path: Path, state: dict) -> TrainedTranslator:
     if is_for_images(state["cfg"].task):
         raise UserError(f"{path}: a model of images; see 'resmlp-mt classify'")
     folder, source, target = find_companions(path, state["cfg"].task)
+    check_dictionaries(folder, source, target)
     state["cfg"].task.update(data=str(folder), source_lang=source, target_lang=target)
     model, task = build(path, state)
     if not isinstance(model, FairseqEncoderDecoderModel):

@@ -329,6 +329,18 @@ def test_a_source_longer_than_the_matrix_is_refused_with_its_line(raw, prepared,
     assert_refused(result, "line 2", "60")
 
 
+def test_paths_that_are_not_there_are_named():
+    model = ROOT / "resmlp_mt/pretrained/multi30k-en-de"
+    whole = {"--path": model / "model.pt", "--input": ROOT / "README.md"}
+    for name, flag in (("resmlp-mt", "--path"), ("resmlp-mt", "--input"), ("fairseq", "--input")):
+        flags = [x for pair in (whole | {flag: "nope"}).items() for x in pair]
+        command = [name, "interactive"] if name == "resmlp-mt" else ["fairseq-interactive", *PLUGIN]
+        languages = ["--source-lang", "en", "--target-lang", "de"]
+        assert_refused(run(*command, model, *languages, *flags, fork=True), "nope: ")
+    result = run("resmlp-mt", "generate", model, "--path", "nope", *languages, fork=True)
+    assert_refused(result, "nope: no such checkpoint")
+
+
 def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path):
     from cli.commands import prepare
 
