@@ -93,13 +93,27 @@ class Translator:
         engine = ReferenceSearch(trained.model, trained.task, choose_device(device))
         return cls(engine, TextCodec(trained.folder, trained.source, trained.target))
 
-    def translate(self, lines: Iterable[str], **options) -> list[str]:
-        """Translate lines; an empty line stays empty. Options as for `translate_nbest`."""
-        return [best[0].text for best in self.translate_nbest(lines, **options)]
+    def translate(self, lines: str | Iterable[str], **options) -> str | list[str]:
+        """Translate a text, or several; an empty one stays empty.
+
+        Args:
+            lines: A string is one text.
+            options: As for `translate_nbest`, which alone returns more than the best.
+
+        Returns:
+            The best translation of each text in a list; of a string, a string.
+
+        Raises:
+            ValueError: If more than the best is asked for.
+        """
+        if options.get("nbest", 1) != 1:
+            raise ValueError("translate returns the best alone; translate_nbest yields the n best")
+        found = [best[0].text for best in self.translate_nbest(lines, **options)]
+        return found[0] if isinstance(lines, str) else found
 
     def translate_nbest(
         self,
-        lines: Iterable[str],
+        lines: str | Iterable[str],
         beam: int = 5,
         nbest: int = 1,
         lenpen: float = 1.0,
@@ -111,8 +125,8 @@ class Translator:
         """Yield the best translations of each line, in the order of the lines.
 
         Args:
-            lines: Raw text; read as they are needed, `buffer_size` at a time. Halves of surrogate
-                pairs, which no text file can hold, count as U+FFFD.
+            lines: Raw text; read as they are needed, `buffer_size` at a time. A string is one.
+                Halves of surrogate pairs, which no text file can hold, count as U+FFFD.
             beam: Hypotheses kept in the search.
             nbest: Translations returned for each line, at most `beam`.
             lenpen: Exponent of the length that scores are divided by; above 1 favours long ones.
@@ -126,21 +140,27 @@ class Translator:
         """
         if not 1 <= nbest <= beam:
             raise ValueError(f"nbest must be between 1 and the beam size {beam}, not {nbest}")
-        lines = map(mend_surrogates, lines)
-        with tqdm(unit=" lines", disable=not progress) as bar:
-            while buffer := list(islice(lines, buffer_size)):
-                segments = [self.split(line) for line in buffer]
-                sources = [
-                    self.codec.encode(text, self.longest) for texts in segments for text in texts
-                ]
-                found = self.search(sources, beam, lenpen, batch_tokens)
-                results = (
-                    self._describe(source, beams[:nbest], attention)
-                    for source, beams in zip(sources, found, strict=True)
-                )
-                for texts in segments:
-                    yield join(list(islice(results, len(texts))))
-                    bar.update()
+        lines = map(mend_surrogates, [lines] if isinstance(lines, str) else lines)
+
+        def translate() -> Iterator[list[Hypothesis]]:
+            with tqdm(unit=" lines", disable=not progress) as bar:
+                while buffer := list(islice(lines, buffer_size)):
+                    segments = [self.split(line) for line in buffer]
+                    sources = [
+                        self.codec.encode(text, self.longest)
+                        for texts in segments
+                        for text in texts
+                    ]
+                    found = self.search(sources, beam, lenpen, batch_tokens)
+                    results = (
+                        self._describe(source, beams[:nbest], attention)
+                        for source, beams in zip(sources, found, strict=True)
+                    )
+                    for texts in segments:
+                        yield join(list(islice(results, len(texts))))
+                        bar.update()
+
+        return translate()
 
     def search(
         self, sources: list[np.ndarray], beam: int, lenpen: float, batch_tokens: int

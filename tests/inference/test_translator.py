@@ -10,6 +10,21 @@ def translator():
     return Translator.from_pretrained("multi30k-en-de")
 
 
+def test_a_string_is_one_text_and_its_translation_a_string(translator):
+    text = "A man rides a bike."
+    (expected,) = translator.translate([text])
+    assert translator.translate(text) == expected
+    (found,) = translator.translate_nbest(text, nbest=2)
+    assert len(found) == 2 and found[0].text == expected
+
+
+def test_what_cannot_be_is_refused_before_anything_is_read(translator):
+    with pytest.raises(ValueError, match="translate_nbest"):
+        translator.translate(["A man."], nbest=3)
+    with pytest.raises(ValueError, match="beam size 2"):
+        translator.translate_nbest(["A man."], beam=2, nbest=3)
+
+
 def test_endless_text_is_read_a_buffer_at_a_time(translator):
     read = 0
 
