@@ -1,7 +1,7 @@
 """Raw text in, raw text out: one line a line, in order, empty lines kept.
 
-Takes sentences as arguments, files with --input, or standard input. Lines that are too long for
-the model are split at sentence ends and joined again.
+Takes sentences as arguments, files with --input, or standard input. A model that was trained on
+single sentences gets them one by one, and the line is joined again.
 
 Long work goes to --output FILE, which appears when it is finished; stopped half way, the same
 command with --resume goes on.
@@ -58,6 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='print a line {"source", "translations": [{"text", "score"}]} for each line',
     )
     parser.add_argument(
+        "--split-sentences",
+        action=argparse.BooleanOptionalAction,
+        help="translate each sentence of a line by itself, or leave lines whole where they are not "
+        "too long (default: as the model was trained)",
+    )
+    parser.add_argument(
         "--batch-tokens",
         type=int,
         default=4096,
@@ -100,7 +106,16 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.output:
         sys.stdout.reconfigure(encoding="utf-8")
         return _translate(arguments, translator, lines, sys.stdout)
-    flags = ("model", "beam", "nbest", "lenpen", "json", "batch_tokens", "buffer_size")
+    flags = (
+        "model",
+        "beam",
+        "nbest",
+        "lenpen",
+        "json",
+        "batch_tokens",
+        "buffer_size",
+        "split_sentences",
+    )
     options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in flags}
     with PartialText(arguments.output, options, arguments.resume) as part:
         _translate(arguments, translator, part.follow(lines), part, first=part.lines + 1)
@@ -115,6 +130,7 @@ def _translate(arguments, translator, lines: Iterator[str], out, first: int = 1)
         beam=arguments.beam,
         nbest=arguments.nbest,
         lenpen=arguments.lenpen,
+        split_sentences=arguments.split_sentences,
         batch_tokens=arguments.batch_tokens,
         buffer_size=1 if talking else arguments.buffer_size,
         progress=sys.stderr.isatty() and not (out is sys.stdout and out.isatty()),

@@ -12,6 +12,7 @@ import sentencepiece
 from tqdm import tqdm
 
 from resmlp_mt.data.output import whole_folder
+from resmlp_mt.data.sentences import write_card
 from resmlp_mt.data.subwords import JOINED_NAME, load_subwords, train_subwords
 from resmlp_mt.data.text import read_pairs
 from resmlp_mt.errors import UserError
@@ -46,8 +47,9 @@ def prepare(
 ) -> dict[str, SplitReport]:
     """Make a data-bin folder from raw text, in memory that does not grow with it.
 
-    The folder holds what fairseq-preprocess makes, the SentencePiece model, the raw text of the
-    splits other than train under raw/, and the report.
+    The folder holds what fairseq-preprocess makes, the SentencePiece model, a note whether the
+    training text is of single sentences, the raw text of the splits other than train under raw/,
+    and the report.
 
     Args:
         source_lang, target_lang: Language codes, the suffixes of the files.
@@ -101,6 +103,7 @@ def prepare(
             )
         _binarize(text, langs, list(splits), joined, workers, folder)
         _count_unknown(folder, langs, text, reports)
+        write_card(folder, (pair[0] for pair in read_learnt()), source_lang)
         for path in text.iterdir():
             path.unlink()
         text.rmdir()

@@ -1,6 +1,5 @@
 """Raw text in, raw text out."""
 
-import logging
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
@@ -18,9 +18,7 @@ from resmlp_mt.inference.device import choose_device
 from resmlp_mt.inference.exported import is_exported, load_exported_translator
 from resmlp_mt.inference.loading import load_translator, read_checkpoint
 from resmlp_mt.inference.reference import ReferenceSearch
-from resmlp_mt.inference.segments import split_line
-
-logger = logging.getLogger(__name__)
+from resmlp_mt.inference.segments import split_text
 
 _LONGEST = 200  # subwords of a translation
 
@@ -121,6 +119,7 @@ class Translator:
         buffer_size: int = 1000,
         attention: bool = False,
         progress: bool = False,
+        split_sentences: bool | None = None,
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each line, in the order of the lines.
 
@@ -134,6 +133,7 @@ class Translator:
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
+            split_sentences: As for `split`.
 
         Raises:
             ValueError: If `nbest` is more than `beam`.
@@ -145,7 +145,7 @@ class Translator:
         def translate() -> Iterator[list[Hypothesis]]:
             with tqdm(unit=" lines", disable=not progress) as bar:
                 while buffer := list(islice(lines, buffer_size)):
-                    segments = [self.split(line) for line in buffer]
+                    segments = [self.split(line, split_sentences) for line in buffer]
                     sources = [
                         self.codec.encode(text, self.longest)
                         for texts in segments
@@ -157,7 +157,8 @@ class Translator:
                         for source, beams in zip(sources, found, strict=True)
                     )
                     for texts in segments:
-                        yield join(list(islice(results, len(texts))))
+                        parts = list(islice(results, len(texts)))
+                        yield join(parts, texts, self.codec.target_language)
                         bar.update()
 
         return translate()
@@ -194,14 +195,27 @@ class Translator:
             raise UserError("the model finds no translation; its weights are broken")
         return results
 
-    def split(self, line: str) -> list[str]:
-        """What is translated at once: mostly the whole line; nothing of a blank one."""
-        if not self.codec.count(line):  # or of nothing but control characters
-            return []
-        texts = split_line(line, self.codec.count, self.longest)
-        if len(texts) > 1:
-            logger.info("a line of more than %d subwords is split in %d", self.longest, len(texts))
-        return texts
+    def split(self, text: str, split_sentences: bool | None = None) -> list[str]:
+        """What is translated at once, with the white space around it: joined it is the text.
+
+        Lines are translated apart. Those that are too long for the model are cut in any case.
+
+        Args:
+            text: Raw text.
+            split_sentences: Cut lines into sentences. Default: where the model wants it, as most
+                do that were trained on single ones.
+
+        Returns:
+            The parts, in order; none of a blank text.
+        """
+        if split_sentences is None:
+            split_sentences = self.codec.wants_sentences
+        return split_text(
+            text, self._cut_line, self.codec.count, self.longest, sentences=split_sentences
+        )
+
+    def _cut_line(self, line: str) -> list[str]:
+        return split_sentences(line, self.codec.source_language)
 
     def _describe(self, source: np.ndarray, beams: list, attention: bool) -> list[Hypothesis]:
         hypotheses = [Hypothesis(self.codec.decode(tokens), score) for tokens, score in beams]
@@ -214,20 +228,40 @@ class Translator:
         return hypotheses
 
 
-def join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
-    """Put a line together: its k-th translation from the k-th of every part."""
+def join(
+    parts: list[list[Hypothesis]], texts: list[str] | None = None, language: str = ""
+) -> list[Hypothesis]:
+    """Put a text together: its k-th translation from the k-th of every part.
+
+    Args:
+        parts: The translations of what `Translator.split` returned.
+        texts: What it returned; the white space between the parts is taken from there. Without, it
+            is a blank.
+        language: Of the translation.
+    """
     if not parts:
         return [Hypothesis("", 0.0)]
-    if len(parts) == 1:
-        return parts[0]
+    spaces = _spaces(texts, language) if texts else ["", *[" "] * (len(parts) - 1), ""]
     return [
         Hypothesis(
-            " ".join(hypothesis.text for hypothesis in kth),
+            spaces[0] + "".join(h.text + space for h, space in zip(kth, spaces[1:], strict=True)),
             sum(hypothesis.score for hypothesis in kth) / len(kth),
             [attention for hypothesis in kth for attention in hypothesis.attention],
         )
         for kth in zip(*parts, strict=False)  # as many as the part with the fewest
     ]
+
+
+def _spaces(texts: list[str], language: str) -> list[str]:
+    """The white space before, between and after the parts of a text.
+
+    Where a script needs none between its sentences, it comes in or goes as the language has it.
+    """
+    usual = " " if parts_sentences_by_blanks(language) else ""
+    before = [text[: len(text) - len(text.lstrip())] for text in texts]
+    after = [text[len(text.rstrip()) :] for text in texts]
+    between = [x + y for x, y in zip(after, before[1:], strict=False)]
+    return [before[0], *(usual if x in ("", " ") else x for x in between), after[-1]]
 
 
 def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:

@@ -105,9 +105,21 @@ def test_ten_thousand_words_in_one_line_translate(packed, sources):
     assert output.count("\n") == 1 and len(output.split()) > 100
 
 
-def test_a_long_line_is_its_sentences_joined(packed, sources, expected):
-    output = translate(packed, " ".join(sources)).stdout
-    assert output == " ".join(expected) + "\n"
+def test_a_line_is_its_sentences_joined(packed, trained, prepared, sources, expected, tmp_path):
+    line = "  ".join(sources)
+    for model in (packed, trained):  # the one has a note of its data, the other finds it there
+        assert translate(model, line).stdout == "  ".join(expected) + "\n"
+    short = " ".join(sources[:2])
+    alone = " ".join(expected[:2]) + "\n"
+    assert translate(packed, short).stdout == alone
+    assert translate(packed, short, "--no-split-sentences").stdout != alone
+    # Without a note lines stay whole, as in fairseq.
+    bare = shutil.copytree(packed, tmp_path / "bare")
+    (bare / "text.json").unlink()
+    assert translate(bare, short).stdout != alone
+    assert translate(bare, short, "--split-sentences").stdout == alone
+    (bare / "text.json").write_text('{"split_sentences": "no"}')
+    assert_refused(translate(bare, short, fork=True, check=False), "text.json: broken")
 
 
 def test_nbest_and_json_agree_and_are_sorted(packed, sources, expected):

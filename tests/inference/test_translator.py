@@ -3,6 +3,7 @@ from itertools import count, islice
 import pytest
 
 from resmlp_mt import Translator
+from resmlp_mt.inference.translator import Hypothesis, join
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +19,32 @@ def test_a_string_is_one_text_and_its_translation_a_string(translator):
     assert len(found) == 2 and found[0].text == expected
 
 
+def test_sentences_are_translated_one_by_one_and_the_space_between_them_is_kept(translator):
+    man, dog = "A man rides a bike.", "A dog sleeps."
+    ein_mann, ein_hund = translator.translate([man, dog])
+    pattern = "{0} {1}\n\n  {1}\t{0}\n"
+    found = translator.translate(pattern.format(man, dog))
+    assert found == pattern.format(ein_mann, ein_hund)
+    whole = translator.translate(f"{man} {dog}\n{man}", split_sentences=False)
+    assert whole.split("\n")[0] != f"{ein_mann} {ein_hund}"
+    assert whole.split("\n")[1] == ein_mann
+    assert translator.translate([" \n", "\x01"]) == ["", ""]
+
+
+def test_languages_without_blanks_between_sentences_lose_and_gain_them():
+    one, two = [Hypothesis("1", 0.0)], [Hypothesis("2", 0.0)]
+    for language, texts, expected in [
+        ("de", ["一。", "二。"], "1 2"),
+        ("zh-Hans", ["One. ", "Two."], "12"),
+        ("ja", ["One.\n", " Two. "], "1\n 2 "),
+    ]:
+        assert join([one, two], texts, language)[0].text == expected
+
+
 def test_what_cannot_be_is_refused_before_anything_is_read(translator):
     with pytest.raises(ValueError, match="translate_nbest"):
         translator.translate(["A man."], nbest=3)
-    with pytest.raises(ValueError, match="beam size 2"):
+    with pytest.raises(ValueError, match="nbest"):
         translator.translate_nbest(["A man."], beam=2, nbest=3)
 
 
