@@ -13,7 +13,7 @@ command with --resume goes on.
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
@@ -29,7 +29,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made",
     )
     parser.add_argument(
-        "--input", type=Path, nargs="+", default=[], metavar="FILE", help="text files, .gz, .xz too"
+        "--input",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="text files, .gz, .xz too; - is standard input",
+    )
+    parser.add_argument(
+        "--tsv-column",
+        type=int,
+        metavar="N",
+        help="lines have columns between tabs: translate the N-th, counted from 1, and keep the "
+        "others as they are",
     )
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write there instead of to standard output"
@@ -55,7 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help='print a line {"source", "translations": [{"text", "score"}]} for each line',
+        help='print a line {"source", "unknown", "translations": [{"text", "score"}]} for each '
+        "line; unknown is the share of characters that the model never saw",
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="no bar, hint or warning on standard error"
     )
     parser.add_argument(
         "--split-sentences",
@@ -75,7 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1000,
         metavar="N",
-        help="lines read at a time; 1 answers every line at once (default: %(default)s)",
+        help="lines translated together, at most; what comes through a pipe or from a terminal is "
+        "answered as it comes (default: %(default)s)",
     )
     parser.add_argument(
         "--threads",
@@ -99,13 +116,17 @@ def run(arguments: argparse.Namespace) -> None:
     check_positive(arguments, "batch_tokens", "buffer_size")
     if arguments.threads is not None:
         check_positive(arguments, "threads")
+    if arguments.tsv_column is not None:
+        check_positive(arguments, "tsv_column")
+        if arguments.json or arguments.nbest > 1:
+            raise UserError("--tsv-column prints the columns: leave out --json and --nbest")
     if arguments.resume and not arguments.output:
         raise UserError("--resume needs --output")
     translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
-    lines = _lines(arguments)
+    lines, ready = _open(arguments)
     if not arguments.output:
         sys.stdout.reconfigure(encoding="utf-8")
-        return _translate(arguments, translator, lines, sys.stdout)
+        return _translate(arguments, translator, lines, ready, sys.stdout)
     flags = (
         "model",
         "beam",
@@ -115,55 +136,86 @@ def run(arguments: argparse.Namespace) -> None:
         "batch_tokens",
         "buffer_size",
         "split_sentences",
+        "tsv_column",
     )
     options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in flags}
     with PartialText(arguments.output, options, arguments.resume) as part:
-        _translate(arguments, translator, part.follow(lines), part, first=part.lines + 1)
+        _translate(arguments, translator, part.follow(lines), ready, part, first=part.lines + 1)
 
 
-def _translate(arguments, translator, lines: Iterator[str], out, first: int = 1) -> None:
-    """Write the translations of the lines, which are counted from the first, a buffer at a time."""
-    talking = not arguments.text and not arguments.input and sys.stdin.isatty()
-    sources: list[str] = []  # of the buffer at work, to print beside their translations
-    results = translator.translate_nbest(
-        _remember(lines, sources),
-        beam=arguments.beam,
-        nbest=arguments.nbest,
-        lenpen=arguments.lenpen,
-        split_sentences=arguments.split_sentences,
-        batch_tokens=arguments.batch_tokens,
-        buffer_size=1 if talking else arguments.buffer_size,
-        progress=sys.stderr.isatty() and not (out is sys.stdout and out.isatty()),
-    )
-    for number, hypotheses in enumerate(results, first):
-        out.write(_format(arguments, number, sources.pop(0), hypotheses))
-        if not sources:
+def _translate(arguments, translator, lines: Iterator[str], ready, out, first: int = 1) -> None:
+    """Write the translations of the lines, which are counted from the first, as the lines come."""
+    from tqdm import tqdm
+
+    from resmlp_mt.data.arrivals import take_arrived
+    from resmlp_mt.inference.translator import MOSTLY, explain_unknown
+
+    quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
+    number, warned = first, arguments.quiet
+    with tqdm(unit=" lines", disable=quiet) as bar:
+        for group in take_arrived(lines, arguments.buffer_size, ready):
+            sources = [_source(arguments, line, i) for i, line in enumerate(group, number)]
+            found = translator.translate_nbest(
+                sources,
+                beam=arguments.beam,
+                nbest=arguments.nbest,
+                lenpen=arguments.lenpen,
+                split_sentences=arguments.split_sentences,
+                batch_tokens=arguments.batch_tokens,
+                buffer_size=len(group),
+            )
+            for line, source, hypotheses in zip(group, sources, found, strict=True):
+                unknown = translator.share_unknown(source)
+                if unknown > MOSTLY and not warned:
+                    warned = True
+                    message = f"resmlp-mt translate: line {number}: {explain_unknown(source)}"
+                    tqdm.write(message, file=sys.stderr)
+                out.write(_format(arguments, number, line, unknown, hypotheses))
+                number += 1
+                bar.update()
             out.flush()
 
 
-def _format(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
+def _source(arguments: argparse.Namespace, line: str, number: int) -> str:
+    """What is translated of a line."""
+    from resmlp_mt.errors import UserError
+
+    if arguments.tsv_column is None:
+        return line
+    columns = line.split("\t")
+    if len(columns) < arguments.tsv_column:
+        raise UserError(
+            f"line {number} has {len(columns)} columns: there is no --tsv-column "
+            f"{arguments.tsv_column}"
+        )
+    return columns[arguments.tsv_column - 1]
+
+
+def _format(
+    arguments: argparse.Namespace, number: int, line: str, unknown: float, hypotheses: list
+) -> str:
     if arguments.json:
         translations = [{"text": h.text, "score": round(h.score, 4)} for h in hypotheses]
-        entry = {"source": source, "translations": translations}
+        entry = {"source": line, "unknown": round(unknown, 4), "translations": translations}
         return json.dumps(entry, ensure_ascii=False) + "\n"
     if arguments.nbest > 1:
         return "".join(f"{number}\t{h.score:.4f}\t{h.text}\n" for h in hypotheses)
+    if arguments.tsv_column is not None:
+        columns = line.split("\t")
+        columns[arguments.tsv_column - 1] = hypotheses[0].text
+        return "\t".join(columns) + "\n"
     return hypotheses[0].text + "\n"
 
 
-def _lines(arguments: argparse.Namespace) -> Iterator[str]:
-    from resmlp_mt.data.text import decode_lines, mend_surrogates, read_lines
+def _open(arguments: argparse.Namespace) -> tuple[Iterator[str], Callable[[float], bool]]:
+    """The lines, and whether the next comes within so many seconds."""
+    from resmlp_mt.data.arrivals import Lines
+    from resmlp_mt.data.text import mend_surrogates
 
     if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
-        yield from (line for text in arguments.text for line in mend_surrogates(text).split("\n"))
-    elif arguments.input:
-        for path in arguments.input:
-            yield from read_lines(path)
-    else:
-        yield from decode_lines(sys.stdin.buffer, "standard input")
-
-
-def _remember(lines: Iterator[str], memory: list[str]) -> Iterator[str]:
-    for line in lines:
-        memory.append(line)
-        yield line
+        texts = map(mend_surrogates, arguments.text)
+        return (line for text in texts for line in text.split("\n")), lambda seconds: True
+    if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
+        print("type lines to translate; Ctrl-D ends", file=sys.stderr)
+    lines = Lines(arguments.input or [Path("-")])
+    return iter(lines), lines.ready

@@ -1,5 +1,6 @@
 """Text to token indices and back."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,8 @@ from fairseq.data import Dictionary
 from resmlp_mt.data.sentences import wants_sentences
 from resmlp_mt.data.subwords import find_subwords, load_subwords
 from resmlp_mt.errors import UserError
+
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
 class TextCodec:
@@ -41,6 +44,21 @@ class TextCodec:
         pieces = self.source_subwords.encode(text.strip(), out_type=str)[:longest]
         indices = [self.source_dictionary.index(piece) for piece in pieces]
         return np.array([*indices, self.source_dictionary.eos()])
+
+    def share_unknown(self, text: str) -> float:
+        """Share of a source text's characters that have no subword; white space does not count.
+
+        Those that SentencePiece spells in bytes have none either.
+        """
+        unknown = total = 0
+        for piece in self.source_subwords.encode(text.strip(), out_type=str):
+            byte = _BYTE.fullmatch(piece)
+            # The bytes of a character after its first are 0x80 to 0xBF.
+            size = int(byte[1], 16) & 0xC0 != 0x80 if byte else len(piece.replace("\u2581", ""))
+            total += size
+            if byte or self.source_dictionary.index(piece) == self.source_dictionary.unk():
+                unknown += size
+        return unknown / max(total, 1)
 
     def decode(self, tokens: np.ndarray) -> str:
         """The text of a translation's token indices."""

@@ -1,5 +1,6 @@
 """Raw text in, raw text out."""
 
+import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -8,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.data.text import mend_surrogates
@@ -20,6 +20,7 @@ from resmlp_mt.inference.loading import load_translator, read_checkpoint
 from resmlp_mt.inference.reference import ReferenceSearch
 from resmlp_mt.inference.segments import split_text
 
+MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
 _LONGEST = 200  # subwords of a translation
 
 
@@ -106,8 +107,17 @@ class Translator:
         """
         if options.get("nbest", 1) != 1:
             raise ValueError("translate returns the best alone; translate_nbest yields the n best")
-        found = [best[0].text for best in self.translate_nbest(lines, **options)]
+        texts = [lines] if isinstance(lines, str) else list(lines)
+        found = [best[0].text for best in self.translate_nbest(texts, **options)]
+        for number, text in enumerate(texts, 1):
+            if self.share_unknown(text) > MOSTLY:
+                warnings.warn(f"text {number}: {explain_unknown(text)}", stacklevel=2)
+                break
         return found[0] if isinstance(lines, str) else found
+
+    def share_unknown(self, text: str) -> float:
+        """Share of a text's characters that the model never saw; white space does not count."""
+        return self.codec.share_unknown(mend_surrogates(text))
 
     def translate_nbest(
         self,
@@ -118,7 +128,6 @@ class Translator:
         batch_tokens: int = 4096,
         buffer_size: int = 1000,
         attention: bool = False,
-        progress: bool = False,
         split_sentences: bool | None = None,
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each line, in the order of the lines.
@@ -132,7 +141,6 @@ class Translator:
             batch_tokens: Source subwords in a batch, padding included.
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
-            progress: Show a bar on stderr.
             split_sentences: As for `split`.
 
         Raises:
@@ -143,23 +151,19 @@ class Translator:
         lines = map(mend_surrogates, [lines] if isinstance(lines, str) else lines)
 
         def translate() -> Iterator[list[Hypothesis]]:
-            with tqdm(unit=" lines", disable=not progress) as bar:
-                while buffer := list(islice(lines, buffer_size)):
-                    segments = [self.split(line, split_sentences) for line in buffer]
-                    sources = [
-                        self.codec.encode(text, self.longest)
-                        for texts in segments
-                        for text in texts
-                    ]
-                    found = self.search(sources, beam, lenpen, batch_tokens)
-                    results = (
-                        self._describe(source, beams[:nbest], attention)
-                        for source, beams in zip(sources, found, strict=True)
-                    )
-                    for texts in segments:
-                        parts = list(islice(results, len(texts)))
-                        yield join(parts, texts, self.codec.target_language)
-                        bar.update()
+            while buffer := list(islice(lines, buffer_size)):
+                segments = [self.split(line, split_sentences) for line in buffer]
+                sources = [
+                    self.codec.encode(text, self.longest) for texts in segments for text in texts
+                ]
+                found = self.search(sources, beam, lenpen, batch_tokens)
+                results = (
+                    self._describe(source, beams[:nbest], attention)
+                    for source, beams in zip(sources, found, strict=True)
+                )
+                for texts in segments:
+                    parts = list(islice(results, len(texts)))
+                    yield join(parts, texts, self.codec.target_language)
 
         return translate()
 
@@ -226,6 +230,15 @@ class Translator:
                 target = [*self.codec.name_target(tokens), subwords[-1]]
                 hypothesis.attention = [Attention(subwords, target, rows)]
         return hypotheses
+
+
+def explain_unknown(text: str) -> str:
+    """What to say of the first text of which more than `MOSTLY` is unknown."""
+    start = f"{text.strip():.20}"
+    return (
+        f"the model never saw most characters of this ({start} ...); what it makes of such text "
+        "has nothing to do with it. More of the kind are not named"
+    )
 
 
 def join(

@@ -1,8 +1,12 @@
+import random
+import warnings
 from itertools import count, islice
 
 import pytest
+import sentencepiece
 
 from resmlp_mt import Translator
+from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.translator import Hypothesis, join
 
 
@@ -39,6 +43,36 @@ def test_languages_without_blanks_between_sentences_lose_and_gain_them():
         ("ja", ["One.\n", " Two. "], "1\n 2 "),
     ]:
         assert join([one, two], texts, language)[0].text == expected
+
+
+def test_text_of_characters_that_the_model_never_saw_is_named_once(translator):
+    known, strange = "A man rides a bike.", "你好，世界。"
+    assert translator.share_unknown(known) == translator.share_unknown(" \x01") == 0
+    assert translator.share_unknown(strange) > 0.8
+    half = known.replace(" ", "") + "你" * len(known.replace(" ", ""))
+    assert translator.share_unknown(half) == 0.5
+    with pytest.warns(UserWarning, match="text 2:.*你好") as caught:
+        translator.translate([known, strange, strange])
+    assert len(caught) == 1
+    with warnings.catch_warnings(action="error"):
+        translator.translate([known, f"{known} {strange}"])
+
+
+def test_characters_spelt_in_bytes_are_unknown(tmp_path):
+    text = [
+        " ".join(random.Random(i).choices("man dog bike a the".split(), k=6)) for i in range(99)
+    ]
+    model = tmp_path / "spm"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_prefix=str(model), vocab_size=290, byte_fallback=True,
+        model_type="bpe", minloglevel=2,
+    )  # fmt: skip
+    processor = sentencepiece.SentencePieceProcessor(model_file=f"{model}.model")
+    pieces = [processor.id_to_piece(i) for i in range(3, len(processor))]
+    for lang in ("en", "de"):
+        (tmp_path / f"dict.{lang}.txt").write_text("".join(f"{piece} 1\n" for piece in pieces))
+    codec = TextCodec(tmp_path, "en", "de")
+    assert codec.share_unknown("the man") == 0 and codec.share_unknown("the 你好") == 0.4
 
 
 def test_what_cannot_be_is_refused_before_anything_is_read(translator):
