@@ -3,16 +3,22 @@
 Importing the package registers the plugin. Without fairseq, `resmlp_mt.nn` can still be imported.
 """
 
+import sys
 from importlib.util import find_spec
 
 __version__ = "0.1.0"
 __all__ = ["Classifier", "Translator"]
 
 if find_spec("fairseq"):
-    from resmlp_mt import compat
+    try:
+        from resmlp_mt import compat
 
-    compat.apply()
-    from resmlp_mt import criterions, models, optim, tasks  # noqa: F401
+        compat.apply()
+        from resmlp_mt import criterions, models, optim, tasks  # noqa: F401
+    except Exception:
+        # A torch or fairseq that does not import, which `resmlp-mt doctor` has to live to tell.
+        if sys.argv[1:] != ["doctor"]:
+            raise
 
 
 def __getattr__(name: str):

@@ -26,14 +26,16 @@ is_current() {
 pip_install() { .venv/bin/python -m pip install --quiet "$@"; }
 
 install_locked() {
-    # The one source package, which has no wheel, is built with the setuptools of the lock; torch's
-    # CPU build is on torch's own index, unless pip is told of another that has it.
+    # The one source package, which has no wheel, is built with the setuptools of the lock. torch's
+    # CPU build is on torch's own index, which is asked only where pip knows no other that has it:
+    # one that cannot be reached takes pip minutes.
     local hashed=(pip_install --require-hashes --no-build-isolation
         --only-binary :all: --no-binary antlr4-python3-runtime)
     "${hashed[@]}" --no-deps --requirement <(pinned setuptools)
     if [ "$lock" = requirements.lock ]; then
-        "${hashed[@]}" --no-deps --requirement <(pinned torch) --retries 1 \
-            --extra-index-url https://download.pytorch.org/whl/cpu
+        "${hashed[@]}" --no-deps --requirement <(pinned torch) 2>/dev/null ||
+            "${hashed[@]}" --no-deps --requirement <(pinned torch) --retries 1 \
+                --extra-index-url https://download.pytorch.org/whl/cpu
     fi
     "${hashed[@]}" --requirement "$lock"
     pip_install --no-deps --no-build-isolation --use-pep517 --editable .

@@ -10,7 +10,6 @@ beside it: on words as Moses splits them, which needs `pip install sacremoses`.
 import argparse
 import json
 import re
-import sys
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU, CHRF
@@ -43,6 +42,8 @@ def main() -> None:
         parser.error(f"a column is NAME=VALUE, and not all of {arguments.columns} are")
     if arguments.moses is None and (arguments.lowercase or arguments.split_compounds):
         parser.error("--lowercase and --split-compounds are for the words of --moses")
+    if arguments.moses and MosesTokenizer is None:
+        parser.error("--moses needs sacremoses: pip install sacremoses")
 
     hypotheses = list(read_lines(arguments.hypotheses))
     references = [list(read_lines(arguments.references))]
@@ -79,9 +80,6 @@ def _score_words(
     columns = {"bleu_tokenized": lambda side: side}
     if arguments.split_compounds:
         columns["bleu_split"] = split_compounds
-    if MosesTokenizer is None:
-        print("no BLEU of the literature: pip install sacremoses", file=sys.stderr)
-        return dict.fromkeys(columns, "")
     sides = [
         tokenize(side, arguments.moses, arguments.lowercase) for side in (hypotheses, references)
     ]

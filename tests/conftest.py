@@ -28,6 +28,16 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: "test_quickstart" not in item.nodeid)
 
 
+@pytest.fixture(scope="session")
+def timm():
+    """timm, where it can be imported: torchvision must fit the torch that is installed."""
+    try:
+        import timm
+    except Exception as error:  # torchvision's are of any kind
+        pytest.skip(f"timm cannot be imported: {error}")
+    return timm
+
+
 @pytest.fixture(autouse=True)
 def seed():
     torch.manual_seed(1)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, optim, options
 from fairseq.data import data_utils
+from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import progress_bar
 from fairseq.optim.fused_lamb import FairseqLAMB
@@ -164,6 +165,40 @@ def test_every_sentence_is_in_a_batch(count, limits):
     assert numpy.concatenate(batches).tolist() == list(range(count))
     assert all(len(b) <= limits.get("max_sentences", count) for b in batches)
     assert all(lengths[b].max() * len(b) <= limits.get("max_tokens", 10**6) for b in batches)
+
+
+def deal(count, workers, state=None):
+    """The iterators of all workers, each batch of one sentence."""
+    data = torch.utils.data.TensorDataset(torch.arange(count))
+    iterators = [
+        EpochBatchIterator(data, list, [[i] for i in range(count)], 1, workers, worker)
+        for worker in range(workers)
+    ]
+    for iterator in iterators:
+        if state:
+            iterator.load_state_dict(state)
+    return iterators
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (2, 3), (3, 2), (4, 4)])
+def test_other_workers_go_on_with_the_rest_of_an_epoch(before, after):
+    count, taken = 26, 5
+    first = deal(count, before)
+    epochs = [iterator.next_epoch_itr() for iterator in first]
+    had = [next(epoch)[0][0].item() for _ in range(taken) for epoch in epochs]
+    then = deal(count, after, first[0].state_dict())
+    rest = [batch[0][0].item() for it in then for batch in it.next_epoch_itr() if batch]
+    assert set(had + rest) == set(range(count))
+    assert len(had + rest) - count == before * taken % after  # seen again
+
+
+@pytest.mark.parametrize("count", [15, 16])
+@pytest.mark.parametrize("done", [0, 6, 7])
+def test_batches_are_joined_in_twos_from_any_place_on(count, done):
+    batches = CountingIterator(range(done, count), start=done)
+    groups = list(GroupedIterator(batches, 2))
+    assert sum(groups, []) == list(range(done, count)) and not batches.has_next()
+    assert all(len(group) == 2 for group in groups[:-1])
 
 
 @pytest.mark.parametrize("flags", [["--optimizer", "adam"], ["--optimizer", "adagrad"]])

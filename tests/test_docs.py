@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+import torch
+from cli.commands import run
 from cli.pictures import draw_pictures
 from fairseq import options
 
@@ -28,7 +31,9 @@ from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 IMAGES = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
+TUNING = (ROOT / "docs" / "fine-tuning.md").read_text(encoding="utf-8")
 WORKERS = (ROOT / "docs" / "workers.md").read_text(encoding="utf-8")
+TRANSLATE = (ROOT / "docs" / "translate.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 BLOCKS = FENCE.findall(README)
 DATA = os.environ.get("RESMLP_DATA")
@@ -99,6 +104,42 @@ def test_readme_resumes_and_serves(tmp_path):
     assert len(found) == 3 and "Mann" in found[0]["text"]
 
 
+def test_documentation_of_translate_runs(tmp_path):
+    """Every command of the page, in its order; what each says is what the page says of it."""
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    said = []
+    for script in (text for kind, text in FENCE.findall(TRANSLATE) if kind == "bash"):
+        for command in re.split(r"\n(?=resmlp-mt|printf)", script.strip()):
+            *given, command = re.split(r"\|\s*(?=resmlp-mt)", command.replace("\\\n", " "))
+            stdin = shell(given[0], tmp_path) if given else None
+            result = run(*shlex.split(command), cwd=tmp_path, stdin=stdin, fork=True)
+            assert result.returncode == 0, result.stderr[-4000:]
+            said.append(result.stdout.splitlines())
+    nbest, short, repeats, *samples, begun, own, held, exported, joined, words, subwords = said
+    assert [line[:2] for line in nbest] == ["1\t"] * 2 and "Mann" in nbest[0]
+    assert len(samples) == 3 and len({line.split("\t")[2] for line in samples[0]}) > 1
+    assert all(len(lines) == 1 and lines[0] for lines in (short, repeats, *samples[1:]))
+    assert begun[0].startswith("Der alte Mann") and own[0].startswith("Ein Junge")
+    assert "Rad" in held[0] and "Welpen" in held[1] and "Wiese" in held[1]
+    assert exported and "Mann" in joined[0]
+    text, pairs = words[0].split("\t")
+    assert re.fullmatch(r"\d+-\d+( \d+-\d+)*", pairs) and pairs.startswith("0-0 ")
+    (found,) = json.loads(subwords[0])["translations"]
+    assert len(found["alignment"]) == len(found["target_subwords"])
+    for number, script in enumerate(t for kind, t in FENCE.findall(TRANSLATE) if kind == "python"):
+        (tmp_path / f"{number}.py").write_text(script)
+        result = run("python", tmp_path / f"{number}.py", cwd=ROOT, fork=True)
+        assert "Mann" in result.stdout, result.stderr[-4000:]
+    assert number == 1
+
+
+def test_every_option_of_a_search_is_in_its_documentation():
+    from resmlp_mt.inference.options import SearchOptions
+
+    for field in fields(SearchOptions):
+        assert f"`--{field.name.replace('_', '-')}`" in TRANSLATE, field.name
+
+
 def test_readme_measures_speed(tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     write_lesson(tmp_path / "corpus", train=1, valid=1, test=5)
@@ -119,15 +160,33 @@ def test_readme_trains_scores_and_draws(tmp_path):
         ("--vocab-size 8000", "--vocab-size 300"),
         ("--max-update 8000", "--max-epoch 3"),
         ("--warmup-updates 2000", "--warmup-updates 4"),
-        ("generate data-bin/mine", "generate data-bin/mine --max-len-b 10"),
     )
-    output = shell(script, tmp_path)
-    assert re.search(r"Generate test with beam=5: BLEU", output)
+    assert "BLEU" in shell(script, tmp_path)
+    # The command of fairseq that stands in the text, and a line of Hydra beside it.
+    stock = re.search(r"`(resmlp-mt generate [^`]*)`", README)[1].replace("\n", " ")
+    assert "BLEU" in shell(f"{stock} --max-len-b 10", tmp_path)
     shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / "references.de")
     shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / "hypotheses.de")
     assert "100.00" in shell(block("resmlp-mt score"), tmp_path)
     assert (tmp_path / "curves.png").stat().st_size > 5000
     assert (tmp_path / "my-model" / "model.pt").exists()
+
+
+def test_documentation_of_fine_tuning_goes_on_from_the_model(tmp_path):
+    write_lesson(tmp_path / "corpus", train=60, valid=5, test=5)
+    script = shorten(block("resmlp-mt prepare", TUNING), ("--max-epoch 20", "--max-update 2"))
+    assert "BLEU" in shell(script, tmp_path)
+    assert "BLEU" in shell(block("resmlp-mt translate --model multi", TUNING), tmp_path)
+    start = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de"
+    for name in ("dict.en.txt", "dict.de.txt", "spm.model"):
+        assert (tmp_path / "data-bin/mine" / name).read_bytes() == (start / name).read_bytes()
+    before, after = (
+        torch.load(path, weights_only=True)["model"]
+        for path in (start / "model.pt", tmp_path / "checkpoints/mine/checkpoint_best.pt")
+    )
+    assert before.keys() == after.keys()
+    for name, weights in before.items():  # two updates of Adam at the start of the warm-up
+        assert (weights.float() - after[name].float()).abs().max() < 1e-3, name
 
 
 @pytest.fixture

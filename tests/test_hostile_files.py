@@ -26,6 +26,7 @@ pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
 import fuzz
 import onnx
+import onnxruntime
 from hostile import seeds
 from hostile.checkpoints import Payload
 from hostile.contain import attempt
@@ -228,10 +229,39 @@ def test_classes_and_weights_of_a_classifier_are_checked(copy):
         pack_model(model, model.with_name("packed"), half=True)
 
 
-def test_a_folder_within_an_export_does_no_harm(copy):
+def test_what_else_lies_in_an_export_is_left_alone(copy):
     model = copy("exported translator")
     (model / "notes").mkdir()
+    with open(model / "large", "wb") as stream:
+        stream.truncate(2**40)  # which nobody could read
     translate(model)
+
+
+def test_what_is_named_in_an_export_is_there(copy):
+    model = copy("exported translator")
+    path = model / "export.json"
+    config = json.loads(path.read_text())
+    for name in ("missing", "../model/step.onnx", "x" * 5000):
+        path.write_text(json.dumps(config | {"sha256": config["sha256"] | {name: ""}}))
+        with pytest.raises(UserError, match="missing; export the model again"):
+            translate(model)
+
+
+def test_json_without_end_is_not_read(copy):
+    model = copy("exported translator")
+    path = model / "mixing.safetensors"
+    data, padding = path.read_bytes(), 2**22
+    size = int.from_bytes(data[:8], "little")
+    header = data[8 : 8 + size] + b" " * padding
+    path.write_bytes((size + padding).to_bytes(8, "little") + header + data[8 + size :])
+    load_file(path)
+    seal(model)
+    with pytest.raises(UserError, match="mixing.safetensors has 4,.* bytes of JSON"):
+        translate(model)
+    with open(model / "export.json", "ab") as stream:
+        stream.truncate(2**40)  # which nobody could read
+    with pytest.raises(UserError, match="export.json has 1,0.* bytes of JSON"):
+        translate(model)
 
 
 def test_a_checkpoint_that_unpacks_to_more_than_its_size_is_refused(copy):
@@ -280,7 +310,7 @@ def seal(model: Path, **changes) -> None:
     path = model / "export.json"
     if path.exists():
         config = json.loads(path.read_text()) | changes
-        config["sha256"] = {n: s for n, s in sum_files(model).items() if n in config["sha256"]}
+        config["sha256"] = sum_files(model, config["sha256"])
         path.write_text(json.dumps(config))
 
 
@@ -380,24 +410,37 @@ def multiply(graph: onnx.GraphProto) -> None:
     graph.node.append(onnx.helper.make_node("Tile", ["few", "times"], ["logits"]))
 
 
-def read_a_file(graph: onnx.GraphProto) -> None:
-    constant = graph.initializer[0]
-    constant.data_location = onnx.TensorProto.EXTERNAL
-    constant.ClearField("raw_data")
-    entry = constant.external_data.add()
-    entry.key, entry.value = "location", "/dev/zero"
-
-
 def rename_an_input(graph: onnx.GraphProto) -> None:
     graph.input[0].name += "x"
     graph.node[0].input[0] += "x"
 
 
-@pytest.mark.parametrize("edit", [multiply, read_a_file, rename_an_input])
+@pytest.mark.parametrize("edit", [multiply, rename_an_input])
 def test_graphs_that_compute_something_else_are_refused(copy, edit):
     model = copy("exported classifier")
     forge(model / "classifier.onnx", edit)
     with pytest.raises(UserError, match="broken export"):
+        classify(model)
+
+
+def test_a_graph_reads_no_file_of_the_folder_that_it_is_used_in(copy, tmp_path, monkeypatch):
+    model = copy("exported classifier")
+    monkeypatch.chdir(tmp_path)
+
+    def edit(graph):
+        weights = graph.initializer[0]
+        (tmp_path / ".ssh").mkdir()
+        (tmp_path / ".ssh/id_rsa").write_bytes(weights.raw_data)
+        weights.ClearField("raw_data")
+        weights.data_location = onnx.TensorProto.EXTERNAL
+        entry = weights.external_data.add()
+        entry.key, entry.value = "location", ".ssh/id_rsa"
+
+    classify(model)
+    forge(model / "classifier.onnx", edit)
+    # ONNX Runtime itself would read it.
+    onnxruntime.InferenceSession((model / "classifier.onnx").read_bytes())
+    with pytest.raises(UserError, match="classifier.onnx has weights in another file"):
         classify(model)
 
 
@@ -478,6 +521,7 @@ PLACES = {
     "weight": lambda state, payload: state["model"].update(x=payload),
     "configuration": lambda state, payload: state["cfg"]["task"].update(data=payload),
     "optimizer": lambda state, payload: state.update(last_optimizer_state=[payload]),
+    "variable": lambda state, _: state["cfg"]["task"].update(data="${oc.env:HOME}"),
 }
 
 # Runs each command in a process of its own, without importing everything anew.
@@ -554,14 +598,15 @@ def test_no_command_runs_a_payload(poisoned, tmp_path):
     draw_pictures(tmp_path / "pictures", {"train": 1, "val": 1})
     folders = sorted(path for path in poisoned.iterdir() if path.name.startswith("as_"))
     text, classifier = folders[-1], poisoned / "classifier"
+    asking = poisoned / "as_zip-variable"
     train = ["train", tmp_path / "pictures", *IMAGE_SIZES, *IMAGE_RECIPE, "--save-dir", "out"]
     languages = ["--source-lang", "en", "--target-lang", "de", "--path", text / "model.pt"]
     commands = [
         *(["translate", "--model", folder, "hello"] for folder in folders),
         ["classify", classifier, tmp_path / "pictures"],
-        *(["pack", model, "--out", "packed"] for model in (text, classifier)),
+        *(["pack", model, "--out", "packed"] for model in (text, classifier, asking)),
         *(["export", model, "--out", "exported"] for model in (text, classifier)),
-        ["average", text / "model.pt", text / "model.pt", "--out", "average.pt"],
+        *(["average", model / "model.pt", "--out", "average.pt"] for model in (text, asking)),
         ["plot-mixing", text, "--out", "mixing.png"],
         ["sparsity", text],
         ["probe", classifier, tmp_path / "pictures"],

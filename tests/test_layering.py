@@ -17,7 +17,7 @@ BELOW = {
     "data": {"errors"},
     "criterions": {"errors"},
     "compat": {"errors", "data"},
-    "models": {"errors", "nn"},
+    "models": {"errors", "nn", "data"},
     "tasks": {"errors", "nn", "data", "models", "criterions"},
     "inference": {"", "errors", "nn", "data", "compat", "models", "criterions", "tasks"},
 }

@@ -81,8 +81,14 @@ case "$*" in
         ;;
     "-m pip install "*)
         echo "$*" >>calls
+        case "$*" in
+            *--extra-index-url* | *.lock) elsewhere=nothing ;;
+            *) elsewhere=${ELSEWHERE:-nothing} ;;
+        esac
         while [ $# -gt 0 ]; do
-            if [ "$1" = --requirement ]; then grep -q "${REFUSED:-nothing}" "$2" && exit 1; fi
+            if [ "$1" = --requirement ]; then
+                grep -q -e "${REFUSED:-nothing}" -e "$elsewhere" <(cat "$2") && exit 1
+            fi
             shift
         done
         ;;
@@ -121,8 +127,15 @@ def test_a_locked_environment_is_made_anew_of_hashes_only(install, lock):
     assert ours.endswith("--no-deps --no-build-isolation --use-pep517 --editable .")
     assert calls and calls[-1].endswith(f"--requirement {lock}")
     assert all("--require-hashes --no-build-isolation --only-binary :all:" in c for c in calls)
-    assert any("download.pytorch.org/whl/cpu" in call for call in calls) == (lock == LOCKS[0])
     assert install(lock) == install("") == (True, [])
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("elsewhere", ["", "^torch=="])
+def test_the_index_of_torch_is_asked_where_no_other_has_it(install, lock, elsewhere):
+    done, calls = install(lock, ELSEWHERE=elsewhere)
+    asked = [call for call in calls if "download.pytorch.org/whl/cpu" in call]
+    assert done and len(asked) == (bool(elsewhere) and lock == LOCKS[0])
 
 
 def test_the_environment_is_remade_when_it_is_not_the_one_asked_for(install):

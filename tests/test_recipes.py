@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,10 +19,14 @@ from pathlib import Path
 import pytest
 import sacrebleu
 import sentencepiece
+import torch
 from cli.commands import assert_refused
 from cli.commands import run as run_command
-from fairseq import options
+from fairseq import optim, options
 from fairseq.data import Dictionary, data_utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.optim import FP16Optimizer, lr_scheduler
+from torch.distributed.run import parse_args
 
 import resmlp_mt.models  # noqa: F401  (registers the presets)
 from resmlp_mt.cli import build_parser
@@ -137,11 +142,13 @@ def commands(tmp_path):
 def recorder(tmp_path):
     """recorder(script, *arguments): the commands that it gives, none of them run."""
     record = tmp_path / "record"
-    body = f"""import json, sys
+    body = f"""import json, os, sys
+name = os.path.basename(sys.argv[0])
+words = [name] * (name == "torchrun") + sys.argv[1:]
 with open({str(record)!r}, "a") as file:
-    file.write(json.dumps(sys.argv[1:]) + "\\n")
+    file.write(json.dumps([os.getppid(), words]) + "\\n")
 """
-    for name in ("resmlp-mt", "python"):
+    for name in ("resmlp-mt", "python", "torchrun"):
         script(tmp_path / "stub" / name, body)
 
     def call(name, *arguments, **variables):
@@ -149,7 +156,10 @@ with open({str(record)!r}, "a") as file:
         variables |= {"PATH": tmp_path / "stub", "OUT": tmp_path / "out"}
         done = run("bash", EXAMPLES / name, *arguments, **variables)
         assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in record.read_text().splitlines()]
+        parents, commands = zip(*map(json.loads, record.read_text().splitlines()), strict=True)
+        # In place of the script: a signal to it would else leave the training running.
+        assert not name.endswith("train.sh") or parents[-1] == os.getpid()
+        return list(commands)
 
     return call
 
@@ -489,14 +499,37 @@ def test_what_cannot_be_fetched_is_said(tmp_path, server):
 
 
 def trained(words):
+    """The flags of a training, with the number of its workers."""
+    workers = None
+    if words[0] == "torchrun":
+        launched = parse_args(words[1:])
+        assert launched.no_python and launched.training_script == "resmlp-mt"
+        workers = int(launched.nnodes.split(":")[0]) * int(launched.nproc_per_node)
+        words = launched.training_script_args
     assert words[0] == "train"
-    return options.parse_args_and_arch(options.get_training_parser(), words[1:])
+    args = options.parse_args_and_arch(options.get_training_parser(), words[1:])
+    args.distributed_world_size = workers or args.distributed_world_size
+    return args
+
+
+def built(args):
+    """The optimizer and the schedule of a training, as fairseq's Trainer makes them."""
+    cfg = convert_namespace_to_omegaconf(args)
+    weights = [torch.nn.Parameter(torch.ones(2, 3))]
+    optimizer = optim.build_optimizer(cfg.optimizer, weights)
+    if cfg.common.fp16 and not cfg.common.fp16_no_flatten_grads:
+        # What fairseq asks when it has flattened the weights, for which it needs a GPU.
+        assert optimizer.supports_flat_params
+    elif cfg.common.fp16 or cfg.common.bf16:
+        optimizer = FP16Optimizer.build_optimizer(cfg, weights)
+    return optimizer, lr_scheduler.build_lr_scheduler(cfg.lr_scheduler, optimizer)
 
 
 def tokens(args):
     return args.max_tokens * args.update_freq[0] * args.distributed_world_size
 
 
+WRITTEN = re.compile(r"((?:[A-Z_]+=\S+ )*)bash examples/(\w+/train\.sh (?!\.\.\.)[^`#\n]+)")
 IWSLT14 = "resmlp_iwslt_de_en", "resmlp_plus_iwslt_de_en", "transformer_iwslt_de_en"
 SIZES = "embed_dim", "ffn_embed_dim", "layers"
 
@@ -510,6 +543,7 @@ def test_training_on_iwslt14(recorder, model):
     for gpus in (1, 8):
         command = "iwslt14/train.sh", model, 3, 40, "--bf16"
         args = trained(*recorder(*command, GPUS=gpus, DATA="somewhere"))
+        built(args)
         assert (args.data, args.arch, args.seed, args.max_update) == ("somewhere", model, 3, 40)
         assert tokens(args) == 4096 and args.distributed_world_size == gpus and args.bf16
     assert sizes(args) == [512, 1024, 6] * 2
@@ -521,30 +555,47 @@ def test_training_on_iwslt14(recorder, model):
 @pytest.mark.parametrize("lang", ["de", "fr"])
 @pytest.mark.parametrize("model", ["resmlp_6", "resmlp_12", "resmlp_plus", "transformer"])
 def test_training_on_wmt14(recorder, model, lang):
-    for variables in ({}, {"GPUS": 1, "TOKENS": 16384}, {"GPUS": 8}, {"GPUS": 16, "TOKENS": 2048}):
+    for variables, workers in (
+        ({}, 1),
+        ({"GPUS": 1, "TOKENS": 16384}, 1),
+        ({"GPUS": 8}, 8),
+        ({"GPUS": 8, "NODES": 2, "HOST": "first:29500", "TOKENS": 2048}, 16),
+        ({"GPUS": 8, "TOKENS": 3584, "UPDATE_TOKENS": 458752}, 8),
+    ):
         command = "wmt14/train.sh", model, lang, 3, 40, "--fp16"
         args = trained(*recorder(*command, **variables))
-        assert tokens(args) == 32768 and args.fp16
-        assert args.distributed_world_size == variables.get("GPUS", 1)
+        assert tokens(args) == variables.get("UPDATE_TOKENS", 32768) and args.fp16
+        assert args.distributed_world_size == workers
     assert (args.data, args.seed, args.max_update) == (f"data-bin/wmt14-en-{lang}", 3, 40)
     assert sizes(args) == [512, 2048, 12 if model == "resmlp_12" else 6] * 2
     assert args.share_all_embeddings and args.label_smoothing == 0.1
     assert (args.max_source_positions, args.max_target_positions) == (256, 256)
+    for precision in ("--fp16", "--bf16", "--seed=1"):
+        optimizer, schedule = built(trained(*recorder(*command[:-1], precision)))
+    rates = [schedule.step_update(update) for update in (4000, 16000, 32000, 100_000)]
     if model in ("resmlp_6", "resmlp_12"):
         assert args.arch.endswith(f"wmt_en_{lang}") and args.arch in PRESETS
         assert args.dropout == {"de": 0.15, "fr": 0.1}[lang] and args.layer_scale_init == 0.2
-        recipe = (args.optimizer, args.lr, args.lr_scheduler, args.warmup_updates)
-        assert recipe == ("adagrad", [0.2], "fixed", 32000)
+        assert args.optimizer == "adagrad"
+        assert rates == pytest.approx([0.025, 0.1, 0.2, 0.2], rel=1e-3)
+        defaults = {"lr_decay": 0, "initial_accumulator_value": 0, "eps": 1e-10}
+        assert defaults.items() <= optimizer.optimizer.defaults.items()
     else:
-        assert (args.optimizer, args.lr, args.dropout) == ("adam", [5e-4], 0.1)
-        assert args.lr_scheduler == "inverse_sqrt" and args.warmup_updates == 4000
+        assert (args.optimizer, args.dropout) == ("adam", 0.1)
+        assert rates == pytest.approx([5e-4, 2.5e-4, 5e-4 / 8**0.5, 1e-4])
 
 
-def test_several_machines_are_a_matter_of_flags(recorder):
-    more = ["--distributed-init-method", "tcp://host:29500", "--distributed-rank", "8"]
-    command = "wmt14/train.sh", "transformer", "de", 1, 100, *more
-    args = trained(*recorder(*command, GPUS=16, TOKENS=2048))
-    assert (args.distributed_world_size, args.distributed_rank) == (16, 8)
+def test_the_commands_that_are_written_down_train(recorder):
+    seen = []
+    for path in sorted(EXAMPLES.glob("*14/README.md")):
+        text = path.read_text("utf-8").replace("$lr", "1e-3")
+        for assigned, command in WRITTEN.findall(text):
+            variables = dict(word.split("=") for word in assigned.split())
+            args = trained(*recorder(*command.split(), **variables))
+            assert tokens(args) == int(variables.get("UPDATE_TOKENS", tokens(args)))
+            seen.append((args.arch, args.distributed_world_size, args.lr[0]))
+    assert len(seen) == 10 and ("transformer_wmt_en_de", 16, 5e-4) in seen
+    assert ("resmlp_plus_wmt_en_de", 8, 1e-3) in seen
 
 
 def test_training_refuses_what_it_does_not_know(tmp_path):
@@ -553,7 +604,8 @@ def test_training_refuses_what_it_does_not_know(tmp_path):
         (("iwslt14/train.sh", IWSLT14[0]), "GPUS=3", {"GPUS": 3}),
         (("wmt14/train.sh", "resmlp", "de"), "unknown model resmlp", {}),
         (("wmt14/train.sh", "resmlp_6", "cs"), "de or fr, not cs", {}),
-        (("wmt14/train.sh", "resmlp_6", "de"), "3 x 4096", {"GPUS": 3}),
+        (("wmt14/train.sh", "resmlp_6", "de"), "3 x 1 x 4096", {"GPUS": 3}),
+        (("wmt14/train.sh", "resmlp_6", "de"), "NODES=0", {"NODES": 0}),
         (("wmt14/train.sh", "resmlp_6", "de"), "GPUS=0", {"GPUS": 0}),
         (("wmt14/train.sh", "resmlp_6", "de"), "GPUS=two", {"GPUS": "two"}),
         (("wmt14/train.sh", "resmlp_6", "de"), "TOKENS=128", {"TOKENS": 128}),
@@ -591,7 +643,8 @@ def test_evaluation_scores_and_appends_a_row(tmp_path, recorder, monkeypatch, ca
         (out / f"checkpoint{number}.pt").touch()
     command = (f"{example}/evaluate.sh", model, *lang, 3)
     given = recorder(*command, DATA=out / "data", RESULTS=tmp_path / "results.csv")
-    average, generate, read, score = given[:4]
+    check, average, generate, read, score = given[:5]
+    assert check == ["-c", "import sacremoses"]
     averaged = build_parser().parse_args(average)
     assert averaged.inputs == [out] and averaged.last == (5 if lang else 4)
     args = options.parse_args_and_arch(options.get_generation_parser(), generate[1:])
@@ -608,10 +661,8 @@ def test_evaluation_scores_and_appends_a_row(tmp_path, recorder, monkeypatch, ca
     (figures,) = [words for words in given if words[0].endswith("figures.py")]
     (append,) = [words for words in given if words[0].endswith("append_row.py")]
     module = load(ROOT / figures[0])
-    monkeypatch.setattr(module, "MosesTokenizer", None)
     call(module, *figures[1:])
     printed = capsys.readouterr()
-    assert "pip install sacremoses" in printed.err
     shutil.copy(EXAMPLES / example / "results.csv", tmp_path)
     appended = subprocess.run(
         [sys.executable, *append], input=printed.out, text=True, cwd=ROOT, capture_output=True
@@ -624,7 +675,16 @@ def test_evaluation_scores_and_appends_a_row(tmp_path, recorder, monkeypatch, ca
     assert (row["model"], row["pair"]) == (model, "en-de" if lang else "de-en")
     assert (row["parameters"], row["updates"], row["seed"]) == ("1234", "40", "3")
     bleu = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
-    assert row["bleu"] == f"{bleu:.2f}" and row["bleu_tokenized"] == ""
+    assert row["bleu"] == f"{bleu:.2f}" and float(row["bleu_tokenized"]) > 0
+    # Without sacremoses nothing is done, rather than all for a row with a gap.
+    script(tmp_path / "stub" / "python", "import sys; sys.exit(1)")
+    refused = run(
+        "bash", EXAMPLES / command[0], *command[1:], PATH=tmp_path / "stub", OUT=tmp_path / "out"
+    )
+    assert_refused(refused, "pip install sacremoses")
+    monkeypatch.setattr(module, "MosesTokenizer", None)
+    with pytest.raises(SystemExit, match="2"):
+        call(module, *figures[1:])
 
 
 def test_the_scores_of_the_literature(tmp_path, capsys):

@@ -39,7 +39,7 @@ esac
 
 mkdir -p "$out"
 echo "TOKENS=$tokens examples/ende-mix/train.sh $*" >"$out/command"
-resmlp-mt train "$data" "${arch[@]}" \
+exec resmlp-mt train "$data" "${arch[@]}" \
     --share-all-embeddings --max-source-positions 256 --max-target-positions 256 \
     --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --optimizer adam --adam-betas '(0.9, 0.98)' \

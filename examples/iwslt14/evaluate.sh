@@ -10,6 +10,11 @@ data=${DATA:-data-bin/iwslt14}
 out=${OUT:-checkpoints/iwslt14}/$model-seed$seed
 last=$(find "$out" -name 'checkpoint[0-9]*.pt' | wc -l)
 
+# Before the work of hours, not after it.
+if ! python -c "import sacremoses"; then
+    echo "evaluate.sh: the BLEU of the literature needs sacremoses: pip install sacremoses" >&2
+    exit 2
+fi
 resmlp-mt average "$out" --last "$last" --out "$out/checkpoint_average.pt"
 resmlp-mt generate "$data" --path "$out/checkpoint_average.pt" --beam 5 --lenpen 1 \
     --max-tokens 4096 --post-process sentencepiece --scoring sacrebleu >"$out/generate.txt"

@@ -26,13 +26,22 @@ case $gpus in
 *) echo "train.sh: GPUS=$gpus; take 1, 2, 4, 8 or 16" >&2; exit 2 ;;
 esac
 
+# torchrun hands a SIGTERM on to its workers, which then save and stop; fairseq's own spawning would
+# leave them running.
+launch=(resmlp-mt train) more=()
+if [ "$gpus" -gt 1 ]; then
+    launch=(torchrun --standalone --nproc_per_node "$gpus" --no-python "${launch[@]}")
+else
+    more=(--distributed-world-size 1)  # or fairseq would take all the GPUs that it sees
+fi
+
 mkdir -p "$out"
 echo "GPUS=$gpus examples/iwslt14/train.sh $*" >"$out/command"
-resmlp-mt train "$data" --arch "$model" --share-decoder-input-output-embed \
+exec "${launch[@]}" "$data" --arch "$model" --share-decoder-input-output-embed \
     --max-source-positions 256 --max-target-positions 256 --skip-invalid-size-inputs-valid-test \
     --dropout 0.3 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --weight-decay 0.0001 \
     --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 \
-    --max-tokens $((4096 / gpus)) --update-freq 1 --distributed-world-size "$gpus" \
+    --max-tokens $((4096 / gpus)) --update-freq 1 "${more[@]}" \
     --max-update "$updates" --seed "$seed" --keep-last-epochs 10 --save-dir "$out" \
     --log-format json --log-interval 100 --log-file "$out/train.log" "${@:4}"

@@ -28,7 +28,7 @@ fi
 
 mkdir -p "$out"
 echo "examples/multi30k/train.sh $*" >"$out/command"
-resmlp-mt train "$data" "${arch[@]}" \
+exec resmlp-mt train "$data" "${arch[@]}" \
     --share-all-embeddings --max-source-positions 128 --max-target-positions 128 \
     --dropout 0.3 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --optimizer adam --adam-betas '(0.9, 0.98)' \

@@ -38,5 +38,6 @@ python scripts/fetch.py --base-url "$url" --to "$raw" --checksums "$checksums" \
 python examples/wmt14/prepare.py "$raw" --lang "$lang" --out "$raw/en-$lang"
 resmlp-mt prepare --source-lang en --target-lang "$lang" \
     --train "$raw/en-$lang/train" --valid "$raw/en-$lang/valid" --test "$raw/en-$lang/test" \
-    --vocab-size "$vocabulary" --joined --max-length 250 --max-ratio 1.5 \
+    --vocab-size "$vocabulary" --joined --character-coverage 0.99999 \
+    --max-length 250 --max-ratio 1.5 \
     --out "${DATA:-data-bin/wmt14-en-$lang}" "${flags[@]}"

@@ -8,9 +8,12 @@
 #   SEED     default 1
 #   UPDATES  default 100000
 #   FLAG     anything else of fairseq-train's, such as --bf16
-# GPUS=N    GPUs to use, of all machines together (default 1)
-# TOKENS=N  tokens of a batch on one GPU (default 4096); a GPU with more memory takes more
-# An update sees at most 32,768 tokens, whatever GPUS and TOKENS are.
+# GPUS=N           GPUs to use on this machine (default 1)
+# NODES=N          machines that train together (default 1): the same command on each
+# HOST=NAME:PORT   with NODES, where they meet: the first of them
+# TOKENS=N         tokens of a batch on one GPU (default 4096); a GPU with more memory takes more
+# UPDATE_TOKENS=N  tokens that an update sees at most (default 32768), whatever GPUS, NODES and
+#                  TOKENS are
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -18,14 +21,16 @@ usage='usage: train.sh MODEL LANG [SEED] [UPDATES] [FLAG...]'
 model=${1:?$usage} lang=${2:?$usage} seed=${3:-1} updates=${4:-100000}
 data=${DATA:-data-bin/wmt14-en-$lang}
 out=${OUT:-checkpoints/wmt14}/$model-$lang-seed$seed
-gpus=${GPUS:-1} tokens=${TOKENS:-4096}
+gpus=${GPUS:-1} nodes=${NODES:-1} tokens=${TOKENS:-4096} update_tokens=${UPDATE_TOKENS:-32768}
 
 case $lang in
 de | fr) ;;
 *) echo "train.sh: LANG is de or fr, not $lang" >&2; exit 2 ;;
 esac
-# The presets of the paper's models hold its dropout: 0.15 for German, 0.1 for French.
-paper=(--optimizer adagrad --lr 0.2 --lr-scheduler fixed --warmup-updates 32000)
+# The presets of the paper's models hold its dropout: 0.15 for German, 0.1 for French. fairseq's
+# Adagrad takes no flattened gradients, which --fp16 would make.
+paper=(--optimizer adagrad --lr 0.2 --lr-scheduler fixed --warmup-updates 32000
+    --fp16-no-flatten-grads)
 adam=(--dropout 0.1 --optimizer adam --adam-betas '(0.9, 0.98)'
     --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --warmup-init-lr 1e-7)
 case $model in
@@ -36,21 +41,39 @@ transformer) recipe=(--arch transformer_wmt_en_de "${adam[@]}") ;;
 *) echo "train.sh: unknown model $model" >&2; exit 2 ;;
 esac
 # A batch has to hold the longest pair: 256 tokens.
-if ! [ "$gpus" -ge 1 ] 2>/dev/null || ! [ "$tokens" -ge 256 ] 2>/dev/null; then
-    echo "train.sh: GPUS=$gpus TOKENS=$tokens: a GPU or more, and 256 tokens or more" >&2
+if ! [ "$gpus" -ge 1 ] 2>/dev/null || ! [ "$nodes" -ge 1 ] 2>/dev/null ||
+    ! [ "$tokens" -ge 256 ] 2>/dev/null || ! [ "$update_tokens" -ge 256 ] 2>/dev/null; then
+    echo "train.sh: GPUS=$gpus NODES=$nodes TOKENS=$tokens UPDATE_TOKENS=$update_tokens: one GPU" \
+        "and machine or more, 256 tokens or more" >&2
     exit 2
 fi
-if [ $((32768 % (gpus * tokens))) -ne 0 ]; then
-    echo "train.sh: GPUS x TOKENS = $gpus x $tokens does not divide the 32768 of an update" >&2
+together=$((gpus * nodes * tokens))
+if [ $((update_tokens % together)) -ne 0 ]; then
+    echo "train.sh: GPUS x NODES x TOKENS = $gpus x $nodes x $tokens does not divide the" \
+        "$update_tokens of an update" >&2
     exit 2
+fi
+# torchrun hands a SIGTERM on to its workers, which then save and stop; fairseq's own spawning would
+# leave them running.
+launch=(resmlp-mt train)
+if [ "$nodes" -gt 1 ]; then
+    launch=(torchrun --nnodes "$nodes" --nproc_per_node "$gpus" --rdzv_backend c10d
+        --rdzv_id "$model-$lang-seed$seed"
+        --rdzv_endpoint "${HOST:?NODES=$nodes needs HOST=NAME:PORT, the first machine}"
+        --no-python "${launch[@]}")
+elif [ "$gpus" -gt 1 ]; then
+    launch=(torchrun --standalone --nproc_per_node "$gpus" --no-python "${launch[@]}")
+else
+    recipe+=(--distributed-world-size 1)  # or fairseq would take all the GPUs that it sees
 fi
 
 mkdir -p "$out"
-echo "GPUS=$gpus TOKENS=$tokens examples/wmt14/train.sh $*" >"$out/command"
-resmlp-mt train "$data" "${recipe[@]}" --share-all-embeddings \
+echo "GPUS=$gpus NODES=$nodes TOKENS=$tokens UPDATE_TOKENS=$update_tokens" \
+    "examples/wmt14/train.sh $*" >"$out/command"
+exec "${launch[@]}" "$data" "${recipe[@]}" --share-all-embeddings \
     --max-source-positions 256 --max-target-positions 256 --skip-invalid-size-inputs-valid-test \
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
-    --max-tokens "$tokens" --update-freq $((32768 / (gpus * tokens))) \
-    --distributed-world-size "$gpus" --max-update "$updates" --seed "$seed" \
-    --save-interval-updates 2000 --keep-interval-updates 5 --no-epoch-checkpoints \
+    --max-tokens "$tokens" --update-freq $((update_tokens / together)) \
+    --max-update "$updates" --seed "$seed" \
+    --save-interval-updates 2000 --keep-interval-updates 10 --no-epoch-checkpoints \
     --save-dir "$out" --log-format json --log-interval 100 --log-file "$out/train.log" "${@:5}"

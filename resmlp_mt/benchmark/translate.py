@@ -13,7 +13,10 @@ from sacrebleu.metrics import BLEU
 
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.translator import Translator
+
+_LONGEST = 200  # subwords of a translation, as in `Translator`
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ def list_rivals(
 ) -> list[Rival]:
     """One rival for each name and model: what `Translator` takes, or a folder of CTranslate2.
 
-    All use the subwords of the first, which cannot be one of CTranslate2.
+    All use the subwords of the first, and take as long sentences as it does; it cannot be one of
+    CTranslate2.
     """
     first = next(iter(models.values()))
     text = dict(sources=sources, references=references, threads=threads)
@@ -77,7 +81,7 @@ class _Ours(_Runner):
         return self.codec.encode(text, self.translator.longest)
 
     def search(self, batch: list, case: Case) -> list:
-        found = self.translator.search(batch, case.beam, 1.0, case.batch_tokens)
+        found = self.translator.search(batch, SearchOptions(case.beam), case.batch_tokens)
         return [beams[0][0] for beams in found]
 
     def decode(self, tokens) -> str:
@@ -90,22 +94,29 @@ class _CTranslate2(_Runner):
             import ctranslate2
         except ModuleNotFoundError:
             raise UserError(f"{model}: pip install 'resmlp_mt[benchmark]'") from None
-        self.subwords = Translator.from_pretrained(codec_of).codec
+        self.model = model
+        self.first = Translator.from_pretrained(codec_of)
         self.translator = ctranslate2.Translator(model, inter_threads=threads, intra_threads=1)
         super().__init__(sources, references)
 
     def encode(self, text: str) -> list[str]:
-        return self.subwords.source_subwords.encode(text, out_type=str)
+        pieces = self.first.codec.source_subwords.encode(text, out_type=str)
+        return pieces[: self.first.longest]
 
     def search(self, batch: list, case: Case) -> list:
-        found = self.translator.translate_batch(
-            batch,
-            beam_size=case.beam,
-            max_decoding_length=200,
-            batch_type="tokens",
-            max_batch_size=case.batch_tokens,
-        )
+        # No longer than the first model's: CTranslate2 does not say how many positions it has.
+        longest = min(_LONGEST, self.first.engine.target_positions - 1)
+        try:
+            found = self.translator.translate_batch(
+                batch,
+                beam_size=case.beam,
+                max_decoding_length=longest,
+                batch_type="tokens",
+                max_batch_size=case.batch_tokens,
+            )
+        except RuntimeError as error:  # fewer positions than the first model has, mostly
+            raise UserError(f"{self.model}: {error}") from None
         return [result.hypotheses[0] for result in found]
 
     def decode(self, pieces: list[str]) -> str:
-        return self.subwords.target_subwords.decode(pieces)
+        return self.first.codec.target_subwords.decode(pieces)

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 
+from resmlp_mt import __version__
 from resmlp_mt.cli import fairseq
 from resmlp_mt.errors import UserError
 
@@ -40,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Machine translation and image classification with ResMLP: a learned matrix "
         "over positions in place of self-attention. A fairseq plugin.",
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
         module = importlib.import_module(f"resmlp_mt.cli.{name.replace('-', '_')}")
@@ -71,6 +73,10 @@ def main() -> int:
             return arguments.run(arguments) or 0
     except UserError as error:
         return _fail(command, str(error))
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "fairseq"):
+            raise
+        return _fail(command, f"{error.name} is not installed; resmlp-mt doctor says what is")
     except KeyboardInterrupt:
         return _fail(command, "interrupted")
     except BrokenPipeError:

@@ -1,9 +1,30 @@
 """What is installed, on what machine, and what is wrong with it. Status 1 if something is."""
 
 import argparse
+import importlib
 import importlib.metadata
 import platform
 import sys
+
+from resmlp_mt import __version__
+
+# Packages by the names that pip knows, as in setup.py.
+_REQUIRED = (
+    "torch", "ve-fairseq", "sentencepiece", "sacrebleu", "numpy", "pillow", "safetensors", "tqdm",
+    "matplotlib", "tensorboard",
+)  # fmt: skip
+_EXTRAS = {
+    "image": ("kornia", "pytorch_optimizer"),
+    "export": ("onnx", "onnxruntime"),
+    "serve": ("fastapi", "fastapi-offline", "uvicorn", "prometheus-client"),
+    "benchmark": ("ctranslate2",),
+}
+# Installed in part, or for another torch, they break what imports them: module: what does.
+_IMPORTED = {
+    "torch": "everything",
+    "fairseq": "everything",
+    "timm": "distillation and benchmark images --timm",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,18 +34,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings."""
     problems = []
-    _row("resmlp_mt", importlib.metadata.version("resmlp_mt"))
+    _row("resmlp_mt", __version__)
     _row("Python", platform.python_version())
     if not (3, 11) <= sys.version_info < (3, 13):
         problems.append("Python 3.11 and 3.12 are tested; ve-fairseq has wheels for no other")
-    for package in ("torch", "ve-fairseq", "numpy", "omegaconf", "sentencepiece", "sacrebleu"):
+    for package in _REQUIRED:
         _row(package, _version(package) or "missing")
         if _version(package) is None:
             problems.append(f"{package} is missing: pip install {package}")
-    for package in ("kornia", "pytorch_optimizer"):
-        _row(package, _version(package) or "not installed, for images: pip install '.[image]'")
-    _show_devices()
-    problems += _check_fairseq() + _check_apex()
+    for extra, packages in _EXTRAS.items():
+        for package in packages:
+            lacking = f"not installed; if you want it: pip install 'resmlp_mt[{extra}]'"
+            _row(package, _version(package) or lacking)
+    problems += _check_fairseq()
+    problems += _import_each()
+    problems += _check_timm()
+    if "torch" in sys.modules:
+        _show_devices()
+    if "fairseq" in sys.modules:
+        problems += _check_apex()
     for problem in problems:
         print(f"PROBLEM: {problem}")
     print("no problem found" if not problems else f"{len(problems)} to put right")
@@ -51,17 +79,34 @@ def _check_fairseq() -> list[str]:
     return []
 
 
+def _import_each() -> list[str]:
+    """What is wrong with the modules that cannot be imported, though they are installed."""
+    broken = []
+    for module, used_by in _IMPORTED.items():
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # whatever a broken installation raises
+            if not (isinstance(error, ModuleNotFoundError) and error.name == module):
+                broken.append(
+                    f"{module} cannot be imported, which {used_by} needs: "
+                    f"{type(error).__name__}: {error}"
+                )
+    return broken
+
+
 def _show_devices() -> None:
     import torch
+
+    from resmlp_mt.inference.device import choose_device
 
     _row("CPU threads", str(torch.get_num_threads()))
     for i in range(torch.cuda.device_count()):
         _row(f"cuda:{i}", torch.cuda.get_device_name(i))
     if not torch.cuda.is_available():
-        found = torch.accelerator.current_accelerator(check_available=True)
+        found = choose_device("auto")
         # No fault on a machine that has none; where there is one, this says what to look at.
         built = f" (torch is built for CUDA {torch.version.cuda})" if torch.version.cuda else ""
-        _row("accelerator", f"{found or 'none'}{built}")
+        _row("accelerator", f"{'none' if found == 'cpu' else found}{built}")
 
 
 def _check_apex() -> list[str]:
@@ -70,3 +115,15 @@ def _check_apex() -> list[str]:
     complaint = check_apex()
     _row("apex", "the wrong one" if complaint else _version("apex") or "not installed, not needed")
     return [complaint] if complaint else []
+
+
+def _check_timm() -> list[str]:
+    from resmlp_mt.data.checkpoints import import_timm
+    from resmlp_mt.errors import UserError
+
+    try:
+        import_timm()
+    except UserError as error:
+        return [str(error)]
+    _row("timm", _version("timm") or "not installed, for its models as teachers: pip install timm")
+    return []

@@ -2,6 +2,8 @@
 
 import argparse
 import importlib
+import logging
+import os
 import re
 import sys
 from pathlib import Path
@@ -27,14 +29,19 @@ def run_program(program: str, arguments: list[str]) -> None:
     Raises:
         UserError: For the mistakes that fairseq would answer with a traceback.
     """
-    import torch  # noqa: F401  (fairseq_cli reads sys.argv only after its imports)
+    from fairseq import utils
 
+    log_as_fairseq(program)
     if "--user-dir" not in arguments:
-        arguments = ["--user-dir", str(Path(__file__).parents[1]), *arguments]
+        plugin = str(Path(__file__).parents[1])
+        arguments = ["--user-dir", plugin, *arguments]
+        utils.import_user_module.memo = {plugin}  # it is imported, and that is no news
     if program == "validate" and "--task" not in arguments:
         # fairseq-validate alone asks for the task that its checkpoint names.
         arguments = ["--task", _task_of(arguments), *arguments]
-    sys.argv = [f"fairseq-{program}", *arguments]
+    sys.argv = [f"resmlp-mt {program}", *arguments]
+    if program == "interactive" and "--bpe" not in arguments:
+        sys.argv += _name_subwords(arguments)
     module = importlib.import_module(f"fairseq_cli.{program}")
     try:
         module.cli_main()
@@ -44,6 +51,38 @@ def run_program(program: str, arguments: list[str]) -> None:
         if advice := _explain(error, program):
             raise UserError(advice) from None
         raise
+
+
+def log_as_fairseq(program: str) -> None:
+    """Log the dated lines of fairseq-train, where each program of fairseq logs.
+
+    fairseq-train sets its logging up before it imports fairseq. Here fairseq is imported already,
+    and its speech models have set up another.
+    """
+    logging.basicConfig(
+        format="%(asctime)s | %(levelname)s | %(name)s | %(message)s",
+        datefmt="%Y-%m-%d %H:%M:%S",
+        level=os.environ.get("LOGLEVEL", "INFO").upper(),
+        stream=sys.stdout if program == "train" else sys.stderr,
+        force=True,
+    )
+
+
+def _name_subwords(arguments: list[str]) -> list[str]:
+    """The flags that let fairseq-interactive take raw text, if the data has a SentencePiece model.
+
+    Without them the words of raw text would be looked up whole, and most become <unk>.
+    """
+    from fairseq import options
+
+    from resmlp_mt.compat.languages import find_splitter
+
+    flags = options.parse_args_and_arch(options.get_interactive_generation_parser(), arguments)
+    model = find_splitter(flags)
+    if model is None:
+        return []
+    print(f"raw text is split into subwords by {model} (--bpe sentencepiece)", file=sys.stderr)
+    return ["--bpe", "sentencepiece", "--sentencepiece-model", str(model)]
 
 
 def _task_of(arguments: list[str]) -> str:

@@ -2,6 +2,10 @@
 
 Reads PREFIX.LANG for each split and language, plain or as .gz or .xz, and makes a folder that
 fairseq-train and fairseq-generate take. Prints what was kept, what was dropped and why.
+
+To train a model further on text of your own, take its subwords and dictionaries with --like:
+
+  resmlp-mt prepare -s en -t de --like MODEL --train my/train --valid my/valid --out data-bin/my
 """
 
 import argparse
@@ -9,6 +13,17 @@ import os
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.errors import UserError
+
+# What is learnt where no model's subwords are taken.
+_LEARNT = {
+    "vocab_size": 8000,
+    "joined": True,
+    "model_type": "bpe",
+    "character_coverage": 1.0,
+    "normalization_rule_name": "nmt_nfkc",
+    "subword_sentences": 10_000_000,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,13 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder to make")
     parser.add_argument(
-        "--vocab-size", type=int, default=8000, metavar="N", help="subwords (default: %(default)s)"
+        "--like",
+        metavar="NAME|DIR|FILE",
+        help="take the subwords and dictionaries of this model, to train it further, "
+        "instead of learning new ones",
+    )
+    parser.add_argument(
+        "--vocab-size", type=int, metavar="N", help="subwords (default: %(default)s)"
     )
     sharing = parser.add_mutually_exclusive_group()
     sharing.add_argument(
         "--joined",
         action="store_true",
-        default=True,
         help="one vocabulary for both languages (the default)",
     )
     sharing.add_argument(
@@ -37,8 +57,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-type",
         choices=["bpe", "unigram"],
-        default="bpe",
         help="SentencePiece's kind of subwords (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--character-coverage",
+        type=float,
+        metavar="SHARE",
+        help="give a subword to the characters that make up this share of the text; rarer ones "
+        "become <unk> (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--normalization-rule-name",
+        choices=["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"],
+        help="SentencePiece's rule for text before it is cut: NFKC makes '...' of '…' and '1⁄2' of "
+        "'½', in translations too; identity keeps them (default: %(default)s)",
     )
     parser.add_argument(
         "--max-length",
@@ -57,33 +89,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--subword-sentences",
         type=int,
-        default=10_000_000,
         metavar="N",
         help="let SentencePiece learn from so many sentences at most (default: %(default)s)",
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
+    parser.set_defaults(**_LEARNT)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Prepare and print the report."""
-    from resmlp_mt.data.prepare import format_report, prepare
+    from resmlp_mt.data.prepare import Limits, NewSubwords, format_report, prepare
 
     check_positive(arguments, "subword_sentences")
     tests = arguments.test.split(",") if arguments.test else []
     splits = {"train": arguments.train, "valid": arguments.valid}
     splits |= {f"test{i or ''}": prefix for i, prefix in enumerate(tests)}
-    reports = prepare(
-        arguments.source_lang,
-        arguments.target_lang,
-        splits,
-        arguments.out,
-        arguments.vocab_size,
-        arguments.joined,
-        arguments.model_type,
-        arguments.max_length,
-        arguments.max_ratio,
-        arguments.subword_sentences,
-        arguments.workers,
-    )
+    langs = arguments.source_lang, arguments.target_lang
+    if arguments.like:
+        for name, default in _LEARNT.items():
+            if getattr(arguments, name) != default:
+                flag = "separate" if name == "joined" else name.replace("_", "-")
+                raise UserError(f"--{flag} is for new subwords: leave it out, or --like")
+        subwords = _find_folder_of(arguments.like, langs)
+    else:
+        if not 0.98 <= arguments.character_coverage <= 1:  # what SentencePiece takes
+            raise UserError(
+                f"--character-coverage is between 0.98 and 1, not {arguments.character_coverage:g}"
+            )
+        subwords = NewSubwords(
+            arguments.vocab_size,
+            arguments.joined,
+            arguments.model_type,
+            arguments.character_coverage,
+            arguments.normalization_rule_name,
+            arguments.subword_sentences,
+        )
+    limits = Limits(arguments.max_length, arguments.max_ratio)
+    reports = prepare(langs, splits, arguments.out, subwords, limits, arguments.workers)
     print(format_report(reports))
     print(f"wrote {arguments.out}")
+
+
+def _find_folder_of(model: str, langs: tuple[str, str]) -> Path:
+    """The folder with the dictionaries and SentencePiece models of a model, or of prepared data."""
+    from resmlp_mt.data.checkpoints import PRETRAINED
+    from resmlp_mt.data.subwords import find_subwords
+    from resmlp_mt.inference.loading import find_companions, read_checkpoint
+
+    def has_all(folder: Path) -> bool:
+        return all(
+            (folder / f"dict.{lang}.txt").is_file() and find_subwords(folder, lang)
+            for lang in langs
+        )
+
+    for folder in (Path(model), PRETRAINED / model):
+        if has_all(folder):
+            return folder
+    path, state = read_checkpoint(model)
+    folder, *_ = find_companions(path, state["cfg"].task)
+    if not has_all(folder):
+        raise UserError(
+            f"--like {model}: its dictionaries in {folder} are not for {langs[0]} and {langs[1]}"
+        )
+    return folder

@@ -1,9 +1,11 @@
 """Data and its batches."""
 
+import math
 import os
 
 from fairseq import utils
 from fairseq.data import data_utils
+from fairseq.data.iterators import EpochBatchIterator, GroupedIterator
 from fairseq.tasks import FairseqTask
 
 from resmlp_mt.compat.patching import patch
@@ -46,6 +48,32 @@ def keep_batches_on_resuming() -> None:
         iterator.epoch = max(epoch, 1)
         dataset.set_epoch(epoch)
         return iterator
+
+
+def go_on_with_other_workers() -> None:
+    """Let a training that goes on in the middle of an epoch have more or fewer workers than before.
+
+    fairseq notes how many batches one worker had. The batches are dealt to the workers in turn, so
+    that all together had as many times more as they were.
+    """
+
+    @patch(EpochBatchIterator, "state_dict")
+    def get_state(get_state_dict, self):
+        return get_state_dict(self) | {"num_shards": self.num_shards}
+
+    @patch(EpochBatchIterator, "load_state_dict")
+    def load(load_state_dict, self, state):
+        done = state.get("iterations_in_epoch", 0) * state.get("num_shards", self.num_shards)
+        return load_state_dict(self, state | {"iterations_in_epoch": done // self.num_shards})
+
+    @patch(GroupedIterator, "__init__")
+    def group(build, self, iterable, chunk_size, skip_remainder_batch=False):
+        build(self, iterable, chunk_size, skip_remainder_batch)
+        if not skip_remainder_batch:
+            left = len(iterable) - getattr(iterable, "n", 0)
+            # fairseq leaves out the last batch where an odd number of them is left for groups of 2
+            # after an odd number, and takes the epoch for unfinished.
+            self.total = self.n + math.ceil(left / chunk_size)
 
 
 def take_archives_for_data() -> None:

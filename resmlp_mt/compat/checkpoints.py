@@ -1,4 +1,4 @@
-"""Checkpoints: read without running code from them, written whole."""
+"""Checkpoints are read without running code from them, and what is broken is named."""
 
 import argparse
 import collections
@@ -6,7 +6,7 @@ import errno
 import inspect
 import os
 import pickle
-import shutil
+import re
 import typing
 import zipfile
 from pathlib import Path
@@ -16,7 +16,6 @@ import omegaconf
 import torch
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
-from fairseq.optim import FairseqOptimizer
 
 from resmlp_mt.compat.patching import patch
 from resmlp_mt.errors import UserError, refused_class
@@ -25,6 +24,13 @@ _REFUSED = (
     "refused, since it holds {} that could run commands on this computer; use a checkpoint that "
     "fairseq wrote"
 )
+
+_FOREIGN = "not a checkpoint of fairseq (it holds no model with its configuration)"
+_TOO_LARGE = "its configuration is of a model with more weights than it holds; copy it again"
+# A reference to another field, and nothing else: "${task.data}".
+_FIELD = re.compile(r"\$\{[\w.]+\}")
+# How the flags end that say how many rows or columns some weights have; ours, and fairseq's.
+_SIZES = ("dim", "layers", "heads", "positions", "patch_size")
 
 
 def allow_harmless_classes() -> None:
@@ -67,65 +73,110 @@ def explain_broken_checkpoints() -> None:
     """Make fairseq say which checkpoint it could not load, and why."""
 
     @patch(checkpoint_utils, "load_checkpoint_to_cpu")
-    def load_or_explain(load, path, *args, **kwargs):
+    def load_or_explain(load, path, arg_overrides=None, load_on_all_ranks=False):
+        local = path
         try:
-            _refuse_compression(path)
-            state = load(path, *args, **kwargs)
+            local = _fetch(path, load_on_all_ranks)
+            _check_archive(local)
+            state = load(local, arg_overrides, load_on_all_ranks)
             if _is_whole(state):
                 # A matrix has more weights than rows, and a weight is no less than a byte.
-                if _find_largest(state["cfg"].model) > os.path.getsize(path):
-                    raise _too_large(path)
+                if _find_largest(state["cfg"].model) > os.path.getsize(local):
+                    raise UserError(_TOO_LARGE)
                 return state
+            reason = _FOREIGN
         except (FileNotFoundError, IsADirectoryError):
-            raise UserError(f"{path}: no such checkpoint") from None
-        except pickle.UnpicklingError as error:
-            raise UserError(f"{path}: {_explain_refusal(str(error))}") from None
+            reason = "no such checkpoint"
+        except (pickle.UnpicklingError, zipfile.BadZipFile) as error:
+            reason = _explain_refusal(str(error))
         except (EOFError, RuntimeError, OSError) as error:
             if isinstance(error, OSError) and error.errno != errno.EINVAL:
                 raise  # the disk's trouble, not the file's
-            if "weights_only" in str(error):
-                # A TorchScript archive, or a tar of old: torch's advice is to read it all the same.
-                raise UserError(f"{path}: {_REFUSED.format('code or objects')}") from None
-            reason = str(error).strip().splitlines() or ["it ends too early"]
-            raise UserError(
-                f"{path}: truncated or corrupt checkpoint ({reason[0]}); copy it again"
-            ) from None
-        except UserError:
-            raise
+            reason = _explain_damage(str(error).strip(), local)
+        except UserError as error:
+            reason = str(error)
         except Exception:  # what is no configuration fails anywhere in OmegaConf and fairseq
-            pass
-        raise UserError(
-            f"{path}: not a checkpoint of fairseq (it holds no model with its configuration)"
-        )
+            reason = _FOREIGN
+        raise UserError(f"{path}: {reason}")
 
 
-def _refuse_compression(path: str) -> None:
-    """Refuse a zip that unpacks to more than its size; torch writes none, but reads it."""
+def _fetch(path: str, on_all_ranks: bool) -> str:
+    """The file on this computer that fairseq would read: anew where the path is a remote one."""
+    if not PathManager.path_requires_pathmanager(path):
+        return path
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
+        Path(PathManager.get_local_path(path)).unlink(
+            missing_ok=True
+        )  # it may be older than what is there
+        if on_all_ranks:
+            torch.distributed.barrier()
+        return PathManager.get_local_path(path)
+    except OSError as error:
+        raise UserError(f"could not be fetched: {error}") from None
+
+
+def _check_archive(path: str) -> None:
+    """Refuse a zip that was damaged, or that unpacks to more than its size.
+
+    torch reads both: it writes a checksum of each file in the zip, but compares none.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
     except zipfile.BadZipFile:  # a checkpoint of old, or for torch to complain of
         return
-    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+    with archive:
+        members = archive.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise UserError(
+                "refused, since it is compressed, as torch writes no checkpoint; use one that "
+                "fairseq wrote"
+            )
+        # All are 0 where whoever saved it has switched them off in torch.
+        if any(member.CRC for member in members) and (damaged := archive.testzip()):
+            raise UserError(f"corrupt checkpoint (wrong checksum of {damaged}); copy it again")
+
+
+def refuse_resolvers() -> None:
+    """Let a checkpoint's configuration not ask for what is not in it: a variable, a file.
+
+    OmegaConf resolves "${oc.env:SECRET}" wherever it stands, and `pack` would write the secret into
+    what is passed on. fairseq writes values alone; one field that names another is harmless.
+    """
+
+    @patch(checkpoint_utils, "overwrite_args_by_name")
+    def overwrite(overwrite_args_by_name, cfg, overrides):
+        _check_interpolations(cfg)
+        overwrite_args_by_name(cfg, overrides)
+
+    @patch(checkpoint_utils, "_upgrade_state_dict")
+    def upgrade(upgrade_state_dict, state):
+        _check_interpolations(state.get("cfg"))
+        _check_interpolations(state.get("args"))
+        return upgrade_state_dict(state)
+
+
+def _check_interpolations(value: object) -> None:
+    if isinstance(value, omegaconf.Container):
+        value = omegaconf.OmegaConf.to_container(value, resolve=False)
+    if isinstance(value, str) and "${" in value and not _FIELD.fullmatch(value):
         raise UserError(
-            f"{path}: refused, since it is compressed, as torch writes no checkpoint; use one that "
-            "fairseq wrote"
+            f"refused, since its configuration asks for what is not in it ({value[:80]}); use a "
+            "checkpoint that fairseq wrote"
         )
-
-
-def _too_large(path: str) -> UserError:
-    return UserError(
-        f"{path}: its configuration is of a model with more weights than it holds; copy it again"
-    )
+    if isinstance(value, argparse.Namespace):
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for part in value:
+            _check_interpolations(part)
 
 
 def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
-    """The largest size in a model's configuration."""
-    if isinstance(model, argparse.Namespace):  # of fairseq's own models; it has all other flags too
-        sizes = {k: v for k, v in vars(model).items() if k.endswith(("dim", "layers", "positions"))}
-    else:
-        sizes = dict(model)
-    return max((size for size in sizes.values() if isinstance(size, int)), default=0)
+    """The largest size in a model's configuration, whose other numbers may be anything."""
+    values = vars(model) if isinstance(model, argparse.Namespace) else dict(model)
+    sizes = [value for name, value in values.items() if name.endswith(_SIZES)]
+    return max((size for size in sizes if isinstance(size, int)), default=0)
 
 
 def _is_whole(state: dict) -> bool:
@@ -171,7 +222,7 @@ def limit_models() -> None:
             nonlocal left
             left -= parameter.numel() + 400  # each has a cost of its own
             if left < 0:
-                raise _too_large(filenames[0])
+                raise UserError(f"{filenames[0]}: {_TOO_LARGE}")
 
         hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
         try:
@@ -186,54 +237,12 @@ def _explain_refusal(error: str) -> str:
     return "not a checkpoint, or a corrupt one"
 
 
-def refuse_misfit_optimizers() -> None:
-    """Name an optimizer state that is of other sizes than the model, which would fail at a step.
-
-    A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
-    model), but training cannot go on there with what the optimizer knew of the old one.
-    """
-
-    @patch(FairseqOptimizer, "load_state_dict")
-    def load(load_state, self, *args, **kwargs):
-        load_state(self, *args, **kwargs)
-        for parameter, state in self.optimizer.state.items():
-            for name in ("exp_avg", "sum", "momentum_buffer"):
-                if name in state and state[name].shape != parameter.shape:
-                    raise UserError(
-                        "the checkpoint's optimizer knows a model of other sizes: train with the "
-                        "sizes of the checkpoint, or start the optimizer anew with "
-                        "--reset-optimizer, or from the weights alone with --finetune-from-model"
-                    )
-
-
-def write_whole_checkpoints() -> None:
-    """Let a checkpoint appear whole or not at all.
-
-    fairseq copies an epoch's checkpoint to its other names in place, where a kill leaves half of
-    one, and answers a full disk by writing twice more behind what was written.
-    """
-
-    def place(filename: str, write) -> None:
-        partial = f"{filename}.tmp"  # one name, so that killed trainings do not fill the disk
-        try:
-            with open(partial, "wb") as stream:
-                write(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(partial, filename)
-        except OSError as error:
-            Path(partial).unlink(missing_ok=True)
-            raise UserError(
-                f"{filename}: {error.strerror}: it was not written, the checkpoints before it are "
-                "whole. Make room and give the same command again; it goes on from the last one"
-            ) from error
-
-    @patch(checkpoint_utils, "torch_persistent_save")
-    def save(_, obj, filename, async_write=False):
-        place(filename, lambda stream: torch.save(obj, stream))
-
-    @patch(PathManager, "copy")
-    def copy(_, src_path, dst_path, overwrite=False):
-        with open(src_path, "rb") as source:
-            place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
-        return True
+def _explain_damage(error: str, path: str) -> str:
+    # torch takes a file that begins with zeros for a tar of old; no name in a tar does.
+    with open(path, "rb") as stream:
+        begins_with_zero = stream.read(1) == b"\0"
+    if "weights_only" in error and not begins_with_zero:
+        # A TorchScript archive, or a tar of old: torch's advice is to read it all the same.
+        return _REFUSED.format("code or objects")
+    reason = "it begins with zeros" if begins_with_zero else error.split("\n")[0]
+    return f"truncated or corrupt checkpoint ({reason or 'it ends too early'}); copy it again"

@@ -6,6 +6,7 @@ import os
 import torch
 from fairseq import options
 
+from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import patch
 from resmlp_mt.data.checkpoints import find_checkpoint
 
@@ -35,4 +36,5 @@ def mend_parsed_flags() -> None:
             namespace.finetune_from_model = str(find_checkpoint(start))
         if os.path.isdir(path := getattr(namespace, "path", None) or ""):
             namespace.path = str(find_checkpoint(path))
+        warn_of_whole_words(namespace)
         return parsed

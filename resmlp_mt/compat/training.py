@@ -7,11 +7,13 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, optim
 from fairseq.logging import progress_bar
 from fairseq.nan_detector import NanDetector
+from fairseq.optim.fp16_optimizer import FP16Optimizer, MemoryEfficientFP16Optimizer
 from fairseq.optim.fused_lamb import FairseqLAMB
 from fairseq.trainer import Trainer
 
@@ -35,30 +37,51 @@ def log_once() -> None:
 
 
 def stop_on_sigterm() -> None:
-    """Let SIGTERM end a training with a checkpoint, as schedulers expect; a second one kills it.
+    """Let SIGTERM end a training with a checkpoint, as schedulers expect; a later one kills it.
 
-    A validation is broken off: whoever stops us may not wait for its end.
+    Schedulers send it to every process, and torchrun sends a worker what it got itself, so that two
+    within a few seconds are one. A validation is broken off: whoever stops us may not wait for its
+    end. A worker whose torchrun was killed stops in the same way.
     """
 
     @patch(Trainer, "__init__")
     def build(build_trainer, self, *args, **kwargs):
         build_trainer(self, *args, **kwargs)
-        self.asked_to_stop = False
+        self.asked_to_stop = self.one_was_asked = False
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, functools.partial(ask, self))
+        if self.data_parallel_world_size > 1:
+            threading.Thread(target=watch, args=(self, os.getppid()), daemon=True).start()
 
     def ask(trainer, number, frame):
         trainer.asked_to_stop = True
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        kill_from = time.monotonic() + 5
+        signal.signal(number, lambda *_: time.monotonic() > kill_from and die(number))
+
+    def die(number):
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    def watch(trainer, parent):
+        while os.getppid() == parent:
+            time.sleep(1)
+        trainer.asked_to_stop = True
+
+    @patch(Trainer, "_aggregate_logging_outputs")
+    def aggregate(aggregate_outputs, self, outputs, *stats, **kwargs):
+        # All workers stop after the same batch, or none. They learn it from a number more in what
+        # fairseq adds up over them anyway; it waits for the GPU at once after this itself.
+        stats = (*stats, float(self.asked_to_stop))
+        outputs, (*stats, asked) = aggregate_outputs(self, outputs, *stats, **kwargs)
+        self.one_was_asked = bool(asked)
+        return outputs, stats
 
     def must_stop(trainer):
-        stop = trainer.asked_to_stop
-        if trainer.data_parallel_world_size > 1:  # all after the same batch, or none
-            stop = torch.tensor(float(stop), device=trainer.device)
-            torch.distributed.all_reduce(stop, group=trainer.data_parallel_process_group)
+        alone = trainer.data_parallel_world_size == 1
+        stop = trainer.asked_to_stop if alone else trainer.one_was_asked
         if stop:
             logger.info("SIGTERM: saving and stopping; the same command goes on from here")
-        return bool(stop)
+        return stop
 
     @patch(Trainer, "train_step")
     def train_step(step, self, *args, **kwargs):
@@ -95,6 +118,32 @@ def survive_the_search_for_nan() -> None:
     @patch(NanDetector, "__init__")
     def build(build_detector, self, model, forward=True, backward=True):
         build_detector(self, model, forward, backward=False)
+
+
+def fit_optimizers_to_precision() -> None:
+    """Take weights one by one where an optimizer needs it, and refuse what it cannot do.
+
+    fairseq joins the weights of --fp16 in one long vector, which adagrad and lamb do not take, and
+    asks the user for another flag after the data is loaded.
+    """
+
+    @patch(FP16Optimizer, "build_optimizer")
+    def build(build_optimizer, cfg, params, **kwargs):
+        probe = optim.build_optimizer(cfg.optimizer, [torch.nn.Parameter(torch.zeros(1))])
+        if not (cfg.common.bf16 or cfg.common.fp16_no_flatten_grads or probe.supports_flat_params):
+            logger.info(f"--optimizer {cfg.optimizer._name} sets --fp16-no-flatten-grads")
+            cfg.common.fp16_no_flatten_grads = True
+        return build_optimizer(cfg, params, **kwargs)
+
+    @patch(MemoryEfficientFP16Optimizer, "__init__")
+    def check(build, self, cfg, params, optimizer, allow_unsupported=False, **kwargs):
+        if not (allow_unsupported or optimizer.supports_memory_efficient_fp16):
+            flag = "bf16" if cfg.common.bf16 else "fp16"
+            raise UserError(
+                f"--optimizer {cfg.optimizer._name} needs a copy of the weights in fp32, which "
+                f"--memory-efficient-{flag} does not keep: take --{flag}, or --optimizer adam"
+            )
+        build(self, cfg, params, optimizer, allow_unsupported, **kwargs)
 
 
 def offer_lamb_without_apex() -> None:

@@ -1,9 +1,17 @@
 """Several workers."""
 
+import datetime
+import multiprocessing
 import os
+import signal
+import socket
+import time
 
+import torch
 from fairseq.distributed import utils as distributed_utils
+from fairseq.file_io import PathManager
 from fairseq.models import distributed_fairseq_model
+from fairseq.trainer import Trainer
 
 from resmlp_mt.compat.patching import patch
 from resmlp_mt.errors import UserError
@@ -15,13 +23,23 @@ def join_workers() -> None:
     fairseq counts workers in GPUs: without one, each worker would train a model of its own, and
     torch's DistributedDataParallel would be told to use a GPU.
     """
+    torch.distributed.register_rendezvous_handler("resmlp-mt", _meet)
 
     @patch(distributed_utils, "infer_init_method")
     def infer(infer_init_method, cfg, *args, **kwargs):
         workers = os.environ.get("WORLD_SIZE", "1")
         launched = "LOCAL_RANK" in os.environ and int(workers) > 1
         if not launched or cfg.distributed_init_method is not None:
-            infer_init_method(cfg, *args, **kwargs)
+            try:
+                infer_init_method(cfg, *args, **kwargs)
+            except AssertionError as error:
+                if not str(error).startswith("world size is"):
+                    raise
+                raise UserError(
+                    f"--distributed-world-size {cfg.distributed_world_size}: fairseq starts a "
+                    f"worker for a GPU, and there are {torch.cuda.device_count()}; start workers "
+                    "on CPUs with torchrun instead (docs/workers.md)"
+                ) from None
             tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
             if int(tasks) > 1 and cfg.distributed_init_method is None:
                 raise UserError(
@@ -29,7 +47,7 @@ def join_workers() -> None:
                     "start one task a node, and in it torchrun (docs/workers.md)"
                 )
             return
-        cfg.distributed_init_method = "env://"
+        cfg.distributed_init_method = "resmlp-mt://"
         cfg.distributed_world_size, cfg.distributed_rank = int(workers), int(os.environ["RANK"])
         cfg.device_id = int(os.environ["LOCAL_RANK"])
         cfg.distributed_no_spawn = True
@@ -39,3 +57,96 @@ def join_workers() -> None:
         if not next(module.parameters()).is_cuda:
             device_ids = output_device = None
         return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
+
+
+def _meet(url: str, timeout: datetime.timedelta, **options):
+    """Let the workers that torchrun starts anew meet one another, not those of the time before.
+
+    torchrun keeps one store for all its starts, in which workers find the addresses of those that
+    were killed. So the first worker opens a store for this start, and leaves its port in the old.
+    """
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    shared, *_ = next(torch.distributed.rendezvous("env://", rank, size, timeout=timeout))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        store = shared  # the first worker opened it
+    elif rank == 0:
+        host = os.environ["MASTER_ADDR"]
+        store = torch.distributed.TCPStore(
+            host, 0, size, is_master=True, timeout=timeout, wait_for_workers=False
+        )
+        shared.set("resmlp-mt/port", str(store.port))
+    else:
+        store = _find_store(shared, size, timeout)
+    yield store, rank, size
+
+
+def _find_store(shared, size: int, timeout: datetime.timedelta):
+    """The store that the first worker opened; the port may still be of one that is dead."""
+    host, end = os.environ["MASTER_ADDR"], time.monotonic() + timeout.total_seconds()
+    while True:
+        port = int(shared.get("resmlp-mt/port"))
+        try:
+            socket.create_connection((host, port), timeout=10).close()
+            return torch.distributed.TCPStore(host, port, size, is_master=False, timeout=timeout)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+
+
+def stop_spawned_workers() -> None:
+    """Hand SIGTERM to the workers that fairseq starts itself, and say what they complain of.
+
+    It would kill the one that waits for them, and leave them running without a checkpoint.
+    """
+
+    @patch(torch.multiprocessing, "spawn")
+    def spawn(start, *args, **kwargs):
+        def forward(number, frame):
+            for worker in multiprocessing.active_children():
+                os.kill(worker.pid, number)
+
+        before = signal.signal(signal.SIGTERM, forward)
+        try:
+            return start(*args, **kwargs)
+        except torch.multiprocessing.ProcessRaisedException as error:
+            kind, _, said = str(error).strip().splitlines()[-1].partition(": ")
+            if kind == f"{UserError.__module__}.{UserError.__name__}":
+                raise UserError(said) from None
+            raise
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def resume_together() -> None:
+    """Let every worker load the checkpoint, and notice where they have not the same one.
+
+    fairseq lets the first one read it and send it to the others, in pickles that torch refuses to
+    load. A worker without the file would wait for ever, or train a model of its own.
+    """
+
+    @patch(Trainer, "load_checkpoint")
+    def load(load_checkpoint, self, filename, *args, **kwargs):
+        if self.data_parallel_world_size == 1:
+            return load_checkpoint(self, filename, *args, **kwargs)
+        self.cfg.checkpoint.load_checkpoint_on_all_dp_ranks = True
+        there = PathManager.isfile(filename)
+        _agree(there, f"has {'' if there else 'no '}{os.path.abspath(filename)}", self)
+        extra_state = load_checkpoint(self, filename, *args, **kwargs)
+        updates = self.get_num_updates()
+        _agree(updates, f"has {os.path.abspath(filename)} of {updates} updates", self)
+        return extra_state
+
+
+def _agree(fact: bool | int, said: str, trainer: Trainer) -> None:
+    """Raise UserError on every worker if for one of them the fact is another."""
+    group = trainer.data_parallel_process_group
+    mine = fact, f"worker {trainer.data_parallel_rank} on {socket.gethostname()} {said}"
+    facts = [mine] * trainer.data_parallel_world_size
+    torch.distributed.all_gather_object(facts, mine, group=group)
+    for other in facts:
+        if other[0] != facts[0][0]:
+            raise UserError(
+                f"{facts[0][1]}, but {other[1]}: all need the same checkpoint. Share the folder of "
+                "--save-dir among the machines, or copy the checkpoint to each of them"
+            )

@@ -1,23 +1,22 @@
-"""Augmentation of image batches on the model's device (the recipe of DeiT, arXiv 2012.12877).
+"""Augmentation of images (the recipe of DeiT, arXiv 2012.12877), with timm's names for the flags.
 
-The flags have timm's names. Flips, colours, RandAugment and erased rectangles are kornia's; mixup
-and cutmix are written here, because kornia draws mixup's share uniformly and the recipe draws it
-from a Beta distribution.
+Workers flip pictures and do RandAugment, with Pillow. The rest is done in batches on the model's
+device: colours and erased rectangles by kornia; mixup and cutmix are written here, because kornia
+draws mixup's share uniformly and the recipe draws it from a Beta distribution.
 """
 
 import math
-import re
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from PIL import Image
 from torch import Tensor, nn
 
+from resmlp_mt.data.randaugment import RandAugment
 from resmlp_mt.errors import UserError
-
-# kornia draws the operations of RandAugment once a call: so many images share them.
-_GROUP = 16
 
 
 @dataclass
@@ -46,6 +45,29 @@ class AugmentConfig(FairseqDataclass):
     )
 
 
+class AugmentPicture:
+    """A picture that is cut to size -> flipped at random, and changed by RandAugment.
+
+    Args:
+        cfg: The flags.
+        mean: Of each channel, on a scale of 0 to 1.
+        interpolation: "bicubic", "bilinear", or "random".
+
+    Raises:
+        UserError: If --aa is not in timm's notation.
+    """
+
+    def __init__(self, cfg: AugmentConfig, mean: list[float], interpolation: str):
+        self.hflip = cfg.hflip
+        self.operations = RandAugment(cfg.aa, mean, interpolation) if cfg.aa else None
+
+    def __call__(self, image: Image.Image, generator: np.random.Generator) -> Image.Image:
+        """A picture in mode "RGB" or "L"; `generator` is where the randomness comes from."""
+        if generator.random() < self.hflip:
+            image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        return self.operations(image, generator) if self.operations else image
+
+
 class Augment(nn.Module):
     """uint8 images -> normalised, augmented images and soft targets.
 
@@ -65,12 +87,9 @@ class Augment(nn.Module):
         self.num_classes = num_classes
         self.normalise = Normalise(mean, std)
         K = import_kornia()
-        self.flip = K.RandomHorizontalFlip(p=cfg.hflip)
-        self.colours = nn.Identity()
-        if cfg.aa:
-            self.colours = _RandAugment(cfg.aa)
-        elif cfg.color_jitter:
-            self.colours = K.ColorJitter(*3 * [cfg.color_jitter], p=1.0)
+        # As in timm, RandAugment takes the place of the jitter.
+        jitters = bool(cfg.color_jitter) and not cfg.aa
+        self.colours = K.ColorJitter(*3 * [cfg.color_jitter], p=1.0) if jitters else nn.Identity()
         # Scale and ratio of timm's.
         self.erase = K.RandomErasing(p=cfg.reprob, scale=(0.02, 1 / 3), ratio=(0.3, 10 / 3))
 
@@ -85,7 +104,7 @@ class Augment(nn.Module):
         Returns:
             Normalised float32 images, and the share of each class, (B, K).
         """
-        images = self.flip(images.float() / 255)
+        images = images.float() / 255
         if images.size(1) == 3:
             images = self.colours(images)
         images = self._erase(self.normalise.scale(images.clamp(0, 1)))
@@ -131,55 +150,13 @@ class Normalise(nn.Module):
         return (images - self.mean) / self.std
 
 
-class _RandAugment(nn.Module):
-    """kornia's RandAugment with timm's notation, its operations drawn for each 16 images.
-
-    Args:
-        notation: rand-mM[-nN][-mstdS][-inc1]: magnitude M of 10, N operations, the magnitude's
-            standard deviation S. kornia's operations grow with the magnitude as "inc" asks.
-    """
-
-    def __init__(self, notation: str):
-        super().__init__()
-        from kornia.augmentation.auto import RandAugment
-
-        self.magnitude, count, self.spread = _parse_notation(notation)
-        self.operations = RandAugment(n=count, m=15)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return torch.cat([self._augment(group) for group in images.split(_GROUP)])
-
-    def _augment(self, images: Tensor) -> Tensor:
-        magnitude = self.magnitude + self.spread * torch.randn(()).item()
-        # kornia counts to 30, and excludes both ends.
-        self.operations.m = min(max(3 * magnitude, 0.01), 29.99)
-        return self.operations(images).clamp(0, 1)
-
-
-def _parse_notation(notation: str) -> tuple[float, int, float]:
-    values = {"m": None, "n": "2", "mstd": "0", "inc": "1"}
-    name, *parts = notation.split("-")
-    for part in parts:
-        match = re.fullmatch(r"(mstd|inc|m|n)(\d+(?:\.\d+)?)", part)
-        if not match:
-            raise UserError(f"--aa {notation}: {part} is not one of mM, nN, mstdS, inc1")
-        values[match[1]] = match[2]
-    if name != "rand" or values["m"] is None:
-        raise UserError(f"--aa {notation}: only RandAugment is known, as rand-m9-mstd0.5-inc1")
-    if not values["n"].isdigit() or not 1 <= int(values["n"]) <= 15:
-        raise UserError(f"--aa {notation}: n must be 1 to 15 operations")
-    if float(values["m"]) > 10 or values["inc"] != "1":
-        raise UserError(f"--aa {notation}: m must be at most 10, inc must be 1")
-    return float(values["m"]), int(values["n"]), float(values["mstd"])
-
-
 def _paste(images: Tensor, share: float) -> tuple[Tensor, float]:
     """Cutmix: paste a rectangle of 1 - share of the area; returns the share that is left."""
     height, width = images.shape[-2:]
     high, wide = (int(side * math.sqrt(1 - share)) for side in (height, width))
     y, x = (int(torch.randint(side, ())) for side in (height, width))
-    top, bottom = max(y - high // 2, 0), min(y + high // 2, height)
-    left, right = max(x - wide // 2, 0), min(x + wide // 2, width)
+    top, bottom = max(y - high // 2, 0), min(y + (high + 1) // 2, height)
+    left, right = max(x - wide // 2, 0), min(x + (wide + 1) // 2, width)
     mixed = images.clone()
     mixed[..., top:bottom, left:right] = images.flip(0)[..., top:bottom, left:right]
     return mixed, 1 - (bottom - top) * (right - left) / (height * width)

@@ -1,4 +1,4 @@
-"""Where models lie: those that come with the package, folders, and files."""
+"""Where models lie: those that come with the package, folders, files, and timm."""
 
 from pathlib import Path
 
@@ -36,3 +36,24 @@ def find_checkpoint(model: str | Path) -> Path:
             f"{', '.join(pretrained_names())}"
         )
     return path
+
+
+def import_timm():
+    """timm, or None where it is not installed.
+
+    Raises:
+        UserError: If it is installed and cannot be imported.
+    """
+    try:
+        import timm
+    except ModuleNotFoundError as error:
+        if error.name == "timm":
+            return None
+        raise UserError(f"timm is installed and needs {error.name}: pip install it") from None
+    except Exception as error:  # a torchvision that does not fit raises any kind
+        raise UserError(
+            f"timm is installed and cannot be imported ({error}); its torchvision must be built "
+            "for this torch: install both from one index, as with "
+            "pip install torch torchvision --index-url https://download.pytorch.org/whl/cpu"
+        ) from None
+    return timm

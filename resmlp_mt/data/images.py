@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -52,7 +52,7 @@ def random_resized_crop(
     ratio: tuple[float, float],
     interpolation: str,
     generator: np.random.Generator,
-) -> Tensor:
+) -> Image.Image:
     """A random part of an image, brought to a square (arXiv 1409.4842, section 6).
 
     Args:
@@ -62,15 +62,12 @@ def random_resized_crop(
         ratio: Range of its width over its height.
         interpolation: "bicubic", "bilinear", or "random": one of both.
         generator: Where the randomness comes from.
-
-    Returns:
-        Shape: (in_chans, size, size), uint8.
     """
     if interpolation == "random":
         interpolation = generator.choice(list(INTERPOLATIONS))
     left, top, width, height = _random_box(*image.size, scale, ratio, generator)
     box = (left, top, left + width, top + height)
-    return to_tensor(image.resize((size, size), INTERPOLATIONS[interpolation], box=box))
+    return image.resize((size, size), INTERPOLATIONS[interpolation], box=box)
 
 
 def _random_box(
@@ -106,8 +103,9 @@ def to_tensor(image: Image.Image) -> Tensor:
 class ImageDataset(FairseqDataset):
     """Images and their classes, batched by fairseq.
 
-    What is cut out of an image in training depends on the seed, the epoch, the image and the copy
-    alone: the number of workers does not matter. An epoch has as many samples as there are images.
+    What is cut out of an image in training, and how it is augmented, depends on the seed, the
+    epoch, the image and the copy alone: the number of workers does not matter. An epoch has as many
+    samples as there are images.
     With repeated augmentation (arXiv 1901.09335, and DeiT) these are copies of a part of the
     images, drawn anew for each epoch; copy c of image i has the index i + c * len(folder).
     In training the next image takes the place of a broken one, with a warning; in evaluation a
@@ -125,6 +123,7 @@ class ImageDataset(FairseqDataset):
         repeats: Copies in an epoch of each image that it uses.
         views: For multi-crop (arXiv 2006.09882), (count, scale) of the random parts that make up a
             sample. Evaluation cuts such views too, the same in every epoch.
+        augment: What is done to a random part; its randomness comes from the second argument.
     """
 
     def __init__(
@@ -140,6 +139,7 @@ class ImageDataset(FairseqDataset):
         seed: int = 1,
         repeats: int = 1,
         views: Sequence[tuple[int, tuple[float, float]]] | None = None,
+        augment: Callable[[Image.Image, np.random.Generator], Image.Image] | None = None,
     ):
         self.folder, self.image_size, self.train = folder, image_size, train
         self.crop_pct, self.scale, self.ratio = crop_pct, scale, ratio
@@ -149,6 +149,7 @@ class ImageDataset(FairseqDataset):
             repeats,
             views,
         )
+        self.augment = augment
         self.epoch = 1
         self.sizes = np.ones(len(folder) * repeats, dtype=np.int64)
         # In shared memory, so that all workers together warn once of a file.
@@ -186,9 +187,10 @@ class ImageDataset(FairseqDataset):
         generator = np.random.default_rng((self.seed, epoch, i, copy))
 
         def random_part(scale):
-            return random_resized_crop(
+            part = random_resized_crop(
                 image, self.image_size, scale, self.ratio, self.interpolation, generator
             )
+            return to_tensor(self.augment(part, generator) if self.augment else part)
 
         if self.views is None:
             return random_part(self.scale)

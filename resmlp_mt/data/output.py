@@ -1,22 +1,33 @@
 """Output that appears whole or not at all."""
 
-import hashlib
-import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from itertools import islice
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a path to write to; it takes the place of `path` when the block ends without error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Yield a path to write to; it takes the place of `path` when the block ends without error.
+
+    A link stays, and what it leads to is replaced. A device or a pipe stays too, and is written to
+    when the block ends.
+
+    Raises:
+        UserError: If `path` is a folder, or cannot be made.
+    """
+    path = find_target(path)
+    if stream := open_stream(path):
+        with stream, tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / "new"
+            with open(Path(folder) / "new", "rb") as new:
+                shutil.copyfileobj(new, stream)
+        return
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
     try:
@@ -62,103 +73,65 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-class PartialText:
-    """Text that is made from lines, in steps, and goes on after the last step if it was stopped.
+def find_target(path: Path) -> Path:
+    """Where links lead, to be written to; its folder is made.
 
-    It grows in PATH.part; PATH.part.json says how far it is. PATH appears when the block of this
-    context manager ends without error.
-
-    Args:
-        path: The file to make.
-        options: What the text depends on beside the lines. A part that was made with others is not
-            continued.
-        resume: Go on with a part that is there.
+    An open file of this process, such as /dev/stdout and what the shell makes of `>(command)`, is
+    the end of its links.
 
     Raises:
-        UserError: If there is a part and it shall not or cannot be continued.
+        UserError: If it is a folder, or cannot be made.
     """
+    target = path
+    for _ in range(40):
+        if not target.is_symlink() or _is_open_file(target):
+            break
+        target = target.parent / target.readlink()
+    else:
+        raise UserError(f"{path}: a link that leads back to itself")
+    if target.is_dir():
+        raise UserError(f"{path}: a folder; name a file")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise UserError(f"{path}: {error.filename} is no folder") from None
+    return target
 
-    def __init__(self, path: Path, options: dict, resume: bool):
-        self.path, self.options = path, options
-        self.part, self.state = (Path(f"{path}.part{suffix}") for suffix in ("", ".json"))
-        self.lines, self.digest, size = 0, hashlib.sha256(), 0
-        self.expected = self.digest.hexdigest()
-        if self.state.exists() and not resume:
-            raise UserError(
-                f"{self.part}: left by a run that was stopped; go on with --resume, or remove it"
-            )
-        if self.part.exists() and self.state.exists():
-            size = self._load()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.stream = open(self.part, "r+b" if size else "wb")  # noqa: SIM115 - closed on exit
-        self.stream.truncate(size)  # what came after the last step
-        self.stream.seek(size)
 
-    def _load(self) -> int:
+def open_stream(target: Path) -> BinaryIO | None:
+    """Open what `find_target` found if it is no regular file: a device, a pipe, an open file.
+
+    Raises:
+        UserError: If it is an open file that is not open.
+    """
+    if _is_open_file(target):
         try:
-            state = json.loads(self.state.read_text(encoding="utf-8"))
-            self.lines, self.expected, size = state["lines"], state["sha256"], state["bytes"]
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"{self.state}: broken; remove it and {self.part}") from None
-        changed = [k for k, v in self.options.items() if state.get("options", {}).get(k) != v]
-        if changed:
-            was = state.get("options", {}).get(changed[0])
-            raise UserError(
-                f"{self.part} was begun with {changed[0]} {was}, not {self.options[changed[0]]}: "
-                "give the same options, or remove it"
-            )
-        if self.part.stat().st_size < size:
-            raise UserError(f"{self.part}: shorter than it was; remove it")
-        return size
+            # Opened by its name, it would be written from its start.
+            return os.fdopen(os.dup(int(target.name)), "wb")
+        except OSError as error:
+            raise UserError(f"{target}: {error.strerror}") from None
+    return open(target, "wb") if target.exists() and not target.is_file() else None
 
-    def follow(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the lines whose text is not there yet; the others are read past.
 
-        Raises:
-            UserError: If they are not those that the part was made from.
-        """
-        lines = iter(lines)
-        found = 0
-        for line in islice(lines, self.lines):
-            self.digest.update(line.encode() + b"\n")
-            found += 1
-        if (found, self.digest.hexdigest()) != (self.lines, self.expected):
-            raise UserError(
-                f"{self.part} was made from other lines than the first {self.lines:,} of this "
-                "input: give the same input, or remove it"
-            )
-        for line in lines:
-            self.digest.update(line.encode() + b"\n")
-            self.lines += 1
-            yield line
+def _is_open_file(path: Path) -> bool:
+    here = os.path.realpath(path.parent) == os.path.realpath("/proc/self/fd")
+    return here and path.name.isdecimal()
 
-    def write(self, text: str) -> None:
-        """Add text."""
-        self.stream.write(text.encode())
 
-    def flush(self) -> None:
-        """End a step: all lines that were read are in the text."""
-        self.stream.flush()
-        state = {
-            "lines": self.lines,
-            "bytes": self.stream.tell(),
-            "sha256": self.digest.hexdigest(),
-            "options": self.options,
-        }
-        with whole_file(self.state) as new:
-            new.write_text(json.dumps(state), encoding="utf-8")
+def refuse_overwriting(path: Path, sources: Iterable[Path | int]) -> None:
+    """Refuse to write to a file that is read.
 
-    def __enter__(self) -> "PartialText":
-        return self
+    Args:
+        path: What shall be written.
+        sources: Paths, or descriptors of open files.
 
-    def __exit__(self, kind, error, trace) -> None:
-        """Give it its name if all went well; leave nothing behind if there is nothing yet."""
-        self.stream.close()
-        if kind is None:
-            os.replace(self.part, self.path)
-            self.state.unlink(missing_ok=True)
-        elif not self.state.exists():
-            self.part.unlink()
+    Raises:
+        UserError: If it is one of the sources.
+    """
+    for source in sources:
+        with suppress(OSError):  # the one is not there yet, the other is missed when it is read
+            if path.is_file() and os.path.samestat(path.stat(), os.stat(source)):
+                raise UserError(f"{path}: would be read and written; write to another file")
 
 
 def _umask() -> int:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -13,11 +14,12 @@ from tqdm import tqdm
 
 from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.sentences import write_card
-from resmlp_mt.data.subwords import JOINED_NAME, load_subwords, train_subwords
+from resmlp_mt.data.subwords import JOINED_NAME, find_subwords, load_subwords, train_subwords
 from resmlp_mt.data.text import read_pairs
 from resmlp_mt.errors import UserError
 
 REPORT_NAME = "report.json"
+_CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences
 
 
 @dataclass
@@ -32,17 +34,45 @@ class SplitReport:
     unknown_rate: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class NewSubwords:
+    """SentencePiece models to learn from the training text.
+
+    Attributes:
+        vocab_size: Subwords, of both languages together where they are joined.
+        joined: One SentencePiece model and one dictionary for both languages.
+        model_type: "bpe" or "unigram".
+        character_coverage, normalization_rule_name: As `train_subwords` takes them.
+        sentences: Sentences at most that a model learns from; of more, that many spread evenly.
+    """
+
+    vocab_size: int
+    joined: bool
+    model_type: str
+    character_coverage: float
+    normalization_rule_name: str
+    sentences: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Which training pairs are kept.
+
+    Attributes:
+        max_length: Longest sentence in subwords; longer pairs are dropped.
+        max_ratio: Largest ratio of the two lengths; pairs beyond are dropped.
+    """
+
+    max_length: int
+    max_ratio: float
+
+
 def prepare(
-    source_lang: str,
-    target_lang: str,
+    langs: tuple[str, str],
     splits: dict[str, str],
     out: Path,
-    vocab_size: int,
-    joined: bool,
-    model_type: str,
-    max_length: int,
-    max_ratio: float,
-    subword_sentences: int,
+    subwords: NewSubwords | Path,
+    limits: Limits,
     workers: int,
 ) -> dict[str, SplitReport]:
     """Make a data-bin folder from raw text, in memory that does not grow with it.
@@ -52,16 +82,11 @@ def prepare(
     and the report.
 
     Args:
-        source_lang, target_lang: Language codes, the suffixes of the files.
+        langs: Codes of the source and the target language, the suffixes of the files.
         splits: Prefix of the raw files of each split: train, valid, test, test1 ...
         out: The folder to make. A folder that `prepare` made is replaced.
-        vocab_size: Subwords, of both languages together where they are joined.
-        joined: One SentencePiece model and one dictionary for both languages.
-        model_type: "bpe" or "unigram".
-        max_length: Longest training sentence in subwords; longer pairs are dropped.
-        max_ratio: Largest ratio of the two lengths in training; pairs beyond are dropped.
-        subword_sentences: Sentences at most that a SentencePiece model learns from; of more, that
-            many spread evenly.
+        subwords: What to learn; or a folder whose SentencePiece models and dictionaries are taken.
+        limits: Which training pairs are kept.
         workers: Processes that binarize.
 
     Returns:
@@ -71,9 +96,8 @@ def prepare(
         UserError: If a file is missing, empty, not parallel or not UTF-8, if no training pair is
             left, or if `out` holds something else.
     """
-    langs = source_lang, target_lang
-    if source_lang == target_lang:
-        raise UserError(f"--source-lang and --target-lang are both {source_lang}")
+    if langs[0] == langs[1]:
+        raise UserError(f"--source-lang and --target-lang are both {langs[0]}")
     with whole_folder(out, mark=REPORT_NAME) as folder:
         # Reading everything first shows a mistake in the last line before the long work.
         counts = {
@@ -81,12 +105,15 @@ def prepare(
             for split, prefix in splits.items()
         }
         reports = {split: SplitReport(prefix) for split, prefix in splits.items()}
-        learnt = subword_sentences // 2 if joined else subword_sentences
+        if isinstance(subwords, Path):
+            models = _take_models(subwords, langs, folder)
+        else:
+            learnt = subwords.sentences // (2 if subwords.joined else 1)
 
-        def read_learnt():
-            return _spread(read_pairs(splits["train"], *langs), counts["train"], learnt)
+            def read_learnt():
+                return _spread(read_pairs(splits["train"], *langs), counts["train"], learnt)
 
-        models = _train_models(read_learnt, langs, vocab_size, joined, model_type, folder)
+            models = _train_models(read_learnt, langs, subwords, folder)
         text = folder / "text"
         text.mkdir()
         for split, prefix in splits.items():
@@ -94,16 +121,23 @@ def prepare(
                 _watch(read_pairs(prefix, *langs), f"encode {split}", counts[split]), models
             )
             if split == "train":
-                encoded = _drop_outliers(encoded, reports[split], max_length, max_ratio)
-            _write_sides(encoded, text / split, langs, reports[split])
+                encoded = _drop_outliers(encoded, reports[split], limits)
+            pieces = _write_sides(encoded, text / split, langs, reports[split])
+            if split == "train":
+                trained_on = pieces
         if not reports["train"].kept:
             raise UserError(
                 f"{splits['train']}: no pair is left for training "
                 f"(dropped: {reports['train'].dropped})"
             )
-        _binarize(text, langs, list(splits), joined, workers, folder)
+        if isinstance(subwords, Path):
+            dictionaries = [subwords / f"dict.{lang}.txt" for lang in langs]
+        else:
+            dictionaries = _write_dictionaries(models, trained_on, langs, text)
+        _binarize(text, langs, list(splits), dictionaries, workers, folder)
         _count_unknown(folder, langs, text, reports)
-        write_card(folder, (pair[0] for pair in read_learnt()), source_lang)
+        pairs = _spread(read_pairs(splits["train"], *langs), counts["train"], _CARD_LINES)
+        write_card(folder, (source for source, _ in pairs), langs[0])
         for path in text.iterdir():
             path.unlink()
         text.rmdir()
@@ -141,17 +175,16 @@ def _watch(items: Iterable, what: str, total: int | None = None) -> Iterable:
 def _drop_outliers(
     pairs: Iterable[tuple[list[str], list[str]]],
     report: SplitReport,
-    max_length: int,
-    max_ratio: float,
+    limits: Limits,
 ) -> Iterator[tuple[list[str], list[str]]]:
     for pair in pairs:
         short, long = sorted(map(len, pair))
-        if long > max_length:
-            _drop(report, f"a side has more than {max_length} subwords")
+        if long > limits.max_length:
+            _drop(report, f"a side has more than {limits.max_length} subwords")
         elif short == 0:
             _drop(report, "a side is empty")
-        elif long > max_ratio * short:
-            _drop(report, f"a side is more than {max_ratio:g} times as long as the other")
+        elif long > limits.max_ratio * short:
+            _drop(report, f"a side is more than {limits.max_ratio:g} times as long as the other")
         else:
             yield pair
 
@@ -170,21 +203,36 @@ def _spread(items: Iterable, total: int, wanted: int) -> Iterator:
 def _train_models(
     read: Callable[[], Iterable[tuple[str, str]]],
     langs: tuple[str, str],
-    vocab_size: int,
-    joined: bool,
-    model_type: str,
+    subwords: NewSubwords,
     folder: Path,
 ) -> list[sentencepiece.SentencePieceProcessor]:
     sides = (
         {JOINED_NAME: slice(2)}
-        if joined
+        if subwords.joined
         else {f"spm.{lang}.model": slice(i, i + 1) for i, lang in enumerate(langs)}
     )
     for name, side in sides.items():
         lines = _watch((line for pair in read() for line in pair[side]), f"learn {name}")
-        (folder / name).write_bytes(train_subwords(lines, vocab_size, model_type))
+        model = train_subwords(
+            lines,
+            subwords.vocab_size,
+            subwords.model_type,
+            subwords.character_coverage,
+            subwords.normalization_rule_name,
+        )
+        (folder / name).write_bytes(model)
     models = [load_subwords(folder / name) for name in sides]
-    return models * 2 if joined else models
+    return models * 2 if subwords.joined else models
+
+
+def _take_models(
+    source: Path, langs: tuple[str, str], folder: Path
+) -> list[sentencepiece.SentencePieceProcessor]:
+    """Copy the SentencePiece models of another folder, and load them."""
+    paths = [find_subwords(source, lang) for lang in langs]
+    for path in set(paths):
+        shutil.copy(path, folder / path.name)
+    return [load_subwords(path) for path in paths]
 
 
 def _encode(
@@ -201,24 +249,60 @@ def _write_sides(
     path: Path,
     langs: tuple[str, str],
     report: SplitReport,
-) -> None:
+) -> list[Counter]:
+    """Write the pieces to a file a language, and count how often each occurs in it."""
     total, longest = Counter(), Counter()
+    occurrences = [Counter(), Counter()]
     with ExitStack() as stack:
         streams = [
             stack.enter_context(open(f"{path}.{lang}", "w", encoding="utf-8")) for lang in langs
         ]
         for pair in pairs:
             report.kept += 1
-            for lang, stream, pieces in zip(langs, streams, pair, strict=True):
+            for lang, stream, seen, pieces in zip(langs, streams, occurrences, pair, strict=True):
                 stream.write(" ".join(pieces) + "\n")
+                seen.update(pieces)
                 total[lang] += len(pieces)
                 longest[lang] = max(longest[lang], len(pieces))
     report.mean_length = {lang: total[lang] / max(report.kept, 1) for lang in langs}
     report.max_length = {lang: longest[lang] for lang in langs}
+    return occurrences
+
+
+def _write_dictionaries(
+    models: list[sentencepiece.SentencePieceProcessor],
+    occurrences: list[Counter],
+    langs: tuple[str, str],
+    folder: Path,
+) -> list[Path]:
+    """A dictionary for each language, with every piece that its SentencePiece model can emit.
+
+    The training text, as it is segmented, need not hold them all: a word that is new may be made
+    of a piece that never stood alone there, and must not become <unk> for that.
+    """
+    from fairseq.data import Dictionary
+
+    if models[0] is models[1]:
+        occurrences = [occurrences[0] + occurrences[1]] * 2
+    paths = [folder / f"dict.{lang}.txt" for lang in langs]
+    for model, seen, path in zip(models, occurrences, paths, strict=True):
+        dictionary = Dictionary()
+        for i in range(model.get_piece_size()):
+            if not (model.is_control(i) or model.is_unknown(i)):
+                piece = model.id_to_piece(i)
+                dictionary.add_symbol(piece, n=seen[piece])
+        dictionary.finalize()  # most frequent first, the size a multiple of 8
+        dictionary.save(str(path))
+    return paths
 
 
 def _binarize(
-    text: Path, langs: tuple[str, str], splits: list[str], joined: bool, workers: int, folder: Path
+    text: Path,
+    langs: tuple[str, str],
+    splits: list[str],
+    dictionaries: list[Path],
+    workers: int,
+    folder: Path,
 ) -> None:
     from fairseq import options
     from fairseq_cli import preprocess
@@ -227,7 +311,8 @@ def _binarize(
     arguments = ["--source-lang", langs[0], "--target-lang", langs[1]]
     arguments += ["--trainpref", str(text / "train"), "--validpref", str(text / "valid")]
     arguments += ["--testpref", ",".join(tests)] if tests else []
-    arguments += ["--joined-dictionary"] if joined else []
+    for side, path in zip(("src", "tgt"), dictionaries, strict=True):
+        arguments += [f"--{side}dict", str(path)]
     arguments += ["--destdir", str(folder), "--workers", str(workers)]
     logging.getLogger("fairseq_cli.preprocess").setLevel(logging.WARNING)
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)

@@ -12,13 +12,24 @@ from resmlp_mt.errors import UserError
 JOINED_NAME = "spm.model"
 
 
-def train_subwords(lines: Iterable[str], vocab_size: int, model_type: str) -> bytes:
+def train_subwords(
+    lines: Iterable[str],
+    vocab_size: int,
+    model_type: str,
+    character_coverage: float = 1.0,
+    normalization_rule_name: str = "nmt_nfkc",
+) -> bytes:
     """Train a SentencePiece model and return it serialised.
 
     Args:
         lines: Raw sentences.
         vocab_size: Number of pieces.
         model_type: "bpe" or "unigram".
+        character_coverage: Share of the text's characters that have a piece; the rarest beyond it
+            become <unk>.
+        normalization_rule_name: Of SentencePiece: "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf" or
+            "identity". All but the last change text before it is cut into pieces, so that a model
+            cannot write, for instance, "…".
 
     Raises:
         UserError: If the text does not support that many pieces, or needs more.
@@ -38,7 +49,8 @@ def train_subwords(lines: Iterable[str], vocab_size: int, model_type: str) -> by
             model_writer=model,
             vocab_size=vocab_size,
             model_type=model_type,
-            character_coverage=1.0,
+            character_coverage=character_coverage,
+            normalization_rule_name=normalization_rule_name,
             minloglevel=2,
         )
     except RuntimeError as error:

@@ -60,6 +60,28 @@ class TextCodec:
                 unknown += size
         return unknown / max(total, 1)
 
+    def encode_target(self, text: str) -> np.ndarray:
+        """Token indices of a text that a translation shall hold, without an end.
+
+        Raises:
+            UserError: If the model has no subword for a part of it.
+        """
+        pieces = self.target_subwords.encode(text, out_type=str)
+        indices = [self.target_dictionary.index(piece) for piece in pieces]
+        for piece, index in zip(pieces, indices, strict=True):
+            if index == self.target_dictionary.unk():
+                raise UserError(f"{text!r}: the model cannot say {piece.replace('▁', ' ')!r}")
+        return np.array(indices, np.int64)
+
+    def speaks_as(self, other: "TextCodec") -> bool:
+        """Whether both have the same dictionaries and subwords, so that their models can join."""
+        return all(
+            getattr(self, f"{side}_dictionary") == getattr(other, f"{side}_dictionary")
+            and getattr(self, f"{side}_subwords").serialized_model_proto()
+            == getattr(other, f"{side}_subwords").serialized_model_proto()
+            for side in ("source", "target")
+        )
+
     def decode(self, tokens: np.ndarray) -> str:
         """The text of a translation's token indices."""
         return self.target_subwords.decode(self.name_target(tokens))

@@ -12,10 +12,17 @@ def choose_device(device: str) -> str:
         UserError: If there is no such device.
     """
     if device == "auto":
-        accelerator = torch.accelerator.current_accelerator(check_available=True)
-        return str(accelerator) if accelerator else "cpu"
+        return find_accelerator() or "cpu"
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"--device {device}: {str(error).splitlines()[0]}") from None
     return device
+
+
+def find_accelerator() -> str | None:
+    """The accelerator of this computer, if torch is built for it and it is there."""
+    # Not `current_accelerator(check_available=True)`, which torch 2.6 does not know.
+    return (
+        str(torch.accelerator.current_accelerator()) if torch.accelerator.is_available() else None
+    )

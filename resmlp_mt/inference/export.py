@@ -52,7 +52,7 @@ def export_model(model: str | Path, out: Path, int8: bool) -> None:
         export, trained = _export_translator, load_translator(path, state)
     with whole_folder(out, mark=CONFIG) as new:
         config = {"format": FORMAT} | export(trained, new, int8) | {"int8": int8}
-        config["sha256"] = sum_files(new)
+        config["sha256"] = sum_files(new, sorted(path.name for path in new.iterdir()))
         (new / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 

@@ -3,7 +3,8 @@
 import hashlib
 import importlib
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,8 @@ TRANSLATOR, CLASSIFIER = ("encoder.onnx", "step.onnx"), "classifier.onnx"
 # Of what stands in CONFIG and the other files: a change that older or newer code would misread
 # takes the next number.
 FORMAT = 2
+# Names of 21,000 classes take 1 MB; what Python makes of JSON takes 30 times as much.
+_MAX_JSON = 2**22
 
 
 def is_exported(path: Path) -> bool:
@@ -37,14 +40,15 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         UserError: If something is missing or broken, or the device is not the CPU.
     """
     search = import_with_onnx("resmlp_mt.inference.search")
+    read_graph = import_with_onnx("resmlp_mt.inference.graph_file").read_graph
     config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
     try:
         _check_languages(config)
-        weights = load_file(folder / MIXING)
+        weights = _read_arrays(folder / MIXING)
         _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec(folder, config["source_lang"], config["target_lang"])
         engine = search.BeamSearch(
-            *((folder / name).read_bytes() for name in TRANSLATOR),
+            *(read_graph(folder / name) for name in TRANSLATOR),
             weights,
             codec.source_dictionary,
             codec.target_dictionary,
@@ -55,9 +59,8 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         raise UserError(f"{error.filename}: missing; export the model again") from None
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise _broken(folder, error) from None
-    engine.search, engine.attend = (
-        _explain(folder, compute) for compute in (engine.search, engine.attend)
-    )
+    for name in ("search", "attend", "encode", "step_log_p"):
+        setattr(engine, name, _explain(folder, getattr(engine, name)))
     return engine, codec
 
 
@@ -70,11 +73,12 @@ def load_exported_classifier(
         UserError: If something is missing or broken, or the device is not the CPU.
     """
     search = import_with_onnx("resmlp_mt.inference.search")
+    read_graph = import_with_onnx("resmlp_mt.inference.graph_file").read_graph
     config = _read_config(folder, "classifier", device, (CLASSIFIER,))
     try:
         classes, cut = config["classes"], SimpleNamespace(**config["pictures"])
         _check_pictures(classes, cut)
-        session = search.start((folder / CLASSIFIER).read_bytes(), torch.get_num_threads())
+        session = search.start(read_graph(folder / CLASSIFIER), torch.get_num_threads())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(folder, error) from None
 
@@ -103,14 +107,9 @@ def import_with_onnx(name: str):
         ) from None
 
 
-def sum_files(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file in a folder, by name."""
-    files = (path for path in sorted(folder.iterdir()) if path.is_file())
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-
-
 def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:
     try:
+        _check_size(folder / CONFIG, os.path.getsize(folder / CONFIG))
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         number = config.get("format", 1)
         found, sums = config["kind"], config["sha256"] if number == FORMAT else {}
@@ -127,13 +126,33 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
         raise UserError(f"{folder}: an exported {found}, not a {kind}")
     if device not in ("auto", "cpu"):
         raise UserError(f"--device {device}: an exported model runs on the CPU; leave it out")
-    for name in files:
-        if not (folder / name).is_file():
-            raise UserError(f"{folder / name}: missing; export the model again")
-    for name, digest in sum_files(folder).items():
-        if name in sums and sums[name] != digest:
+    for name in dict.fromkeys((*files, *sums)):
+        if len(name) > 99 or Path(name).name != name or not (folder / name).is_file():
+            raise UserError(f"{folder}/{name:.99}: missing; export the model again")
+    for name, digest in sum_files(folder, sums).items():
+        if sums[name] != digest:
             raise UserError(f"{folder / name}: damaged (its checksum is another); copy it again")
     return config
+
+
+def sum_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of files in a folder, by name."""
+    sums = {}
+    for name in names:
+        with open(folder / name, "rb") as stream:
+            sums[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return sums
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    with open(path, "rb") as stream:
+        _check_size(path, int.from_bytes(stream.read(8), "little"))  # of what is before the arrays
+    return load_file(path)
+
+
+def _check_size(path: Path, size: int) -> None:
+    if size > _MAX_JSON:
+        raise ValueError(f"{path.name} has {size:,} bytes of JSON")
 
 
 def _check_languages(config: dict) -> None:
@@ -184,6 +203,8 @@ def _explain(folder: Path, compute: Callable) -> Callable:
     def explained(*args):
         try:
             return compute(*args)
+        except UserError:
+            raise
         except Exception as error:  # ONNX Runtime's errors have nothing else in common
             raise _broken(folder, error) from error
 

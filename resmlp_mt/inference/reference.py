@@ -2,9 +2,14 @@
 
 import numpy as np
 import torch
+from fairseq.search import BeamSearch, LexicallyConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
+from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.sampling import SeededSampling
 
 
 class ReferenceSearch:
@@ -21,43 +26,17 @@ class ReferenceSearch:
         self.device = device
         self.symbols, self.pad = task.target_dictionary, task.source_dictionary.pad()
         self.source_positions = model.encoder.max_positions()
+        self.target_positions = model.decoder.max_positions()
 
     def search(
-        self, sources: list[np.ndarray], beam: int, lenpen: float, longest: int
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
     ) -> list[list[tuple[np.ndarray, float]]]:
-        """The finished beams of each sentence, best first: tokens without the end, and score.
-
-        Args:
-            sources: Token indices with the end of the sentence. Each (S,).
-            beam: Hypotheses kept in the search.
-            lenpen: Exponent of the length that scores are divided by.
-            longest: Most tokens of a translation, its end not counted.
-
-        Raises:
-            UserError: If the model's scores are no numbers.
-        """
-        generator = SequenceGenerator(
-            [self.model],
-            self.symbols,
-            beam_size=beam,
-            len_penalty=lenpen,
-            max_len_a=0,
-            max_len_b=longest,
-            unk_penalty=float("inf"),  # raw text has no <unk>
-        )
-        tokens = torch.nn.utils.rnn.pad_sequence(
-            list(map(torch.from_numpy, sources)), batch_first=True, padding_value=self.pad
-        )
-        lengths = torch.tensor(list(map(len, sources)), device=self.device)
-        sample = {"net_input": {"src_tokens": tokens.to(self.device), "src_lengths": lengths}}
-        try:
-            results = generator.generate([self.model], sample)
-        except AssertionError:  # what fairseq answers to scores that are no numbers
-            raise UserError("the model finds no translation; its weights are broken") from None
-        return [
-            [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]
-            for beams in results
-        ]
+        """As `generate`."""
+        models = [self.model]
+        return generate(models, self.symbols, self.pad, self.device, sources, options, guides)
 
     @torch.no_grad()
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
@@ -84,3 +63,86 @@ class ReferenceSearch:
             self.model.decoder.need_attn = False
         weights = extra["attn"][0].float().cpu().numpy()
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
+
+
+def generate(
+    models: list,
+    symbols,
+    pad: int,
+    device: str,
+    sources: list[np.ndarray],
+    options: SearchOptions,
+    guides: list[Guide] | None = None,
+) -> list[list[tuple[np.ndarray, float]]]:
+    """The finished hypotheses of each sentence, best first: tokens without the end, and score.
+
+    Args:
+        models: fairseq's, or what looks like them; several are an ensemble, which takes the mean of
+            their probabilities at every step.
+        symbols: The target's dictionary.
+        pad: What pads sources.
+        device: Where the models are.
+        sources: Token indices with the end of the sentence. Each (S,).
+        options: How to search. The length of translations goes by the longest source.
+        guides: What leads the search of each.
+
+    Raises:
+        UserError: If the scores are no numbers, or nothing is as it was asked for.
+    """
+    guides = guides or [Guide()] * len(sources)
+    positions = min(model.max_decoder_positions() for model in models)
+    longest = min(options.longest(max(map(len, sources))), positions - 1)
+    _check_room(guides, longest)
+    generator = SequenceGenerator(
+        models,
+        symbols,
+        beam_size=options.beam,
+        len_penalty=options.lenpen,
+        max_len_b=longest,
+        unk_penalty=float("inf"),  # raw text has no <unk>
+        temperature=options.temperature,
+        no_repeat_ngram_size=options.no_repeat_ngram_size,
+        search_strategy=_choose_strategy(symbols, options, guides),
+    )
+    lengths = torch.tensor(list(map(len, sources)), device=device)
+    tokens = _stack(sources, pad).to(device)
+    sample = {"net_input": {"src_tokens": tokens, "src_lengths": lengths}}
+    sample["id"] = torch.arange(len(sources), device=device)
+    led = {}
+    if any(guide.prefix.size for guide in guides):
+        led["prefix_tokens"] = _stack([g.prefix for g in guides], symbols.pad()).to(device)
+    if options.constraints:
+        wanted = [list(map(torch.from_numpy, guide.constraints)) for guide in guides]
+        led["constraints"] = pack_constraints(wanted)
+    try:
+        results = generator.generate(models, sample, **led)
+    except AssertionError:  # what fairseq answers where no score is a number
+        raise UserError("the model finds no translation; its weights are broken") from None
+    return [
+        [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]
+        for beams in results
+    ]
+
+
+def _check_room(guides: list[Guide], longest: int) -> None:
+    for guide in guides:
+        for what, tokens in (
+            ("a prefix", len(guide.prefix)),
+            ("constraints", sum(map(len, guide.constraints))),
+        ):
+            if tokens > longest:
+                raise UserError(f"{what} of {tokens} subwords; a translation has {longest} at most")
+
+
+def _choose_strategy(symbols, options: SearchOptions, guides: list[Guide]):
+    if options.sampling:
+        return SeededSampling(symbols, options, guides)
+    if options.constraints:
+        return LexicallyConstrainedBeamSearch(symbols, options.constraints)
+    return BeamSearch(symbols)
+
+
+def _stack(rows: list[np.ndarray], pad: int) -> torch.Tensor:
+    return torch.nn.utils.rnn.pad_sequence(
+        list(map(torch.from_numpy, rows)), batch_first=True, padding_value=pad
+    )

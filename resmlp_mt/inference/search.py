@@ -7,10 +7,18 @@ nothing is reordered, and dropping a sentence costs no more than its keys and va
 Shapes as in `translation_graphs.py`.
 """
 
-import math
+from functools import cached_property
 
 import numpy as np
 import onnxruntime
+from fairseq.models import FairseqEncoderDecoderModel
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.beams import Beams
+from resmlp_mt.inference.exported_model import as_fairseq_model
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.reference import generate
 
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
@@ -78,6 +86,8 @@ class BeamSearch:
         ValueError: If a graph is broken.
     """
 
+    device = "cpu"
+
     def __init__(
         self,
         encoder: bytes,
@@ -93,26 +103,49 @@ class BeamSearch:
         self.weights = weights
         self.source_matrices = MixingMatrices(weights["encoder.matrix"])
         self.rows = MixingRows(weights["decoder.matrix"], weights["decoder.scale"])
+        self.source_dictionary, self.target_dictionary = source_dictionary, target_dictionary
         self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
         self.symbols = len(target_dictionary)
         self.source_positions, self.target_positions = source_positions, target_positions
 
+    @cached_property
+    def model(self) -> FairseqEncoderDecoderModel:
+        """The graphs as a model for fairseq's generator.
+
+        Raises:
+            UserError: If they are too old for that.
+        """
+        if "log_p" not in [output.name for output in self.step.get_outputs()]:
+            raise UserError(
+                "this export only does plain beam search: export the model again to sample, to "
+                "force prefixes or constraints, to bar repeats, or to join it with others"
+            )
+        return as_fairseq_model(self)
+
     def search(
-        self, sources: list[np.ndarray], beam: int, lenpen: float, longest: int
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
     ) -> list[list[tuple[np.ndarray, float]]]:
         """The finished beams of each sentence, best first: tokens without the end, and score.
 
+        What is more than a beam search, fairseq's generator does with the same graphs.
+
         Args:
             sources: Token indices with the end of the sentence. Each (S,).
-            beam: K.
-            lenpen: Exponent of the length that scores are divided by.
-            longest: Most tokens of a translation, its end not counted.
+            options: How to search. The length of translations goes by the longest source.
+            guides: What leads the search of each sentence.
         """
-        memory, mask = self._encode(sources)
+        if guides or not options.is_plain:
+            symbols = self.target_dictionary
+            return generate([self.model], symbols, self.pad, "cpu", sources, options, guides)
+        beam, lenpen = options.beam, options.lenpen
+        memory, mask = self.encode(self._pad(sources))
         # Enough that K beams can go on whatever is banned: padding, <unk>, at first the end.
         beams = self._start_beams(memory, beam, width=min(2 * beam + 3, self.symbols))
         feed = self._bind(memory, mask, beams)
-        longest = min(longest, self.target_positions - 1)
+        longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
         for position in range(longest):
             self._step(feed, beams, position)
             beams.advance(lenpen)
@@ -138,7 +171,7 @@ class BeamSearch:
         Returns:
             Weights for the tokens of each translation and its end. Each (T + 1, S).
         """
-        memory, mask = self._encode([source])
+        memory, mask = self.encode(source[None])
         beams = self._start_beams(memory, len(targets), width=1)
         feed, key = self._bind(memory, mask, beams), memory[-2, 0]
         steps = 1 + max(map(len, targets))
@@ -154,17 +187,27 @@ class BeamSearch:
         weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
 
-    def _start_beams(self, memory: np.ndarray, beam: int, width: int) -> "_Beams":
+    def _start_beams(self, memory: np.ndarray, beam: int, width: int) -> Beams:
         layers, sentences = len(memory) // 2, memory.shape[1]
         channels = self.weights["decoder.scale"].size // layers
-        return _Beams(sentences, beam, width, self.end, layers, channels)
+        return Beams(sentences, beam, width, self.end, layers, channels)
 
-    def _encode(self, sources: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        length = max(map(len, sources))
-        tokens = np.full((len(sources), length), self.pad)
+    def _pad(self, sources: list[np.ndarray]) -> np.ndarray:
+        tokens = np.full((len(sources), max(map(len, sources))), self.pad)
         for row, source in zip(tokens, sources, strict=True):
             row[: len(source)] = source
-        real = tokens != self.pad
+        return tokens
+
+    def encode(self, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The keys and values of the sources, and the mask that the step adds to the scores.
+
+        Args:
+            tokens: Padded on the right. (B, S).
+
+        Returns:
+            (2 L, B, E, S, C / E) and (B, 1, 1, S).
+        """
+        length, real = tokens.shape[1], tokens != self.pad
         feed = {"tokens": tokens, "mask": real[..., None].astype(np.float32)}
         for layer, matrix in enumerate(self.source_matrices.squares(length)):
             feed[f"matrix_{layer}"] = matrix
@@ -175,7 +218,51 @@ class BeamSearch:
         (memory,) = self.encoder.run(["memory"], feed)
         return memory, np.where(real, np.float32(0), _FAR_BELOW)[:, None, None]
 
-    def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: "_Beams"):
+    def step_log_p(
+        self,
+        tokens: np.ndarray,
+        history: np.ndarray,
+        places: np.ndarray,
+        memory: np.ndarray,
+        mask: np.ndarray,
+        run_options: onnxruntime.RunOptions,
+    ) -> list[np.ndarray]:
+        """Log-probabilities of the next tokens, (B, K, V), and what the step leaves: (B, K, L C).
+
+        Args:
+            tokens: The last ones. (B, K).
+            history: What earlier steps left. (n, L C).
+            places: The rows of it that each beam comes from. (t, B, K).
+            memory, mask: What `encode` returned.
+            run_options: For ONNX Runtime.
+        """
+        row = self.rows[len(places)]
+        feed = {
+            "tokens": tokens,
+            "history": history,
+            "ancestors": places,
+            "row": row[:-1, None, None],
+            "mask": np.repeat(mask, tokens.shape[1], axis=2),
+        }
+        for layer, now in enumerate(row[-1].reshape(len(memory) // 2, 1, -1)):
+            feed[f"now_{layer}"] = now
+            feed[f"key_{layer}"], feed[f"value_{layer}"] = memory[2 * layer : 2 * layer + 2]
+        feed |= self._tables(len(places))
+        # For the choice, which is not made here.
+        feed |= {"scores": np.zeros((*tokens.shape, 1), np.float32)}
+        feed |= {"width": np.array([1]), "best": np.array([1])}
+        return self.step.run(["log_p", "values"], feed, run_options)
+
+    def _tables(self, position: int) -> dict[str, np.ndarray]:
+        """What the step adds at a position, where the model has it."""
+        tables = {"offset": "decoder.offset", "position": "decoder.positions"}
+        return {
+            name: self.weights[table][position : position + 1]
+            for name, table in tables.items()
+            if table in self.weights
+        }
+
+    def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: Beams):
         """Give the step what stays in its place until a sentence is dropped."""
         feed, beam = self.step.io_binding(), beams.tokens.shape[1]
         for layer in range(len(memory) // 2):
@@ -191,13 +278,12 @@ class BeamSearch:
             _take(feed, name, getattr(beams, name))
         return feed
 
-    def _step(self, feed: onnxruntime.IOBinding, beams: "_Beams", position: int) -> None:
+    def _step(self, feed: onnxruntime.IOBinding, beams: Beams, position: int) -> None:
         row = self.rows[position]
         beams.now[:] = row[-1].reshape(beams.now.shape)
         _give(feed, "row", row[:-1, None, None])
-        for name, table in (("offset", "decoder.offset"), ("position", "decoder.positions")):
-            if table in self.weights:
-                _give(feed, name, self.weights[table][position : position + 1])
+        for name, value in self._tables(position).items():
+            _give(feed, name, value)
         _give(feed, "ancestors", beams.places)
         if beams.make_room():
             _give(feed, "history", beams.history)
@@ -220,106 +306,6 @@ def start(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
         )
     except Exception as error:  # ONNX Runtime's errors have nothing else in common
         raise ValueError(str(error)) from None
-
-
-class _Beams:
-    """The beams of a batch: their last tokens, their scores, and the places that they came through.
-
-    A step reads and writes the arrays where they lie.
-
-    Args:
-        sentences: B.
-        beam: K.
-        width: Continuations of each beam that a step looks at.
-        end: The end of a sentence.
-        layers, channels: L and C.
-    """
-
-    def __init__(self, sentences: int, beam: int, width: int, end: int, layers: int, channels: int):
-        self.width, self.end = width, end
-        self.found: list[list[tuple[np.ndarray, float]]] = [[] for _ in range(sentences)]
-        self.at_work = np.arange(sentences)  # which sentence a row is
-        self.unfinished = np.ones(sentences, bool)
-        self.tokens = np.full((sentences, beam), end)
-        self.scores = np.full((sentences, beam, 1), -np.inf, np.float32)
-        self.scores[:, 0] = 0  # the beams are alike at first: one of them counts
-        self.places = np.empty((0, sentences, beam), np.int64)
-        self.now = np.empty((layers, 1, channels), np.float32)
-        # By place: what a step left there for the mixers, and the token that it was told.
-        self.used = 0
-        self.history = np.empty((8 * self.tokens.size, layers * channels), np.float32)
-        self.told = np.empty(8 * self.tokens.size, np.int64)
-        self._make_answers()
-
-    def _make_answers(self) -> None:
-        """What a step answers: the best continuations, and the scores of ending here."""
-        sentences, beam = self.tokens.shape
-        self.rows = np.arange(sentences)[:, None]
-        best = sentences, min(2, self.width) * beam
-        self.best_scores = np.empty(best, np.float32)
-        self.best_tokens, self.best_places = np.empty(best, np.int64), np.empty(best, np.int64)
-        self.ends = np.empty((sentences, beam, 1), np.float32)
-
-    def make_room(self) -> bool:
-        """Enlarge the history if a step more does not fit; returns whether it has moved."""
-        full = self.used + self.tokens.size > len(self.told)
-        if full:
-            self.history = np.concatenate([self.history, np.empty_like(self.history)])
-            self.told = np.concatenate([self.told, np.empty_like(self.told)])
-        return full
-
-    def remember(self) -> np.ndarray:
-        """Add places for the last tokens; returns the part of the history to fill. (B, K, L C)."""
-        new = np.arange(self.used, self.used + self.tokens.size).reshape(1, *self.tokens.shape)
-        self.places = np.concatenate([self.places, new])
-        new = slice(self.used, self.used + self.tokens.size)
-        self.told[new] = self.tokens.ravel()
-        self.used = new.stop
-        return self.history[new].reshape(*self.tokens.shape, -1)
-
-    def advance(self, lenpen: float) -> None:
-        """Keep the translations that ended; go on with the best K of the others."""
-        scores, tokens, parents = self.best_scores, self.best_tokens, self.best_places // self.width
-        beam, ended, rows = (
-            self.tokens.shape[1],
-            tokens == self.end,
-            np.arange(len(tokens))[:, None],
-        )
-        if ended.any():
-            if len(self.places) > 1:  # a translation has a token
-                self._keep(ended[:, :beam], scores, parents, lenpen)
-            order = np.argsort(ended, axis=1, kind="stable")
-            tokens, scores, parents = tokens[rows, order], scores[rows, order], parents[rows, order]
-        self.tokens[:], self.scores[..., 0] = tokens[:, :beam], scores[:, :beam]
-        self.places = self.places[:, rows, parents[:, :beam]]
-
-    def end_all(self, lenpen: float) -> None:
-        """Keep all beams as translations, ended here."""
-        ends = self.ends[..., 0]
-        order = np.argsort(-ends, axis=1)
-        scores = np.take_along_axis(ends, order, axis=1)
-        self._keep(np.ones_like(order, bool), scores, order, lenpen)
-
-    def drop_finished(self) -> None:
-        """Leave the sentences that have all their translations out of the batch."""
-        kept = self.unfinished
-        self.tokens, self.scores, self.at_work = (
-            self.tokens[kept],
-            self.scores[kept],
-            self.at_work[kept],
-        )
-        self.places = self.places[:, kept]
-        self.unfinished = kept[kept]
-        self._make_answers()
-
-    def _keep(self, ended: np.ndarray, scores: np.ndarray, parents: np.ndarray, lenpen: float):
-        steps, _, beam = self.places.shape
-        for row, rank in np.argwhere(ended).tolist():
-            found, score = self.found[self.at_work[row]], scores[row, rank].item()
-            if len(found) < beam and math.isfinite(score):
-                places = self.places[1:, row, parents[row, rank]]
-                found.append((self.told[places], score / steps**lenpen))
-                self.unfinished[row] = len(found) < beam
 
 
 # ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.

@@ -49,6 +49,19 @@ def split_text(
     return segments
 
 
+def find_spaces(segments: list[str], usual: str) -> list[str]:
+    """The white space before, between and after segments.
+
+    Args:
+        segments: As `split_text` returned them; one at least.
+        usual: What a language has between sentences, for where there is none, or a blank.
+    """
+    before = [text[: len(text) - len(text.lstrip())] for text in segments]
+    after = [text[len(text.rstrip()) :] for text in segments]
+    between = [x + y for x, y in zip(after, before[1:], strict=False)]
+    return [before[0], *(usual if x in ("", " ") else x for x in between), after[-1]]
+
+
 def _split(
     text: str, length: Callable[[str], int], longest: int, ends: tuple[re.Pattern, ...]
 ) -> list[str]:

@@ -84,7 +84,8 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
 
     Outputs: best_scores (B, best), sorted; best_tokens (B, best); best_places (B, best), beam times
     width plus something; ends (B, K, 1), the score of ending here; values (B, K, L C); query
-    (B, K, C), what the last layer's attention asks with, which costs nothing where it is not taken.
+    (B, K, C), what the last layer's attention asks with, and log_p (B, K, V), of the next tokens,
+    which cost nothing where they are not taken.
 
     Args:
         decoder: The decoder.
@@ -123,12 +124,12 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
     logits = graph.product(
         stream.normalise(decoder.norm), fold_product(decoder.output, decoder.norm)
     )
+    log_p = graph.LogSoftmax(logits, axis=-1)
     return graph.build(
-        **_choose(
-            graph, graph.LogSoftmax(logits, axis=-1), decoder.output.out_features, banned, end
-        ),
+        **_choose(graph, log_p, decoder.output.out_features, banned, end),
         values=graph.Concat(*values, axis=2),
         query=query,
+        log_p=log_p,
     )
 
 

@@ -1,7 +1,7 @@
 """Raw text in, raw text out."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -15,13 +15,15 @@ from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.device import choose_device
+from resmlp_mt.inference.ensemble import Ensemble
 from resmlp_mt.inference.exported import is_exported, load_exported_translator
+from resmlp_mt.inference.guides import Guide, Row, lay_beside, make_guides
 from resmlp_mt.inference.loading import load_translator, read_checkpoint
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.reference import ReferenceSearch
-from resmlp_mt.inference.segments import split_text
+from resmlp_mt.inference.segments import find_spaces, split_text
 
 MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
-_LONGEST = 200  # subwords of a translation
 
 
 @dataclass
@@ -68,15 +70,19 @@ class Translator:
 
     @classmethod
     def from_pretrained(
-        cls, model: str | Path, device: str = "auto", threads: int | None = None
+        cls,
+        model: str | Path | Sequence[str | Path],
+        device: str = "auto",
+        threads: int | None = None,
     ) -> "Translator":
         """Load a model with what it needs.
 
         Args:
             model: A name of `pretrained_names`, a folder, or a checkpoint; or a folder that
-                `export_model` made, which is faster on a CPU.
+                `export_model` made, which is faster on a CPU. Several with the same dictionaries
+                are an ensemble: at every step the mean of their probabilities counts.
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
-                models translate on the CPU alone.
+                models translate on the CPU alone, and others beside them.
             threads: Of torch; an exported model searches as many batches side by side. Default:
                 as many as torch takes, mostly one a core.
 
@@ -85,12 +91,24 @@ class Translator:
         """
         if threads is not None:
             torch.set_num_threads(threads)
-        if is_exported(Path(model)):
-            engine, codec = load_exported_translator(Path(model), device)
-            return cls(engine, codec, torch.get_num_threads())
-        trained = load_translator(*read_checkpoint(model))
-        engine = ReferenceSearch(trained.model, trained.task, choose_device(device))
-        return cls(engine, TextCodec(trained.folder, trained.source, trained.target))
+        models = [model] if isinstance(model, str | Path) else list(model)
+        exported = [is_exported(Path(name)) for name in models]
+        if device == "auto" and any(exported):
+            device = "cpu"
+        engines, codecs = zip(*(_load(name, device) for name in models), strict=True)
+        codec = codecs[0]
+        for name, other in zip(models, codecs, strict=True):
+            if not codec.speaks_as(other):
+                raise UserError(
+                    f"{name}: its dictionaries or subwords are not those of {models[0]}; only "
+                    "models that were trained on the same prepared data can translate together"
+                )
+        # A checkpoint's batches have torch's threads within.
+        side_by_side = torch.get_num_threads() if all(exported) else 1
+        if len(models) == 1:
+            return cls(engines[0], codec, side_by_side)
+        symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
+        return cls(Ensemble(engines, symbols, pad, engines[0].device), codec, side_by_side)
 
     def translate(self, lines: str | Iterable[str], **options) -> str | list[str]:
         """Translate a text, or several; an empty one stays empty.
@@ -105,7 +123,8 @@ class Translator:
         Raises:
             ValueError: If more than the best is asked for.
         """
-        if options.get("nbest", 1) != 1:
+        asked = options.get("options")
+        if (asked.nbest if asked else options.get("nbest", 1)) != 1:
             raise ValueError("translate returns the best alone; translate_nbest yields the n best")
         texts = [lines] if isinstance(lines, str) else list(lines)
         found = [best[0].text for best in self.translate_nbest(texts, **options)]
@@ -122,59 +141,98 @@ class Translator:
     def translate_nbest(
         self,
         lines: str | Iterable[str],
-        beam: int = 5,
-        nbest: int = 1,
-        lenpen: float = 1.0,
+        options: SearchOptions | None = None,
         batch_tokens: int = 4096,
         buffer_size: int = 1000,
         attention: bool = False,
         split_sentences: bool | None = None,
+        prefix: str | Iterable[str] = "",
+        words: Iterable[Sequence[str]] | None = None,
+        first: int = 1,
+        **search,
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each line, in the order of the lines.
 
         Args:
             lines: Raw text; read as they are needed, `buffer_size` at a time. A string is one.
                 Halves of surrogate pairs, which no text file can hold, count as U+FFFD.
-            beam: Hypotheses kept in the search.
-            nbest: Translations returned for each line, at most `beam`.
-            lenpen: Exponent of the length that scores are divided by; above 1 favours long ones.
+            options: How to search.
             batch_tokens: Source subwords in a batch, padding included.
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
-            split_sentences: As for `split`.
+            split_sentences: As for `split`; a line that has words to hold stays whole.
+            prefix: What translations begin with: of all lines, or of each of them.
+            words: Of each line those that its translation shall hold, in the given order if
+                `constraints` says no other.
+            first: Number of the first line. What is sampled depends on the numbers.
+            **search: `beam`, `nbest` and whatever else `SearchOptions` takes, in its place.
 
         Raises:
-            ValueError: If `nbest` is more than `beam`.
+            ValueError: At once, if an option is impossible.
+            UserError: On the way, if a line cannot be translated so.
         """
-        if not 1 <= nbest <= beam:
-            raise ValueError(f"nbest must be between 1 and the beam size {beam}, not {nbest}")
-        lines = map(mend_surrogates, [lines] if isinstance(lines, str) else lines)
+        if options is not None and search:
+            raise ValueError(f"{next(iter(search))}: give it in the options, or all without them")
+        if batch_tokens < 1 or buffer_size < 1:
+            raise ValueError(f"batch_tokens {batch_tokens}, buffer_size {buffer_size}: below 1")
+        if words is not None:
+            search = {"constraints": "ordered"} | search
+        options = options or SearchOptions(**search)
+        if (words is None) != (options.constraints is None):
+            raise ValueError("words: go with constraints in the options, ordered or unordered")
+        if words is not None and prefix:
+            raise ValueError("prefix: cannot be forced where there are words to hold")
+        lines = [lines] if isinstance(lines, str) else lines
+        rows = lay_beside(map(mend_surrogates, lines), prefix, words)
+        return self._translate(
+            rows, first, options, batch_tokens, buffer_size, attention, split_sentences
+        )
 
-        def translate() -> Iterator[list[Hypothesis]]:
-            while buffer := list(islice(lines, buffer_size)):
-                segments = [self.split(line, split_sentences) for line in buffer]
-                sources = [
-                    self.codec.encode(text, self.longest) for texts in segments for text in texts
-                ]
-                found = self.search(sources, beam, lenpen, batch_tokens)
-                results = (
-                    self._describe(source, beams[:nbest], attention)
-                    for source, beams in zip(sources, found, strict=True)
-                )
-                for texts in segments:
-                    parts = list(islice(results, len(texts)))
-                    yield join(parts, texts, self.codec.target_language)
-
-        return translate()
+    def _translate(
+        self,
+        rows: Iterator[Row],
+        first: int,
+        options: SearchOptions,
+        batch_tokens: int,
+        buffer_size: int,
+        attention: bool,
+        split_sentences: bool | None,
+    ) -> Iterator[list[Hypothesis]]:
+        while buffer := list(islice(rows, buffer_size)):
+            # Words may stand in any sentence of their line.
+            segments = [
+                self.split(line, split_sentences if not words else False)
+                for line, _, words in buffer
+            ]
+            sources = [
+                self.codec.encode(text, self.longest) for texts in segments for text in texts
+            ]
+            guides = None
+            if options.sampling or any(prefix or words for _, prefix, words in buffer):
+                guides = make_guides(self.codec, buffer, segments, first)
+            found = self.search(sources, options, batch_tokens, guides)
+            results = (
+                self._describe(source, beams[: options.nbest], attention)
+                for source, beams in zip(sources, found, strict=True)
+            )
+            for texts in segments:
+                parts = list(islice(results, len(texts)))
+                yield join(parts, texts, self.codec.target_language)
+            first += len(buffer)
 
     def search(
-        self, sources: list[np.ndarray], beam: int, lenpen: float, batch_tokens: int
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        batch_tokens: int,
+        guides: list[Guide] | None = None,
     ) -> list[list[tuple[np.ndarray, float]]]:
         """Translate token indices: the part of `translate_nbest` that takes the time.
 
         Args:
             sources: Of each sentence the indices that `TextCodec.encode` makes.
-            beam, lenpen, batch_tokens: As for `translate_nbest`.
+            options, batch_tokens: As for `translate_nbest`.
+            guides: What leads the search of each sentence, if anything does.
 
         Returns:
             The beams of each sentence, best first: token indices without the end, and score.
@@ -182,12 +240,15 @@ class Translator:
         Raises:
             UserError: If there is none, as where weights overflow.
         """
-        batches = list(_batches(list(map(len, sources)), batch_tokens))
+        # An engine lets a batch grow as long as its longest source may.
+        alike = options.max_len_a > 0
+        batches = list(_batches(list(map(len, sources)), batch_tokens, alike))
         batches.reverse()  # long ones first, so that the threads end together
         results: list = [None] * len(sources)
 
         def search(batch: list[int]) -> list:
-            return self.engine.search([sources[i] for i in batch], beam, lenpen, _LONGEST)
+            led = guides and [guides[i] for i in batch]
+            return self.engine.search([sources[i] for i in batch], options, led)
 
         side_by_side = min(self.threads, len(batches)) > 1
         with ThreadPoolExecutor(self.threads) as pool:  # starts threads only when used
@@ -232,6 +293,15 @@ class Translator:
         return hypotheses
 
 
+def _load(model: str | Path, device: str) -> tuple:
+    """The engine of a model, and its `TextCodec`."""
+    if is_exported(Path(model)):
+        return load_exported_translator(Path(model), device)
+    trained = load_translator(*read_checkpoint(model))
+    engine = ReferenceSearch(trained.model, trained.task, choose_device(device))
+    return engine, TextCodec(trained.folder, trained.source, trained.target)
+
+
 def explain_unknown(text: str) -> str:
     """What to say of the first text of which more than `MOSTLY` is unknown."""
     start = f"{text.strip():.20}"
@@ -254,7 +324,10 @@ def join(
     """
     if not parts:
         return [Hypothesis("", 0.0)]
-    spaces = _spaces(texts, language) if texts else ["", *[" "] * (len(parts) - 1), ""]
+    if texts:
+        spaces = find_spaces(texts, " " if parts_sentences_by_blanks(language) else "")
+    else:
+        spaces = ["", *[" "] * (len(parts) - 1), ""]
     return [
         Hypothesis(
             spaces[0] + "".join(h.text + space for h, space in zip(kth, spaces[1:], strict=True)),
@@ -265,23 +338,15 @@ def join(
     ]
 
 
-def _spaces(texts: list[str], language: str) -> list[str]:
-    """The white space before, between and after the parts of a text.
+def _batches(lengths: list[int], batch_tokens: int, alike: bool) -> Iterator[list[int]]:
+    """Group indices of similar lengths, or of the same where they shall be alike.
 
-    Where a script needs none between its sentences, it comes in or goes as the language has it.
+    A batch has at most `batch_tokens`, or one sentence.
     """
-    usual = " " if parts_sentences_by_blanks(language) else ""
-    before = [text[: len(text) - len(text.lstrip())] for text in texts]
-    after = [text[len(text.rstrip()) :] for text in texts]
-    between = [x + y for x, y in zip(after, before[1:], strict=False)]
-    return [before[0], *(usual if x in ("", " ") else x for x in between), after[-1]]
-
-
-def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Group indices of similar lengths; a batch has at most `batch_tokens`, or one sentence."""
     batch = []
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and lengths[i] * (len(batch) + 1) > batch_tokens:
+        longer = alike and batch and lengths[i] > lengths[batch[0]]
+        if batch and (longer or lengths[i] * (len(batch) + 1) > batch_tokens):
             yield batch
             batch = []
         batch.append(i)

@@ -1,8 +1,13 @@
 """Named sizes: what `--arch` takes, each a difference from the model's own defaults."""
 
-from dataclasses import fields
+from dataclasses import Field, field, fields, make_dataclass
 
-from fairseq.models import register_model_architecture
+from fairseq.models import (
+    ARCH_MODEL_NAME_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    register_model_architecture,
+)
+from hydra.core.config_store import ConfigStore
 
 # Dropout and LayerScale of the paper's section 3.6; "6" and "12" count encoder and decoder layers
 # each. docs/open-questions.md has what the paper leaves open.
@@ -60,15 +65,27 @@ IMAGE_PRESETS = {
 
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:
-    """Register each preset as an architecture of the model.
+    """Register each preset as an architecture of the model, for the command line and for hydra.
 
-    A preset fills in what the command line left open. It also fills in the plain defaults, because
-    fairseq merges those only for an architecture named like its model: without them a checkpoint
-    saved before a flag existed would not load.
+    A preset fills in what was left open, and so do the plain defaults.
     """
     defaults = {f.name: f.default for f in fields(config_class) if not _is_reference(f.default)}
     for name, preset in presets.items():
         register_model_architecture(model_name, name)(_filler({**defaults, **preset}))
+        # Under hydra, and for a checkpoint older than a flag, fairseq asks no architecture but
+        # takes the defaults of the dataclass that is registered for the name.
+        node = make_dataclass(
+            name,
+            [(f.name, f.type, _with_default(f, preset)) for f in fields(config_class)],
+            bases=(config_class,),
+        )
+        ARCH_MODEL_NAME_REGISTRY[name] = name
+        MODEL_DATACLASS_REGISTRY[name] = node
+        ConfigStore.instance().store(name=name, group="model", node=node(_name=name))
+
+
+def _with_default(flag: Field, preset: dict) -> Field:
+    return field(default=preset.get(flag.name, flag.default), metadata=flag.metadata)
 
 
 def _is_reference(default) -> bool:

@@ -1,8 +1,10 @@
 """The sequence-to-sequence ResMLP (arXiv 2105.03404, section 3.6) as a fairseq model."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
+from fairseq import hub_utils
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import (
     FairseqEncoder,
@@ -11,9 +13,11 @@ from fairseq.models import (
     register_model,
 )
 from fairseq.modules import PositionalEmbedding
-from omegaconf import II
+from omegaconf import II, open_dict
 from torch import Tensor, nn
 
+from resmlp_mt.data.checkpoints import find_checkpoint
+from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.models.presets import PRESETS, register_presets
 from resmlp_mt.nn.attention import SourceAttention
 from resmlp_mt.nn.blocks import ResMLPBlock, ResMLPDecoderBlock
@@ -315,6 +319,41 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         )
         model.waits_for_compilation = cfg.torch_compile
         return model
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model_name_or_path: str,
+        checkpoint_file: str | None = None,
+        data_name_or_path: str = ".",
+        **kwargs,
+    ) -> hub_utils.GeneratorHubInterface:
+        """Load a model with fairseq's interface for translating: `translate`, `sample`, `generate`.
+
+        Checkpoints are read without running code from them. `Translator` is our own interface.
+
+        Args:
+            model_name_or_path: A model that comes with the package, a folder, or a checkpoint.
+            checkpoint_file: Of the folder; several with colons between them are an ensemble.
+                Default: the checkpoint in it, as `resmlp-mt translate` finds it.
+            data_name_or_path: Where dictionaries and SentencePiece models are; what begins with a
+                dot lies in the folder of the model.
+            **kwargs: Flags to override; `bpe` in the place of the model's own SentencePiece.
+
+        Raises:
+            UserError: If there is no such model, or it is broken.
+        """
+        folder = model_name_or_path
+        if checkpoint_file is None:
+            path = find_checkpoint(model_name_or_path).absolute()
+            folder, checkpoint_file = str(path.parent), path.name
+        loaded = hub_utils.from_pretrained(folder, checkpoint_file, data_name_or_path, **kwargs)
+        cfg, task, models = (loaded[name] for name in ("args", "task", "models"))
+        subwords = find_subwords(Path(cfg.task.data), task.cfg.source_lang)
+        if subwords and "bpe" not in kwargs:
+            with open_dict(cfg):
+                cfg.bpe = dict(_name="sentencepiece", sentencepiece_model=str(subwords))
+        return hub_utils.GeneratorHubInterface(cfg, task, models)
 
     def set_num_updates(self, num_updates: int) -> None:
         """fairseq calls this before every update, and outside of training never.

@@ -10,7 +10,7 @@ from omegaconf import II
 from torch import nn
 
 from resmlp_mt.criterions.image_classification import count_hits
-from resmlp_mt.data.augment import Augment, AugmentConfig, Normalise
+from resmlp_mt.data.augment import Augment, AugmentConfig, AugmentPicture, Normalise
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
@@ -155,6 +155,7 @@ class ResMLPImageClassificationTask(FairseqTask):
         folder = self.open_folder(split)
         folder.align(self.classes)
         train = split == "train" and task_cfg is None
+        interpolation = str(cfg.train_interpolation if train else cfg.interpolation)
         self.datasets[split] = ImageDataset(
             folder,
             cfg.image_size,
@@ -162,9 +163,10 @@ class ResMLPImageClassificationTask(FairseqTask):
             crop_pct=cfg.crop_pct,
             scale=tuple(cfg.scale),
             ratio=tuple(cfg.ratio),
-            interpolation=str(cfg.train_interpolation if train else cfg.interpolation),
+            interpolation=interpolation,
             seed=cfg.seed,
             repeats=cfg.aug_repeats if train else 1,
+            augment=AugmentPicture(cfg, cfg.mean, interpolation) if train else None,
         )
         if train:
             self.augment = Augment(cfg, cfg.mean, cfg.std, self.num_classes)

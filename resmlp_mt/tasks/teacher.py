@@ -1,7 +1,6 @@
 """A trained classifier that another one learns from."""
 
-from importlib.util import find_spec
-from pathlib import Path
+import logging
 
 import torch
 import torch.nn.functional as F
@@ -10,8 +9,10 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from resmlp_mt.data.augment import Normalise
-from resmlp_mt.data.checkpoints import find_checkpoint
+from resmlp_mt.data.checkpoints import find_checkpoint, import_timm
 from resmlp_mt.errors import UserError, name_some
+
+logger = logging.getLogger(__name__)
 
 
 class Teacher(nn.Module):
@@ -43,19 +44,22 @@ class Teacher(nn.Module):
 
 
 def load_teacher(name: str, task: FairseqTask) -> Teacher:
-    """Load the teacher for a task of image classification.
+    """Load the teacher for a task of image classification, and log where it is from.
 
     Args:
-        name: A checkpoint of the same task, a folder with one, a model that comes with the
-            package, or the name of a timm model, whose weights timm downloads.
+        name: A checkpoint of the same task, a folder with one, or a model that comes with the
+            package; else the name of a timm model, whose weights timm downloads, or
+            "local-dir:FOLDER" and "hf-hub:NAME" as timm knows them.
         task: The student's task.
 
     Raises:
         UserError: If there is no such model, or it knows other classes than the student's task.
     """
-    if timm := _find_timm(name):
-        return _load_from_timm(timm, name, task)
-    path = _find(name)
+    try:
+        path = find_checkpoint(name)
+    except UserError as error:
+        return _load_from_timm(name, task, error)
+    logger.info("teacher: %s", path)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     if state["cfg"].task.get("_name") != task.cfg._name:
         raise UserError(f"--teacher-model {name} is no classifier of images")
@@ -71,25 +75,20 @@ def load_teacher(name: str, task: FairseqTask) -> Teacher:
     return Teacher(models[0], own.image_size, len(own.classes), task.normalise, own.normalise)
 
 
-def _find(name: str) -> Path:
+def _load_from_timm(name: str, task: FairseqTask, not_here: UserError) -> Teacher:
     try:
-        return find_checkpoint(name)
+        timm = import_timm()
     except UserError as error:
-        timm = "" if find_spec("timm") else " (or of timm, which is not installed)"
-        raise UserError(f"--teacher-model {error}{timm}") from None
-
-
-def _find_timm(name: str):
-    """timm, where it is installed and has a model of that name."""
+        raise UserError(f"--teacher-model {not_here}; {error}") from None
+    if timm is None:
+        raise UserError(f"--teacher-model {not_here} (or of timm, which is not installed)")
+    if not timm.is_model(name) and not name.startswith(("local-dir:", "hf-hub:")):
+        raise UserError(f"--teacher-model {not_here}; timm has none of that name either")
     try:
-        import timm
-    except ImportError:
-        return None
-    return timm if timm.is_model(name) else None
-
-
-def _load_from_timm(timm, name: str, task: FairseqTask) -> Teacher:
-    model = timm.create_model(name, pretrained=True)
+        model = timm.create_model(name, pretrained=True)
+    except (OSError, RuntimeError) as error:  # no network, no such folder, no weights
+        raise UserError(f"--teacher-model {name}: timm could not load it: {error}") from None
+    logger.info("teacher: %s of timm", name)
     if model.num_classes != task.num_classes:
         raise UserError(
             f"--teacher-model {name} has {model.num_classes} classes, the data {task.num_classes}"

@@ -93,3 +93,11 @@ def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.Complet
     languages = ["--source-lang", "en", "--target-lang", "de"]
     defaults = ["--vocab-size", 300, "--workers", 1, "--out", out]
     return run("resmlp-mt", "prepare", *languages, *splits, *defaults, *options, **run_options)
+
+
+def write_misfit_timm(folder: Path) -> Path:
+    """A folder for PYTHONPATH with a timm that fails as with a torchvision of another build."""
+    (folder / "misfit" / "timm").mkdir(parents=True)
+    module = 'raise RuntimeError("operator torchvision::nms does not exist")\n'
+    (folder / "misfit" / "timm" / "__init__.py").write_text(module)
+    return folder / "misfit"

@@ -2,11 +2,14 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 import torch
 from cli.commands import RECIPE, ROOT, SIZES, assert_refused, entries, run
 from filelock import FileLock
+
+from resmlp_mt.models.presets import PRESETS
 
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 
@@ -62,7 +65,7 @@ def test_padding_side_of_the_source_changes_nothing(prepared, trained, plain):
 
 
 SEARCHES = {
-    "n-best, no repeats": ["--nbest", 3, "--no-repeat-ngram-size", 2],
+    "n-best, no repeats": ["--nbest", 3, "--no-repeat-ngram-size", 2, "--post-process", "none"],
     "sampling": ["--sampling", "--sampling-topp", 0.9, "--nbest", 2, "--beam", 2],
     "diverse beam": ["--diverse-beam-groups", 2, "--beam", 4],
     "prefix": ["--prefix-size", 2, "--post-process", "none"],
@@ -76,6 +79,10 @@ def test_searches_of_fairseq_run(prepared, trained, options):
     found = hypotheses(output)
     count = options[options.index("--nbest") + 1] if "--nbest" in options else 1
     assert len(found) == 30 and all(len(texts) == count for texts in found.values())
+    if "--no-repeat-ngram-size" in options:
+        for text in (text for texts in found.values() for text in texts):
+            pairs = list(pairwise(text.split()))
+            assert len(pairs) == len(set(pairs))
     if "--prefix-size" in options:
         targets = dict(re.findall(r"^T-(\d+)\t(\S+ \S+)", output, flags=re.M))
         assert targets == dict(re.findall(r"^H-(\d+)\t\S+\t(\S+ \S+)", output, flags=re.M))
@@ -85,11 +92,28 @@ def test_searches_of_fairseq_run(prepared, trained, options):
 
 def test_lexical_constraints_are_kept(prepared, trained):
     command = ["fairseq-interactive", prepared, *PLUGIN, "--path", trained / "checkpoint_best.pt"]
-    command += ["--constraints", "--bpe", "sentencepiece"]
-    command += ["--sentencepiece-model", prepared / "spm.model", "--buffer-size", 2]
-    output = run(*command, stdin="The dog sleeps.\tHund\nThe old man sees the cat.\tHaus\n").stdout
-    texts = re.findall(r"^D-\d+\t\S+\t(.*)", output, flags=re.M)
-    assert len(texts) == 2 and "Hund" in texts[0] and "Haus" in texts[1]
+    command += [
+        "--bpe",
+        "sentencepiece",
+        "--sentencepiece-model",
+        prepared / "spm.model",
+        "--buffer-size",
+        2,
+    ]
+    lines = "The dog sleeps.\tHund\nThe old man sees the cat.\t\tHaus\n"
+    for order in ("ordered", "unordered"):
+        output = run(*command, "--constraints", order, stdin=lines).stdout
+        texts = re.findall(r"^D-\d+\t\S+\t(.*)", output, flags=re.M)
+        assert len(texts) == 2 and "Hund" in texts[0] and "Haus" in texts[1]
+    short = run(*command, "--constraints", "--max-len-b", 1, stdin=lines, check=False)
+    assert_refused(short, "--constraints: a translation has no room")
+
+
+def test_constraints_of_binarized_data_are_refused(prepared, trained):
+    path = trained / "checkpoint_best.pt"
+    for program in (("fairseq-generate",), ("resmlp-mt", "generate")):
+        result = generate(prepared, path, "--constraints", program=program, check=False)
+        assert_refused(result, "--constraints: binarized data holds no words")
 
 
 def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
@@ -97,13 +121,42 @@ def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
     assert hypotheses(generate(prepared, f"{path}:{path}").stdout) == hypotheses(plain)
 
 
-def test_interactive_answers_raw_text(prepared, trained, raw, plain):
-    command = ["resmlp-mt", "interactive", prepared, "--path", trained / "checkpoint_best.pt"]
-    command += ["--bpe", "sentencepiece", "--sentencepiece-model", prepared / "spm.model"]
-    output = run(*command, stdin=(raw / "test.en").read_text()).stdout
-    texts = re.findall(r"^D-(\d+)\t\S+\t(.*)", output, flags=re.M)
-    expected = {f"H-{number}": [text] for number, text in texts}
-    assert expected == hypotheses(plain)
+def test_interactive_answers_raw_text_with_the_subwords_of_the_data(prepared, trained, raw, plain):
+    text = {"stdin": (raw / "test.en").read_text()}
+    path = ["--path", trained / "checkpoint_best.pt"]
+    own = run("resmlp-mt", "interactive", prepared, *path, **text)
+    texts = re.findall(r"^D-(\d+)\t\S+\t(.*)", own.stdout, flags=re.M)
+    assert {f"H-{number}": [text] for number, text in texts} == hypotheses(plain)
+    assert "subwords by" in own.stderr and "must be split" not in own.stderr
+    stock = run("fairseq-interactive", prepared, *PLUGIN, *path, **text)
+    assert f"add --bpe sentencepiece --sentencepiece-model {prepared}/spm.model" in stock.stderr
+    bpe = ["--bpe", "sentencepiece", "--sentencepiece-model", prepared / "spm.model"]
+    told = run("fairseq-interactive", prepared, *PLUGIN, *path, *bpe, **text)
+    assert re.findall(r"^D-.*", told.stdout, flags=re.M) == re.findall(
+        r"^D-.*", own.stdout, flags=re.M
+    )
+    assert "must be split" not in told.stderr
+
+
+def test_a_model_of_other_languages_is_warned_of(prepared, trained, spoken):
+    swapped = ["-s", "de", "-t", "en", "--max-len-b", 2]
+    result = generate(prepared, trained / "checkpoint_best.pt", *swapped)
+    said = "was trained to translate from en to de, not from de to en"
+    assert said in result.stderr + result.stdout
+    assert "was trained to translate" not in spoken.stderr + spoken.stdout
+
+
+def test_our_command_logs_where_and_as_fairseq_train_does(prepared, tmp_path):
+    flags = ["--arch", "resmlp_tiny", *SIZES, *RECIPE, "--max-update", 2, "--log-interval", 1]
+    shapes = []
+    for program in (("fairseq-train", *PLUGIN), ("resmlp-mt", "train")):
+        result = run(*program, prepared, *flags, "--save-dir", tmp_path / program[0])
+        dated = re.findall(r"^\d{4}-\d\d-\d\d [\d:]{8} \| (\w+ \| \S+ \| \w+)", result.stdout, re.M)
+        dated = [line for line in dated if "text_to_speech" not in line]
+        assert not re.search("^INFO:", result.stdout + result.stderr, re.M)
+        assert "imported" not in result.stdout + result.stderr
+        shapes.append((dated, result.stderr))
+    assert shapes[0] == shapes[1] and len(shapes[0][0]) > 20
 
 
 def test_validate_gives_the_loss_of_training(prepared, trained):
@@ -126,6 +179,30 @@ def test_training_resumes_where_it_stopped(prepared, tmp_path):
     assert updates[1] == 2 * updates[0]
     logged = re.findall(r'"num_updates": "(\d+)"', result.stdout + result.stderr)
     assert logged and all(int(number) > updates[0] for number in logged)
+
+
+@pytest.mark.parametrize("place", ["root", "elsewhere"])
+def test_the_architecture_of_the_paper_trains_and_translates(prepared, tmp_path, place):
+    """The command of the model's card, by the plugin's path as seen from where it is typed."""
+    cwd, plugin = (ROOT, "resmlp_mt") if place == "root" else (tmp_path, ROOT / "resmlp_mt")
+    command = ["fairseq-train", prepared, "--user-dir", plugin, "--arch", "resmlp_wmt_en_de"]
+    command += ["--max-source-positions", 64, "--max-target-positions", 64]
+    command += ["--optimizer", "adagrad", "--lr", 0.2, "--warmup-updates", 32000]
+    command += ["--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1]
+    command += ["--share-all-embeddings", "--max-tokens", 100, "--max-update", 2]
+    command += ["--disable-validation", "--no-epoch-checkpoints", "--no-save-optimizer-state"]
+    run(*command, "--num-workers", 0, "--save-dir", tmp_path, cwd=cwd)
+    path = tmp_path / "checkpoint_last.pt"
+    weights = torch.load(path, weights_only=True)["model"]
+    embeddings = weights["encoder.embed.tokens.weight"].numel()
+    shared = sum(tensor.numel() == embeddings for tensor in weights.values())
+    parameters = sum(map(torch.Tensor.numel, weights.values())) - (shared - 1) * embeddings
+    # As docs/open-questions.md counts them, with 64 positions for 256 and fewer subwords.
+    smaller = 12 * (256 * 257 - 64 * 65) + 32768 * 512 - embeddings
+    assert shared == 3 and parameters == 49_115_136 - smaller
+    command = ["fairseq-generate", prepared, "--user-dir", plugin, "--path", path]
+    output = run(*command, "--max-len-b", 3, "--beam", 4, cwd=cwd).stdout
+    assert len(hypotheses(output)) == 30
 
 
 def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
@@ -189,6 +266,30 @@ def test_compilation_without_a_compiler_is_refused(prepared, tmp_path):
 def test_an_unknown_preset_is_refused(prepared, program):
     result = run(*program, prepared, *PLUGIN, "--arch", "resmlp_huge", check=False)
     assert_refused(result, "invalid choice: 'resmlp_huge'")
+
+
+def test_a_preset_holds_under_hydra_but_for_what_is_given(prepared, tmp_path):
+    positions = {"max_source_positions": 60, "max_target_positions": 50}
+    config = {
+        "common": {"user_dir": str(ROOT / "resmlp_mt")},
+        "task": {"_name": "translation", "data": str(prepared), **positions},
+        "model": {"_name": "resmlp_plus_tiny", "encoder_layers": 2},
+        "criterion": {"_name": "label_smoothed_cross_entropy"},
+        "optimizer": {"_name": "adam"},
+        "lr_scheduler": {"_name": "fixed"},
+        "dataset": {"max_tokens": 500, "num_workers": 0},
+        "optimization": {"max_update": 1, "lr": [0.01]},
+        "checkpoint": {"save_dir": str(tmp_path), "no_epoch_checkpoints": True},
+    }
+    (tmp_path / "mine.yaml").write_text(json.dumps(config))  # JSON is YAML
+    flags = ["--config-dir", tmp_path, "--config-name", "mine", "+model.decoder_layers=1"]
+    run("fairseq-hydra-train", *flags, cwd=tmp_path)
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    model = state["cfg"]["model"]
+    expected = PRESETS["resmlp_plus_tiny"] | {"encoder_layers": 2, "decoder_layers": 1}
+    assert {name: model[name] for name in expected} == expected
+    assert model["max_target_positions"] == 50 and model["_name"] == "resmlp_plus_tiny"
+    assert state["model"]["decoder.blocks.0.norm_1.weight"].shape == (128,)
 
 
 def test_impossible_models_are_refused(prepared, tmp_path):

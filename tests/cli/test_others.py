@@ -1,12 +1,18 @@
 """help, doctor, curves, and the scripts beside them."""
 
+import importlib.metadata
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from cli.commands import ROOT, assert_refused, run
+import torch
+from cli.commands import ROOT, assert_refused, run, write_misfit_timm
 from PIL import Image
 
+from resmlp_mt import __version__
 from resmlp_mt.cli import COMMANDS
 from resmlp_mt.cli.fairseq import PROGRAMS
 
@@ -25,23 +31,72 @@ def test_unknown_commands_and_flags_are_refused():
     assert_refused(run("resmlp-mt", "doctor", "--loud", fork=True), "unrecognized arguments")
 
 
+def test_the_version_is_said():
+    assert run("resmlp-mt", "--version", fork=True).stdout == f"resmlp-mt {__version__}\n"
+
+
 def test_doctor_finds_nothing_here():
     output = run("resmlp-mt", "doctor").stdout
-    for name in ("torch", "ve-fairseq", "Python", "apex", "no problem found"):
+    for name in ("torch", "ve-fairseq", "Python", "apex", "no problem found", "CPU threads"):
         assert name in output
+    # No more and no less than setup.py asks for.
+    asked = importlib.metadata.requires("resmlp_mt")
+    packages = {re.match(r"[\w-]+", line)[0] for line in asked if 'extra == "dev"' not in line}
+    assert packages <= set(re.findall(r"^(\S+) ", output, re.M))
+
+
+def installed_without(*left_out, folder):
+    """A Python that finds all packages of this one but some; returns what starts it."""
+    folder.mkdir()
+    for path in Path(torch.__file__).parents[1].iterdir():
+        if not path.name.startswith(left_out) and path.suffix != ".pth":
+            (folder / path.name).symlink_to(path)
+
+    def start(*command):
+        # -S: without the packages of its own.
+        environment = os.environ | {"PYTHONPATH": f"{ROOT}:{folder}"}
+        words = [sys.executable, "-S", "-m", "resmlp_mt.cli", *command]
+        return subprocess.run(words, capture_output=True, text=True, env=environment)
+
+    return start
+
+
+def test_doctor_says_what_is_missing_or_broken(tmp_path):
+    for missing, left_out in {
+        "ve-fairseq": ("fairseq", "ve_fairseq", "onnxruntime"),
+        "torch": ("torch", "timm"),
+    }.items():
+        start = installed_without(*left_out, folder=tmp_path / missing)
+        done = start("doctor")
+        assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+        assert f"PROBLEM: {missing} is missing: pip install {missing}" in done.stdout
+        if missing == "torch":
+            assert "fairseq cannot be imported" in done.stdout
+        else:
+            assert "CPU threads" in done.stdout and "'resmlp_mt[export]'" in done.stdout
+            done = start("translate", "--model", "multi30k-en-de")
+            assert_refused(done, "fairseq is not installed", "resmlp-mt doctor")
+    (tmp_path / "torch" / "torch").mkdir()
+    (tmp_path / "torch" / "torch" / "__init__.py").write_text("raise OSError('libcudart.so')")
+    done = start("doctor")
+    assert done.returncode == 1
+    assert "torch cannot be imported, which everything needs: OSError: libcudart" in done.stdout
 
 
 @pytest.mark.parametrize("folder", ["multi_tensor_apply", "lib"])
-def test_doctor_tells_the_two_packages_called_apex_apart(tmp_path, folder):
+def test_doctor_tells_the_packages_called_apex_apart_and_a_timm_that_fails(tmp_path, folder):
     (tmp_path / "apex" / folder).mkdir(parents=True)
     for package in (tmp_path / "apex", tmp_path / "apex" / folder):
         (package / "__init__.py").write_text("")
-    path = {"PYTHONPATH": f"{ROOT}:{tmp_path}"}
-    result = run("resmlp-mt", "doctor", env=path, check=False)
     wrong = folder == "lib"
+    more = f":{write_misfit_timm(tmp_path)}" if wrong else ""
+    path = {"PYTHONPATH": f"{ROOT}:{tmp_path}{more}"}
+    result = run("resmlp-mt", "doctor", env=path, check=False)
     assert result.returncode == wrong
     assert ("pip uninstall apex" in result.stdout) == wrong
     assert ("pip uninstall apex" in result.stderr) == wrong  # every command warns
+    timm = "PROBLEM: timm is installed and cannot be imported (operator torchvision::nms does not"
+    assert (timm in result.stdout) == wrong
 
 
 def test_curves_are_a_picture_of_the_log(trained, tmp_path):

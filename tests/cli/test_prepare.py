@@ -27,8 +27,7 @@ def decode(folder, split, lang):
 
 @pytest.mark.parametrize("sharing", ["--joined", "--separate"])
 def test_binarized_data_decodes_to_the_raw_text(raw, tmp_path, sharing):
-    # So few that each occurs in the training text: fairseq's dictionaries hold what occurs there.
-    prepare(raw, tmp_path / "out", sharing, "--vocab-size", 150)
+    prepare(raw, tmp_path / "out", sharing)
     for split in ("train", "valid", "test"):
         for lang in ("en", "de"):
             expected = (raw / f"{split}.{lang}").read_text().splitlines()
@@ -37,6 +36,43 @@ def test_binarized_data_decodes_to_the_raw_text(raw, tmp_path, sharing):
     assert (tmp_path / "out" / "spm.model").exists() == joined
     dictionaries = [(tmp_path / "out" / f"dict.{lang}.txt").read_text() for lang in ("en", "de")]
     assert (dictionaries[0] == dictionaries[1]) == joined
+
+
+@pytest.mark.parametrize("sharing", ["--joined", "--separate"])
+def test_no_piece_that_sentencepiece_emits_is_unknown(raw, tmp_path, sharing):
+    # Pieces of which longer ones are made stand nowhere alone in the text that they come from.
+    prepare(raw, tmp_path / "out", sharing)
+    for lang in ("en", "de"):
+        name = "spm.model" if sharing == "--joined" else f"spm.{lang}.model"
+        model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / name))
+        words = Dictionary.load(str(tmp_path / "out" / f"dict.{lang}.txt"))
+        pieces = [model.id_to_piece(i) for i in range(len(model)) if not model.is_control(i)]
+        counts = {piece: words.count[words.index(piece)] for piece in pieces}
+        assert [p for p in pieces if words.index(p) == words.unk()] == ["<unk>"]
+        assert min(counts.values()) == 0  # the case that the test is about
+        assert len(words) % 8 == 0
+
+
+def test_subwords_of_a_model_are_taken(raw, prepared, packed, tmp_path):
+    few = tmp_path / "few"
+    few.mkdir()
+    for split in ("train", "valid", "test"):
+        for lang in ("en", "de"):
+            lines = (raw / f"test.{lang}").read_text().splitlines(keepends=True)
+            (few / f"{split}.{lang}").write_text("".join(lines[:20]))
+    prepare(few, tmp_path / "like", "--vocab-size", 8000, "--like", packed)
+    for name in ("spm.model", "dict.en.txt", "dict.de.txt"):
+        assert (tmp_path / "like" / name).read_bytes() == (prepared / name).read_bytes()
+    assert decode(tmp_path / "like", "train", "de") == (few / "train.de").read_text().splitlines()
+    langs = ["--source-lang", "de", "--target-lang", "fr"]
+    for lang in ("de", "en"):
+        (few / f"train.{lang}").rename(few / f"train.{'fr' if lang == 'en' else lang}")
+    for options, said in (
+        (["--like", packed], "--vocab-size is for new subwords"),
+        (["--vocab-size", 8000, "--like", packed, *langs], "not for de and fr"),
+        (["--vocab-size", 8000, "--like", tmp_path / "nosuch"], "no such model"),
+    ):
+        assert_refused(prepare(few, tmp_path / "out", *options, fork=True), said)
 
 
 def test_packed_files_and_several_tests_are_read(raw, tmp_path, prepared):
@@ -58,6 +94,22 @@ def test_subwords_are_learnt_from_as_many_sentences_as_asked_for(raw, tmp_path):
     lines = [line for pair in zip(*spread, strict=True) for line in pair]
     assert (tmp_path / "out" / "spm.model").read_bytes() == train_subwords(lines, 250, "bpe")
     assert json.loads((tmp_path / "out" / "report.json").read_text())["train"]["kept"] == 400
+
+
+def test_characters_are_kept_as_flagged(raw, tmp_path):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    for lang in ("en", "de"):
+        lines = (folder / f"train.{lang}").read_text("utf-8").splitlines()
+        lines = ["… ½" if i % 4 == 0 else line for i, line in enumerate(lines)]
+        (folder / f"train.{lang}").write_text("\n".join([*lines, "dog 猫"]) + "\n", "utf-8")
+    options = ["--normalization-rule-name", "identity", "--character-coverage", 0.9999]
+    prepare(folder, tmp_path / "out", *options)
+    assert decode(tmp_path / "out", "train", "de")[0] == "… ½"
+    pieces = (tmp_path / "out" / "dict.en.txt").read_text("utf-8")
+    assert "猫" not in pieces and "d" in pieces
+    default = train_subwords(lines, 200, "bpe")
+    model = sentencepiece.SentencePieceProcessor(model_proto=default)
+    assert model.decode(model.encode("… ½")) == "... 1\u20442"
 
 
 def test_separate_vocabularies_are_learnt_each_from_its_language(raw, tmp_path):
@@ -158,8 +210,16 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
         (["--target-lang", "en"], ["both en"]),
         (["--max-length", 1], ["no pair is left"]),
         (["--subword-sentences", 0], ["--subword-sentences must be at least 1"]),
+        (["--character-coverage", 0.5], ["--character-coverage", "not 0.5"]),
     ],
-    ids=["vocabulary too large", "too small", "one language", "nothing left", "nothing learnt"],
+    ids=[
+        "vocabulary too large",
+        "too small",
+        "one language",
+        "nothing left",
+        "nothing learnt",
+        "few characters",
+    ],
 )
 def test_impossible_flags_are_refused_and_leave_nothing(raw, tmp_path, options, said):
     assert_refused(prepare(raw, tmp_path / "out", *options, fork=True), *said)

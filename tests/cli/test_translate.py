@@ -1,16 +1,19 @@
+import gzip
 import json
 import os
 import pickle
 import pty
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
-from cli.commands import ROOT, assert_refused, run, start
+from cli.commands import ENVIRONMENT, ROOT, assert_refused, run, start
 
 HOSTILE = [
     "",
@@ -101,23 +104,55 @@ def test_output_to_a_file_is_that_to_standard_output(packed, raw, tmp_path, expe
 def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
     source, target = tmp_path / "long.en", tmp_path / "long.de"
     source.write_text((raw / "test.en").read_text() * 20 + (raw / "valid.en").read_text())
+    model = shutil.copytree(packed, tmp_path / "model")
     options = ["--input", source, "--buffer-size", 7, "--nbest", 2, "--beam", 3]
-    command = ["resmlp-mt", "translate", "--model", packed, *options]
+    command = ["resmlp-mt", "translate", "--model", model, *options]
     command += ["--output", target, "--resume"]
     state, done = tmp_path / "long.de.part.json", 0
-    for _ in range(2):
+    for end in (signal.SIGKILL, signal.SIGINT):
         process, before = start(*command), done
         while done == before:
             assert process.poll() is None
             time.sleep(0.02)
             if state.exists():
                 done = json.loads(state.read_text())["lines"]
-        process.kill()
-        process.communicate()
+        process.send_signal(signal.SIGSTOP)  # or it may end meanwhile
+        assert_refused(run(*command, fork=True), "long.de.part: another run is at work on it")
+        process.send_signal(end)
+        process.send_signal(signal.SIGCONT)
+        said, _ = process.communicate()
+    assert "long.de.part: stopped half way; the same command with --resume goes on" in said
     assert 0 < before < done < 620 and not target.exists()
-    assert_refused(translate(packed, *options, "--output", target, check=False), "--resume")
-    translate(packed, *options, "--output", target, "--resume")
+    assert_refused(translate(model, *options, "--output", target, check=False), "--resume")
+    with open(model / "dict.de.txt", "a") as dictionary:
+        dictionary.write("\n")
+    changed = translate(model, *options, "--output", target, "--resume", fork=True)
+    assert_refused(changed, "long.de.part was begun with --model of SHA-256")
+    shutil.copy(packed / "dict.de.txt", model)
+    translate(model, *options, "--output", target, "--resume")
     assert target.read_text("utf-8") == translate(packed, *options).stdout
+    again = translate(model, *options, "--output", target, "--resume", fork=True)
+    assert again.returncode == 0 and "long.de is finished" in again.stderr
+
+
+def test_output_may_be_a_pipe_or_a_link_and_be_compressed(packed, raw, tmp_path, expected):
+    command = f"{sys.executable} -m resmlp_mt.cli translate --model {packed} "
+    command += f"--input {raw}/test.en --output"
+    script = f"exec 3> {tmp_path}/all; {command} >(cat >&3); {command} {tmp_path}/link.gz"
+    (tmp_path / "link.gz").symlink_to("there.gz")
+    subprocess.run(["bash", "-c", script], check=True, env=ENVIRONMENT, timeout=300)
+    compressed = gzip.decompress((tmp_path / "there.gz").read_bytes())
+    assert compressed.decode().splitlines() == expected
+    assert (tmp_path / "all").read_text("utf-8").splitlines() == expected
+
+
+def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, tmp_path):
+    source = shutil.copy(raw / "test.en", tmp_path)
+    text = Path(source).read_text()
+    for output, said in ((tmp_path, "a folder; name a file"), (source, "read and written")):
+        refused = translate(packed, "--input", source, "--output", output, fork=True)
+        assert_refused(refused, f"{output}: ", said)
+    assert Path(source).read_text() == text and len(list(tmp_path.iterdir())) == 1
 
 
 def test_batching_changes_nothing(packed, raw, expected):
@@ -312,7 +347,9 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--nbest", 3, "--beam", 2], "--nbest 3"),
+        (["--nbest", 3, "--beam", 2], "--nbest 3 must be between 1 and the beam of 2"),
+        (["--beam", 0], "--beam 0 must be 1 or more"),
+        (["--lenpen", "nan"], "--lenpen nan must be a finite number"),
         (["--batch-tokens", 0], "--batch-tokens"),
         (["--device", "abacus"], "--device abacus"),
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),

@@ -1,9 +1,12 @@
 """Two workers on CPUs, started by torchrun, against one; and data in several folders."""
 
 import os
+import re
 import shutil
 import signal
+import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,13 +33,32 @@ TEXT = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--dropout", 0]
 PICTURES = [*IMAGE_SIZES, *IMAGE_RECIPE, "--hflip", 0, "--color-jitter", 0]
 
 
+# An epoch of two workers is 25 updates.
+LONG = [*TEXT, "--max-tokens", 300, "--max-epoch", 2, "--disable-validation", "--log-interval", 1]
+LONG += ["--save-interval-updates", 5, "--keep-interval-updates", 1, "--keep-last-epochs", 1]
+
+
 def train(data, out, *flags, program=("resmlp-mt",), **options):
-    where = ["--save-dir", out, "--max-update", 4, "--log-interval", 1]
-    return run(*program, "train", data, *flags, *where, env=PATH, **options)
+    where = ["--max-update", 4, "--log-interval", 1, *flags, "--save-dir", out]
+    return run(*program, "train", data, *where, env=PATH, **options)
+
+
+def state(folder):
+    return torch.load(folder / "checkpoint_last.pt", weights_only=True)
 
 
 def weights(folder):
-    return torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
+    return state(folder)["model"]
+
+
+def count_updates(folder) -> int:
+    return state(folder)["optimizer_history"][-1]["num_updates"]
+
+
+def assert_same(folder, other):
+    found, expected = weights(folder), weights(other)
+    assert count_updates(folder) == count_updates(other)
+    assert all(torch.equal(found[name], weight) for name, weight in expected.items())
 
 
 @pytest.fixture(scope="session")
@@ -56,40 +78,154 @@ def alone(shared, prepared, pictures):
     return find
 
 
-@pytest.mark.parametrize(
-    ("kind", "ddp"),
-    [("text", "pytorch_ddp"), ("text", "legacy_ddp"), ("images", "pytorch_ddp")],
-)
-def test_two_workers_train_as_one_that_adds_up_two_batches(kind, ddp, alone, tmp_path):
+@pytest.mark.parametrize(("kind", "ddp"), [("text", "legacy_ddp"), ("images", "pytorch_ddp")])
+def test_two_workers_that_go_on_train_as_one_that_adds_up_two_batches(kind, ddp, alone, tmp_path):
     data, flags, one = alone(kind)
-    log = train(data, tmp_path, *flags, "--ddp-backend", ddp, program=TORCHRUN)
+    log = ""
+    for updates in (2, 4):
+        goal = ["--ddp-backend", ddp, "--max-update", updates]
+        result = train(data, tmp_path, *flags, *goal, program=TORCHRUN)
+        log += result.stdout + result.stderr
     by_two, by_one = (
         torch.tensor([float(entry["loss"]) for entry in entries(text, "ups")])
-        for text in (log.stdout + log.stderr, (one / "train.log").read_text())
+        for text in (log, (one / "train.log").read_text())
     )
     assert len(by_two) == 4
     torch.testing.assert_close(by_two, by_one, atol=1e-3, rtol=1e-4)
     torch.testing.assert_close(weights(tmp_path), weights(one), atol=1e-4, rtol=1e-4)
 
 
-def test_fairseqs_own_program_joins_its_workers_and_all_stop_on_sigterm(prepared, tmp_path):
+@pytest.fixture(scope="session")
+def by_two(shared, prepared) -> Path:
+    """The folder of a training by two workers that nothing stopped."""
+    out = shared / "by-two"
+    with FileLock(shared / "by-two.lock"):
+        if not out.exists():
+            run(*TORCHRUN, "train", prepared, *LONG, "--save-dir", out, env=PATH)
+    return out
+
+
+def find_workers(torchrun) -> list[int]:
+    """The processes of the workers, in order."""
+    workers = {}
+    for child in Path(f"/proc/{torchrun.pid}/task/{torchrun.pid}/children").read_text().split():
+        for variable in Path(f"/proc/{child}/environ").read_text().split("\0"):
+            if variable.startswith("LOCAL_RANK="):
+                workers[variable] = int(child)
+    return [workers[rank] for rank in sorted(workers)]
+
+
+def test_stopped_by_sigterm_to_every_process_they_go_on_where_they_were(prepared, by_two, tmp_path):
     program = [*TORCHRUN[:-1], "fairseq-train", prepared, "--user-dir", ROOT / "resmlp_mt"]
-    process = start(*program, *TEXT, "--save-dir", tmp_path, env=PATH)
+    program += [*LONG, "--save-dir", tmp_path]
+    process = start(*program, env=PATH)
     wait_for("training on 2 devices", process)
     wait_for('"ups"', process)
-    process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=120)
+    # As schedulers do; torchrun sends the workers one more.
+    for number in (*find_workers(process), process.pid):
+        os.kill(number, signal.SIGTERM)
+    rest, _ = process.communicate(timeout=250)
     assert process.returncode == 1 and rest.count("SIGTERM: saving and stopping") == 1
     assert "forcefully" not in rest  # torchrun kills a worker that waits for the other
-    saved = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["optimizer_history"]
     (logged,) = entries(rest, "train_num_updates")
-    assert saved[-1]["num_updates"] == int(logged["train_num_updates"]) > 0
+    assert count_updates(tmp_path) == int(logged["train_num_updates"]) > 0
+    run(*program, env=PATH)
+    assert_same(tmp_path, by_two)
 
 
-def find_second_worker(torchrun) -> int:
-    for child in Path(f"/proc/{torchrun.pid}/task/{torchrun.pid}/children").read_text().split():
-        if "LOCAL_RANK=1" in Path(f"/proc/{child}/environ").read_text().split("\0"):
-            return int(child)
+def test_torchrun_starts_them_anew_when_one_was_killed(prepared, by_two, tmp_path):
+    program = [*TORCHRUN[:-2], "--max-restarts", 1, *TORCHRUN[-2:], "train", prepared, *LONG]
+    process = start(*program, "--save-dir", tmp_path, env=PATH)
+    wait_for('"num_updates": "7"', process)
+    os.kill(find_workers(process)[1], signal.SIGKILL)
+    rest, _ = process.communicate(timeout=250)
+    assert process.returncode == 0 and "Loaded checkpoint" in rest, rest[-4000:]
+    assert_same(tmp_path, by_two)
+
+
+def test_one_worker_goes_on_for_two_whose_torchrun_was_killed_and_they_for_it(
+    prepared, by_two, tmp_path
+):
+    process = start(*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path, env=PATH)
+    wait_for('"num_updates": "7"', process)
+    process.kill()
+    process.communicate(timeout=250)  # until the workers have ended, who write where it did
+    done = count_updates(tmp_path)
+    assert 7 <= done < 50
+    train(prepared, tmp_path, *LONG, "--max-update", done + 6, "--update-freq", 2)
+    assert count_updates(tmp_path) == done + 6
+    run(*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path, env=PATH)
+    assert count_updates(tmp_path) == count_updates(by_two)
+    torch.testing.assert_close(weights(tmp_path), weights(by_two), atol=1e-3, rtol=1e-3)
+
+
+def run_two(*command):
+    """What became of each of two workers that are started without torchrun, by their number."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+
+    def work(rank):
+        environment = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), **meet}
+        return run(*(str(w).format(rank=rank) for w in command), env=environment, fork=True)
+
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(work, range(2)))
+
+
+def test_two_workers_train_on_from_a_model(prepared, by_two, tmp_path):
+    command = ["resmlp-mt", "train", prepared, *LONG, "--finetune-from-model"]
+    command += [by_two / "checkpoint_last.pt", "--save-dir", tmp_path, "--max-update", 1]
+    for result in run_two(*command, "--lr", 0):
+        assert result.returncode == 0, result.stderr[-4000:]
+    assert count_updates(tmp_path) == 1
+    torch.testing.assert_close(weights(tmp_path), weights(by_two), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        ("broken", "truncated or corrupt"),
+        ("first-{rank}", "worker 1 .* has no .*first-1/checkpoint_last.pt: all need the same"),
+        ("apart-{rank}", "of 50 updates, but worker 1 .* of 4 updates: all need the same"),
+    ],
+)
+def test_no_worker_waits_for_one_without_a_checkpoint(
+    folder, said, prepared, by_two, alone, tmp_path
+):
+    last = "checkpoint_last.pt"
+    for name, source in ("first-0", by_two), ("apart-0", by_two), ("apart-1", alone("text")[2]):
+        (tmp_path / name).mkdir()
+        shutil.copy(source / last, tmp_path / name)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / last).write_bytes((by_two / last).read_bytes()[:-2000])
+    for result in run_two("resmlp-mt", "train", prepared, *LONG, "--save-dir", tmp_path / folder):
+        assert_refused(result)
+        assert re.search(said, result.stderr), result.stderr[-2000:]
+
+
+@pytest.fixture
+def two_gpus(tmp_path) -> dict[str, str]:
+    """An environment in which fairseq counts two GPUs, and starts a worker for each of them."""
+    (tmp_path / "gpus").mkdir()
+    counting = "import torch; torch.cuda.device_count = lambda: 2"
+    (tmp_path / "gpus/sitecustomize.py").write_text(counting)
+    return {"PYTHONPATH": f"{tmp_path / 'gpus'}:{ROOT}"}
+
+
+def test_sigterm_stops_the_workers_that_fairseq_started(two_gpus, prepared, tmp_path):
+    out = tmp_path / "out"
+    process = start("resmlp-mt", "train", prepared, *LONG, "--save-dir", out, env=two_gpus)
+    wait_for('"ups"', process)
+    process.send_signal(signal.SIGTERM)
+    rest, _ = process.communicate(timeout=250)
+    assert process.returncode == 0 and rest.count("SIGTERM: saving and stopping") == 1
+    assert "Traceback" not in rest and 0 < count_updates(out) < 50
+
+
+def test_workers_without_gpus_are_for_torchrun_to_start(prepared, tmp_path):
+    command = ["resmlp-mt", "train", prepared, *TEXT, "--distributed-world-size", 2]
+    result = run(*command, "--save-dir", tmp_path, fork=True)
+    assert_refused(result, "--distributed-world-size 2", "there are 0", "torchrun")
 
 
 def test_sigterm_to_one_worker_in_a_validation_stops_all(much_to_validate, tmp_path):
@@ -97,7 +233,7 @@ def test_sigterm_to_one_worker_in_a_validation_stops_all(much_to_validate, tmp_p
     where = ["--save-dir", tmp_path]
     process = start(*TORCHRUN, "train", much_to_validate, *TEXT, *slow, *where, env=PATH)
     wait_for("begin validation", process)
-    os.kill(find_second_worker(process), signal.SIGTERM)
+    os.kill(find_workers(process)[1], signal.SIGTERM)
     rest, _ = process.communicate(timeout=120)
     assert process.returncode == 0 and rest.count("SIGTERM: saving and stopping") == 1
     assert '"valid_loss"' not in rest and "Traceback" not in rest

@@ -1,9 +1,11 @@
 import os
 import stat
+import threading
+from pathlib import Path
 
 import pytest
 
-from resmlp_mt.data.output import PartialText, whole_file, whole_folder
+from resmlp_mt.data.output import refuse_overwriting, whole_file, whole_folder
 from resmlp_mt.errors import UserError
 
 
@@ -26,6 +28,67 @@ def test_a_file_has_the_rights_of_any_new_file(tmp_path):
         path.write_text("")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "whole")]
     assert modes[0] == modes[1]
+
+
+def test_links_are_followed(tmp_path):
+    target, link, far = tmp_path / "there" / "x", tmp_path / "link", tmp_path / "far"
+    link.symlink_to("there/x")
+    far.symlink_to(link)
+    for text in ("made", "made anew"):
+        with whole_file(far) as path:
+            path.write_text(text)
+        assert target.read_text() == text
+    assert far.is_symlink() and link.is_symlink() and len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_pipe_is_written_through(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    with whole_file(tmp_path / "link") as path:
+        path.write_text("text")
+    reader.join(60)
+    assert read == ["text"] and pipe.is_fifo()
+
+
+def test_an_open_file_is_written_from_where_it_is(tmp_path):
+    with open(tmp_path / "x", "w+") as file:
+        for text in ("first ", "second "):
+            with whole_file(Path(f"/dev/fd/{file.fileno()}")) as path:
+                path.write_text(text)
+        os.write(file.fileno(), b"third")
+    assert (tmp_path / "x").read_text() == "first second third"
+
+
+@pytest.mark.parametrize("name", ["", "file/x", "loop", "open"])
+def test_what_cannot_be_written_is_refused(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    closed = os.open(tmp_path, os.O_RDONLY)
+    os.close(closed)
+    (tmp_path / "open").symlink_to(f"/dev/fd/{closed}")
+    said = "folder|leads back|Bad file"
+    with pytest.raises(UserError, match=said), whole_file(tmp_path / name):
+        raise AssertionError("the work was done")
+
+
+def test_a_source_is_not_overwritten(tmp_path):
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    source.write_text("")
+    copy.write_text("")
+    (tmp_path / "link").symlink_to(source)
+    refuse_overwriting(copy, [source, tmp_path / "missing"])
+    refuse_overwriting(tmp_path / "missing", [source])
+    with open(source) as stream:
+        for path, read in (
+            (source, source),
+            (tmp_path / "link", source),
+            (source, stream.fileno()),
+        ):
+            with pytest.raises(UserError, match="would be read and written"):
+                refuse_overwriting(path, [copy, read])
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
@@ -82,78 +145,3 @@ def test_an_empty_folder_may_be_filled(tmp_path):
     with whole_folder(tmp_path, mark="mark") as folder:
         (folder / "mark").write_text("")
     assert (tmp_path / "mark").exists()
-
-
-LINES = [f"line {i} ä\u2028" for i in range(20)]
-
-
-def shout(part, lines, step=3, stop=None):
-    """Write lines in capitals, a step at a time; `stop` of them later it is interrupted."""
-    seen = []
-    for line in part.follow(iter(lines)):
-        seen.append(line)
-        if stop is not None and len(seen) == stop:
-            raise KeyboardInterrupt
-        part.write(line.upper() + "\n")
-        if len(seen) % step == 0:
-            part.flush()
-    return seen
-
-
-@pytest.mark.parametrize("stop", range(1, len(LINES)))
-def test_interrupted_text_goes_on_where_its_last_step_ended(tmp_path, stop):
-    target = tmp_path / "x"
-    with pytest.raises(KeyboardInterrupt), PartialText(target, {}, False) as part:
-        shout(part, LINES, stop=stop)
-    assert not target.exists() and (stop > 3) == (tmp_path / "x.part").exists()
-    if stop > 3:
-        with open(tmp_path / "x.part", "ab") as torn:
-            torn.write(b"half a line that came after the last st")
-    with PartialText(target, {}, True) as part:
-        assert shout(part, LINES) == LINES[(stop - 1) // 3 * 3 :]
-    assert target.read_text("utf-8") == "".join(line.upper() + "\n" for line in LINES)
-    assert [path.name for path in tmp_path.iterdir()] == ["x"]
-
-
-@pytest.fixture
-def stopped(tmp_path):
-    with (
-        pytest.raises(KeyboardInterrupt),
-        PartialText(tmp_path / "x", {"--beam": 5}, False) as part,
-    ):
-        shout(part, LINES, stop=10)
-    return tmp_path / "x"
-
-
-def test_a_part_is_not_lost_by_starting_again(stopped):
-    with pytest.raises(UserError, match="x.part: left by a run .* --resume"):
-        PartialText(stopped, {"--beam": 5}, False)
-
-
-def test_a_part_is_not_continued_with_other_options(stopped):
-    with pytest.raises(UserError, match="begun with --beam 5, not 4"):
-        PartialText(stopped, {"--beam": 4}, True)
-
-
-@pytest.mark.parametrize("lines", [LINES[1:], LINES[:8], [*LINES[:8], "other"], []])
-def test_a_part_is_not_continued_from_other_lines(stopped, lines):
-    with (
-        pytest.raises(UserError, match="other lines than the first 9 of"),
-        PartialText(stopped, {"--beam": 5}, True) as part,
-    ):
-        shout(part, lines)
-    with PartialText(stopped, {"--beam": 5}, True) as part:
-        assert shout(part, LINES) == LINES[9:]
-
-
-@pytest.mark.parametrize("state", ["", "[]", "{", '{"lines": 3}'])
-def test_a_broken_state_is_named(stopped, state):
-    stopped.with_name("x.part.json").write_text(state)
-    with pytest.raises(UserError, match="x.part.json: broken"):
-        PartialText(stopped, {"--beam": 5}, True)
-
-
-def test_a_part_that_was_cut_is_named(stopped):
-    os.truncate(stopped.with_name("x.part"), 5)
-    with pytest.raises(UserError, match="shorter than it was"):
-        PartialText(stopped, {"--beam": 5}, True)

@@ -7,6 +7,7 @@ import sentencepiece
 
 from resmlp_mt import Translator
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.translator import Hypothesis, join
 
 
@@ -93,6 +94,43 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
     found = translator.translate_nbest(lines(), beam=1, buffer_size=3)
     for number, (hypothesis,) in enumerate(islice(found, 8), 1):
         assert hypothesis.text and number <= read < number + 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dict(beam=0),
+        dict(beam=2.5),
+        dict(nbest=0),
+        dict(nbest=6),
+        dict(lenpen=float("nan")),
+        dict(lenpen=float("inf")),
+        dict(max_len_a=-1),
+        dict(max_len_b=0),
+        dict(max_len_b=-3, max_len_a=5),
+        dict(batch_tokens=0),
+        dict(options=SearchOptions(3), beam=2),
+    ],
+    ids=str,
+)
+def test_impossible_options_are_refused_before_the_first_line(translator, wrong):
+    name = list(wrong)[-1] if "options" in wrong else next(iter(wrong))
+    with pytest.raises(ValueError, match=f"^{name}"):
+        translator.translate_nbest(["A man."], **wrong)
+
+
+def test_length_goes_by_the_sentence_whatever_its_batch(translator):
+    lines = ["A man.", "A man and a woman ride a bike through the snow.", "Two dogs play."]
+    for limit in (dict(max_len_b=2), dict(max_len_a=0.5, max_len_b=1)):
+        together = list(translator.translate_nbest(lines, **limit, attention=True))
+        alone = [next(translator.translate_nbest([x], **limit, attention=True)) for x in lines]
+        assert [found[0].text for found in together] == [found[0].text for found in alone]
+        for ((best,),) in zip(together, strict=True):
+            (shown,) = best.attention
+            room = limit.get("max_len_a", 0) * len(shown.source) + limit["max_len_b"]
+            assert 0 < len(shown.target) - 1 <= room
+    unlimited = translator.translate_nbest(lines[1:2], attention=True)
+    assert len(next(unlimited)[0].attention[0].target) - 1 > room
 
 
 def test_attention_is_found_where_it_is_asked_for(translator):

@@ -1,14 +1,15 @@
+import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
+from cli.commands import write_misfit_timm
 from cli.pictures import CLASSES, draw_pictures
 from torch import nn
 from torch.testing import assert_close
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
-from resmlp_mt.tasks import teacher as teachers
 from resmlp_mt.tasks.image_classification import (
     ResMLPImageClassificationConfig,
     ResMLPImageClassificationTask,
@@ -79,6 +80,17 @@ def test_validating_the_training_images_is_an_evaluation(pictures):
     assert task.dataset("train").ordered_indices().tolist() == list(range(6))
 
 
+def test_training_pictures_are_augmented_and_others_are_not(pictures):
+    def images(split, **flags):
+        return samples(build(data=str(pictures), **flags), split)["net_input"]["images"]
+
+    plain = images("train")
+    assert torch.equal(images("train", hflip=1.0), plain.flip(3))
+    operations = dict(aa="rand-m9-p1-inc1")
+    assert (images("train", **operations) != plain).flatten(1).any(1).float().mean() > 0.5
+    assert torch.equal(images("valid", hflip=1.0, **operations), images("valid"))
+
+
 def test_another_loss_than_the_tasks_is_refused():
     cfg = SimpleNamespace(_name="cross_entropy")
     with pytest.raises(UserError, match="needs --criterion image_classification"):
@@ -136,7 +148,7 @@ def test_a_timm_model_teaches_with_its_own_normalisation(monkeypatch):
         create_model=lambda name, pretrained: model if pretrained else None,
         data=SimpleNamespace(resolve_model_data_config=lambda model: config),
     )
-    monkeypatch.setitem(__import__("sys").modules, "timm", timm)
+    monkeypatch.setitem(sys.modules, "timm", timm)
     task = SimpleNamespace(num_classes=3, normalise=Normalise([0.0] * 3, [1.0] * 3))
     pixels = torch.rand(2, 3, 4, 4)
     taught = load_teacher("regnety_160", task)(pixels)
@@ -146,9 +158,32 @@ def test_a_timm_model_teaches_with_its_own_normalisation(monkeypatch):
         load_teacher("regnety_160", task)
 
 
+def test_a_folder_of_timms_teaches_as_timm_reads_it(timm, tmp_path):
+    config = dict(mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6), input_size=(3, 160, 160))
+    model = timm.create_model("test_resnet", num_classes=3).eval()
+    model.pretrained_cfg |= config
+    timm.models.save_for_hf(model, tmp_path, safe_serialization=True)
+    task = SimpleNamespace(num_classes=3, normalise=Normalise([0.5] * 3, [0.25] * 3))
+    pixels = torch.rand(2, 3, 160, 160)
+    teacher = load_teacher(f"local-dir:{tmp_path}", task)
+    own = Normalise(config["mean"], config["std"])
+    assert_close(teacher(task.normalise.scale(pixels)), model(own.scale(pixels)))
+    with pytest.raises(UserError, match="local-dir:nowhere: timm could not load it"):
+        load_teacher("local-dir:nowhere", task)
+    with pytest.raises(UserError, match="such_a_model: .*; timm has none of that name"):
+        load_teacher("such_a_model", task)
+
+
 def test_without_timm_its_models_are_not_known(monkeypatch):
-    monkeypatch.setattr(teachers, "_find_timm", lambda name: None)
-    with pytest.raises(UserError, match="regnety_160: no such model"):
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(UserError, match="regnety_160: no such model.*timm, which is not installed"):
+        load_teacher("regnety_160", SimpleNamespace())
+
+
+def test_a_timm_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "timm", raising=False)
+    monkeypatch.syspath_prepend(write_misfit_timm(tmp_path))
+    with pytest.raises(UserError, match="regnety_160: no such model.*cannot be imported .operator"):
         load_teacher("regnety_160", SimpleNamespace())
 
 

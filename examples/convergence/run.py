@@ -1,0 +1,215 @@
+"""Train everything that plan.py lists, one training after the other. Run it again to go on.
+
+    bash examples/multi30k/prepare.sh
+    nohup nice python examples/convergence/run.py &
+    python examples/convergence/run.py --status
+
+A training that was stopped, by whatever, goes on from its last epoch. One that is done has a row in
+results.csv and is not begun again: whoever has the rows, on another machine too, goes on behind
+them. SIGTERM lets the training save itself first. A training that diverges counts as the worst.
+"""
+
+import argparse
+import csv
+import fcntl
+import json
+import math
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from plan import STAGES, Run, Stage, list_flags, list_runs
+
+from resmlp_mt.cli.curves import read_log
+
+HERE = Path(__file__).parent
+SCRIPTS = HERE.parents[1] / "scripts"
+KEY = ("stage", "purpose", "model", "lr", "dropout", "seed")
+# What a training that is only to choose by has no value for.
+SCORES = (
+    "bleu,chrf,bleu_tokenized,brevity_penalty,valid_nll_base2,train_seconds,"
+    "bleu_signature,chrf_signature,commit,date,machine,command"
+).split(",")
+
+
+def main() -> int:
+    """Go through the plan; status 1 where a training failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("data-bin"),
+        help="holds the data-bin folders; default: %(default)s",
+    )
+    parser.add_argument(
+        "--work", type=Path, default=Path("checkpoints/convergence"), help="default: %(default)s"
+    )
+    parser.add_argument("--results", type=Path, default=HERE / "results.csv")
+    parser.add_argument("--stage", nargs="+", choices=[stage.name for stage in STAGES])
+    parser.add_argument("--updates", type=int, help="train so little, to try the whole")
+    parser.add_argument("--status", action="store_true", help="say where everything stands")
+    arguments = parser.parse_args()
+    stages = [s for s in STAGES if arguments.stage is None or s.name in arguments.stage]
+    if arguments.status:
+        for stage in stages:
+            print_status(stage, arguments)
+        return 0
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    with hold(arguments.work / "lock") as lock:
+        for stage in stages:
+            while run := find_next(stage, arguments.results):
+                print(f"begin {run.name}", flush=True)
+                if not train(stage, run, arguments, lock):
+                    return 1
+                print(f"done {run.name}", flush=True)
+    return 0
+
+
+@contextmanager
+def hold(path: Path):
+    """Keep a second queue out, until the training that this one began has ended too."""
+    with open(path, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"run.py: {path}: a queue, or a training of one, is at work", file=sys.stderr)
+            sys.exit(2)
+        yield lock
+
+
+def read_losses(stage: Stage, results: Path) -> dict[Run, float]:
+    """The validation losses of the runs that have a row."""
+    rows = []
+    if results.exists():
+        with open(results, newline="", encoding="utf-8") as stream:
+            rows = [row for row in csv.DictReader(stream) if row["stage"] == stage.name]
+    known = {tuple(row[name] for name in KEY): row["valid_nll_base2"] for row in rows}
+    losses: dict[Run, float] = {}
+    for _ in range(3):  # what was chosen by some names the next
+        for run in list_runs(stage, losses):
+            if loss := known.get(key_of(run)):
+                losses[run] = math.inf if loss == "diverged" else float(loss)
+    return losses
+
+
+def key_of(run: Run) -> tuple[str, ...]:
+    """What tells the row of a run from others."""
+    return tuple(str(getattr(run, name)) for name in KEY)
+
+
+def find_next(stage: Stage, results: Path) -> Run | None:
+    """The first run that has no row."""
+    losses = read_losses(stage, results)
+    return next((run for run in list_runs(stage, losses) if run.known and run not in losses), None)
+
+
+def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock) -> bool:
+    """Train, score and write the row; False where the training failed."""
+    folder, data = arguments.work / run.name, arguments.data / stage.data
+    folder.mkdir(exist_ok=True)
+    flags = list_flags(stage, run)
+    if arguments.updates:
+        flags += ["--max-update", str(arguments.updates)]
+    command = ["resmlp-mt", "train", str(data), *flags]
+    (folder / "command").write_text(" ".join(command))
+    command[0] = program(command[0])
+    own = ["--save-dir", folder, "--log-format", "json", "--log-interval", "100"]
+    own += ["--log-file", folder / "train.log", "--num-workers", "0"]
+    with open(folder / "output", "ab") as output:
+        process = subprocess.Popen(
+            list(map(str, [*command, *own])), stdout=output, stderr=output, pass_fds=[lock.fileno()]
+        )
+        asked = []  # the training saves itself, and then ends
+        signal.signal(signal.SIGTERM, lambda *_: (asked.append(1), process.terminate()))
+        status = process.wait()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if asked:
+        sys.exit(128 + signal.SIGTERM)
+    said = (folder / "output").read_text(errors="replace")[-4000:]
+    diverged = status and re.search(r"diverged|FloatingPointError|Minimum loss scale", said)
+    if status and not diverged:
+        print(f"{run.name} failed, status {status}; {folder}/output ends with\n{said}", flush=True)
+        return False
+    write_row(run, folder, data, arguments.results, bool(diverged))
+    if run.purpose != "final":
+        shutil.rmtree(folder)
+    return True
+
+
+def write_row(run: Run, folder: Path, data: Path, results: Path, diverged: bool) -> None:
+    """Score what is to be compared, and append the row."""
+    first = {name: str(getattr(run, name)) for name in KEY}
+    if run.purpose == "final" and not diverged:
+        figures = json.loads(score(folder, data, first))
+    else:
+        loss = (
+            "diverged"
+            if diverged
+            else f"{read_log(folder / 'train.log', 'nll_loss')[1][-1][1]:.3f}"
+        )
+        figures = {
+            **first, "parameters": None, "updates": run.updates, **dict.fromkeys(SCORES, ""),
+            "valid_nll_base2": loss, "command": (folder / "command").read_text(),
+        }  # fmt: skip
+    subprocess.run(
+        [sys.executable, SCRIPTS / "append_row.py", results, "--log", folder / "train.log"],
+        input=json.dumps(figures), text=True, check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def score(folder: Path, data: Path, columns: dict[str, str]) -> str:
+    """Average the last epochs, translate the test set, and score it. Returns JSON."""
+    last, average = len(list(folder.glob("checkpoint[0-9]*.pt"))), folder / "checkpoint_average.pt"
+    call(program("resmlp-mt"), "average", folder, "--last", last, "--out", average)
+    translated = call(
+        program("resmlp-mt"), "translate", "--model", average, "--input", data / "raw" / "test.en"
+    )
+    (folder / "hypotheses.de").write_text(translated, encoding="utf-8")
+    return call(
+        sys.executable, SCRIPTS / "translation_figures.py", folder,
+        *(f"{name}={value}" for name, value in columns.items()),
+        "--hypotheses", folder / "hypotheses.de", "--references", data / "raw" / "test.de",
+        "--moses", "de", "--lowercase",
+    )  # fmt: skip
+
+
+def program(name: str) -> str:
+    """The path of a console command of this environment."""
+    return str(Path(sys.executable).with_name(name))
+
+
+def call(*command) -> str:
+    """What a program prints."""
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def print_status(stage: Stage, arguments: argparse.Namespace) -> None:
+    """A line for each run: its loss, how far it is, or that it waits."""
+    losses = read_losses(stage, arguments.results)
+    for run in list_runs(stage, losses):
+        log = arguments.work / run.name / "train.log"
+        if run in losses:
+            state = f"done, validation loss {losses[run]:.3f}"
+        elif log.exists():
+            done = max(
+                map(
+                    int,
+                    re.findall(r'"(?:num_updates|valid_num_updates)": "(\d+)"', log.read_text()),
+                ),
+                default=0,
+            )
+            state = f"at update {done:,} of {run.updates:,}"
+        else:
+            state = "waits" if run.known else "waits for what it depends on"
+        print(f"{run.name:60} {state}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The flags of a search, and the columns of lines that lead it."""
+
+import argparse
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+
+
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """Add a flag for each field of `SearchOptions`, and those for what leads a line."""
+    search = parser.add_argument_group("search")
+    search.add_argument("--beam", type=int, metavar="N", help="default: 5")
+    search.add_argument(
+        "--nbest",
+        type=int,
+        default=1,
+        metavar="N",
+        help="print the N best, as number of the line, score and translation between tabs",
+    )
+    search.add_argument(
+        "--lenpen",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="length penalty: above 1 favours longer translations (default: %(default)s)",
+    )
+    search.add_argument(
+        "--max-len-a",
+        type=float,
+        default=0.0,
+        metavar="A",
+        help="at most A x + B subwords, where x are the source's (default: %(default)s)",
+    )
+    search.add_argument(
+        "--max-len-b", type=int, default=200, metavar="B", help="default: %(default)s"
+    )
+    search.add_argument(
+        "--no-repeat-ngram-size",
+        type=int,
+        default=0,
+        metavar="N",
+        help="no sequence of N subwords comes twice (default: all may)",
+    )
+    _add_sampling(parser.add_argument_group("sampling"))
+    _add_guides(parser.add_argument_group("what translations hold"))
+
+
+def _add_sampling(group) -> None:
+    group.add_argument(
+        "--sampling",
+        action="store_true",
+        help="draw translations, --nbest of each line, instead of searching for the best",
+    )
+    group.add_argument(
+        "--sampling-topk", type=int, metavar="N", help="draw among the N likeliest subwords alone"
+    )
+    group.add_argument(
+        "--sampling-topp",
+        type=float,
+        metavar="P",
+        help="draw among the fewest subwords alone that have the probability P together",
+    )
+    group.add_argument(
+        "--temperature",
+        type=float,
+        default=1.0,
+        metavar="T",
+        help="divide logits by T: below 1 takes what is likely more often (default: %(default)s)",
+    )
+    group.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="the same seed draws the same for the same lines (default: %(default)s)",
+    )
+
+
+def _add_guides(group) -> None:
+    group.add_argument(
+        "--prefix", default="", metavar="TEXT", help="what every translation begins with"
+    )
+    group.add_argument(
+        "--prefix-column",
+        type=int,
+        metavar="N",
+        help="what a line's translation begins with stands in its Nth column, after N - 1 tabs",
+    )
+    group.add_argument(
+        "--constraints",
+        nargs="?",
+        const="ordered",
+        choices=("ordered", "unordered"),
+        help="words that a line's translation must hold stand in it after tabs, in their order "
+        "or in any (default: ordered)",
+    )
+
+
+def search_settings(arguments: argparse.Namespace) -> dict:
+    """All that these flags say, by name."""
+    names = (*_names_of_search(), "prefix", "prefix_column")
+    return {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+
+
+def read_search(arguments: argparse.Namespace):
+    """The `SearchOptions` of the flags.
+
+    Raises:
+        UserError: If one is impossible, or two do not go together.
+    """
+    from resmlp_mt.errors import UserError
+    from resmlp_mt.inference.options import SearchOptions
+
+    if sum(map(bool, (arguments.prefix, arguments.prefix_column, arguments.constraints))) > 1:
+        raise UserError("give one of --prefix, --prefix-column and --constraints")
+    if arguments.prefix_column is not None and arguments.prefix_column < 2:
+        raise UserError("--prefix-column must be 2 or more: the first column is the text")
+    try:
+        return SearchOptions(**{name: getattr(arguments, name) for name in _names_of_search()})
+    except ValueError as error:
+        name, rest = str(error).split(" ", 1)
+        raise UserError(f"--{name.replace('_', '-')} {rest}") from None
+
+
+class Columns:
+    """Splits lines into texts, and what leads their translation.
+
+    Args:
+        lines: As they were read.
+        arguments: With the flags of `add_search`.
+    """
+
+    def __init__(self, lines: Iterable[str], arguments: argparse.Namespace):
+        self.lines, self.prefix_column = lines, arguments.prefix_column
+        self.split = bool(arguments.constraints or arguments.prefix_column)
+        self.rest: list[str] = []  # of the line that was read last
+        self.guides = {"prefix": arguments.prefix}
+        if arguments.prefix_column:
+            self.guides = {"prefix": self._prefixes()}
+        elif arguments.constraints:
+            self.guides = {"words": self._words()}
+
+    def texts(self) -> Iterator[str]:
+        """Yield the texts; `guides`, for `translate_nbest`, go beside them, a line at a time."""
+        for line in self.lines:
+            if self.split:
+                line, *self.rest = line.split("\t")
+            yield line
+
+    def _prefixes(self) -> Iterator[str]:
+        while True:
+            yield (
+                self.rest[self.prefix_column - 2] if len(self.rest) > self.prefix_column - 2 else ""
+            )
+
+    def _words(self) -> Iterator[list[str]]:
+        while True:
+            yield self.rest
+
+
+def _names_of_search() -> list[str]:
+    from resmlp_mt.inference.options import SearchOptions
+
+    return [field.name for field in fields(SearchOptions)]

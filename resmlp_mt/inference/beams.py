@@ -1,0 +1,105 @@
+"""The hypotheses of a beam search: what `search.py` keeps between its steps."""
+
+import math
+
+import numpy as np
+
+
+class Beams:
+    """The beams of a batch: their last tokens, their scores, and the places that they came through.
+
+    A step reads and writes the arrays where they lie.
+
+    Args:
+        sentences: B.
+        beam: K.
+        width: Continuations of each beam that a step looks at.
+        end: The end of a sentence.
+        layers, channels: L and C.
+    """
+
+    def __init__(self, sentences: int, beam: int, width: int, end: int, layers: int, channels: int):
+        self.width, self.end = width, end
+        self.found: list[list[tuple[np.ndarray, float]]] = [[] for _ in range(sentences)]
+        self.at_work = np.arange(sentences)  # which sentence a row is
+        self.unfinished = np.ones(sentences, bool)
+        self.tokens = np.full((sentences, beam), end)
+        self.scores = np.full((sentences, beam, 1), -np.inf, np.float32)
+        self.scores[:, 0] = 0  # the beams are alike at first: one of them counts
+        self.places = np.empty((0, sentences, beam), np.int64)
+        self.now = np.empty((layers, 1, channels), np.float32)
+        # By place: what a step left there for the mixers, and the token that it was told.
+        self.used = 0
+        self.history = np.empty((8 * self.tokens.size, layers * channels), np.float32)
+        self.told = np.empty(8 * self.tokens.size, np.int64)
+        self._make_answers()
+
+    def _make_answers(self) -> None:
+        """What a step answers: the best continuations, and the scores of ending here."""
+        sentences, beam = self.tokens.shape
+        self.rows = np.arange(sentences)[:, None]
+        best = sentences, min(2, self.width) * beam
+        self.best_scores = np.empty(best, np.float32)
+        self.best_tokens, self.best_places = np.empty(best, np.int64), np.empty(best, np.int64)
+        self.ends = np.empty((sentences, beam, 1), np.float32)
+
+    def make_room(self) -> bool:
+        """Enlarge the history if a step more does not fit; returns whether it has moved."""
+        full = self.used + self.tokens.size > len(self.told)
+        if full:
+            self.history = np.concatenate([self.history, np.empty_like(self.history)])
+            self.told = np.concatenate([self.told, np.empty_like(self.told)])
+        return full
+
+    def remember(self) -> np.ndarray:
+        """Add places for the last tokens; returns the part of the history to fill. (B, K, L C)."""
+        new = np.arange(self.used, self.used + self.tokens.size).reshape(1, *self.tokens.shape)
+        self.places = np.concatenate([self.places, new])
+        new = slice(self.used, self.used + self.tokens.size)
+        self.told[new] = self.tokens.ravel()
+        self.used = new.stop
+        return self.history[new].reshape(*self.tokens.shape, -1)
+
+    def advance(self, lenpen: float) -> None:
+        """Keep the translations that ended; go on with the best K of the others."""
+        scores, tokens, parents = self.best_scores, self.best_tokens, self.best_places // self.width
+        beam, ended, rows = (
+            self.tokens.shape[1],
+            tokens == self.end,
+            np.arange(len(tokens))[:, None],
+        )
+        if ended.any():
+            if len(self.places) > 1:  # a translation has a token
+                self._keep(ended[:, :beam], scores, parents, lenpen)
+            order = np.argsort(ended, axis=1, kind="stable")
+            tokens, scores, parents = tokens[rows, order], scores[rows, order], parents[rows, order]
+        self.tokens[:], self.scores[..., 0] = tokens[:, :beam], scores[:, :beam]
+        self.places = self.places[:, rows, parents[:, :beam]]
+
+    def end_all(self, lenpen: float) -> None:
+        """Keep all beams as translations, ended here."""
+        ends = self.ends[..., 0]
+        order = np.argsort(-ends, axis=1)
+        scores = np.take_along_axis(ends, order, axis=1)
+        self._keep(np.ones_like(order, bool), scores, order, lenpen)
+
+    def drop_finished(self) -> None:
+        """Leave the sentences that have all their translations out of the batch."""
+        kept = self.unfinished
+        self.tokens, self.scores, self.at_work = (
+            self.tokens[kept],
+            self.scores[kept],
+            self.at_work[kept],
+        )
+        self.places = self.places[:, kept]
+        self.unfinished = kept[kept]
+        self._make_answers()
+
+    def _keep(self, ended: np.ndarray, scores: np.ndarray, parents: np.ndarray, lenpen: float):
+        steps, _, beam = self.places.shape
+        for row, rank in np.argwhere(ended).tolist():
+            found, score = self.found[self.at_work[row]], scores[row, rank].item()
+            if len(found) < beam and math.isfinite(score):
+                places = self.places[1:, row, parents[row, rank]]
+                found.append((self.told[places], score / steps**lenpen))
+                self.unfinished[row] = len(found) < beam

@@ -1,0 +1,76 @@
+"""What leads the search of a single sentence: its beginning, words it must hold, its samples."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.codec import TextCodec
+
+# A line, the beginning of its translation, and the words that its translation shall hold.
+Row = tuple[str, str, Sequence[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Guide:
+    """What leads the search of one sentence.
+
+    Attributes:
+        prefix: Token indices that its translation begins with. (P,).
+        constraints: Token indices that its translation holds, each in a row.
+        number: What its samples depend on beside the seed: the line, and the part of it.
+    """
+
+    prefix: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    constraints: tuple[np.ndarray, ...] = ()
+    number: tuple[int, ...] = (0,)
+
+
+def lay_beside(
+    lines: Iterable[str], prefix: str | Iterable[str], words: Iterable[Sequence[str]] | None
+) -> Iterator[Row]:
+    """Yield each line with what belongs to it; a single prefix belongs to all.
+
+    Raises:
+        ValueError: If there are fewer prefixes, or fewer lists of words, than lines.
+    """
+    prefixes = None if isinstance(prefix, str) else iter(prefix)
+    words = None if words is None else iter(words)
+    for number, line in enumerate(lines, 1):
+        try:
+            begin = prefix if prefixes is None else next(prefixes)
+        except StopIteration:
+            raise ValueError(f"prefix: none for line {number}") from None
+        try:
+            held = () if words is None else next(words)
+        except StopIteration:
+            raise ValueError(f"words: none for line {number}") from None
+        yield line, begin, held
+
+
+def make_guides(
+    codec: TextCodec, rows: list[Row], parts: list[list[str]], first: int
+) -> list[Guide]:
+    """A guide for every part of the rows, which are counted from the first.
+
+    What a line begins with, its first part does.
+
+    Raises:
+        UserError: If the model has no subwords for what a translation shall hold, or a line that
+            has words to hold is in several parts.
+    """
+    guides = []
+    for number, (_, prefix, words), texts in zip(count(first), rows, parts, strict=False):
+        try:
+            if words and len(texts) > 1:
+                raise UserError("too long for the model to hold constraints; shorten it")
+            begin = codec.encode_target(prefix)
+            held = tuple(filter(len, map(codec.encode_target, words)))
+        except UserError as error:
+            raise UserError(f"line {number}: {error}") from None
+        guides += [
+            Guide(begin[: None if i == 0 else 0], held, (number, i)) for i in range(len(texts))
+        ]
+    return guides

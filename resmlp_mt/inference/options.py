@@ -1,0 +1,106 @@
+"""How translations are searched for."""
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What one search is asked for; fairseq's names.
+
+    Attributes:
+        beam: Hypotheses kept in the search; samples, where it samples. None stands for 5, or for
+            `nbest` where it samples.
+        nbest: Translations returned for each text, at most `beam`; where it samples, all.
+        lenpen: Exponent of the length that scores are divided by; above 1 favours long ones.
+        max_len_a, max_len_b: A translation has at most `max_len_a` x + `max_len_b` subwords, its
+            end not counted, where x are the source's with its end; and never more than fit the
+            model.
+        no_repeat_ngram_size: No sequence of so many subwords comes twice in a translation; 0 allows
+            all.
+        sampling: Draw each subword with the probability that the model gives it.
+        sampling_topk: Draw among so many of the likeliest alone.
+        sampling_topp: Draw among the fewest that have this probability together alone.
+        temperature: What the model's logits are divided by; below 1 is surer of itself.
+        seed: Decides, with the numbers of a text, what is drawn.
+        constraints: Whether the words that a translation must hold come in the order in which they
+            are given, "ordered", or in any, "unordered"; None if there are none.
+
+    Raises:
+        ValueError: If one of them is impossible; the message begins with its name and value.
+    """
+
+    beam: int | None = None
+    nbest: int = 1
+    lenpen: float = 1.0
+    max_len_a: float = 0.0
+    max_len_b: int = 200
+    no_repeat_ngram_size: int = 0
+    sampling: bool = False
+    sampling_topk: int | None = None
+    sampling_topp: float | None = None
+    temperature: float = 1.0
+    seed: int = 1
+    constraints: str | None = None
+
+    def __post_init__(self):
+        if self.beam is None:
+            object.__setattr__(self, "beam", self.nbest if self.sampling else 5)
+        self._check("beam", _is_count(self.beam) and self.beam >= 1, "must be 1 or more")
+        if self.sampling:
+            self._check("beam", self.beam == self.nbest, "must be nbest where it samples")
+        within = _is_count(self.nbest) and 1 <= self.nbest <= self.beam
+        self._check("nbest", within, f"must be between 1 and the beam of {self.beam}")
+        self._check("lenpen", _is_number(self.lenpen), "must be a finite number")
+        positive = _is_number(self.max_len_a) and self.max_len_a >= 0
+        self._check("max_len_a", positive, "must be 0 or more")
+        self._check("max_len_b", _is_count(self.max_len_b), "must be 0 or more")
+        self._check("max_len_b", self.max_len_a + self.max_len_b > 0, "leaves no room")
+        size = self.no_repeat_ngram_size
+        self._check(
+            "no_repeat_ngram_size", _is_count(size) and size != 1, "must be 0, or 2 or more"
+        )
+        positive = _is_number(self.temperature) and self.temperature > 0
+        self._check("temperature", positive, "must be above 0")
+        self._check("seed", _is_count(self.seed), "must be 0 or more")
+        self._check_choice()
+
+    def _check_choice(self) -> None:
+        """Check what says among which subwords to choose."""
+        for name in ("sampling_topk", "sampling_topp"):
+            self._check(name, self.sampling or getattr(self, name) is None, "needs sampling")
+        if self.sampling_topk is not None:
+            right = _is_count(self.sampling_topk) and self.sampling_topk >= 1
+            self._check("sampling_topk", right, "must be 1 or more")
+        if self.sampling_topp is not None:
+            right = _is_number(self.sampling_topp) and 0 < self.sampling_topp <= 1
+            self._check("sampling_topp", right, "must be above 0 and at most 1")
+            self._check("sampling_topp", self.sampling_topk is None, "goes without sampling_topk")
+        known = self.constraints in (None, "ordered", "unordered")
+        self._check("constraints", known, "must be ordered or unordered")
+        if self.constraints:
+            self._check("constraints", not self.sampling, "cannot be kept by sampling")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a beam search does it, without more."""
+        return not (self.sampling or self.no_repeat_ngram_size or self.constraints) and (
+            self.temperature == 1
+        )
+
+    def longest(self, source: int) -> int:
+        """Most subwords of a translation, for a source of so many with its end."""
+        return max(1, int(self.max_len_a * source + self.max_len_b))
+
+    def _check(self, name: str, right: bool, rule: str) -> None:
+        if not right:
+            raise ValueError(f"{name} {getattr(self, name)} {rule}")
+
+
+def _is_count(value) -> bool:
+    return isinstance(value, Integral) and value >= 0
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)

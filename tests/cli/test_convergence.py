@@ -1,0 +1,100 @@
+import csv
+import math
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli.commands import ENVIRONMENT, ROOT
+
+FOLDER = ROOT / "examples/convergence"
+sys.path.append(str(FOLDER))
+import plan  # noqa: E402
+
+STAGE = plan.Stage(
+    "small", "data", "", {"a": "--arch a", "b": "--arch b"}, "", ("1", "2", "3"), ("x", "y", "z"),
+    pilot_updates=5, updates=9, seeds=(1, 2),
+)  # fmt: skip
+
+
+def test_every_model_chooses_from_the_same_and_trains_with_what_was_best():
+    losses, order = {}, []
+    while run := next((r for r in plan.list_runs(STAGE, losses) if r.known and r not in losses), 0):
+        order.append(run)
+        worth = {"a": {"1": 3, "2": math.inf, "3": 2}, "b": {"1": 1, "2": 2, "3": 3}}[run.model]
+        losses[run] = worth[run.lr] + {"x": -1, "y": 0, "z": 1}[run.dropout]
+    pilots = [run for run in order if run.purpose != "final"]
+    finals = [run for run in order if run.purpose == "final"]
+    for model in "ab":
+        tried = [(run.lr, run.dropout) for run in pilots if run.model == model]
+        best = {"a": "3", "b": "1"}[model]
+        assert tried == [("1", "y"), ("2", "y"), ("3", "y"), (best, "x"), (best, "z")]
+    assert {run.updates for run in pilots} == {5} and {run.seed for run in pilots} == {1}
+    assert [(r.model, r.lr, r.dropout, r.seed, r.updates) for r in finals] == [
+        (model, lr, "x", seed, 9) for seed in (1, 2) for model, lr in (("a", "3"), ("b", "1"))
+    ]
+
+
+@pytest.mark.parametrize("stage", plan.STAGES, ids=lambda stage: stage.name)
+def test_fairseq_takes_the_flags_of_every_run(stage):
+    from fairseq import options
+
+    for model in stage.models:
+        run = plan.Run(stage.name, "final", model, stage.rates[0], "0.1", stage.updates, 1)
+        parser = options.get_training_parser()
+        args = options.parse_args_and_arch(parser, ["data", *plan.list_flags(stage, run)])
+        assert args.lr == [float(stage.rates[0])] and args.warmup_updates == 2000
+        assert args.encoder_embed_dim == args.decoder_embed_dim == int(stage.name[-3:])
+
+
+DRIVER = """
+import sys
+sys.path[:0] = {paths!r}
+import plan, run
+run.STAGES = [plan.Stage(
+    "small", {data!r}, {size!r}, dict(ours="--arch resmlp_plus_tiny"),
+    "--share-all-embeddings --max-source-positions 60 --max-target-positions 50 "
+    "--criterion label_smoothed_cross_entropy --optimizer adam --lr-scheduler inverse_sqrt "
+    "--max-tokens 1000", ("1e-2",), ("0.1",), pilot_updates=4, updates=80, seeds=(1,),
+)]
+sys.exit(run.main())
+"""
+
+
+def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepared, tmp_path):
+    size = (
+        "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 24 "
+        "--decoder-ffn-embed-dim 40 --encoder-layers 1 --decoder-layers 1 "
+        "--decoder-attention-heads 2 --mixing-heads 4"
+    )
+    driver = tmp_path / "driver.py"
+    driver.write_text(DRIVER.format(paths=[str(FOLDER)], data=prepared.name, size=size))
+    command = [sys.executable, driver, "--data", prepared.parent, "--work", tmp_path / "work"]
+    command += ["--results", tmp_path / "results.csv"]
+    options = dict(env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(command, **options)
+    next(line for line in process.stdout if "begin small-final" in line)
+    folder = tmp_path / "work" / "small-final-ours-1e-2-0.1-80-1"
+    refused = subprocess.run(command, **options)
+    assert refused.returncode == 2 and "is at work" in refused.stdout
+    wait_for_checkpoint(process, folder)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=120) == 128 + signal.SIGTERM, process.stdout.read()
+    status = subprocess.run([*command, "--status"], **options).stdout
+    assert "done, validation loss" in status and "of 80" in status
+    done = subprocess.run(command, **options)
+    assert done.returncode == 0, done.stdout + (folder / "output").read_text()[-2000:]
+    with open(tmp_path / "results.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["purpose"] for row in rows] == ["rate", "final"]
+    assert not rows[0]["bleu"] and 0 <= float(rows[1]["bleu"]) <= 100
+    assert rows[1]["updates"] == "80" and rows[1]["bleu_signature"].startswith("nrefs:1")
+    assert "Loaded checkpoint" in (folder / "output").read_text()  # it went on, not anew
+
+
+def wait_for_checkpoint(process: subprocess.Popen, folder: Path) -> None:
+    while not (folder / "checkpoint_last.pt").exists():
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.05)

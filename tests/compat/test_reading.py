@@ -1,0 +1,118 @@
+"""What is read from a checkpoint, and what is refused."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from compat.written import write_checkpoint
+from fairseq import checkpoint_utils, file_io
+
+from resmlp_mt.errors import UserError
+
+
+def read(path, *args):
+    return checkpoint_utils.load_checkpoint_to_cpu(str(path), *args)
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    write_checkpoint(tmp_path / "checkpoint.pt", "--arch", "resmlp_tiny")
+    return tmp_path / "checkpoint.pt"
+
+
+def test_numbers_that_are_no_sizes_are_not_taken_for_sizes(tmp_path):
+    flags = ["--task", "language_modeling", "--arch", "transformer_lm"]
+    write_checkpoint(tmp_path / "lm.pt", *flags, "--min-params-to-wrap", str(10**8))
+    assert read(tmp_path / "lm.pt")["cfg"].model.min_params_to_wrap == 10**8
+
+
+def flip_a_bit(data: bytes) -> bytes:
+    place = data.index(torch.ones(9).numpy().tobytes()) + 17
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+
+
+DAMAGE = {
+    "a flipped bit": (flip_a_bit, "corrupt checkpoint .wrong checksum of .*data/0.; copy it again"),
+    "half": (lambda data: data[: len(data) // 2], "truncated or corrupt"),
+    "nothing": (lambda data: b"", "it ends too early"),
+    "zeros": (lambda data: bytes(len(data)), "corrupt checkpoint .it begins with zeros"),
+    "zeros at first": (lambda data: bytes(99) + data[99:], "corrupt checkpoint .wrong checksum"),
+    "zeros at last": (lambda data: data[:-99] + bytes(99), "truncated or corrupt"),
+    "text": (lambda data: b"version https://git-lfs", "not a checkpoint, or a corrupt one"),
+}
+
+
+@pytest.mark.parametrize(("damage", "said"), DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_checkpoint_is_called_damaged(checkpoint, damage, said):
+    checkpoint.write_bytes(damage(checkpoint.read_bytes()))
+    with pytest.raises(UserError, match=f"checkpoint.pt: .*{said}"):
+        read(checkpoint)
+
+
+def test_a_checkpoint_without_checksums_is_taken(tmp_path):
+    torch.serialization.set_crc32_options(False)
+    try:
+        write_checkpoint(tmp_path / "x.pt", "--arch", "resmlp_tiny")
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert read(tmp_path / "x.pt")["model"]["x"].sum() == 9
+
+
+ASKED = "${oc.env:SECRET}"
+PLACES = {
+    "a flag": lambda state: state["cfg"]["model"].update(norm=ASKED),
+    "within": lambda state: state["cfg"]["task"].update(data="${task.${oc.env:SECRET}}"),
+    "beside": lambda state: state["cfg"]["task"].update(data="${task.target_lang}x"),
+    "a list": lambda state: state["cfg"]["optimization"].update(lr=[ASKED]),
+    "a part": lambda state: state["cfg"].update(task=ASKED),
+    "flags of old": lambda state: state["cfg"].update(model=Namespace(x=[ASKED])),
+    "a checkpoint of old": lambda state: state.update(cfg=None, args=Namespace(data=ASKED)),
+}
+
+
+@pytest.mark.parametrize("overrides", [None, {"dropout": 0.5}])
+@pytest.mark.parametrize("ask", PLACES.values(), ids=PLACES)
+def test_what_a_checkpoint_asks_for_is_not_looked_up(checkpoint, ask, overrides, monkeypatch):
+    monkeypatch.setenv("SECRET", "shibboleth")
+    state = torch.load(checkpoint, weights_only=True)
+    ask(state)
+    torch.save(state, checkpoint)
+    with pytest.raises(UserError, match="asks for what is not in it") as refusal:
+        read(checkpoint, overrides)
+    assert "shibboleth" not in str(refusal.value)
+
+
+def test_a_field_may_name_another_field(checkpoint):
+    state = torch.load(checkpoint, weights_only=True)
+    state["cfg"]["model"]["max_source_positions"] = "${task.max_source_positions}"
+    torch.save(state, checkpoint)
+    assert read(checkpoint)["cfg"].model.max_source_positions == 1024
+
+
+class Elsewhere:
+    """What fairseq asks of iopath, for paths that begin with far://."""
+
+    _path_handlers = {"far://": None}
+
+    def __init__(self, folder, cache):
+        self.folder, self.cache = folder, cache
+
+    def get_local_path(self, path, **kwargs):
+        if not path.startswith("far://"):
+            return path
+        copy = self.cache / path.removeprefix("far://")
+        if not copy.exists():
+            copy.write_bytes((self.folder / copy.name).read_bytes())
+        return str(copy)
+
+
+def test_a_remote_checkpoint_is_fetched_anew_and_checked(checkpoint, tmp_path, monkeypatch):
+    (tmp_path / "cache").mkdir()
+    there = Elsewhere(tmp_path, tmp_path / "cache")
+    monkeypatch.setattr(file_io, "IOPathManager", there)
+    assert read("far://checkpoint.pt")["model"]["x"].sum() == 9
+    checkpoint.write_bytes(flip_a_bit(checkpoint.read_bytes()))
+    with pytest.raises(UserError, match="far://checkpoint.pt: corrupt checkpoint"):
+        read("far://checkpoint.pt")
+    with pytest.raises(UserError, match="far://none.pt: could not be fetched"):
+        read("far://none.pt")
