@@ -60,18 +60,16 @@ def test_arguments_files_and_stdin_give_the_same(packed, raw, sources, expected)
 def test_lines_are_answered_as_they_come(packed, sources, expected, terminal):
     ours, theirs = pty.openpty() if terminal else os.pipe()[::-1]
     process = start("resmlp-mt", "translate", "--model", packed, stdin=theirs)
+    if terminal:
+        assert "Ctrl-D" in process.stdout.readline()
     answers = []
     for source in sources[:2]:
         os.write(ours, f"{source}\n".encode())
         # The next line is not written before the answer to this one has come.
-        answers.append(process.stdout.readline())
+        answers.append(process.stdout.readline().rstrip("\n"))
     os.write(ours, b"\x04") if terminal else os.close(ours)
-    rest, _ = process.communicate(timeout=120)
-    if terminal:
-        assert "Ctrl-D" in answers[0]
-        answers = [*answers[1:], rest]
-    assert [answer.rstrip("\n") for answer in answers] == expected[:2]
-    assert process.returncode == 0
+    assert process.stdout.read() == "" and process.wait(120) == 0
+    assert answers == expected[:2]
 
 
 def test_one_column_is_translated_and_the_others_stay(packed, sources, expected):
