@@ -22,6 +22,7 @@ setup(
         "torch>=2.6",
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
         "sentencepiece",
+        "sentencex",  # sentence ends, in all languages
         "sacrebleu",
         "numpy",
         "pillow",

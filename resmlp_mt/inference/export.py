@@ -10,6 +10,7 @@ from safetensors.numpy import save
 from torch import Tensor, nn
 
 from resmlp_mt.data.output import whole_folder
+from resmlp_mt.data.sentences import CARD
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.exported import (
@@ -74,6 +75,8 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
     for lang in (trained.source, trained.target):
         shutil.copy(trained.folder / f"dict.{lang}.txt", out)
         shutil.copy(find_subwords(trained.folder, lang), out)
+    if (trained.folder / CARD).is_file():
+        shutil.copy(trained.folder / CARD, out)
     return {
         "kind": "translator",
         "source_lang": trained.source,

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -123,3 +124,4 @@ def test_a_packed_classifier_needs_nothing_else(every, classifier, pictures, tmp
         assert guesses[0].name == entry["predictions"][0]["class"]
         expected = entry["predictions"][0]["probability"]
         assert guesses[0].probability == pytest.approx(expected, abs=0.01)
+    assert model.classify(every[0]["path"]) == next(model.classify([Path(every[0]["path"])]))
