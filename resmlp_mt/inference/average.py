@@ -7,7 +7,7 @@ from fairseq import checkpoint_utils
 from tqdm import tqdm
 
 from resmlp_mt.data.checkpoints import numbered_checkpoints
-from resmlp_mt.data.output import whole_file
+from resmlp_mt.data.output import find_target, whole_file
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.pack import moving_average, save_weights
 
@@ -69,6 +69,7 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
     Raises:
         UserError: If the checkpoints are not of the same model, or hold no moving average.
     """
+    find_target(out)  # what cannot be written fails before the work
     total, state = {}, None
     for path in tqdm(paths, desc="average", disable=None, leave=False):
         state = checkpoint_utils.load_checkpoint_to_cpu(str(path))

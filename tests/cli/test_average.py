@@ -106,6 +106,10 @@ def test_other_models_and_missing_files_are_refused(trained, tmp_path):
     assert_refused(average(*both, *out, fork=True), "not of the same model")
     assert_refused(average(tmp_path / "none.pt", *out, fork=True), "none.pt: no such checkpoint")
     assert_refused(average(tmp_path, "--last", 1, *out, fork=True), "no numbered checkpoints")
+    # What cannot be written is refused before anything is read.
+    assert_refused(average(tmp_path / "none.pt", "--out", tmp_path, fork=True), "a folder; name a")
+    command = ["plot-mixing", tmp_path / "none.pt", "--out", tmp_path]
+    assert_refused(run("resmlp-mt", *command, fork=True), "a folder; name a file")
 
 
 def test_a_full_disk_leaves_the_old_file_whole(trained, tmp_path):
