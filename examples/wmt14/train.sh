@@ -53,8 +53,8 @@ if [ $((update_tokens % together)) -ne 0 ]; then
         "$update_tokens of an update" >&2
     exit 2
 fi
-# torchrun hands a SIGTERM on to its workers, which then save and stop; fairseq's own spawning would
-# leave them running.
+# torchrun is how several workers are tested. It takes the place of this script (exec), and hands a
+# SIGTERM on to its workers, which then save and stop.
 launch=(resmlp-mt train)
 if [ "$nodes" -gt 1 ]; then
     launch=(torchrun --nnodes "$nodes" --nproc_per_node "$gpus" --rdzv_backend c10d
