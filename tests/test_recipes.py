@@ -557,7 +557,7 @@ def test_training_on_wmt14(recorder, model, lang):
         ({}, 1),
         ({"GPUS": 1, "TOKENS": 16384}, 1),
         ({"GPUS": 8}, 8),
-        ({"GPUS": 8, "NODES": 2, "HOST": "first:29500", "TOKENS": 2048}, 16),
+        ({"GPUS": 8, "NODES": 2, "FIRST": "node1:29500", "TOKENS": 2048}, 16),
         ({"GPUS": 8, "TOKENS": 3584, "UPDATE_TOKENS": 458752}, 8),
     ):
         command = "wmt14/train.sh", model, lang, 3, 40, "--fp16"
@@ -614,6 +614,7 @@ def test_training_refuses_what_it_does_not_know(tmp_path):
         (("wmt14/train.sh", "resmlp_6", "cs"), "de or fr, not cs", {}),
         (("wmt14/train.sh", "resmlp_6", "de"), "3 x 1 x 4096", {"GPUS": 3}),
         (("wmt14/train.sh", "resmlp_6", "de"), "NODES=0", {"NODES": 0}),
+        (("wmt14/train.sh", "resmlp_6", "de"), "FIRST=NAME:PORT", {"NODES": 2, "FIRST": "node1"}),
         (("wmt14/train.sh", "resmlp_6", "de"), "GPUS=0", {"GPUS": 0}),
         (("wmt14/train.sh", "resmlp_6", "de"), "GPUS=two", {"GPUS": "two"}),
         (("wmt14/train.sh", "resmlp_6", "de"), "TOKENS=128", {"TOKENS": 128}),
