@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "resmlp_mt"
 # What each room may import of the package besides itself; "" is the package's own __init__.
 BELOW = {
     "errors": set(),
+    "starting": set(),
     "nn": set(),
     "optim": set(),
     "data": {"errors"},
@@ -23,7 +24,7 @@ BELOW = {
 }
 BELOW["benchmark"] = BELOW["inference"] | {"inference"}
 BELOW["serving"] = BELOW["inference"] | {"inference"}
-BELOW["cli"] = BELOW["benchmark"] | {"benchmark", "serving"}
+BELOW["cli"] = BELOW["benchmark"] | {"benchmark", "serving", "starting"}
 BELOW[""] = BELOW["cli"] | {"optim"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -248,7 +248,7 @@ def test_a_full_disk_leaves_the_old_result_whole(raw, prepared, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 2), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_leaves_the_old_result_whole(raw, prepared, tmp_path, sent, status):
     out = shutil.copytree(prepared, tmp_path / "out")
     before = snapshot(out)
