@@ -52,7 +52,7 @@ class SeededSampling(Search):
         exact = torch.float32 if lprobs.device.type == "mps" else torch.float64
         probs = (lprobs - lprobs.amax(-1, keepdim=True)).to(exact).exp()
         sums = self._leave_out(probs).cumsum(-1)
-        drawn = [self.generators[i].random(samples) for i in original_batch_idxs]
+        drawn = [self.generators[i].random(samples) for i in original_batch_idxs.tolist()]
         drawn = torch.from_numpy(np.stack(drawn)).to(sums)[..., None]
         # The first whose sum is above what was drawn: never one of no probability.
         tokens = torch.searchsorted(sums, drawn * sums[..., -1:], right=True)
