@@ -71,7 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
     if not 0 <= arguments.port < 65536:
         raise UserError(f"--port {arguments.port} must be between 0 and 65535")
     try:
-        from resmlp_mt.serving.app import Limits, build_app
+        from resmlp_mt.serving.app import build_app
+        from resmlp_mt.serving.limits import Limits
         from resmlp_mt.serving.server import listen, serve
     except ModuleNotFoundError as error:
         if str(error.name).startswith("resmlp_mt"):
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.batch_size,
         arguments.queue_size,
         arguments.max_request_bytes,
-        arguments.timeout,
+        timeout=arguments.timeout,
     )
     app = build_app(translator, workers, arguments.model, limits)
     # The server ends by itself on these, and passes them on when it is done.

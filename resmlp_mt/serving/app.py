@@ -1,13 +1,12 @@
 """The HTTP interface: POST /translate, /healthz, /metrics, /docs, and the page at /."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
@@ -16,67 +15,24 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 import resmlp_mt
-from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.inference.translator import Hypothesis, Translator, join
-from resmlp_mt.serving.batcher import Batcher, Options, QueueFull
-from resmlp_mt.serving.limits import LimitBody, refuse
+from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
+from resmlp_mt.serving.limits import LimitBody, Limits, refuse
 from resmlp_mt.serving.metrics import Measure, Metrics
+from resmlp_mt.serving.request import TranslationRequest, explain, limit_request, too_many
 
 PAGE = Path(__file__).parent / "page"
-WIDEST_BEAM = 32
+# Characters of a request that take noticeably long to split.
+_LONG = 20_000
 # The page needs nothing but what lies beside it.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "Cache-Control": "no-cache",
 }
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the server takes: texts together, texts that wait, bytes of a request, seconds.
-
-    A text too long for the model counts in parts.
-    """
-
-    batch_size: int = 64
-    queue_size: int = 2000
-    request_bytes: int = 1_000_000
-    timeout: float = 60.0
-
-
-def _mend(text: object) -> object:
-    return mend_surrogates(text) if isinstance(text, str) else text
-
-
-Text = Annotated[str, BeforeValidator(_mend)]
-
-
-class TranslationRequest(BaseModel):
-    """What to translate, and how."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    text: Text | list[Text] = Field(
-        description="A text, or several: sentences mostly. What is too long for the model is "
-        "translated in parts. A line break within a text counts as a space.",
-        examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
-    )
-    beam: int = Field(5, ge=1, le=WIDEST_BEAM, description="Hypotheses kept in the search.")
-    nbest: int = Field(1, ge=1, description="Translations of each text, at most `beam`.")
-    lenpen: float = Field(
-        1.0, ge=0, le=10, allow_inf_nan=False, description="Above 1 favours long translations."
-    )
-    attention: bool = Field(False, description="Return where each translation was made from.")
-
-    @model_validator(mode="after")
-    def _fit_into_the_beam(self):
-        if self.nbest > self.beam:
-            raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}")
-        return self
 
 
 class AttentionMap(BaseModel):
@@ -136,9 +92,15 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
     """
     metrics = Metrics()
     batcher = Batcher(
-        translator, workers, limits.batch_size, limits.queue_size, metrics.batches.observe
+        translator,
+        workers,
+        limits.batch_size,
+        limits.queue_size,
+        limits.answer_bytes,
+        metrics.batches.observe,
     )
-    metrics.queue.set_function(lambda: len(batcher.waiting))
+    metrics.queue.set_function(lambda: batcher.waiting)
+    desk = Desk(translator, batcher, limits)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -155,39 +117,26 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
 
     @app.post(
         "/translate",
-        response_model=TranslationResponse,
-        response_model_exclude_none=True,
-        responses={status: {"model": Problem, "description": d} for status, d in PROBLEMS.items()},
+        response_class=Response,
+        responses={200: {"model": TranslationResponse}}
+        | {status: {"model": Problem, "description": d} for status, d in PROBLEMS.items()},
     )
-    async def translate(asked: TranslationRequest, request: Request):
+    async def translate(asked: limit_request(limits), request: Request):
         """Translate texts, in order."""
-        texts = [asked.text] if isinstance(asked.text, str) else asked.text
-        # Not here, where the other requests would wait for it.
-        split = await asyncio.to_thread(lambda: list(map(translator.split, texts)))
-        parts = [part for parts in split for part in parts]
-        if len(parts) > limits.queue_size:
-            return refuse(413, f"{len(parts):,} sentences; send {limits.queue_size:,} at most")
-        options = Options(asked.beam, asked.nbest, asked.lenpen, asked.attention)
-        try:
-            futures = batcher.submit(parts, options)
-        except QueueFull:
-            return refuse(429, "too many texts wait; try again", **{"Retry-After": "1"})
-        answers = asyncio.ensure_future(_collect(futures))
+        answer = asyncio.ensure_future(desk.answer(asked))
         left = asyncio.ensure_future(request.receive())  # what comes now is that the client left
         try:
             await asyncio.wait(
-                [answers, left], timeout=limits.timeout, return_when="FIRST_COMPLETED"
+                [answer, left], timeout=limits.timeout, return_when="FIRST_COMPLETED"
             )
             if left.done():
                 return Response(status_code=499)  # for the metrics: nobody reads it
-            if not answers.done():
+            if not answer.done():
                 message = f"not translated within {limits.timeout:g} seconds; send less, or later"
                 return refuse(503, message, **{"Retry-After": "5"})
-            found = iter(answers.result())
-            joined = [join(list(islice(found, len(parts)))) for parts in split]
-            return {"results": list(map(_describe, texts, joined))}
+            return answer.result()
         finally:
-            for task in (left, answers, *futures):  # what nobody waits for is not translated
+            for task in (left, answer):  # what nobody waits for is not translated
                 task.cancel()
 
     @app.get("/healthz")
@@ -201,8 +150,8 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     @app.exception_handler(RequestValidationError)
-    async def explain(request: Request, error: RequestValidationError):
-        return refuse(422, "; ".join(map(_explain, error.errors())))
+    async def explain_mistakes(request: Request, error: RequestValidationError):
+        return refuse(422, explain(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def explain_refusal(request: Request, error: HTTPException):
@@ -223,8 +172,59 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
     return app
 
 
-async def _collect(futures: list[Future]) -> list[list[Hypothesis]]:
-    return [await asyncio.wrap_future(future) for future in futures]
+class Desk:
+    """Where a request is taken apart, queued, and its answer put together.
+
+    Args:
+        translator: What translates.
+        batcher: Where texts wait.
+        limits: What requests may ask.
+    """
+
+    def __init__(self, translator: Translator, batcher: Batcher, limits: Limits):
+        self.translator, self.batcher, self.limits = translator, batcher, limits
+        # Both beside the event loop, where the other requests would wait for them. A megabyte takes
+        # seconds to split: such requests wait for one another, and for nobody else.
+        self.quick, self.slow = ThreadPoolExecutor(4), ThreadPoolExecutor(1)
+
+    async def answer(self, asked: TranslationRequest) -> Response:
+        """The answer to a request; whoever cancels it ends what is done for it."""
+        loop = asyncio.get_running_loop()
+        texts = [asked.text] if isinstance(asked.text, str) else asked.text
+        pool = self.slow if sum(map(len, texts)) > _LONG else self.quick
+        split = await loop.run_in_executor(pool, self._split, texts)
+        parts = [part for parts in split for part in parts]
+        options = Options(asked.beam, asked.nbest, asked.lenpen, asked.attention)
+        try:
+            job = self.batcher.submit(parts, options)
+            found = await asyncio.wrap_future(job.answer)
+        except QueueFull:
+            return refuse(429, "too many texts wait; try again", **{"Retry-After": "1"})
+        except AnswerTooLarge:
+            message = f"the answer is larger than {self.limits.answer_bytes:,} bytes; ask for less"
+            return refuse(413, message)
+        body = await loop.run_in_executor(self.quick, _render, texts, split, found)
+        return Response(body, media_type="application/json")
+
+    def _split(self, texts: list[str]) -> list[list[str]]:
+        split, count = [], 0
+        for text in texts:
+            split.append(self.translator.split(text))
+            count += len(split[-1])
+            if count > self.limits.queue_size:
+                raise too_many(count, self.limits)
+        return split
+
+
+def _render(texts: list[str], split: list[list[str]], found: list[list[Hypothesis]]) -> bytes:
+    """A `TranslationResponse` as JSON."""
+    parts = iter(found)
+    results = [
+        # One by one, so that the server's other threads get their turns.
+        json.dumps(_describe(text, join(list(islice(parts, len(own))))), ensure_ascii=False)
+        for text, own in zip(texts, split, strict=True)
+    ]
+    return ('{"results":[' + ",".join(results) + "]}").encode()
 
 
 def _describe(text: str, hypotheses: list[Hypothesis]) -> dict:
@@ -242,12 +242,3 @@ def _describe(text: str, hypotheses: list[Hypothesis]) -> dict:
 
 def _round(weights: np.ndarray) -> list[list[float]]:
     return weights.astype(float).round(4).tolist()
-
-
-def _explain(error: dict) -> str:
-    """One mistake in a request: where it is, and what."""
-    if error["loc"] == ("body",) and error["type"] != "value_error":
-        return "send JSON as in /docs, with the header Content-Type: application/json"
-    # Of a union the location holds the types too.
-    parts = [str(part) for part in error["loc"][1:] if str(part).isalnum()]
-    return ".".join(parts) + ": " * bool(parts) + error["msg"].removeprefix("Value error, ")
