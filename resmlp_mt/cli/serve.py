@@ -27,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, default=8080, help="0 for any free one (default: %(default)s)"
     )
     parser.add_argument(
+        "--allow-host",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="names that requests may call the server by, besides localhost, --host and addresses",
+    )
+    parser.add_argument(
         "--batch-size",
         type=int,
         default=64,
@@ -72,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--port {arguments.port} must be between 0 and 65535")
     try:
         from resmlp_mt.serving.app import build_app
-        from resmlp_mt.serving.limits import Limits
+        from resmlp_mt.serving.limits import LOOPBACK, Limits
         from resmlp_mt.serving.server import listen, serve
     except ModuleNotFoundError as error:
         if str(error.name).startswith("resmlp_mt"):
@@ -91,7 +98,8 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.max_request_bytes,
         timeout=arguments.timeout,
     )
-    app = build_app(translator, workers, arguments.model, limits)
+    hosts = LOOPBACK | {arguments.host, *arguments.allow_host}
+    app = build_app(translator, workers, arguments.model, limits, hosts)
     # The server ends by itself on these, and passes them on when it is done.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 import resmlp_mt
 from resmlp_mt.inference.translator import Hypothesis, Translator, join
 from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
-from resmlp_mt.serving.limits import LimitBody, Limits, refuse
+from resmlp_mt.serving.limits import LOOPBACK, CheckHost, LimitBody, Limits, refuse
 from resmlp_mt.serving.metrics import Measure, Metrics
 from resmlp_mt.serving.request import TranslationRequest, explain, limit_request, too_many
 
@@ -81,7 +81,13 @@ PROBLEMS = {
 }
 
 
-def build_app(translator: Translator, workers: int, name: str, limits: Limits) -> FastAPI:
+def build_app(
+    translator: Translator,
+    workers: int,
+    name: str,
+    limits: Limits,
+    hosts: frozenset[str] = LOOPBACK,
+) -> FastAPI:
     """The application, to be run by an ASGI server.
 
     Args:
@@ -89,6 +95,7 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
         workers: Batches that it translates side by side.
         name: What the model is called in answers.
         limits: What requests may ask.
+        hosts: Names that requests may call the server by.
     """
     metrics = Metrics()
     batcher = Batcher(
@@ -139,11 +146,13 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
             for task in (left, answer):  # what nobody waits for is not translated
                 task.cancel()
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Whether the server translates."""
         return {"status": "ok", "model": name, "version": resmlp_mt.__version__}
 
+    @app.head("/metrics", include_in_schema=False)
     @app.get("/metrics", response_class=Response)
     async def show_metrics():
         """What Prometheus asks for."""
@@ -161,12 +170,14 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
     async def apologise(request: Request, error: Exception):
         return refuse(500, "this failed, and not by your fault; the server's log says more")
 
+    @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def show_page() -> FileResponse:
         return FileResponse(PAGE / "index.html", headers=_PAGE_HEADERS)
 
     app.mount("/page", StaticFiles(directory=PAGE))
     app.add_middleware(LimitBody, size=limits.request_bytes, seconds=limits.timeout)
+    app.add_middleware(CheckHost, names=hosts)
     paths = frozenset({"/", "/translate", "/healthz", "/metrics"})
     app.add_middleware(Measure, metrics=metrics, paths=paths)
     return app

@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 
+# What a machine calls itself.
+LOOPBACK = frozenset({"localhost"})
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -7,7 +7,7 @@ import pytest
 from serving.held import Held
 
 from resmlp_mt.serving.app import build_app
-from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.limits import LOOPBACK, Limits
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def asked():
     async def ask_all(translator, texts, limits, then):
         app = build_app(translator, 1, "held", limits)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             requests = []
             for text in texts:
                 requests.append(asyncio.create_task(client.post("/translate", json={"text": text})))
@@ -62,3 +62,33 @@ def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
     assert [r.status_code for r in responses] == [200, 500, 200]
     assert "poison" not in responses[1].text and "log" in responses[1].json()["error"]
     assert "a batch of 2 texts failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("host", "taken"),
+    [
+        ("localhost", True),
+        ("LOCALHOST:8080", True),
+        ("localhost.", True),
+        ("127.0.0.1:8080", True),
+        ("[::1]:8080", True),
+        ("192.0.2.7", True),  # an address is no name that somebody could point here
+        ("translate.example.org", True),
+        ("evil.example.com", False),
+        ("localhost.evil.example.com", False),
+        ("127.0.0.1.evil.example.com:8080", False),
+        ("[::1", False),
+        ("", False),
+    ],
+)
+def test_requests_for_other_hosts_are_refused(host, taken):
+    app = build_app(Held(), 1, "held", Limits(), LOOPBACK | {"Translate.example.org"})
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/healthz", headers={"Host": host})
+
+    response = asyncio.run(ask())
+    assert response.status_code == (200 if taken else 400)
+    assert taken or "--allow-host" in response.json()["error"]

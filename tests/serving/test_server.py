@@ -184,6 +184,13 @@ def test_health_and_metrics(server):
     assert after["process_resident_memory_bytes", None, None] > 1e8
 
 
+@pytest.mark.parametrize("path", ["/", "/healthz", "/metrics"])
+def test_head_is_get_without_the_body(server, path):
+    head, get = httpx.head(server + path), httpx.get(server + path)
+    assert (head.status_code, head.content) == (get.status_code, b"") == (200, b"")
+    assert head.headers["Content-Type"] == get.headers["Content-Type"]
+
+
 def test_the_interface_is_documented_without_a_network(server):
     described = httpx.get(f"{server}/openapi.json").json()
     assert set(described["paths"]) == {"/translate", "/healthz", "/metrics"}
@@ -196,6 +203,23 @@ def test_the_interface_is_documented_without_a_network(server):
             assert not link.startswith(("http:", "https:", "//")), link
             if not link.startswith("data:"):
                 assert httpx.get(f"{server}/{link.lstrip('/')}").status_code == 200, link
+
+
+@pytest.mark.parametrize(
+    ("framing", "version"),
+    [
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5", "1.1"),
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked", "1.1"),
+        ("Transfer-Encoding: chunked", "1.0"),
+    ],
+)
+def test_a_request_that_a_proxy_may_end_elsewhere_is_refused(server, framing, version):
+    with connect(server) as client:
+        head = f"POST /healthz HTTP/{version}\r\nHost: localhost\r\n{framing}\r\n\r\n"
+        client.sendall(f"{head}0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        answered = b"".join(iter(lambda: client.recv(10_000), b""))
+    assert answered.startswith(b"HTTP/1.1 400") and answered.count(b"HTTP/1.1 ") == 1
+    assert b"Transfer-Encoding" in answered
 
 
 def test_limits_are_those_of_the_flags():
