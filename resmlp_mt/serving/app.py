@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -26,8 +26,8 @@ from resmlp_mt.serving.metrics import Measure, Metrics
 from resmlp_mt.serving.request import TranslationRequest, explain, limit_request, too_many
 
 PAGE = Path(__file__).parent / "page"
-# Characters of a request that take noticeably long to split.
-_LONG = 20_000
+# Characters of a request that take noticeably long to split, and how many such requests may wait.
+_LONG, _LONG_WAITING = 20_000, 16
 # The page needs nothing but what lies beside it.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
@@ -142,6 +142,8 @@ def build_app(
                 message = f"not translated within {limits.timeout:g} seconds; send less, or later"
                 return refuse(503, message, **{"Retry-After": "5"})
             return answer.result()
+        except asyncio.CancelledError:  # what is left when the server ends
+            return refuse(503, "the server ends; ask again later", **{"Retry-After": "5"})
         finally:
             for task in (left, answer):  # what nobody waits for is not translated
                 task.cancel()
@@ -197,27 +199,36 @@ class Desk:
         # Both beside the event loop, where the other requests would wait for them. A megabyte takes
         # seconds to split: such requests wait for one another, and for nobody else.
         self.quick, self.slow = ThreadPoolExecutor(4), ThreadPoolExecutor(1)
+        self.long_waiting = 0
 
     async def answer(self, asked: TranslationRequest) -> Response:
         """The answer to a request; whoever cancels it ends what is done for it."""
-        loop = asyncio.get_running_loop()
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
-        pool = self.slow if sum(map(len, texts)) > _LONG else self.quick
-        split = await loop.run_in_executor(pool, self._split, texts)
-        parts = [part for parts in split for part in parts]
         options = Options(asked.beam, asked.nbest, asked.lenpen, asked.attention)
         try:
-            job = self.batcher.submit(parts, options)
+            split = await self._split(texts)
+            job = self.batcher.submit([part for parts in split for part in parts], options)
             found = await asyncio.wrap_future(job.answer)
         except QueueFull:
             return refuse(429, "too many texts wait; try again", **{"Retry-After": "1"})
         except AnswerTooLarge:
             message = f"the answer is larger than {self.limits.answer_bytes:,} bytes; ask for less"
             return refuse(413, message)
-        body = await loop.run_in_executor(self.quick, _render, texts, split, found)
+        body = await _run(self.quick, _render, texts, split, found)
         return Response(body, media_type="application/json")
 
-    def _split(self, texts: list[str]) -> list[list[str]]:
+    async def _split(self, texts: list[str]) -> list[list[str]]:
+        if sum(map(len, texts)) <= _LONG:
+            return await _run(self.quick, self._split_now, texts)
+        if self.long_waiting == _LONG_WAITING:
+            raise QueueFull
+        self.long_waiting += 1
+        try:
+            return await _run(self.slow, self._split_now, texts)
+        finally:
+            self.long_waiting -= 1
+
+    def _split_now(self, texts: list[str]) -> list[list[str]]:
         split, count = [], 0
         for text in texts:
             split.append(self.translator.split(text))
@@ -225,6 +236,10 @@ class Desk:
             if count > self.limits.queue_size:
                 raise too_many(count, self.limits)
         return split
+
+
+def _run(pool: ThreadPoolExecutor, function: Callable, *arguments) -> asyncio.Future:
+    return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
 
 
 def _render(texts: list[str], split: list[list[str]], found: list[list[Hypothesis]]) -> bytes:

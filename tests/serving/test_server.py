@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
-from cli.commands import assert_refused, run
+from cli.commands import assert_refused, run, start
 from prometheus_client.parser import text_string_to_metric_families
 from serving.conftest import serving
 
@@ -223,12 +223,22 @@ def test_a_request_that_a_proxy_may_end_elsewhere_is_refused(server, framing, ve
 
 
 def test_limits_are_those_of_the_flags():
-    flags = ["--queue-size", 4, "--timeout", 1.5, "--max-request-bytes", 3000]
+    flags = ["--queue-size", 4, "--timeout", 1.5, "--max-request-bytes", 3000, "--max-beam", 3]
+    flags += ["--max-answer-bytes", 2000, "--max-connections", 8, "--max-connections-per-client", 3]
+    flags += ["--allow-host", "translate.example.org", "mt.example.org"]
     with serving("multi30k-en-de", *flags) as (server, _):
+        assert answer(server, text="A dog.")[0]["translations"]  # with the widest beam there is
+        assert "less than or equal to 3" in ask(server, text="A dog.", beam=4).json()["error"]
+        response = ask(server, text=CAPTIONS[-2:], attention=True, nbest=3)
+        assert response.status_code == 413 and "answer is larger" in response.json()["error"]
+        for host, status in (("mt.example.org", 200), ("example.org", 400)):
+            assert httpx.get(f"{server}/healthz", headers={"Host": host}).status_code == status
+        idle = [connect(server) for _ in range(4)]
+        assert idle[0].recv(1) == b""
         assert "send 4 at most" in ask(server, text=["a"] * 5).json()["error"]
         assert ask(server, text="a" * 3000).status_code == 413
         slow = connect(server)
-        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
         answered = b"".join(iter(lambda: slow.recv(10_000), b""))
         assert answered.startswith(b"HTTP/1.1 408") and b"did not arrive" in answered
 
@@ -237,7 +247,9 @@ def test_what_a_client_that_left_was_waiting_for_is_not_translated():
     with serving("multi30k-en-de", "--batch-size", 1, "--threads", 1) as (server, _):
         body = json.dumps({"text": CAPTIONS[-1:] * 1900, "beam": 32}).encode()
         with connect(server) as client:
-            head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            head = (
+                "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            )
             client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             time.sleep(0.5)
         assert answer(server, text="A dog.")[0]["translations"][0]["text"]
@@ -285,6 +297,27 @@ def test_sigterm_loses_no_request():
     assert not failed and len(answered) > 24 and set(answered) == {len(CAPTIONS)}
 
 
+def test_a_second_signal_ends_without_waiting():
+    process = start("resmlp-mt", "serve", "multi30k-en-de", "--port", 0, "--batch-size", 1)
+    pool = ThreadPoolExecutor(1)
+    try:
+        server = re.search(r"http://\S+", process.stdout.readline())[0]
+        asked = pool.submit(ask, server, text=CAPTIONS[-1:] * 1900, beam=32)
+        while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=60).text:
+            time.sleep(0.05)
+        process.terminate()
+        with pytest.raises(httpx.TransportError):  # it listens no more
+            while True:
+                httpx.get(f"{server}/healthz", timeout=60)
+        process.terminate()
+        assert process.wait(60) == 1 and asked.result(60).status_code == 503
+        assert process.stdout.read() == "ended at the second signal; 1 request not answered\n"
+    finally:
+        process.kill()
+        process.communicate()
+        pool.shutdown()
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_answers_do_not_wait_for_acknowledgements(host):
     try:
@@ -309,7 +342,11 @@ def test_a_server_that_cannot_start_says_why():
     [
         (["--port", "70000"], "--port 70000 must be between"),
         (["--queue-size", "0"], "--queue-size must be at least 1"),
-        (["--timeout", "0"], "--timeout must be"),
+        (["--max-beam", "0"], "--max-beam must be at least 1"),
+        (["--max-connections", "999999999"], "--max-connections 999999999: this process may open"),
+        (["--timeout", "0"], "--timeout 0 must be"),
+        (["--timeout", "nan"], "--timeout nan must be"),
+        (["--timeout", "inf"], "--timeout inf must be"),
         (["--port", "0", "--host", "nowhere.invalid"], "--host nowhere.invalid"),
     ],
 )
