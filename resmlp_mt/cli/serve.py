@@ -32,10 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--allow-host",
-        nargs="+",
+        action="append",
         default=[],
         metavar="NAME",
-        help="names that requests may call the server by, besides localhost, --host and addresses",
+        help="a name that requests may call the server by, besides localhost, --host and addresses;"
+        " may be given again",
     )
     for flag, default, said in (
         ("--batch-size", 64, "texts translated together; fewer where the beam is wider than 5"),

@@ -232,7 +232,7 @@ class Desk:
         split, count = [], 0
         for text in texts:
             split.append(self.translator.split(text))
-            count += len(split[-1])
+            count += max(1, len(split[-1]))
             if count > self.limits.queue_size:
                 raise too_many(count, self.limits)
         return split

@@ -225,7 +225,7 @@ def test_a_request_that_a_proxy_may_end_elsewhere_is_refused(server, framing, ve
 def test_limits_are_those_of_the_flags():
     flags = ["--queue-size", 4, "--timeout", 1.5, "--max-request-bytes", 3000, "--max-beam", 3]
     flags += ["--max-answer-bytes", 2000, "--max-connections", 8, "--max-connections-per-client", 3]
-    flags += ["--allow-host", "translate.example.org", "mt.example.org"]
+    flags += ["--allow-host", "x.example.org", "--allow-host", "mt.example.org"]
     with serving("multi30k-en-de", *flags) as (server, _):
         assert answer(server, text="A dog.")[0]["translations"]  # with the widest beam there is
         assert "less than or equal to 3" in ask(server, text="A dog.", beam=4).json()["error"]
@@ -330,11 +330,15 @@ def test_answers_do_not_wait_for_acknowledgements(host):
             assert connection.proto == socket.IPPROTO_TCP
 
 
-def test_a_server_that_cannot_start_says_why():
+def test_a_server_that_cannot_start_says_why(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run("resmlp-mt", "serve", "multi30k-en-de", "--port", port, check=False)
         assert_refused(result, f"--port {port}: Address already in use")
+    (tmp_path / "model.pt").write_bytes(b"no model")
+    for model in ("model.pt", "nothing"):
+        result = run("resmlp-mt", "serve", model, "--port", 0, cwd=tmp_path, check=False, fork=True)
+        assert_refused(result, model)
 
 
 @pytest.mark.parametrize(
