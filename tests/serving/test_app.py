@@ -6,6 +6,7 @@ import httpx
 import pytest
 from serving.held import Held
 
+from resmlp_mt.serving import app
 from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.limits import LOOPBACK, Limits
 
@@ -15,8 +16,8 @@ def asked():
     """asked(translator, *texts, limits): the responses to requests sent one after the other."""
 
     async def ask_all(translator, texts, limits, then):
-        app = build_app(translator, 1, "held", limits)
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        held = build_app(translator, 1, "held", limits)
+        transport = httpx.ASGITransport(held, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             requests = []
             for text in texts:
@@ -51,6 +52,19 @@ def test_a_full_queue_is_answered_with_429_and_the_others_as_ever(asked):
     )
 
 
+def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch):
+    class Slow(Held):
+        def split(self, line):
+            assert len(line) <= 10 or self.let_go.wait(60)
+            return super().split(line)
+
+    monkeypatch.setattr(app, "_LONG", 10)
+    monkeypatch.setattr(app, "_LONG_WAITING", 2)
+    texts = ["busy", *(letter * 20 for letter in "abc"), "short"]
+    responses = asked(*texts, translator=Slow())
+    assert [r.status_code for r in responses] == [200, 200, 200, 429, 200]
+
+
 def test_what_takes_too_long_is_answered_with_503(asked):
     responses = asked("busy", "late", then=lambda _: None, timeout=0.5)
     assert [r.status_code for r in responses] == [503, 503]
@@ -82,10 +96,10 @@ def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
     ],
 )
 def test_requests_for_other_hosts_are_refused(host, taken):
-    app = build_app(Held(), 1, "held", Limits(), LOOPBACK | {"Translate.example.org"})
+    held = build_app(Held(), 1, "held", Limits(), LOOPBACK | {"Translate.example.org"})
 
     async def ask():
-        transport = httpx.ASGITransport(app)
+        transport = httpx.ASGITransport(held)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get("/healthz", headers={"Host": host})
 
