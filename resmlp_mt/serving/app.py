@@ -71,9 +71,9 @@ class Problem(BaseModel):
 
 
 PROBLEMS = {
-    400: "The request is not text.",
+    400: "The request is not text, or not for this host.",
     408: "The request did not arrive in time.",
-    413: "The request is too large.",
+    413: "The request or its answer is too large.",
     422: "The request is not as described here.",
     429: "Too many texts wait; try again after Retry-After seconds.",
     500: "The server failed.",

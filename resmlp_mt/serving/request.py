@@ -62,7 +62,8 @@ class TranslationRequest(BaseModel):
         # pydantic would explain each of a hundred thousand mistakes.
         if not isinstance(asked, dict):
             return asked
-        strange = [key for key in asked if key not in cls.model_fields]
+        known = cls.model_fields
+        strange = [key for key in asked if key not in known]
         if strange:
             named = ", ".join(key[:_WORD] for key in strange[:_NAMED]) + _count_rest(strange)
             raise PydanticCustomError("unknown", "{keys}: unknown; see /docs", {"keys": named})

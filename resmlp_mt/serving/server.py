@@ -94,7 +94,11 @@ class Server(uvicorn.Server):
         # answer that says that it is the last, or are closed when they are idle too long, as ever.
         for server in self.servers:
             server.close()
-        self.server_state.default_headers.append((b"connection", b"close"))
+        last = [*self.server_state.default_headers, (b"connection", b"close")]
+        self.server_state.default_headers = last
+        for connection in self.crowd.all:
+            if connection.cycle is not None:  # a request has the headers of when it came
+                connection.cycle.default_headers = last
         patience = time.monotonic() + KEEP_ALIVE_SECONDS
         while self.crowd.all and time.monotonic() < patience and not self.force_exit:
             await asyncio.sleep(0.05)

@@ -174,7 +174,10 @@ def test_requests_that_arrive_slowly_hold_a_bounded_memory(running, monkeypatch)
 def test_an_open_connection_may_ask_once_more_while_the_server_ends(running, monkeypatch):
     monkeypatch.setattr(server_module, "KEEP_ALIVE_SECONDS", 60)
     server = running()
-    server.translator.let_go.set()
+    busy = server.ask(text="busy")
+    server.translator.at_work.acquire(timeout=60)
+    # uvicorn makes a new list each second.
+    server.server.server_state.default_headers = [*server.server.server_state.default_headers]
     client = HTTPConnection(*server.address, timeout=60)
     for last in (False, True):
         client.request("GET", "/healthz")
@@ -186,5 +189,7 @@ def test_an_open_connection_may_ask_once_more_while_the_server_ends(running, mon
             time.sleep(0.01)
         with pytest.raises(ConnectionRefusedError):
             server.connect()
+    server.translator.let_go.set()
+    assert b"connection: close" in read(busy).lower()
     server.thread.join(60)
     assert not server.thread.is_alive()
