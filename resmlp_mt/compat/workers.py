@@ -1,6 +1,7 @@
 """Several workers."""
 
 import datetime
+import functools
 import multiprocessing
 import os
 import signal
@@ -23,7 +24,7 @@ def join_workers() -> None:
     fairseq counts workers in GPUs: without one, each worker would train a model of its own, and
     torch's DistributedDataParallel would be told to use a GPU.
     """
-    torch.distributed.register_rendezvous_handler("resmlp-mt", _meet)
+    _register_meeting()
 
     @patch(distributed_utils, "infer_init_method")
     def infer(infer_init_method, cfg, *args, **kwargs):
@@ -57,6 +58,11 @@ def join_workers() -> None:
         if not next(module.parameters()).is_cuda:
             device_ids = output_device = None
         return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
+
+
+@functools.cache  # torch takes a name once
+def _register_meeting() -> None:
+    torch.distributed.register_rendezvous_handler("resmlp-mt", _meet)
 
 
 def _meet(url: str, timeout: datetime.timedelta, **options):
