@@ -1,5 +1,6 @@
 """Several workers."""
 
+import contextlib
 import datetime
 import multiprocessing
 import os
@@ -23,7 +24,8 @@ def join_workers() -> None:
     fairseq counts workers in GPUs: without one, each worker would train a model of its own, and
     torch's DistributedDataParallel would be told to use a GPU.
     """
-    torch.distributed.register_rendezvous_handler("resmlp-mt", _meet)
+    with contextlib.suppress(RuntimeError):  # registered before
+        torch.distributed.register_rendezvous_handler("resmlp-mt", _meet)
 
     @patch(distributed_utils, "infer_init_method")
     def infer(infer_init_method, cfg, *args, **kwargs):
