@@ -115,7 +115,10 @@ def test_documentation_of_translate_runs(tmp_path):
             result = run(*shlex.split(command), cwd=tmp_path, stdin=stdin, fork=True)
             assert result.returncode == 0, result.stderr[-4000:]
             said.append(result.stdout.splitlines())
-    nbest, short, repeats, *samples, begun, own, held, exported, joined, words, subwords = said
+    (apart, whole, column, nbest, short, repeats, *samples, begun, own, held, exported, joined,
+     words, subwords) = said  # fmt: skip
+    assert apart[0].startswith(whole[0] + " ") and "Hund" in apart[0]
+    assert column == [f"1\t{whole[0]}\tcaption"]
     assert [line[:2] for line in nbest] == ["1\t"] * 2 and "Mann" in nbest[0]
     assert len(samples) == 3 and len({line.split("\t")[2] for line in samples[0]}) > 1
     assert all(len(lines) == 1 and lines[0] for lines in (short, repeats, *samples[1:]))

@@ -85,9 +85,10 @@ def _explain(error: Exception, program: str) -> str | None:
     if size := re.search(
         r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip", text
     ):
+        lengths = re.sub(r"np\.\w+\((\d+)\)", r"\1", size.group(2))
         among = " of the buffer" if program == "interactive" else ""
         return (
-            f"line {int(size.group(1)) + 1}{among} has {size.group(2)} tokens (source, target), "
+            f"line {int(size.group(1)) + 1}{among} has {lengths} tokens (source, target), "
             f"the model takes {size.group(3)}; shorten it, or leave such lines out with "
             "--skip-invalid-size-inputs-valid-test"
         )

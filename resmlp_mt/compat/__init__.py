@@ -10,53 +10,54 @@ import warnings
 # Importing fairseq asks for tensorboardX, which nothing here needs.
 logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
-from resmlp_mt.compat.batches import (  # noqa: E402
-    go_on_with_other_workers,
-    keep_batches_on_resuming,
-    keep_last_batch,
-    take_archives_for_data,
-)
-from resmlp_mt.compat.checkpoints import (  # noqa: E402
-    allow_harmless_classes,
-    explain_broken_checkpoints,
-    limit_models,
-    refuse_resolvers,
-)
-from resmlp_mt.compat.dictionaries import name_broken_dictionaries  # noqa: E402
-from resmlp_mt.compat.flags import mend_parsed_flags  # noqa: E402
-from resmlp_mt.compat.languages import warn_of_other_languages  # noqa: E402
-from resmlp_mt.compat.noise import silence_noise  # noqa: E402
-from resmlp_mt.compat.programs import (  # noqa: E402
-    check_apex,
-    exit_with_explanation,
-)
-from resmlp_mt.compat.resuming import (  # noqa: E402
-    find_where_to_go_on,
-    refuse_misfit_optimizers,
-)
-from resmlp_mt.compat.saving import write_whole_checkpoints  # noqa: E402
-from resmlp_mt.compat.search import (  # noqa: E402
-    bar_repeats_on_cpus,
-    mend_constraints,
-    mend_diverse_beam,
-)
-from resmlp_mt.compat.training import (  # noqa: E402
-    fit_optimizers_to_precision,
-    log_once,
-    offer_lamb_without_apex,
-    stop_on_sigterm,
-    survive_the_search_for_nan,
-)
-from resmlp_mt.compat.workers import (  # noqa: E402
-    join_workers,
-    resume_together,
-    stop_spawned_workers,
-)
+from resmlp_mt.compat.noise import keep_root_logger, silence_noise  # noqa: E402
+
+with keep_root_logger():
+    from resmlp_mt.compat.batches import (
+        go_on_with_other_workers,
+        keep_batches_on_resuming,
+        keep_last_batch,
+        take_archives_for_data,
+    )
+    from resmlp_mt.compat.checkpoints import (
+        allow_harmless_classes,
+        explain_broken_checkpoints,
+        limit_models,
+        refuse_resolvers,
+    )
+    from resmlp_mt.compat.dictionaries import name_broken_dictionaries
+    from resmlp_mt.compat.flags import mend_parsed_flags
+    from resmlp_mt.compat.languages import warn_of_other_languages
+    from resmlp_mt.compat.programs import (
+        check_apex,
+        exit_with_explanation,
+        is_program,
+    )
+    from resmlp_mt.compat.resuming import find_where_to_go_on, refuse_misfit_optimizers
+    from resmlp_mt.compat.saving import write_whole_checkpoints
+    from resmlp_mt.compat.search import (
+        bar_repeats_on_cpus,
+        mend_constraints,
+        mend_diverse_beam,
+    )
+    from resmlp_mt.compat.training import (
+        fit_optimizers_to_precision,
+        log_once,
+        offer_lamb_without_apex,
+        stop_on_sigterm,
+        survive_the_search_for_nan,
+    )
+    from resmlp_mt.compat.workers import (
+        join_workers,
+        resume_together,
+        stop_spawned_workers,
+    )
 
 
 def apply() -> None:
     """Apply every patch; the second time changes nothing."""
-    silence_noise()
+    if is_program():  # the warnings of others are theirs
+        silence_noise()
     allow_harmless_classes()
     explain_broken_checkpoints()
     limit_models()

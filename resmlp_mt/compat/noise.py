@@ -2,6 +2,8 @@
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # Said by every fairseq command on today's libraries, and nothing that a user could act on.
 _NOISE = (
@@ -26,3 +28,13 @@ def silence_noise() -> None:
     # Importing fairseq's speech models sets the root logger to DEBUG.
     if logging.getLogger().level == logging.DEBUG:
         logging.getLogger().setLevel(logging.INFO)
+
+
+@contextmanager
+def keep_root_logger() -> Iterator[None]:
+    """Leave the root logger as it was: importing fairseq's speech models sets it up."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers

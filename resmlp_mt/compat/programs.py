@@ -5,6 +5,13 @@ import sys
 from pathlib import Path
 
 from resmlp_mt.errors import explain
+from resmlp_mt.starting import is_our_command
+
+
+def is_program() -> bool:
+    """Whether this process is a program of fairseq or of ours, not another that imports us."""
+    fairseqs = Path(sys.argv[0]).name.startswith("fairseq-")
+    return fairseqs or "fairseq_cli" in " ".join(sys.orig_argv[:3]) or is_our_command()
 
 
 def exit_with_explanation() -> None:

@@ -83,14 +83,13 @@ class Translator:
                 are an ensemble: at every step the mean of their probabilities counts.
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
                 models translate on the CPU alone, and others beside them.
-            threads: Of torch; an exported model searches as many batches side by side. Default:
-                as many as torch takes, mostly one a core.
+            threads: An exported model searches as many batches side by side; for a checkpoint they
+                are torch's, of the whole process. Default: as many as torch takes, mostly one a
+                core.
 
         Raises:
             UserError: If something is missing, broken, or does not fit together.
         """
-        if threads is not None:
-            torch.set_num_threads(threads)
         models = [model] if isinstance(model, str | Path) else list(model)
         exported = [is_exported(Path(name)) for name in models]
         if device == "auto" and any(exported):
@@ -104,7 +103,9 @@ class Translator:
                     "models that were trained on the same prepared data can translate together"
                 )
         # A checkpoint's batches have torch's threads within.
-        side_by_side = torch.get_num_threads() if all(exported) else 1
+        side_by_side = (threads or torch.get_num_threads()) if all(exported) else 1
+        if threads is not None and not all(exported):
+            torch.set_num_threads(threads)
         if len(models) == 1:
             return cls(engines[0], codec, side_by_side)
         symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
