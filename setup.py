@@ -22,6 +22,7 @@ setup(
         "torch>=2.6",
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
         "sentencepiece",
+        "sentencex",  # sentence ends, in all languages
         "sacrebleu",
         "numpy",
         "pillow",
@@ -31,8 +32,8 @@ setup(
         "tensorboard",
     ],
     extras_require={
-        # Training on images (kornia), and its LAMB (pytorch_optimizer).
-        "image": ["kornia", "pytorch_optimizer"],
+        # Training on images.
+        "image": ["kornia"],
         # `resmlp-mt export`, and translation with what it wrote.
         "export": ["onnx", "onnxruntime"],
         # `resmlp-mt serve`; the documents of its interface without a network (fastapi-offline).

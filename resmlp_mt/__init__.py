@@ -6,8 +6,13 @@ Importing the package registers the plugin. Without fairseq, `resmlp_mt.nn` can 
 import sys
 from importlib.util import find_spec
 
+from resmlp_mt import starting
+
 __version__ = "0.1.0"
 __all__ = ["Classifier", "Translator"]
+
+if starting.is_our_command():
+    starting.start()
 
 if find_spec("fairseq"):
     try:

@@ -6,8 +6,13 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
+from hypothesis import HealthCheck, settings
 
 from resmlp_mt.models.translation import ResMLPModel
+
+# A busy machine may take its time.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 # All different, so that no axis can stand for another.
 SIZES = dict(

@@ -10,7 +10,6 @@ from fairseq.data import data_utils
 from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.logging import progress_bar
-from fairseq.optim.fused_lamb import FairseqLAMB
 
 from resmlp_mt import compat
 from resmlp_mt.errors import UserError
@@ -125,30 +124,6 @@ def test_a_line_stands_once_in_the_log_file_however_many_epochs_there_are(tmp_pa
     finally:
         progress_bar.logger.handlers[:] = handlers
     assert [line.count("valid_loss") for line in log.read_text().splitlines()] == [1, 1, 1]
-
-
-def test_lamb_without_apex_follows_its_equations():
-    # arXiv 1904.00962, algorithm 2, without bias correction; gradients of a norm of 1 at most.
-    weights = [torch.randn(3, 4), 50 * torch.randn(5)]
-    weights = [weight.requires_grad_() for weight in weights]
-    rate, decay, eps = 0.01, 0.2, 1e-8
-    flags = dict(lr=[rate], lamb_betas="(0.9, 0.999)", lamb_eps=eps, weight_decay=decay)
-    optimizer = FairseqLAMB(argparse.Namespace(**flags), weights).optimizer
-    naive = [w.detach().clone() for w in weights]
-    means, squares = [torch.zeros_like(w) for w in naive], [torch.zeros_like(w) for w in naive]
-    for _ in range(4):
-        gradients = [3 * torch.randn_like(w) for w in naive]
-        for weight, gradient in zip(weights, gradients, strict=True):
-            weight.grad = gradient.clone()
-        optimizer.step()
-        norm = sum(g.square().sum() for g in gradients).sqrt()
-        for i, gradient in enumerate(gradients):
-            gradient = gradient / max(norm, 1)
-            means[i] = 0.9 * means[i] + 0.1 * gradient
-            squares[i] = 0.999 * squares[i] + 0.001 * gradient**2
-            update = means[i] / (squares[i].sqrt() + eps) + decay * naive[i]
-            naive[i] = naive[i] - rate * naive[i].norm() / update.norm() * update
-    torch.testing.assert_close([w.detach() for w in weights], naive)
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 30, 33])

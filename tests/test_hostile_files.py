@@ -27,6 +27,7 @@ pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 import fuzz
 import onnx
 import onnxruntime
+from fairseq.data import Dictionary
 from hostile import seeds
 from hostile.checkpoints import Payload
 from hostile.contain import attempt
@@ -298,6 +299,21 @@ def test_a_broken_dictionary_is_named_with_its_line(copy, name, edit, said):
         translate(model)
 
 
+@pytest.mark.parametrize("name", ["translator", "exported translator"])
+@pytest.mark.parametrize("end", [b"\n", b"\r", None], ids=["lines", "returns", "one line"])
+def test_a_dictionary_without_end_is_not_read(copy, name, end, monkeypatch):
+    model = copy(name)
+    path = model / "dict.de.txt"
+    if end:
+        path.write_bytes(end * 2**20 + end)
+    else:
+        os.truncate(path, 2**26 + 1)
+    seal(model)
+    monkeypatch.setattr(Dictionary, "load", None)
+    with pytest.raises(UserError, match="dict.de.txt: more than 1,048,576 symbols"):
+        translate(model)
+
+
 def test_an_empty_model_of_subwords_is_refused(copy):
     model = copy("translator")
     (model / "spm.model").write_bytes(b"")
@@ -482,6 +498,25 @@ def test_members_of_a_tar_larger_than_it_are_refused(tmp_path, field, value):
     header[148:156] = b"%06o\0 " % sum(header)
     path.write_bytes(data)
     with pytest.raises(UserError, match="images.tar: not a folder, nor a whole"):
+        index_tar(path)
+
+
+def test_a_member_of_a_tar_with_holes_is_refused(tmp_path):
+    path = tmp_path / "images.tar"
+    with tarfile.open(path, "w") as tar:
+        member = tarfile.TarInfo("train/a/1.png")
+        member.size = 600
+        tar.addfile(member, io.BytesIO(bytes(600)))
+    data = bytearray(path.read_bytes())
+    header = memoryview(data)[:512]
+    header[156:157] = b"S"
+    header[483:495] = b"\x80" + (10**15).to_bytes(11)  # with the holes
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    path.write_bytes(data)
+    with tarfile.open(path) as tar:
+        assert tar.next().size == 10**15
+    with pytest.raises(UserError, match="a file with holes; pack it without --sparse"):
         index_tar(path)
 
 

@@ -12,18 +12,19 @@ PACKAGE = Path(__file__).parent.parent / "resmlp_mt"
 # What each room may import of the package besides itself; "" is the package's own __init__.
 BELOW = {
     "errors": set(),
+    "starting": set(),
     "nn": set(),
     "optim": set(),
     "data": {"errors"},
     "criterions": {"errors"},
-    "compat": {"errors", "data"},
+    "compat": {"errors", "data", "optim"},
     "models": {"errors", "nn", "data"},
     "tasks": {"errors", "nn", "data", "models", "criterions"},
     "inference": {"", "errors", "nn", "data", "compat", "models", "criterions", "tasks"},
 }
 BELOW["benchmark"] = BELOW["inference"] | {"inference"}
 BELOW["serving"] = BELOW["inference"] | {"inference"}
-BELOW["cli"] = BELOW["benchmark"] | {"benchmark", "serving"}
+BELOW["cli"] = BELOW["benchmark"] | {"benchmark", "serving", "starting"}
 BELOW[""] = BELOW["cli"] | {"optim"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

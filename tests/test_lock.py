@@ -1,5 +1,6 @@
 """The lock files, and the environment that scripts/environment.sh makes of them."""
 
+import json
 import os
 import re
 import runpy
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 import setuptools
 from packaging.requirements import Requirement
+
+from resmlp_mt import __version__
 
 ROOT = Path(__file__).parents[1]
 LOCK = runpy.run_path(str(ROOT / "scripts" / "lock.py"))
@@ -39,6 +42,20 @@ def test_locks_are_those_of_the_constraints():
     hashes = [{n: h for n, (_, h) in pins(name).items() if n != "torch"} for name in LOCKS]
     assert hashes[1] | hashes[0] == hashes[1]
     assert not set(pins(LOCKS[0])["torch"][1]) & set(pins(LOCKS[1])["torch"][1])
+
+
+def test_the_bill_of_materials_is_that_of_the_lock():
+    bill = json.loads((ROOT / "sbom.cdx.json").read_text("utf-8"))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    said = bill["metadata"]["component"]
+    assert (said["name"], said["version"]) == ("resmlp_mt", __version__)
+    listed = {}
+    for component in bill["components"]:
+        (files,) = component["externalReferences"]
+        hashes = [f"sha256:{file['content']}" for file in files["hashes"]]
+        listed[component["name"].lower()] = component["version"], sorted(hashes)
+    locked = pins(LOCKS[0]).items()
+    assert listed == {name: (version, sorted(hashes)) for name, (version, hashes) in locked}
 
 
 def test_locks_satisfy_what_setup_asks_for(monkeypatch):

@@ -26,8 +26,8 @@ case $gpus in
 *) echo "train.sh: GPUS=$gpus; take 1, 2, 4, 8 or 16" >&2; exit 2 ;;
 esac
 
-# torchrun hands a SIGTERM on to its workers, which then save and stop; fairseq's own spawning would
-# leave them running.
+# torchrun is how several workers are tested. It takes the place of this script (exec), and hands a
+# SIGTERM on to its workers, which then save and stop.
 launch=(resmlp-mt train) more=()
 if [ "$gpus" -gt 1 ]; then
     launch=(torchrun --standalone --nproc_per_node "$gpus" --no-python "${launch[@]}")

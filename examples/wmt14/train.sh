@@ -10,7 +10,7 @@
 #   FLAG     anything else of fairseq-train's, such as --bf16
 # GPUS=N           GPUs to use on this machine (default 1)
 # NODES=N          machines that train together (default 1): the same command on each
-# HOST=NAME:PORT   with NODES, where they meet: the first of them
+# FIRST=NAME:PORT  with NODES, where they meet: a port of the first of them
 # TOKENS=N         tokens of a batch on one GPU (default 4096); a GPU with more memory takes more
 # UPDATE_TOKENS=N  tokens that an update sees at most (default 32768), whatever GPUS, NODES and
 #                  TOKENS are
@@ -27,10 +27,8 @@ case $lang in
 de | fr) ;;
 *) echo "train.sh: LANG is de or fr, not $lang" >&2; exit 2 ;;
 esac
-# The presets of the paper's models hold its dropout: 0.15 for German, 0.1 for French. fairseq's
-# Adagrad takes no flattened gradients, which --fp16 would make.
-paper=(--optimizer adagrad --lr 0.2 --lr-scheduler fixed --warmup-updates 32000
-    --fp16-no-flatten-grads)
+# The presets of the paper's models hold its dropout: 0.15 for German, 0.1 for French.
+paper=(--optimizer adagrad --lr 0.2 --lr-scheduler fixed --warmup-updates 32000)
 adam=(--dropout 0.1 --optimizer adam --adam-betas '(0.9, 0.98)'
     --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --warmup-init-lr 1e-7)
 case $model in
@@ -53,13 +51,17 @@ if [ $((update_tokens % together)) -ne 0 ]; then
         "$update_tokens of an update" >&2
     exit 2
 fi
-# torchrun hands a SIGTERM on to its workers, which then save and stop; fairseq's own spawning would
-# leave them running.
+if [ "$nodes" -gt 1 ] && [[ ${FIRST:-} != *:* ]]; then
+    echo "train.sh: NODES=$nodes needs FIRST=NAME:PORT, a port of the first machine" >&2
+    exit 2
+fi
+# torchrun is how several workers are tested. It takes the place of this script (exec), and hands a
+# SIGTERM on to its workers, which then save and stop.
 launch=(resmlp-mt train)
 if [ "$nodes" -gt 1 ]; then
     launch=(torchrun --nnodes "$nodes" --nproc_per_node "$gpus" --rdzv_backend c10d
         --rdzv_id "$model-$lang-seed$seed"
-        --rdzv_endpoint "${HOST:?NODES=$nodes needs HOST=NAME:PORT, the first machine}"
+        --rdzv_endpoint "$FIRST"
         --no-python "${launch[@]}")
 elif [ "$gpus" -gt 1 ]; then
     launch=(torchrun --standalone --nproc_per_node "$gpus" --no-python "${launch[@]}")

@@ -1,7 +1,7 @@
-"""Images per second of classifiers: unfolded in torch, exported, and timm's where it is installed.
+"""Images per second of classifiers: unfolded in torch, exported, and timm's, plain and compiled.
 
 Counted is the network, from uint8 pixels to logits. Decoding and cutting pictures are not. The
-weights are random, the same for all but timm's.
+weights are random, the same for all.
 """
 
 import time
@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.data.augment import Normalise
+from resmlp_mt.data.checkpoints import import_timm
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.exported import import_with_onnx
 from resmlp_mt.models.image_classification import ResMLPImageModel
+from resmlp_mt.models.released import to_format
 from resmlp_mt.tasks.image_classification import IMAGENET_MEAN, IMAGENET_STD
 
 # Our preset: timm's name.
@@ -33,10 +35,9 @@ class Case:
 
 
 def list_rivals(architecture: str, with_timm: bool, threads: int) -> list[Rival]:
-    """The unfolded model first, then the exported ones, then timm's."""
-    builders = {"unfolded": _build_plain, "exported": _build_float, "exported int8": _build_int8}
-    if with_timm:
-        builders["timm"] = _build_timm
+    """timm's model first where it takes part, else the unfolded one; the exported ones last."""
+    builders = {"timm": _build_timm, "timm compiled": _build_compiled} if with_timm else {}
+    builders |= {"unfolded": _build_plain, "exported": _build_float, "exported int8": _build_int8}
     arguments = dict(architecture=architecture, threads=threads)
     return [Rival(name, _Runner, dict(build=b, **arguments)) for name, b in builders.items()]
 
@@ -69,14 +70,15 @@ def _draw_images(count: int) -> Tensor:
 
 
 def _make_model(architecture: str) -> ResMLPImageModel:
-    cfg = SimpleNamespace()
+    # As in a trained model, every block takes part in the logits, and in their error.
+    cfg = SimpleNamespace(layer_scale_init=0.1)
     ARCH_CONFIG_REGISTRY[architecture](cfg)
     torch.manual_seed(1)
     return ResMLPImageModel(cfg, 3, _SIDE, nn.Linear(cfg.embed_dim, _CLASSES)).eval()
 
 
 def _build_plain(architecture: str, threads: int):
-    return _normalising(_make_model(architecture))
+    return _inferring(_normalising(_make_model(architecture)))
 
 
 def _build_float(architecture: str, threads: int, int8: bool = False):
@@ -91,18 +93,30 @@ def _build_int8(architecture: str, threads: int):
 
 
 def _build_timm(architecture: str, threads: int):
-    try:
-        import timm
-    except ImportError as error:  # without torchvision it is installed, and does not import
-        raise UserError(f"timm cannot be imported: {error}") from None
-    return _normalising(timm.create_model(ARCHITECTURES[architecture]).eval())
+    return _inferring(_make_timm(architecture))
 
 
-def _normalising(model: nn.Module):
-    normalise = Normalise(IMAGENET_MEAN, IMAGENET_STD)
+def _build_compiled(architecture: str, threads: int):
+    # For each size of a batch anew, which is the fastest; the round to warm up waits for it.
+    return _inferring(torch.compile(_make_timm(architecture), dynamic=False))
 
+
+def _make_timm(architecture: str) -> nn.Module:
+    timm = import_timm()
+    if timm is None:
+        raise UserError("--timm: timm is not installed: pip install timm")
+    model = timm.create_model(ARCHITECTURES[architecture]).eval()
+    model.load_state_dict(to_format(_make_model(architecture).state_dict(), "timm"))
+    return _normalising(model)
+
+
+def _normalising(model: nn.Module) -> nn.Module:
+    return nn.Sequential(Normalise(IMAGENET_MEAN, IMAGENET_STD), model)
+
+
+def _inferring(model: nn.Module):
     def compute(images: Tensor) -> Tensor:
         with torch.inference_mode():
-            return model(normalise(images))
+            return model(images)
 
     return compute

@@ -145,6 +145,7 @@ class _Worker:
         self.process.join(5)
         if self.process.is_alive():
             self.process.terminate()
+            self.process.join()
 
 
 def _work(rival: Rival, pipe) -> None:

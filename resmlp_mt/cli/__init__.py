@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from resmlp_mt import __version__
+from resmlp_mt import __version__, starting
 from resmlp_mt.cli import fairseq
 from resmlp_mt.errors import UserError
 
@@ -61,6 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Run a subcommand; a user's mistake is one message and status 2."""
     command, *rest = sys.argv[1:] or [""]
+    starting.hear_interrupts()
     try:
         if command in fairseq.PROGRAMS:
             fairseq.run_program(command, rest)
@@ -70,7 +71,9 @@ def main() -> int:
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             # Leave as after an error, so that half-written files are cleared away.
             signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-            return arguments.run(arguments) or 0
+            status = arguments.run(arguments) or 0
+            sys.stdout.flush()
+            return status
     except UserError as error:
         return _fail(command, str(error))
     except ModuleNotFoundError as error:
@@ -78,12 +81,13 @@ def main() -> int:
             raise
         return _fail(command, f"{error.name} is not installed; resmlp-mt doctor says what is")
     except KeyboardInterrupt:
-        return _fail(command, "interrupted")
+        return _fail(command, "interrupted", 128 + signal.SIGINT)
     except BrokenPipeError:
-        # The reader of our output has gone, as with `| head`: no error. Python flushes stdout when
-        # it exits, and must not find the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # its reader has gone, as with `| head`: no error
     except OSError as error:
+        _drop_output()
+        if error.errno == errno.EBADF:
+            return _fail(command, "standard input or output is closed")
         if error.errno not in (
             errno.ENOSPC,
             errno.EACCES,
@@ -99,6 +103,14 @@ def main() -> int:
     return 0
 
 
-def _fail(command: str, message: str) -> int:
+def _drop_output() -> None:
+    """Let Python, which flushes stdout when it exits, not fail on what cannot be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(command: str, message: str, status: int = 2) -> int:
     print(f"resmlp-mt {command}: {message}", file=sys.stderr)
-    return 2
+    return status

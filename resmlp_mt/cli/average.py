@@ -47,7 +47,5 @@ def _choose(arguments: argparse.Namespace) -> list[Path]:
         raise UserError("name one folder, or several checkpoints")
     if count is None:
         raise UserError("say which checkpoints of the folder: --last N or --best N")
-    paths = find_checkpoints(arguments.inputs[0])
-    if not 1 <= count <= len(paths):
-        raise UserError(f"{arguments.inputs[0]} has {len(paths)} numbered checkpoints, not {count}")
+    paths = find_checkpoints(arguments.inputs[0], count)
     return best_checkpoints(paths, count) if arguments.best else paths[-count:]

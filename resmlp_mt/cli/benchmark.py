@@ -6,7 +6,7 @@ The ratio is that of two rates within a round, to the first rival: its median, l
   resmlp-mt benchmark translate --input test.en --reference test.de \
       --models ours=checkpoints/fast transformer=checkpoints/transformer ctranslate2=ct2-model
   resmlp-mt benchmark train --size iwslt --length 16 64 256
-  resmlp-mt benchmark images --arch resmlp_s12 --batch-size 1 32
+  resmlp-mt benchmark images --arch resmlp_s12 --batch-size 1 32 --timm
 """
 
 import argparse
@@ -54,8 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     images = kinds.add_parser("images", help="images per second of classifiers")
     images.add_argument("--arch", choices=["resmlp_s12", "resmlp_s24"], default="resmlp_s12")
     images.add_argument("--batch-size", type=int, nargs="+", default=[1, 32], metavar="N")
-    images.add_argument("--batches", type=int, default=2, metavar="N", help="of a run")
-    images.add_argument("--timm", action="store_true", help="race timm's model too")
+    images.add_argument(
+        "--images", type=int, default=64, metavar="N", help="of a run, in whole batches"
+    )
+    images.add_argument(
+        "--timm", action="store_true", help="race against timm's model too, plain and compiled"
+    )
 
     for kind in (translate, train, images):
         kind.add_argument("--rounds", type=int, default=5, metavar="N")
@@ -113,7 +117,7 @@ def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, dict]:
 def _plan_images(arguments: argparse.Namespace) -> tuple[list, list, dict]:
     from resmlp_mt.benchmark.images import Case, list_rivals
 
-    check_positive(arguments, "batch_size", "batches")
+    check_positive(arguments, "batch_size", "images")
     rivals = list_rivals(arguments.arch, arguments.timm, arguments.threads)
-    cases = [Case(size, arguments.batches) for size in arguments.batch_size]
+    cases = [Case(size, max(1, arguments.images // size)) for size in arguments.batch_size]
     return rivals, cases, {"arch": arguments.arch}

@@ -1,7 +1,8 @@
 """Name what is in pictures.
 
 Takes files, folders (searched through) and quoted globs; prints a line for each picture: its path,
-then class and probability, the best first, between tabs.
+then class and probability, the best first, between tabs. Control characters in a name, such as
+newlines, are spelt out; with --json names are as they are.
 
   resmlp-mt classify cifar10 photo.jpg pictures/
   resmlp-mt classify checkpoints/mine 'pictures/*.png' --topk 1 --json
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from resmlp_mt.data.image_files import BrokenImage, decode
-    from resmlp_mt.errors import UserError
+    from resmlp_mt.errors import UserError, on_a_line
     from resmlp_mt.inference.classifier import Classifier
 
     # A name that is not in the terminal's encoding is no reason to stop.
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
                 image = decode(path, classifier.cfg.in_chans, str(path))
             except (BrokenImage, OSError) as error:
                 broken.append(path)
-                tqdm.write(f"resmlp-mt classify: {error}", file=sys.stderr)
+                tqdm.write(f"resmlp-mt classify: {on_a_line(str(error))}", file=sys.stderr)
                 continue
             readable.append(path)
             yield image
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         entries.append(entry)
         if not arguments.json:
             guesses = [f"{guess.name} {guess.probability:.1%}" for guess in best]
-            print("\t".join([entry["path"], *guesses]), flush=True)
+            print("\t".join(map(on_a_line, [entry["path"], *guesses])), flush=True)
     if arguments.json:
         print(json.dumps(entries, indent=1, ensure_ascii=False))
     if broken:

@@ -14,17 +14,13 @@ _REQUIRED = (
     "matplotlib", "tensorboard",
 )  # fmt: skip
 _EXTRAS = {
-    "image": ("kornia", "pytorch_optimizer"),
+    "image": ("kornia",),
     "export": ("onnx", "onnxruntime"),
     "serve": ("fastapi", "fastapi-offline", "uvicorn", "prometheus-client"),
     "benchmark": ("ctranslate2",),
 }
 # Installed in part, or for another torch, they break what imports them: module: what does.
-_IMPORTED = {
-    "torch": "everything",
-    "fairseq": "everything",
-    "timm": "distillation and benchmark images --timm",
-}
+_IMPORTED = {"torch": "everything", "fairseq": "everything"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

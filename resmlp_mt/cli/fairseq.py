@@ -1,6 +1,5 @@
 """fairseq's own commands with `--user-dir` filled in; all else is passed through."""
 
-import argparse
 import importlib
 import logging
 import os
@@ -36,17 +35,12 @@ def run_program(program: str, arguments: list[str]) -> None:
         plugin = str(Path(__file__).parents[1])
         arguments = ["--user-dir", plugin, *arguments]
         utils.import_user_module.memo = {plugin}  # it is imported, and that is no news
-    if program == "validate" and "--task" not in arguments:
-        # fairseq-validate alone asks for the task that its checkpoint names.
-        arguments = ["--task", _task_of(arguments), *arguments]
     sys.argv = [f"resmlp-mt {program}", *arguments]
     if program == "interactive" and "--bpe" not in arguments:
         sys.argv += _name_subwords(arguments)
     module = importlib.import_module(f"fairseq_cli.{program}")
     try:
         module.cli_main()
-    except FileNotFoundError as error:
-        raise UserError(str(error)) from None
     except Exception as error:
         if advice := _explain(error, program):
             raise UserError(advice) from None
@@ -83,23 +77,6 @@ def _name_subwords(arguments: list[str]) -> list[str]:
         return []
     print(f"raw text is split into subwords by {model} (--bpe sentencepiece)", file=sys.stderr)
     return ["--bpe", "sentencepiece", "--sentencepiece-model", str(model)]
-
-
-def _task_of(arguments: list[str]) -> str:
-    """The task of the checkpoint that --path names."""
-    from fairseq import checkpoint_utils
-
-    from resmlp_mt.data.checkpoints import find_checkpoint
-
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--path")
-    parser.add_argument("-h", "--help", action="store_true")
-    known, _ = parser.parse_known_args(arguments)
-    if known.help:
-        return "translation"
-    if (path := known.path) is None:
-        raise UserError("--path CHECKPOINT is missing: what shall be validated?")
-    return checkpoint_utils.load_checkpoint_to_cpu(str(find_checkpoint(path)))["cfg"].task._name
 
 
 def _explain(error: Exception, program: str) -> str | None:

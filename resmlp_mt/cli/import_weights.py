@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the name of a class a line, in the order of the outputs (default: their numbers)",
     )
+    parser.add_argument(
+        "--ema",
+        action=argparse.BooleanOptionalAction,
+        help="take the moving average that a training of timm's or DeiT's saved beside its weights "
+        "(default: if it is there)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -43,5 +49,6 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.out,
         arguments.image_size,
         arguments.classes,
+        arguments.ema,
     )
     print(f"wrote {arguments.out}: {found}")

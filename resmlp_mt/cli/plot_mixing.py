@@ -39,12 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw a panel a layer, and say what was written."""
-    from resmlp_mt.data.output import whole_file
+    from resmlp_mt.data.output import find_target, whole_file
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.matrices import read_matrices
 
     if min(arguments.patches, arguments.positions) < 1:
         raise UserError("--patches and --positions are 1 or more")
+    find_target(arguments.out)  # what cannot be written fails before the work
     mixer, parts = read_matrices(arguments.model)
     if not all("A" in layer for part in parts for layer in part.layers):
         raise UserError(

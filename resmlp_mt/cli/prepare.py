@@ -145,7 +145,7 @@ def _find_folder_of(model: str, langs: tuple[str, str]) -> Path:
     for folder in (Path(model), PRETRAINED / model):
         if has_all(folder):
             return folder
-    path, state = read_checkpoint(model)
+    path, state = read_checkpoint(model, "text")
     folder, *_ = find_companions(path, state["cfg"].task)
     if not has_all(folder):
         raise UserError(

@@ -1,7 +1,7 @@
 """Raw text in, raw text out: one line a line, in order, empty lines kept.
 
-Takes sentences as arguments, files with --input, or standard input. Lines that are too long for
-the model are split at sentence ends and joined again.
+Takes sentences as arguments, files with --input, or standard input. A model that was trained on
+single sentences gets them one by one, and the line is joined again.
 
 Long work goes to --output FILE, which appears when it is finished, in the place of what had that
 name; stopped half way, the same command with --resume goes on.
@@ -15,12 +15,14 @@ docs/translate.md shows every option, and which of the two engines has it.
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
 from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_settings
+
+_STDIN = Path("-")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "times, these models translate together",
     )
     parser.add_argument(
-        "--input", type=Path, nargs="+", default=[], metavar="FILE", help="text files, .gz, .xz too"
+        "--input",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="text files, .gz, .xz too; - is standard input",
+    )
+    parser.add_argument(
+        "--tsv-column",
+        type=int,
+        metavar="N",
+        help="lines have columns between tabs: translate the N-th, counted from 1, and keep the "
+        "others as they are",
     )
     parser.add_argument(
         "--output",
@@ -49,7 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help='print a line {"source", "translations": [{"text", "score"}]} for each line',
+        help='print a line {"source", "unknown", "translations": [{"text", "score"}]} for each '
+        "line; unknown is the share of characters that the model never saw",
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="no bar, hint or warning on standard error"
     )
     parser.add_argument(
         "--print-alignment",
@@ -58,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("word", "subword"),
         help="after each translation a tab and the pairs SOURCE-TARGET of words that belong "
         "together, counted from 0; or of subwords, as fairseq prints them",
+    )
+    parser.add_argument(
+        "--split-sentences",
+        action=argparse.BooleanOptionalAction,
+        help="translate each sentence of a line by itself, or leave lines whole where they are not "
+        "too long (default: as the model was trained)",
     )
     parser.add_argument(
         "--batch-tokens",
@@ -71,7 +95,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1000,
         metavar="N",
-        help="lines read at a time; 1 answers every line at once (default: %(default)s)",
+        help="lines translated together, at most; what comes through a pipe or from a terminal is "
+        "answered as it comes (default: %(default)s)",
     )
     parser.add_argument(
         "--threads",
@@ -95,6 +120,14 @@ def run(arguments: argparse.Namespace) -> None:
     check_positive(arguments, "batch_tokens", "buffer_size")
     if arguments.threads is not None:
         check_positive(arguments, "threads")
+    if arguments.tsv_column is not None:
+        check_positive(arguments, "tsv_column")
+        others = ("json", "print_alignment", "prefix_column", "constraints")
+        if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
+            raise UserError(
+                "--tsv-column prints the columns and reads no more: leave out --nbest, --json, "
+                "--print-alignment, --prefix-column and --constraints"
+            )
     if arguments.resume and not arguments.output:
         raise UserError("--resume needs --output")
     if arguments.resume and is_finished(arguments.output):
@@ -107,11 +140,12 @@ def run(arguments: argparse.Namespace) -> None:
     with _open_output(arguments) if arguments.output else nullcontext() as out:
         load = Translator.from_pretrained
         translator = load(arguments.model, arguments.device, arguments.threads)
-        lines = _lines(arguments)
+        lines, ready = _open_input(arguments)
         if out is None:
             sys.stdout.reconfigure(encoding="utf-8")
-            return _translate(arguments, translator, search, lines, sys.stdout)
-        _translate(arguments, translator, search, out.follow(lines), out, first=out.lines + 1)
+            return _translate(arguments, translator, search, lines, ready, sys.stdout)
+        lines = out.follow(lines)
+        _translate(arguments, translator, search, lines, ready, out, first=out.lines + 1)
 
 
 def _open_output(arguments: argparse.Namespace):
@@ -120,43 +154,87 @@ def _open_output(arguments: argparse.Namespace):
     from resmlp_mt.data.partial_text import open_text
     from resmlp_mt.inference.checksum import checksum_model
 
-    reads_stdin = not arguments.text and not arguments.input
-    refuse_overwriting(arguments.output, [0] if reads_stdin else arguments.input)
-    names = ("json", "print_alignment", "batch_tokens", "buffer_size")
+    inputs = [] if arguments.text else arguments.input or [_STDIN]
+    refuse_overwriting(arguments.output, [0 if path == _STDIN else path for path in inputs])
+    names = ("json", "print_alignment", "tsv_column", "split_sentences")
+    names += ("batch_tokens", "buffer_size")
     options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
     options |= {"--model": arguments.model, **search_settings(arguments)}
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
     return open_text(arguments.output, options, arguments.resume)
 
 
-def _translate(arguments, translator, search, lines: Iterator[str], out, first: int = 1) -> None:
-    """Write the translations of the lines, which are counted from the first, a buffer at a time."""
-    talking = not arguments.text and not arguments.input and sys.stdin.isatty()
-    sources: list[str] = []  # of the buffer at work, to print beside their translations
-    columns = Columns(lines, arguments)
-    results = translator.translate_nbest(
-        _remember(columns.texts(), sources),
-        search,
-        **columns.guides,
-        first=first,
-        attention=bool(arguments.print_alignment),
-        batch_tokens=arguments.batch_tokens,
-        buffer_size=1 if talking else arguments.buffer_size,
-        progress=sys.stderr.isatty() and not (out is sys.stdout and out.isatty()),
-    )
-    for number, hypotheses in enumerate(results, first):
-        out.write(_format(arguments, number, sources.pop(0), hypotheses))
-        if not sources:
+def _translate(
+    arguments, translator, search, lines: Iterator[str], ready, out, first: int = 1
+) -> None:
+    """Write the translations of the lines, which are counted from the first, as the lines come."""
+    from tqdm import tqdm
+
+    from resmlp_mt.data.arrivals import take_arrived
+    from resmlp_mt.inference.translator import MOSTLY, explain_unknown
+
+    quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
+    number, warned = first, arguments.quiet
+    with tqdm(unit=" lines", disable=quiet) as bar:
+        for group in take_arrived(lines, arguments.buffer_size, ready):
+            sources: list[str] = []  # to print beside their translations
+            columns = Columns(_take_column(arguments, group, number), arguments)
+            found = translator.translate_nbest(
+                _remember(columns.texts(), sources),
+                search,
+                **columns.guides,
+                first=number,
+                attention=bool(arguments.print_alignment),
+                split_sentences=arguments.split_sentences,
+                batch_tokens=arguments.batch_tokens,
+                buffer_size=len(group),
+            )
+            for i, (line, hypotheses) in enumerate(zip(group, found, strict=True)):
+                unknown = translator.share_unknown(sources[i])
+                if unknown > MOSTLY and not warned:
+                    warned = True
+                    message = f"resmlp-mt translate: line {number}: {explain_unknown(sources[i])}"
+                    tqdm.write(message, file=sys.stderr)
+                if arguments.tsv_column is None:
+                    out.write(_format(arguments, number, sources[i], unknown, hypotheses))
+                else:
+                    out.write(_put_column(arguments, line, hypotheses[0].text))
+                number += 1
+                bar.update()
             out.flush()
 
 
-def _format(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
+def _take_column(arguments: argparse.Namespace, lines: list[str], first: int) -> Iterator[str]:
+    """Yield what --tsv-column says of each line; the whole where it says nothing."""
+    from resmlp_mt.errors import UserError
+
+    for number, line in enumerate(lines, first):
+        if arguments.tsv_column is not None:
+            columns = line.split("\t")
+            if len(columns) < arguments.tsv_column:
+                raise UserError(
+                    f"line {number} has {len(columns)} columns: there is no --tsv-column "
+                    f"{arguments.tsv_column}"
+                )
+            line = columns[arguments.tsv_column - 1]
+        yield line
+
+
+def _put_column(arguments: argparse.Namespace, line: str, text: str) -> str:
+    columns = line.split("\t")
+    columns[arguments.tsv_column - 1] = text
+    return "\t".join(columns) + "\n"
+
+
+def _format(
+    arguments: argparse.Namespace, number: int, source: str, unknown: float, hypotheses: list
+) -> str:
     if arguments.json:
         translations = [
             {"text": h.text, "score": round(h.score, 4)} | _describe_alignment(arguments, h)
             for h in hypotheses
         ]
-        entry = {"source": source, "translations": translations}
+        entry = {"source": source, "unknown": round(unknown, 4), "translations": translations}
         return json.dumps(entry, ensure_ascii=False) + "\n"
     texts = [h.text + _print_alignment(arguments, h) for h in hypotheses]
     if arguments.nbest > 1:
@@ -192,16 +270,20 @@ def _describe_alignment(arguments: argparse.Namespace, hypothesis) -> dict:
     }
 
 
-def _lines(arguments: argparse.Namespace) -> Iterator[str]:
-    from resmlp_mt.data.text import decode_lines, mend_surrogates, read_lines
+def _open_input(
+    arguments: argparse.Namespace,
+) -> tuple[Iterator[str], Callable[[float], bool]]:
+    """The lines, and whether the next comes within so many seconds."""
+    from resmlp_mt.data.arrivals import Lines
+    from resmlp_mt.data.text import mend_surrogates
 
     if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
-        yield from (line for text in arguments.text for line in mend_surrogates(text).split("\n"))
-    elif arguments.input:
-        for path in arguments.input:
-            yield from read_lines(path)
-    else:
-        yield from decode_lines(sys.stdin.buffer, "standard input")
+        texts = map(mend_surrogates, arguments.text)
+        return (line for text in texts for line in text.split("\n")), lambda seconds: True
+    if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
+        print("type lines to translate; Ctrl-D ends", file=sys.stderr)
+    lines = Lines(arguments.input or [_STDIN])
+    return iter(lines), lines.ready
 
 
 def _remember(lines: Iterator[str], memory: list[str]) -> Iterator[str]:

@@ -30,7 +30,10 @@ from resmlp_mt.compat.programs import (  # noqa: E402
     check_apex,
     exit_with_explanation,
 )
-from resmlp_mt.compat.resuming import refuse_misfit_optimizers  # noqa: E402
+from resmlp_mt.compat.resuming import (  # noqa: E402
+    find_where_to_go_on,
+    refuse_misfit_optimizers,
+)
 from resmlp_mt.compat.saving import write_whole_checkpoints  # noqa: E402
 from resmlp_mt.compat.search import (  # noqa: E402
     bar_repeats_on_cpus,
@@ -73,6 +76,7 @@ def apply() -> None:
     resume_together()
     stop_spawned_workers()
     write_whole_checkpoints()
+    find_where_to_go_on()
     stop_on_sigterm()
     survive_the_search_for_nan()
     offer_lamb_without_apex()

@@ -9,6 +9,7 @@ from fairseq.data.iterators import EpochBatchIterator, GroupedIterator
 from fairseq.tasks import FairseqTask
 
 from resmlp_mt.compat.patching import patch
+from resmlp_mt.errors import UserError
 
 
 def keep_last_batch() -> None:
@@ -21,6 +22,11 @@ def keep_last_batch() -> None:
 
     @patch(data_utils, "batch_by_size")
     def batch_all(batch, indices, *args, **kwargs):
+        if len(indices) == 0:
+            raise UserError(
+                "there is nothing to batch: the data is empty, or all of it is longer than "
+                "--max-source-positions, --max-target-positions or --max-tokens"
+            )
         batches = batch(indices, *args, **kwargs)
         # Batches are slices of the indices, in their order.
         rest = indices[sum(map(len, batches)) :]

@@ -244,5 +244,5 @@ def _explain_damage(error: str, path: str) -> str:
     if "weights_only" in error and not begins_with_zero:
         # A TorchScript archive, or a tar of old: torch's advice is to read it all the same.
         return _REFUSED.format("code or objects")
-    reason = "it begins with zeros" if begins_with_zero else error.split("\n")[0]
+    reason = "it begins with zeros" if begins_with_zero else error.split("\n")[0].split(". ")[0]
     return f"truncated or corrupt checkpoint ({reason or 'it ends too early'}); copy it again"

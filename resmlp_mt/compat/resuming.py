@@ -1,13 +1,77 @@
 """Which checkpoint a training goes on from, and whether it can."""
 
+import logging
+import os
+from pathlib import Path
+
+from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
 from fairseq.optim import FairseqOptimizer
+from omegaconf import OmegaConf
 
 from resmlp_mt.compat.patching import patch
+from resmlp_mt.data.checkpoints import numbered_checkpoints
 from resmlp_mt.errors import UserError
+
+logger = logging.getLogger(__name__)
+LAST = "checkpoint_last.pt"  # fairseq's default
+
+
+def find_where_to_go_on() -> None:
+    """Start a training afresh only where there is nothing to go on from.
+
+    fairseq does so wherever the file that it looks for is missing: the one that --restore-file
+    names, or checkpoint_last.pt, though others of the same training may lie beside it.
+    """
+
+    @patch(checkpoint_utils, "load_checkpoint")
+    def load(load_checkpoint, cfg, trainer, **passed_on):
+        last = os.path.join(cfg.save_dir, LAST)
+        if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
+            return load_checkpoint(cfg, trainer, **passed_on)
+        if cfg.restore_file != LAST:
+            _check_named(cfg)
+        elif not PathManager.exists(last) and (others := _newest_first(cfg.save_dir)):
+            if trainer.is_data_parallel_master:
+                logger.warning("%s is not there: going on from %s, the newest one", last, others[0])
+            found = {"restore_file": str(others[0]), "finetune_from_model": None}
+            cfg = OmegaConf.merge(cfg, found)
+        try:
+            return load_checkpoint(cfg, trainer, **passed_on)
+        except UserError as error:
+            whole = None
+            if str(error).startswith(f"{last}: "):
+                whole = next(filter(_is_whole, _newest_first(cfg.save_dir)), None)
+            if whole is None:
+                raise
+            raise UserError(
+                f"{error}, or go on from an older one that is whole: --restore-file {whole}"
+            ) from None
+
+
+def _check_named(cfg) -> None:
+    """Check that there is what --restore-file names."""
+    if PathManager.exists(cfg.restore_file):
+        return
+    meant = os.path.join(cfg.save_dir, cfg.restore_file)
+    hint = f"; did you mean {meant}?" if os.path.exists(meant) else ""
+    raise UserError(f"--restore-file {cfg.restore_file}: no such checkpoint{hint}")
+
+
+def _newest_first(folder: str) -> list[Path]:
+    return [path for path, _ in reversed(numbered_checkpoints(Path(folder)))]
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    except UserError:
+        return False
+    return True
 
 
 def refuse_misfit_optimizers() -> None:
-    """Name an optimizer state that is of other sizes than the model, which would fail at a step.
+    """Name an optimizer state that is of another model, which would fail at a step.
 
     A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
     model), but training cannot go on there with what the optimizer knew of the old one.
@@ -15,12 +79,18 @@ def refuse_misfit_optimizers() -> None:
 
     @patch(FairseqOptimizer, "load_state_dict")
     def load(load_state, self, *args, **kwargs):
-        load_state(self, *args, **kwargs)
+        try:
+            load_state(self, *args, **kwargs)
+        except ValueError as error:  # torch: of another number of weights
+            raise UserError(_OTHER_OPTIMIZER) from error
         for parameter, state in self.optimizer.state.items():
             for name in ("exp_avg", "sum", "momentum_buffer"):
                 if name in state and state[name].shape != parameter.shape:
-                    raise UserError(
-                        "the checkpoint's optimizer knows a model of other sizes: train with the "
-                        "sizes of the checkpoint, or start the optimizer anew with "
-                        "--reset-optimizer, or from the weights alone with --finetune-from-model"
-                    )
+                    raise UserError(_OTHER_OPTIMIZER)
+
+
+_OTHER_OPTIMIZER = (
+    "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
+    "shared: train with the flags of the checkpoint, or into another --save-dir; or start the "
+    "optimizer anew with --reset-optimizer, or from the weights alone with --finetune-from-model"
+)

@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 from fairseq import checkpoint_utils
@@ -16,30 +17,62 @@ def write_whole_checkpoints() -> None:
     """Let a checkpoint appear whole or not at all.
 
     fairseq copies an epoch's checkpoint to its other names in place, where a kill leaves half of
-    one, and answers a full disk by writing twice more behind what was written.
+    one, and answers a full disk by writing twice more behind what was written. Remote checkpoints
+    are left to fairseq.
     """
 
-    def place(filename: str, write) -> None:
-        partial = f"{filename}.tmp"  # one name, so that killed trainings do not fill the disk
-        try:
-            with open(partial, "wb") as stream:
-                write(stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.replace(partial, filename)
-        except OSError as error:
-            Path(partial).unlink(missing_ok=True)
-            raise UserError(
-                f"{filename}: {error.strerror}: it was not written, the checkpoints before it are "
-                "whole. Make room and give the same command again; it goes on from the last one"
-            ) from error
-
     @patch(checkpoint_utils, "torch_persistent_save")
-    def save(_, obj, filename, async_write=False):
-        place(filename, lambda stream: torch.save(obj, stream))
+    def save(persistent_save, obj, filename, async_write=False):
+        if PathManager.path_requires_pathmanager(filename):
+            return persistent_save(obj, filename, async_write)
+        return _place(filename, lambda stream: _save(obj, stream))
 
     @patch(PathManager, "copy")
-    def copy(_, src_path, dst_path, overwrite=False):
+    def copy(copy_file, src_path, dst_path, overwrite=False):
+        if any(map(PathManager.path_requires_pathmanager, (src_path, dst_path))):
+            return copy_file(src_path, dst_path, overwrite)
         with open(src_path, "rb") as source:
-            place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
+            _place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
         return True
+
+
+def _place(filename: str, write) -> None:
+    partial = f"{filename}.tmp"  # one name, so that killed trainings do not fill the disk
+    try:
+        with open(partial, "wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, filename)
+    except OSError as error:
+        raise UserError(
+            f"{filename}: {error.strerror}: it was not written, the checkpoints before it are "
+            "whole. Make room and give the same command again; it goes on from the last one"
+        ) from error
+    finally:
+        Path(partial).unlink(missing_ok=True)
+
+
+def _save(obj: dict, stream: BinaryIO) -> None:
+    disk = _Disk(stream)
+    try:
+        torch.save(obj, disk)
+    except RuntimeError as error:
+        raise disk.error or error from None
+
+
+class _Disk:
+    """A file that keeps the error of its disk: torch hides it behind one of its own."""
+
+    def __init__(self, stream: BinaryIO):
+        self.stream, self.error = stream, None
+
+    def write(self, data: bytes) -> int:
+        try:
+            return self.stream.write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+    def flush(self) -> None:
+        self.stream.flush()

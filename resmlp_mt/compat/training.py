@@ -2,7 +2,6 @@
 
 import functools
 import logging
-import math
 import os
 import signal
 import sys
@@ -19,6 +18,7 @@ from fairseq.trainer import Trainer
 
 from resmlp_mt.compat.patching import patch
 from resmlp_mt.errors import UserError
+from resmlp_mt.optim.lamb import Lamb
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def stop_on_sigterm() -> None:
 
     def watch(trainer, parent):
         while os.getppid() == parent:
-            time.sleep(1)
+            time.sleep(0.2)
         trainer.asked_to_stop = True
 
     @patch(Trainer, "_aggregate_logging_outputs")
@@ -127,6 +127,12 @@ def fit_optimizers_to_precision() -> None:
     asks the user for another flag after the data is loaded.
     """
 
+    @patch(Trainer, "_build_optimizer")
+    def refuse_processors(build_optimizer, self):
+        if self.cfg.common.fp16 and not self.cuda:  # fairseq fails at once, or when it overflows
+            raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
+        build_optimizer(self)
+
     @patch(FP16Optimizer, "build_optimizer")
     def build(build_optimizer, cfg, params, **kwargs):
         probe = optim.build_optimizer(cfg.optimizer, [torch.nn.Parameter(torch.zeros(1))])
@@ -147,28 +153,36 @@ def fit_optimizers_to_precision() -> None:
 
 
 def offer_lamb_without_apex() -> None:
-    """Give --optimizer lamb to those without NVIDIA's apex, the only one that fairseq knows."""
+    """Give --optimizer lamb to those without NVIDIA's apex, the only one that fairseq knows.
+
+    Both correct the bias of their averages unless --lamb-no-bias-correction is given.
+    """
 
     @patch(FairseqLAMB, "__init__")
     def build(build_from_apex, self, args, params):
+        params = list(params)
         try:
             build_from_apex(self, args, params)
         except ImportError:
-            try:
-                from pytorch_optimizer import Lamb
-            except ImportError:
-                raise UserError(
-                    "--optimizer lamb needs pytorch_optimizer: pip install 'resmlp_mt[image]'"
-                ) from None
-            # Weight decay within the update, the global gradient norm at most 1 and no limit to a
-            # weight's norm, as apex's; unlike apex's without bias correction. The first steps
-            # would be ten times as long without `adam_debias`.
-            self._optimizer = Lamb(
-                params,
-                **self.optimizer_config,
-                weight_decouple=False,
-                pre_norm=True,
-                max_grad_norm=1.0,
-                adam_debias=True,
-            )
-            self._optimizer.clamp = math.inf
+            self._optimizer = Lamb(params, **self.optimizer_config)
+
+    @patch(FairseqLAMB, "add_args")
+    def add_args(add_args_, parser):
+        add_args_(parser)
+        parser.add_argument(
+            "--lamb-no-bias-correction",
+            action="store_true",
+            help="leave the averages of the first updates as small as they are",
+        )
+
+    config = FairseqLAMB.optimizer_config.fget
+    if not hasattr(config, "replaced"):
+
+        @functools.wraps(config)
+        def with_bias_correction(self):
+            # getattr: the flag is not in checkpoints from before it.
+            corrects = not getattr(self.args, "lamb_no_bias_correction", False)
+            return config(self) | {"bias_correction": corrects}
+
+        with_bias_correction.replaced = config
+        FairseqLAMB.optimizer_config = property(with_bias_correction)

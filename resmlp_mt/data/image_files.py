@@ -2,7 +2,9 @@
 
 import io
 import os
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +20,12 @@ SPLIT_FOLDERS = {"train": ("train",), "valid": ("val", "valid", "validation"), "
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 # Pillow's limit, where it only warns: twice as many it refuses.
 _MAX_PIXELS = 1024**3 // 4 // 3
+# As JPEG has it. Pillow takes 30 bytes a line for itself, whatever the width.
+_MAX_SIDE = 2**16 - 1
+# A progressive JPEG has ten or so. Each goes over all pixels, however few bytes it has.
+_MAX_SCANS = 50
+# What stands before a part of a JPEG, and can be in no other.
+_MARKER = re.compile(rb"\xff([\xc0-\xcf\xd9-\xfe])")
 
 
 class BrokenImage(UserError):
@@ -40,8 +48,11 @@ def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> I
         if not data:
             raise ValueError("empty file")
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-            if not 0 < image.width * image.height <= _MAX_PIXELS:
+            pixels, side = image.width * image.height, max(image.size)
+            if not 0 < pixels <= _MAX_PIXELS or side > _MAX_SIDE:
                 raise ValueError(f"{image.width} x {image.height} pixels")
+            if data.startswith(b"\xff\xd8") and (scans := _count_scans(data)) > _MAX_SCANS:
+                raise ValueError(f"{scans:,} scans")
             image.load()
             return convert(_turn_upright(image), in_chans)
     except UnidentifiedImageError:
@@ -56,11 +67,20 @@ def _read(source: str | Path | BinaryIO) -> bytes:
     return source.read() if hasattr(source, "read") else Path(source).read_bytes()
 
 
+def _count_scans(data: bytes) -> int:
+    """How often a JPEG goes over its pixels."""
+    scans, place = 0, 2
+    while (marker := _MARKER.search(data, place)) and marker[1] != b"\xd9":  # the end
+        scans += marker[1] == b"\xda"
+        place = marker.end() + int.from_bytes(data[marker.end() : marker.end() + 2], "big")
+    return scans
+
+
 def _turn_upright(image: Image.Image) -> Image.Image:
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # the pixels are there, and metadata that cannot be read turns nothing
-        return image
+    # A copy only of what is turned: the pixels may be many.
+    with suppress(Exception):  # metadata that cannot be read turns nothing
+        ImageOps.exif_transpose(image, in_place=True)
+    return image
 
 
 def convert(image: Image.Image, in_chans: int) -> Image.Image:
@@ -75,7 +95,7 @@ def convert(image: Image.Image, in_chans: int) -> Image.Image:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image)
-    return image.convert(mode)
+    return image if image.mode == mode else image.convert(mode)
 
 
 class ImageFolder:
@@ -210,9 +230,18 @@ def _find_split(folders: set[str], split: str, path: str) -> str:
 
 
 def _walk(top: str) -> Iterator[str]:
-    """Yield what lies in a folder at any depth: files, and folders with a slash at the end."""
+    """Yield what lies in a folder at any depth: files, and folders with a slash at the end.
+
+    Raises:
+        UserError: If a link leads to a folder that it lies in.
+    """
     for root, folders, files in os.walk(top, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (os.path.join(root, name) for name in folders):
+            if os.path.islink(path) and f"{os.path.realpath(root)}/".startswith(
+                f"{os.path.realpath(path)}/"
+            ):
+                raise UserError(f"{path}: a link to a folder that it lies in; remove it")
         base = "" if root == top else os.path.relpath(root, top) + "/"
         yield from (f"{base}{name}/" for name in folders)
         yield from (base + name for name in files if not name.startswith("."))

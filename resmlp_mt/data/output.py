@@ -43,12 +43,13 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
     """Yield a folder to fill; it takes the place of `path` when the block ends without error.
 
     Args:
-        path: The folder to make, or to make anew.
+        path: The folder to make, or to make anew; or a link to it, which stays.
         mark: A file that every folder of this kind holds.
 
     Raises:
         UserError: If `path` exists and holds something else.
     """
+    path = _follow_links(path)
     if path.exists() and not (
         path.is_dir() and (not any(path.iterdir()) or (path / mark).exists())
     ):
@@ -82,13 +83,7 @@ def find_target(path: Path) -> Path:
     Raises:
         UserError: If it is a folder, or cannot be made.
     """
-    target = path
-    for _ in range(40):
-        if not target.is_symlink() or _is_open_file(target):
-            break
-        target = target.parent / target.readlink()
-    else:
-        raise UserError(f"{path}: a link that leads back to itself")
+    target = _follow_links(path)
     if target.is_dir():
         raise UserError(f"{path}: a folder; name a file")
     try:
@@ -96,6 +91,15 @@ def find_target(path: Path) -> Path:
     except FileExistsError as error:
         raise UserError(f"{path}: {error.filename} is no folder") from None
     return target
+
+
+def _follow_links(path: Path) -> Path:
+    target = path
+    for _ in range(40):
+        if not target.is_symlink() or _is_open_file(target):
+            return target
+        target = target.parent / target.readlink()
+    raise UserError(f"{path}: a link that leads back to itself")
 
 
 def open_stream(target: Path) -> BinaryIO | None:

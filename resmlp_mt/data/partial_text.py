@@ -17,6 +17,8 @@ from resmlp_mt.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+# Bytes of text below which a step waits for the next one, to be compressed well.
+_SHORT = 2**14
 _PACKERS = {".gz": lambda data: gzip.compress(data, mtime=0), ".xz": lzma.compress}
 
 
@@ -73,6 +75,8 @@ class TextStream:
 
     def flush(self) -> None:
         """End a step: all lines that were read are in the text."""
+        if self.pack is not bytes and len(self.step) < _SHORT:
+            return
         self.stream.write(self.pack(self.step))
         self.stream.flush()
         self.step.clear()
@@ -178,6 +182,8 @@ class PartialText(TextStream):
     def flush(self) -> None:
         """End a step: all lines that were read are in the text."""
         super().flush()
+        if self.step:
+            return
         state = {
             "lines": self.lines,
             "bytes": self.stream.tell(),

@@ -13,11 +13,13 @@ import sentencepiece
 from tqdm import tqdm
 
 from resmlp_mt.data.output import whole_folder
+from resmlp_mt.data.sentences import write_card
 from resmlp_mt.data.subwords import JOINED_NAME, find_subwords, load_subwords, train_subwords
 from resmlp_mt.data.text import read_pairs
 from resmlp_mt.errors import UserError
 
 REPORT_NAME = "report.json"
+_CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences
 
 
 @dataclass
@@ -75,8 +77,9 @@ def prepare(
 ) -> dict[str, SplitReport]:
     """Make a data-bin folder from raw text, in memory that does not grow with it.
 
-    The folder holds what fairseq-preprocess makes, the SentencePiece model, the raw text of the
-    splits other than train under raw/, and the report.
+    The folder holds what fairseq-preprocess makes, the SentencePiece model, a note whether the
+    training text is of single sentences, the raw text of the splits other than train under raw/,
+    and the report.
 
     Args:
         langs: Codes of the source and the target language, the suffixes of the files.
@@ -133,6 +136,8 @@ def prepare(
             dictionaries = _write_dictionaries(models, trained_on, langs, text)
         _binarize(text, langs, list(splits), dictionaries, workers, folder)
         _count_unknown(folder, langs, text, reports)
+        pairs = _spread(read_pairs(splits["train"], *langs), counts["train"], _CARD_LINES)
+        write_card(folder, (source for source, _ in pairs), langs[0])
         for path in text.iterdir():
             path.unlink()
         text.rmdir()

@@ -1,6 +1,5 @@
 """Tar archives read by place, with their mistakes named: nothing is unpacked but a compression."""
 
-import atexit
 import gzip
 import lzma
 import os
@@ -28,6 +27,8 @@ _NOTES = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _MAX_NOTE = 2**20
+# Temporary files, open for as long as this process lives.
+_UNPACKED = []
 
 
 class TarIndex(NamedTuple):
@@ -86,6 +87,8 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
                     raise tarfile.ReadError("it breaks off")
                 tar.members.clear()  # or it keeps them all
                 bar.update(tar.offset - bar.n)
+                if member.issparse():
+                    raise tarfile.ReadError("a file with holes; pack it without --sparse")
                 name = _normalise(member.name)
                 if name.startswith(".") or "/." in name:
                     continue
@@ -123,11 +126,9 @@ def _normalise(name: str) -> str:
 
 @lru_cache
 def _unpack(path: Path, unpacker, stamp: tuple[int, int]) -> Path:
-    handle, name = tempfile.mkstemp(prefix="resmlp-mt-", suffix=".tar")
-    atexit.register(_remove, name, os.getpid())
+    out = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as this process lives
     try:
         with (
-            open(handle, "wb") as out,
             open(path, "rb") as packed,
             unpacker(packed) as source,
             _bar("unpack", path, path) as bar,
@@ -135,19 +136,17 @@ def _unpack(path: Path, unpacker, stamp: tuple[int, int]) -> Path:
             while block := source.read(2**20):
                 out.write(block)
                 bar.update(packed.tell() - bar.n)
+            out.flush()
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"{path}: broken archive ({error}); copy the file again") from None
     except OSError as error:
         raise UserError(
-            f"{path}: cannot be unpacked to {name} ({error.strerror}); set TMPDIR to a folder "
-            "with more room"
+            f"{path}: cannot be unpacked in {tempfile.gettempdir()} ({error.strerror}); set TMPDIR "
+            "to a folder with more room"
         ) from None
-    return Path(name)
-
-
-def _remove(name: str, owner: int) -> None:
-    if os.getpid() == owner:  # forked processes exit too
-        Path(name).unlink(missing_ok=True)
+    _UNPACKED.append(out)
+    # A file without a name, which is gone however this process ends; its children find it here.
+    return Path(f"/proc/{os.getpid()}/fd/{out.fileno()}")
 
 
 def _bar(what: str, path: Path, read: Path) -> tqdm:

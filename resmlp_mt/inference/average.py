@@ -1,38 +1,43 @@
 """The mean of several checkpoints of one training run."""
 
-import re
 from pathlib import Path
 
 import torch
 from fairseq import checkpoint_utils
 from tqdm import tqdm
 
-from resmlp_mt.data.output import whole_file
+from resmlp_mt.data.checkpoints import numbered_checkpoints
+from resmlp_mt.data.output import find_target, whole_file
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.pack import moving_average, save_weights
 
-# What fairseq-train calls the checkpoints of its epochs and of its updates.
-_EPOCH = re.compile(r"checkpoint(\d+)\.pt")
-_UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
 
-
-def find_checkpoints(folder: Path) -> list[Path]:
+def find_checkpoints(folder: Path, count: int) -> list[Path]:
     """The numbered checkpoints of a training folder, oldest first.
 
-    Those of epochs, or where there are none, those of --save-interval-updates.
+    Those of epochs, or where there are fewer than `count`, those of --save-interval-updates.
 
     Raises:
-        UserError: If there is no numbered checkpoint.
+        UserError: If there are fewer than `count` of both kinds.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
-    for pattern in (_EPOCH, _UPDATE):
-        found = {p: int(m.group(1)) for p in folder.iterdir() if (m := pattern.fullmatch(p.name))}
-        if found:
-            return sorted(found, key=found.get)
+    found = numbered_checkpoints(folder)
+    if not found:
+        raise UserError(
+            f"{folder}: no numbered checkpoints (checkpoint1.pt ... or checkpoint_1_1000.pt ...); "
+            "train without --no-epoch-checkpoints"
+        )
+    kinds = {"epochs": [], "updates": []}
+    for path, ends_epoch in found:
+        kinds["epochs" if ends_epoch else "updates"].append(path)
+    for paths in kinds.values():
+        if 1 <= count <= len(paths):
+            return paths
+    there = " and ".join(f"{len(paths)} of {kind}" for kind, paths in kinds.items() if paths)
     raise UserError(
-        f"{folder}: no numbered checkpoints (checkpoint1.pt ... or checkpoint_1_1000.pt ...); "
-        "train without --no-epoch-checkpoints"
+        f"{folder} has numbered checkpoints, {there}, but not {count} of a kind; for a mean of "
+        "both kinds name the files"
     )
 
 
@@ -52,7 +57,9 @@ def best_checkpoints(paths: list[Path], count: int) -> list[Path]:
 def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None:
     """Write the mean of the checkpoints' weights, with the configuration of the last one.
 
-    The optimizer's state is left out; fairseq-generate and fine-tuning take the result.
+    Weights are written in fp32, whatever they were trained in: rounding a mean to bf16 would lose
+    what averaging gains. The optimizer's state is left out; fairseq-generate and fine-tuning take
+    the result.
 
     Args:
         paths: Checkpoints of the same model; summed in double precision.
@@ -62,6 +69,7 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
     Raises:
         UserError: If the checkpoints are not of the same model, or hold no moving average.
     """
+    find_target(out)  # what cannot be written fails before the work
     total, state = {}, None
     for path in tqdm(paths, desc="average", disable=None, leave=False):
         state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
@@ -71,8 +79,10 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
         if total and _shapes(total) != _shapes(weights):
             raise UserError(f"{path} is not of the same model as {paths[0]}")
         total = {name: total[name] + w if total else w for name, w in weights.items()}
-    dtypes = {name: tensor.dtype for name, tensor in state["model"].items()}
-    state["model"] = {name: (t / len(paths)).to(dtypes[name]) for name, t in total.items()}
+    last = state["model"]
+    for name, tensor in total.items():
+        kept = torch.float32 if last[name].is_floating_point() else last[name].dtype
+        last[name] = (tensor / len(paths)).to(kept)
     with whole_file(out) as path:
         save_weights(state, path)
 

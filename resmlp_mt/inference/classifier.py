@@ -54,7 +54,8 @@ class Classifier:
         """
         if is_exported(Path(model)):
             return cls(*load_exported_classifier(Path(model), device))
-        return cls(*_prepare(load_classifier(*read_checkpoint(model)), choose_device(device)))
+        trained = load_classifier(*read_checkpoint(model, "images"))
+        return cls(*_prepare(trained, choose_device(device)))
 
     def _open(self, image: Image.Image | str | Path) -> Image.Image:
         if isinstance(image, Image.Image):
@@ -73,18 +74,31 @@ class Classifier:
         return self.compute(torch.stack(cut)).softmax(1)
 
     def classify(
-        self, images: Iterable[Image.Image | str | Path], topk: int = 5, batch_size: int = 32
-    ) -> Iterator[list[Prediction]]:
-        """Yield the best classes of each picture, the most probable first.
+        self,
+        images: Image.Image | str | Path | Iterable[Image.Image | str | Path],
+        topk: int = 5,
+        batch_size: int = 32,
+    ) -> list[Prediction] | Iterator[list[Prediction]]:
+        """Find the best classes of a picture, or of several, the most probable first.
 
         Args:
             images: Paths, or pictures of any size and mode; read as they are needed.
             topk: Classes named for each, at most K.
             batch_size: Pictures computed together.
 
+        Returns:
+            Of one picture its classes; of several an iterator over those of each.
+
         Raises:
             UserError: If a file cannot be read.
         """
+        if isinstance(images, (Image.Image, str, Path)):
+            return next(self._classify([images], topk, batch_size))
+        return self._classify(images, topk, batch_size)
+
+    def _classify(
+        self, images: Iterable[Image.Image | str | Path], topk: int, batch_size: int
+    ) -> Iterator[list[Prediction]]:
         images = map(self._open, images)
         while batch := list(islice(images, batch_size)):
             best = self.scores(batch).topk(min(topk, len(self.classes)))

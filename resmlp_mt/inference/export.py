@@ -10,7 +10,9 @@ from safetensors.numpy import save
 from torch import Tensor, nn
 
 from resmlp_mt.data.output import whole_folder
+from resmlp_mt.data.sentences import CARD
 from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.exported import (
     CLASSIFIER,
     CONFIG,
@@ -27,6 +29,7 @@ from resmlp_mt.inference.loading import (
     load_translator,
     read_checkpoint,
 )
+from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.nn.fold import fold_mixer, has_offset, make_offset
 from resmlp_mt.nn.mixers import ToeplitzMatrix
 from resmlp_mt.tasks.image_classification import is_for_images
@@ -56,6 +59,11 @@ def export_model(model: str | Path, out: Path, int8: bool) -> None:
 
 
 def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dict:
+    if not isinstance(trained.model, ResMLPModel):
+        raise UserError(
+            f"a {type(trained.model).__name__} has no export: its self-attention is none of the "
+            "matrices that are exported; translate with the checkpoint itself"
+        )
     graphs = import_with_onnx("resmlp_mt.inference.translation_graphs")
     encoder, decoder = trained.model.encoder, trained.model.decoder
     symbols = trained.task.target_dictionary
@@ -67,6 +75,8 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
     for lang in (trained.source, trained.target):
         shutil.copy(trained.folder / f"dict.{lang}.txt", out)
         shutil.copy(find_subwords(trained.folder, lang), out)
+    if (trained.folder / CARD).is_file():
+        shutil.copy(trained.folder / CARD, out)
     return {
         "kind": "translator",
         "source_lang": trained.source,

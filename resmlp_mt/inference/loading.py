@@ -13,19 +13,20 @@ from torch import nn
 from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.codec import check_dictionaries
 from resmlp_mt.tasks.image_classification import IMAGE_TASK, is_for_images
 
 
-def read_checkpoint(model: str | Path) -> tuple[Path, dict]:
+def read_checkpoint(model: str | Path, kind: str | None = None) -> tuple[Path, dict]:
     """Where a model's checkpoint is, and what it holds.
 
     Args:
-        model: A name of `pretrained_names`, a folder, or a checkpoint.
+        model, kind: As for `find_checkpoint`.
 
     Raises:
         UserError: If there is none, it is broken, or of a task that has no configuration.
     """
-    path = find_checkpoint(model)
+    path = find_checkpoint(model, kind)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
     if not isinstance(state["cfg"].task, DictConfig):  # none of ours, nor fairseq's translation
         raise UserError(f"{path}: trained neither to translate nor to classify images")
@@ -90,6 +91,7 @@ def load_translator(path: Path, state: dict) -> TrainedTranslator:
     if is_for_images(state["cfg"].task):
         raise UserError(f"{path}: a model of images; see 'resmlp-mt classify'")
     folder, source, target = find_companions(path, state["cfg"].task)
+    check_dictionaries(folder, source, target)
     state["cfg"].task.update(data=str(folder), source_lang=source, target_lang=target)
     model, task = build(path, state)
     if not isinstance(model, FairseqEncoderDecoderModel):
@@ -150,6 +152,8 @@ def load_classifier(path: Path, state: dict) -> TrainedClassifier:
         what = "fine-tune it for classes first" if is_for_images(task) else "it is for text"
         raise UserError(f"{path}: not a classifier of images; {what}")
     model, task = build(path, state)
+    if not task.num_classes:
+        raise UserError(f"{path}: it has no head; 'resmlp-mt probe' takes it, and fine-tuning")
     if not all(isinstance(name, str) for name in task.classes):
         raise UserError(f"{path}: its classes have no names; copy it again")
     unused = [f"unused {i}" for i in range(len(task.classes), task.num_classes)]

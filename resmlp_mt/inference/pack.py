@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 
 from resmlp_mt.data.checkpoints import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.data.output import whole_folder
+from resmlp_mt.data.sentences import CARD
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.loading import find_companions
@@ -88,6 +89,7 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
         state["cfg"].task.update(source_lang=source, target_lang=target)
         for lang in (source, target):
             companions += [folder / f"dict.{lang}.txt", find_subwords(folder, lang)]
+        companions += filter(Path.is_file, [folder / CARD])
     # What is needed lies beside the checkpoint; the paths of its training mean nothing elsewhere.
     state["cfg"].task.data = "."
     state["cfg"].common.update(user_dir=None, log_file=None, tensorboard_logdir=None)

@@ -1,58 +1,89 @@
-"""Lines that are too long for the model, cut where it hurts least and joined again."""
+"""Text cut into what a model translates at once."""
 
 import re
 from collections.abc import Callable
+from functools import cache
 
-# Where to cut, best first: after a sentence, after a clause, between words. Quotes and brackets
-# stay with the sentence that they close.
-_CUTS = (
-    re.compile(r"""(?<=[.!?…。！？])["'”’»)\]]*\s+"""),
-    re.compile(r"(?<=[;:,–—、，；])\s+"),
-    re.compile(r"\s+"),
-)
+# Where a sentence that is too long is cut: after a clause, or else between words. Full-width
+# punctuation needs no space behind it.
+_CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<=[、，；：])\s*")
+_WORD = re.compile(r"\s+")
 
 
-def split_line(line: str, length: Callable[[str], int], longest: int) -> list[str]:
-    """Cut a line into segments of at most `longest` subwords.
+def split_text(
+    text: str,
+    cut: Callable[[str], list[str]],
+    length: Callable[[str], int],
+    longest: int,
+    sentences: bool,
+) -> list[str]:
+    """Cut a text into segments of at most `longest` subwords.
 
-    Only what is too long is cut: a line into sentences, a sentence into clauses, a clause between
-    words, a word between characters. Sentences are kept apart; smaller parts fill a segment.
+    Lines are kept apart. Of a line only what has to be is cut: a line into sentences, a sentence
+    into clauses, a clause between words, a word between characters. Sentences are kept apart too;
+    smaller parts fill a segment.
 
     Args:
-        line: Raw text.
+        text: Raw text.
+        cut: Cuts a line into sentences that joined are the line.
         length: Counts the subwords of a text.
         longest: Subwords that fit the model.
+        sentences: Cut lines into sentences that fit as they are, too.
 
     Returns:
-        The segments, in order. A single one if the line fits.
+        The segments, in order; joined they are the text. None if there are no subwords in it.
     """
-    return _split(line, length, longest, level=0)
+    length = cache(length)
+    segments: list[str] = []
+    blank = ""  # what comes before the first subword
+    for line in re.findall(r".*\n|.+", text):
+        for piece in cut(line) if sentences or length(line) > longest else [line]:
+            if length(piece):
+                first, *others = _split(piece, length, longest, (_CLAUSE, _WORD))
+                segments += [blank + first, *others]
+                blank = ""
+            elif segments:
+                segments[-1] += piece
+            else:
+                blank += piece
+    return segments
 
 
-def _split(text: str, length: Callable[[str], int], longest: int, level: int) -> list[str]:
+def find_spaces(segments: list[str], usual: str) -> list[str]:
+    """The white space before, between and after segments.
+
+    Args:
+        segments: As `split_text` returned them; one at least.
+        usual: What a language has between sentences, for where there is none, or a blank.
+    """
+    before = [text[: len(text) - len(text.lstrip())] for text in segments]
+    after = [text[len(text.rstrip()) :] for text in segments]
+    between = [x + y for x, y in zip(after, before[1:], strict=False)]
+    return [before[0], *(usual if x in ("", " ") else x for x in between), after[-1]]
+
+
+def _split(
+    text: str, length: Callable[[str], int], longest: int, ends: tuple[re.Pattern, ...]
+) -> list[str]:
     if length(text) <= longest:
         return [text]
-    if level == len(_CUTS):
-        middle = len(text) // 2
-        if middle == 0:  # one character of more subwords than the model takes: nothing to cut
-            return [text]
-        return [
+    if ends:
+        parts = [
             part
-            for half in (text[:middle], text[middle:])
-            for part in _split(half, length, longest, level)
+            for piece in _cut_after(ends[0], text)
+            for part in _split(piece, length, longest, ends[1:])
         ]
-    parts = [
-        part
-        for piece in _cut(text, _CUTS[level])
-        for part in _split(piece, length, longest, level + 1)
-    ]
-    return parts if level == 0 else _fill(parts, length, longest)
+        return _fill(parts, length, longest)
+    middle = len(text) // 2
+    if middle == 0:  # one character of more subwords than the model takes: nothing to cut
+        return [text]
+    halves = text[:middle], text[middle:]
+    return [part for half in halves for part in _split(half, length, longest, ())]
 
 
-def _cut(text: str, pattern: re.Pattern) -> list[str]:
-    ends = [match.end() for match in pattern.finditer(text)]
-    pieces = [text[i:j].strip() for i, j in zip([0, *ends], [*ends, len(text)], strict=True)]
-    return [piece for piece in pieces if piece]
+def _cut_after(end: re.Pattern, text: str) -> list[str]:
+    ends = [0, *(match.end() for match in end.finditer(text)), len(text)]
+    return [text[i:j] for i, j in zip(ends, ends[1:], strict=False) if i < j]
 
 
 def _fill(parts: list[str], length: Callable[[str], int], longest: int) -> list[str]:
@@ -60,8 +91,17 @@ def _fill(parts: list[str], length: Callable[[str], int], longest: int) -> list[
     filled, room = [], 0
     for part in parts:
         size = length(part)
-        if filled and size <= room:
-            filled[-1] += " " + part
+        # Subwords do not reach over white space; without any, the sum need not hold.
+        if (
+            filled
+            and size <= room
+            and (
+                filled[-1][-1].isspace()
+                or part[0].isspace()
+                or length(filled[-1] + part) <= longest
+            )
+        ):
+            filled[-1] += part
             room -= size
         else:
             filled.append(part)

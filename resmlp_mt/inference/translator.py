@@ -1,6 +1,6 @@
 """Raw text in, raw text out."""
 
-import logging
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
+from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
@@ -21,9 +21,9 @@ from resmlp_mt.inference.guides import Guide, Row, lay_beside, make_guides
 from resmlp_mt.inference.loading import load_translator, read_checkpoint
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.reference import ReferenceSearch
-from resmlp_mt.inference.segments import split_line
+from resmlp_mt.inference.segments import find_spaces, split_text
 
-logger = logging.getLogger(__name__)
+MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
 
 
 @dataclass
@@ -110,18 +110,42 @@ class Translator:
         symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
         return cls(Ensemble(engines, symbols, pad, engines[0].device), codec, side_by_side)
 
-    def translate(self, lines: Iterable[str], **options) -> list[str]:
-        """Translate lines; an empty line stays empty. Options as for `translate_nbest`."""
-        return [best[0].text for best in self.translate_nbest(lines, **options)]
+    def translate(self, lines: str | Iterable[str], **options) -> str | list[str]:
+        """Translate a text, or several; an empty one stays empty.
+
+        Args:
+            lines: A string is one text.
+            options: As for `translate_nbest`, which alone returns more than the best.
+
+        Returns:
+            The best translation of each text in a list; of a string, a string.
+
+        Raises:
+            ValueError: If more than the best is asked for.
+        """
+        asked = options.get("options")
+        if (asked.nbest if asked else options.get("nbest", 1)) != 1:
+            raise ValueError("translate returns the best alone; translate_nbest yields the n best")
+        texts = [lines] if isinstance(lines, str) else list(lines)
+        found = [best[0].text for best in self.translate_nbest(texts, **options)]
+        for number, text in enumerate(texts, 1):
+            if self.share_unknown(text) > MOSTLY:
+                warnings.warn(f"text {number}: {explain_unknown(text)}", stacklevel=2)
+                break
+        return found[0] if isinstance(lines, str) else found
+
+    def share_unknown(self, text: str) -> float:
+        """Share of a text's characters that the model never saw; white space does not count."""
+        return self.codec.share_unknown(mend_surrogates(text))
 
     def translate_nbest(
         self,
-        lines: Iterable[str],
+        lines: str | Iterable[str],
         options: SearchOptions | None = None,
         batch_tokens: int = 4096,
         buffer_size: int = 1000,
         attention: bool = False,
-        progress: bool = False,
+        split_sentences: bool | None = None,
         prefix: str | Iterable[str] = "",
         words: Iterable[Sequence[str]] | None = None,
         first: int = 1,
@@ -130,13 +154,13 @@ class Translator:
         """Yield the best translations of each line, in the order of the lines.
 
         Args:
-            lines: Raw text; read as they are needed, `buffer_size` at a time. Halves of surrogate
-                pairs, which no text file can hold, count as U+FFFD.
+            lines: Raw text; read as they are needed, `buffer_size` at a time. A string is one.
+                Halves of surrogate pairs, which no text file can hold, count as U+FFFD.
             options: How to search.
             batch_tokens: Source subwords in a batch, padding included.
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
-            progress: Show a bar on stderr.
+            split_sentences: As for `split`; a line that has words to hold stays whole.
             prefix: What translations begin with: of all lines, or of each of them.
             words: Of each line those that its translation shall hold, in the given order if
                 `constraints` says no other.
@@ -158,8 +182,11 @@ class Translator:
             raise ValueError("words: go with constraints in the options, ordered or unordered")
         if words is not None and prefix:
             raise ValueError("prefix: cannot be forced where there are words to hold")
+        lines = [lines] if isinstance(lines, str) else lines
         rows = lay_beside(map(mend_surrogates, lines), prefix, words)
-        return self._translate(rows, first, options, batch_tokens, buffer_size, attention, progress)
+        return self._translate(
+            rows, first, options, batch_tokens, buffer_size, attention, split_sentences
+        )
 
     def _translate(
         self,
@@ -169,26 +196,29 @@ class Translator:
         batch_tokens: int,
         buffer_size: int,
         attention: bool,
-        progress: bool,
+        split_sentences: bool | None,
     ) -> Iterator[list[Hypothesis]]:
-        with tqdm(unit=" lines", disable=not progress) as bar:
-            while buffer := list(islice(rows, buffer_size)):
-                segments = [self.split(line) for line, _, _ in buffer]
-                sources = [
-                    self.codec.encode(text, self.longest) for texts in segments for text in texts
-                ]
-                guides = None
-                if options.sampling or any(prefix or words for _, prefix, words in buffer):
-                    guides = make_guides(self.codec, buffer, segments, first)
-                found = self.search(sources, options, batch_tokens, guides)
-                results = (
-                    self._describe(source, beams[: options.nbest], attention)
-                    for source, beams in zip(sources, found, strict=True)
-                )
-                for texts in segments:
-                    yield join(list(islice(results, len(texts))))
-                    bar.update()
-                first += len(buffer)
+        while buffer := list(islice(rows, buffer_size)):
+            # Words may stand in any sentence of their line.
+            segments = [
+                self.split(line, split_sentences if not words else False)
+                for line, _, words in buffer
+            ]
+            sources = [
+                self.codec.encode(text, self.longest) for texts in segments for text in texts
+            ]
+            guides = None
+            if options.sampling or any(prefix or words for _, prefix, words in buffer):
+                guides = make_guides(self.codec, buffer, segments, first)
+            found = self.search(sources, options, batch_tokens, guides)
+            results = (
+                self._describe(source, beams[: options.nbest], attention)
+                for source, beams in zip(sources, found, strict=True)
+            )
+            for texts in segments:
+                parts = list(islice(results, len(texts)))
+                yield join(parts, texts, self.codec.target_language)
+            first += len(buffer)
 
     def search(
         self,
@@ -230,14 +260,27 @@ class Translator:
             raise UserError("the model finds no translation; its weights are broken")
         return results
 
-    def split(self, line: str) -> list[str]:
-        """What is translated at once: mostly the whole line; nothing of a blank one."""
-        if not self.codec.count(line):  # or of nothing but control characters
-            return []
-        texts = split_line(line, self.codec.count, self.longest)
-        if len(texts) > 1:
-            logger.info("a line of more than %d subwords is split in %d", self.longest, len(texts))
-        return texts
+    def split(self, text: str, split_sentences: bool | None = None) -> list[str]:
+        """What is translated at once, with the white space around it: joined it is the text.
+
+        Lines are translated apart. Those that are too long for the model are cut in any case.
+
+        Args:
+            text: Raw text.
+            split_sentences: Cut lines into sentences. Default: where the model wants it, as most
+                do that were trained on single ones.
+
+        Returns:
+            The parts, in order; none of a blank text.
+        """
+        if split_sentences is None:
+            split_sentences = self.codec.wants_sentences
+        return split_text(
+            text, self._cut_line, self.codec.count, self.longest, sentences=split_sentences
+        )
+
+    def _cut_line(self, line: str) -> list[str]:
+        return split_sentences(line, self.codec.source_language)
 
     def _describe(self, source: np.ndarray, beams: list, attention: bool) -> list[Hypothesis]:
         hypotheses = [Hypothesis(self.codec.decode(tokens), score) for tokens, score in beams]
@@ -254,20 +297,40 @@ def _load(model: str | Path, device: str) -> tuple:
     """The engine of a model, and its `TextCodec`."""
     if is_exported(Path(model)):
         return load_exported_translator(Path(model), device)
-    trained = load_translator(*read_checkpoint(model))
+    trained = load_translator(*read_checkpoint(model, "text"))
     engine = ReferenceSearch(trained.model, trained.task, choose_device(device))
     return engine, TextCodec(trained.folder, trained.source, trained.target)
 
 
-def join(parts: list[list[Hypothesis]]) -> list[Hypothesis]:
-    """Put a line together: its k-th translation from the k-th of every part."""
+def explain_unknown(text: str) -> str:
+    """What to say of the first text of which more than `MOSTLY` is unknown."""
+    start = f"{text.strip():.20}"
+    return (
+        f"the model never saw most characters of this ({start} ...); what it makes of such text "
+        "has nothing to do with it. More of the kind are not named"
+    )
+
+
+def join(
+    parts: list[list[Hypothesis]], texts: list[str] | None = None, language: str = ""
+) -> list[Hypothesis]:
+    """Put a text together: its k-th translation from the k-th of every part.
+
+    Args:
+        parts: The translations of what `Translator.split` returned.
+        texts: What it returned; the white space between the parts is taken from there. Without, it
+            is a blank.
+        language: Of the translation.
+    """
     if not parts:
         return [Hypothesis("", 0.0)]
-    if len(parts) == 1:
-        return parts[0]
+    if texts:
+        spaces = find_spaces(texts, " " if parts_sentences_by_blanks(language) else "")
+    else:
+        spaces = ["", *[" "] * (len(parts) - 1), ""]
     return [
         Hypothesis(
-            " ".join(hypothesis.text for hypothesis in kth),
+            spaces[0] + "".join(h.text + space for h, space in zip(kth, spaces[1:], strict=True)),
             sum(hypothesis.score for hypothesis in kth) / len(kth),
             [attention for hypothesis in kth for attention in hypothesis.attention],
         )

@@ -2,6 +2,7 @@
 
 import io
 import math
+from dataclasses import fields
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from resmlp_mt.data.output import whole_file, whole_folder
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.pack import save_weights
+from resmlp_mt.models.image_classification import ResMLPImageConfig
 from resmlp_mt.models.presets import IMAGE_PRESETS
 from resmlp_mt.models.released import check_fit, from_format, measure, read_weights, to_format
 from resmlp_mt.models.resize import resize_matrices
@@ -25,7 +27,12 @@ OUTPUT_SUFFIXES = (".safetensors", ".pth")
 
 
 def import_weights(
-    path: Path, arch: str, out: Path, image_size: int | None = None, classes: Path | None = None
+    path: Path,
+    arch: str,
+    out: Path,
+    image_size: int | None = None,
+    classes: Path | None = None,
+    ema: bool | None = None,
 ) -> str:
     """Make a folder with a classifier from published weights.
 
@@ -35,6 +42,7 @@ def import_weights(
         out: The folder to make. One that was made before is replaced.
         image_size: Side of the images; those of the weights unless given.
         classes: A text file with the name of a class a line; numbers from 0 unless given.
+        ema: Take the moving average that a training saved beside its weights; None: if it is there.
 
     Returns:
         What was imported, in words.
@@ -44,12 +52,15 @@ def import_weights(
     """
     if arch not in IMAGE_PRESETS:
         raise UserError(f"--arch {arch}: not one of {', '.join(IMAGE_PRESETS)}")
-    weights = read_weights(path)
+    weights = read_weights(path, ema)
     try:
         sizes = measure(weights)
         cfg = _configure(arch, sizes)
         names = _class_names(classes, cfg.task.num_classes)
-        check_fit(weights, _build_empty(cfg, names))
+        try:
+            check_fit(weights, _build_empty(cfg, names))
+        except UserError as error:
+            raise UserError(f"{error}{_suggest(arch, sizes)}") from None
         ours, layout = from_format(weights)
     except (UserError, ValueError) as error:
         raise UserError(f"{path}: {error}") from None
@@ -69,9 +80,8 @@ def import_weights(
     with whole_folder(out, mark=CHECKPOINT_NAMES[0]) as new:
         save_weights(state, new / CHECKPOINT_NAMES[0])
     count, side = sum(tensor.numel() for tensor in ours.values()), cfg.task.image_size
-    return (
-        f"{layout} weights, {count:,} parameters, images of {side} x {side} pixels, "
-        f"{len(names)} classes"
+    return f"{layout} weights, {count:,} parameters, images of {side} x {side} pixels, " + (
+        f"{len(names)} classes" if names else "no head: to probe and to fine-tune"
     )
 
 
@@ -125,6 +135,16 @@ def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
             raise UserError(f"its matrices mix {positions} patches, which are no square grid")
         cfg.task.image_size = side * cfg.model.patch_size
     return cfg
+
+
+def _suggest(arch: str, sizes: dict[str, int]) -> str:
+    """The preset that has the sizes of the weights, if it is another one."""
+    defaults = {field.name: field.default for field in fields(ResMLPImageConfig)}
+    for name, preset in IMAGE_PRESETS.items():
+        wanted = {key: (defaults | preset)[key] for key in ("layers", "embed_dim", "patch_size")}
+        if name != arch and wanted.items() <= sizes.items():
+            return f"\n  they have the sizes of --arch {name} (patches of {wanted['patch_size']})"
+    return ""
 
 
 def _class_names(path: Path | None, count: int) -> list[str]:

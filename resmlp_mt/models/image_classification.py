@@ -154,7 +154,8 @@ class ResMLPImageModel(BaseFairseqModel):
         head = {n: tensor for n, tensor in state_dict.items() if n.startswith("head.")}
         if {n: t.shape for n, t in head.items()} == {n: t.shape for n, t in own.items()}:
             return state_dict
-        logger.warning("the checkpoint's head has other classes: the head starts anew")
+        found = "'s head has other classes" if head else " has no head"
+        logger.warning("the checkpoint%s: the head starts anew", found)
         return {n: tensor for n, tensor in state_dict.items() if n not in head} | own
 
 

@@ -5,6 +5,7 @@ Both have the released form alone: the linear mixer, Affine for a norm, average 
 """
 
 import errno
+import logging
 import pickle
 import re
 import warnings
@@ -18,9 +19,12 @@ from torch import Tensor, nn
 from resmlp_mt.errors import UserError, name_some, refused_class
 from resmlp_mt.models.fit import list_differences
 
+logger = logging.getLogger(__name__)
 LAYOUTS = ("official", "timm")
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar")
 
+# What a training calls its weights, and their moving average; the outer name first.
+_PLAIN, _AVERAGES = ("model", "state_dict"), ("model_ema", "state_dict_ema")
 _LINEAR = (".weight", ".bias")
 _AFFINE = (".alpha", ".beta")
 # Our name, the official one, timm's, and how they go on; # is the number of a block.
@@ -50,13 +54,15 @@ def to_format(state_dict: dict[str, Tensor], layout: str) -> dict[str, Tensor]:
     """Our weights as a published layout names and shapes them.
 
     Args:
-        state_dict: Of a `ResMLPImageModel`.
+        state_dict: Of a `ResMLPImageModel`, with a head or without one.
         layout: A name in LAYOUTS.
 
     Raises:
         UserError: If the layout has no place for the model, naming what stands against it.
     """
     names = _names(layout, state_dict)
+    if not any(name.startswith("head.") for name in state_dict):
+        names = {ours: name for ours, name in names.items() if not ours.startswith("head.")}
     if unlike := names.keys() ^ state_dict.keys():
         found = {n: next((o for p, o in _OBSTACLES.items() if p.match(n)), None) for n in unlike}
         obstacles = sorted({obstacle for obstacle in found.values() if obstacle})
@@ -94,6 +100,7 @@ def recognise(weights: dict[str, Tensor]) -> str:
     found = {layout: len(names & weights.keys() - common) for layout, names in theirs.items()}
     best = max(found, key=found.get)
     if found[best]:
+        _check_family(weights, best)
         return best
     if "embed.proj.weight" in weights:
         raise UserError("these are weights of this project already: they need no import")
@@ -121,24 +128,29 @@ def measure(weights: dict[str, Tensor]) -> dict[str, int]:
     """Sizes that weights in a published layout tell, as far as they hold the parts to see it.
 
     Returns:
-        Some of `positions` (N), `in_chans` and `num_classes` (K).
+        Some of `positions` (N), `in_chans`, `patch_size`, `embed_dim` (C), `layers` and
+        `num_classes` (K; 0 where there is no head at all).
     """
     names = _names(recognise(weights), weights)
     shapes = {name: weights[theirs].shape for name, theirs in names.items() if theirs in weights}
     matrix = next((shape for name, shape in shapes.items() if ".matrix." in name), ())
     kernel, head = (shapes.get(f"{part}.weight", ()) for part in ("embed.proj", "head"))
-    return {
-        **({"positions": matrix[0]} if matrix else {}),
-        **({"in_chans": kernel[1]} if len(kernel) == 4 else {}),
-        **({"num_classes": head[0]} if head else {}),
-    }
+    sizes = {"layers": len({name.split(".")[1] for name in shapes if name.startswith("blocks.")})}
+    if matrix:
+        sizes["positions"] = matrix[0]
+    if len(kernel) == 4:
+        sizes |= {"embed_dim": kernel[0], "in_chans": kernel[1], "patch_size": kernel[2]}
+    if head or "head.bias" not in shapes:
+        sizes["num_classes"] = head[0] if head else 0
+    return sizes
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path, ema: bool | None = None) -> dict[str, Tensor]:
     """The tensors of a file, by name. No code that the file may hold is run.
 
     Args:
         path: Ends in one of SUFFIXES, which says how it is read.
+        ema: As for `unwrap`.
 
     Raises:
         UserError: If the file cannot be read, may not be, or holds something else.
@@ -154,7 +166,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
                 content = load_file(path)
             else:
                 content = torch.load(path, map_location="cpu", weights_only=True)
-        return unwrap(content)
+        return unwrap(content, ema)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except OSError as error:
@@ -165,13 +177,27 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise UserError(f"{path}: {_explain(error)}") from None
 
 
-def unwrap(content: object) -> dict[str, Tensor]:
+def unwrap(content: object, ema: bool | None = None) -> dict[str, Tensor]:
     """The weights themselves, without the training's wrapper and its prefix `module.`.
 
+    Args:
+        content: What a training saved.
+        ema: Take the moving average of the weights; None: where there is one, as timm does, which
+            is logged.
+
     Raises:
-        UserError: If something in it is no weight.
+        UserError: If something in it is no weight, or there is no average and one is asked for.
     """
-    for key in ("model", "state_dict"):
+    averages = [
+        key
+        for key in _AVERAGES
+        if isinstance(content, dict) and isinstance(content.get(key), dict) and content[key]
+    ]
+    if ema and not averages:
+        raise UserError(f"it holds no moving average ({' or '.join(_AVERAGES)})")
+    if averages and ema is None:
+        logger.warning("took %s, the moving average; --no-ema takes the others", averages[0])
+    for key in _PLAIN if ema is False else [*averages[:1], *_PLAIN]:
         if isinstance(content, dict) and isinstance(content.get(key), dict):
             content = content[key]
     if not isinstance(content, dict) or not content:
@@ -182,6 +208,22 @@ def unwrap(content: object) -> dict[str, Tensor]:
     if all(name.startswith("module.") for name in content):
         return {name.removeprefix("module."): tensor for name, tensor in content.items()}
     return dict(content)
+
+
+def _check_family(weights: dict[str, Tensor], layout: str) -> None:
+    """Refuse other families, whose patch embedding and MLPs have the same names.
+
+    Raises:
+        UserError: If nothing is there that only ResMLP has: A, or an Aff within a block.
+    """
+    names = _names(layout, weights).items()
+    own = {n for o, n in names if ".matrix." in o or ".norm_" in o}
+    if not own & weights.keys():
+        others = [n for n in weights if n.startswith("blocks.") and n not in dict(names).values()]
+        raise UserError(
+            "weights of another family of models than ResMLP; they hold "
+            f"{name_some(others or list(weights))}"
+        )
 
 
 def _names(layout: str, state_dict: Iterable[str]) -> dict[str, str]:

@@ -24,6 +24,11 @@ from resmlp_mt.nn.blocks import ResMLPBlock, ResMLPDecoderBlock
 from resmlp_mt.nn.mixers import MIXERS, build_mixer
 from resmlp_mt.nn.norm import NORMS
 
+# What must be at least 1.
+COUNTS = """encoder_embed_dim encoder_ffn_embed_dim encoder_layers max_source_positions
+    decoder_embed_dim decoder_ffn_embed_dim decoder_layers max_target_positions
+    decoder_attention_heads mixing_heads""".split()
+
 
 @dataclass
 class ResMLPConfig(FairseqDataclass):
@@ -300,6 +305,7 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         Raises:
             ValueError: If the flags contradict each other or the dictionaries.
         """
+        _check_sizes(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         if cfg.share_all_embeddings and source != target:
             raise ValueError("--share-all-embeddings needs a joined dictionary")
@@ -370,7 +376,8 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         """Load weights; arguments as fairseq's.
 
         Raises:
-            ValueError: If the weights are of other dictionaries than the task's.
+            ValueError: If the weights are of other dictionaries than the task's, or not shared
+                where the model shares them.
         """
         for side, module in (("encoder", self.encoder), ("decoder", self.decoder)):
             tokens = state_dict.get(f"{side}.embed.tokens.weight")
@@ -379,7 +386,29 @@ class ResMLPModel(FairseqEncoderDecoderModel):
                     f"the checkpoint was trained with a dictionary of {len(tokens)} entries, the "
                     f"{side}'s has {len(module.dictionary)}: use the data folder of its training"
                 )
+        embeddings = {}
+        for name, tensor in self.named_parameters(remove_duplicate=False):
+            if name in state_dict:
+                embeddings.setdefault(tensor, []).append(name)
+        for first, *others in embeddings.values():
+            if any(not torch.equal(state_dict[first], state_dict[name]) for name in others):
+                raise ValueError(
+                    f"the checkpoint was trained with {first} and {' and '.join(others)} apart, "
+                    "which are one here: leave out --share-all-embeddings and "
+                    "--share-decoder-input-output-embed as in its training"
+                )
         return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+
+def _check_sizes(cfg: ResMLPConfig) -> None:
+    for name in COUNTS:
+        if getattr(cfg, name) < 1:
+            flag = name.replace("_", "-")
+            raise ValueError(f"--{flag} must be at least 1, not {getattr(cfg, name)}")
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        if not 0 <= getattr(cfg, name) <= 1:
+            flag = name.replace("_", "-")
+            raise ValueError(f"--{flag} is a probability, not {getattr(cfg, name)}")
 
 
 def _share(rows: Tensor) -> Tensor:

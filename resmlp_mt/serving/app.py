@@ -61,14 +61,19 @@ class TranslationRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     text: Text | list[Text] = Field(
-        description="A text, or several: sentences mostly. What is too long for the model is "
-        "translated in parts. A line break within a text counts as a space.",
+        description="A text, or several, of one or more sentences and lines; white space between "
+        "them stays as it is.",
         examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
     )
     beam: int = Field(5, ge=1, le=WIDEST_BEAM, description="Hypotheses kept in the search.")
     nbest: int = Field(1, ge=1, description="Translations of each text, at most `beam`.")
     lenpen: float = Field(
         1.0, ge=0, le=10, allow_inf_nan=False, description="Above 1 favours long translations."
+    )
+    split_sentences: bool | None = Field(
+        None,
+        description="Translate each sentence by itself; false leaves lines whole where they are "
+        "not too long. Default: as the model was trained.",
     )
     attention: bool = Field(False, description="Return where each translation was made from.")
 
@@ -163,8 +168,10 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
         """Translate texts, in order."""
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
         # Not here, where the other requests would wait for it.
-        split = await asyncio.to_thread(lambda: list(map(translator.split, texts)))
-        parts = [part for parts in split for part in parts]
+        split = await asyncio.to_thread(
+            lambda: [translator.split(text, asked.split_sentences) for text in texts]
+        )
+        parts = [part.strip() for parts in split for part in parts]
         if len(parts) > limits.queue_size:
             return refuse(413, f"{len(parts):,} sentences; send {limits.queue_size:,} at most")
         options = Options(asked.beam, asked.nbest, asked.lenpen, asked.attention)
@@ -184,7 +191,8 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
                 message = f"not translated within {limits.timeout:g} seconds; send less, or later"
                 return refuse(503, message, **{"Retry-After": "5"})
             found = iter(answers.result())
-            joined = [join(list(islice(found, len(parts)))) for parts in split]
+            target = translator.codec.target_language
+            joined = [join(list(islice(found, len(parts))), parts, target) for parts in split]
             return {"results": list(map(_describe, texts, joined))}
         finally:
             for task in (left, answers, *futures):  # what nobody waits for is not translated

@@ -121,5 +121,7 @@ class Batcher:
         return batch
 
     def _translate(self, texts: list[str], options: Options) -> list[list[Hypothesis]]:
-        found = self.translator.translate_nbest(texts, **asdict(options), buffer_size=len(texts))
+        found = self.translator.translate_nbest(
+            texts, **asdict(options), buffer_size=len(texts), split_sentences=False
+        )
         return list(found)

@@ -118,6 +118,8 @@ class ResMLPImageClassificationTask(FairseqTask):
 
     def build_head(self, dim: int) -> nn.Module:
         """The model's output layer: (B, C = dim) -> (B, K)."""
+        if not self.num_classes:  # published weights without a head: features alone
+            return nn.Identity()
         head = nn.Linear(dim, self.num_classes)
         init_linear(head)
         return head

@@ -132,4 +132,34 @@ def _insert_node(rng: Random, graph: onnx.GraphProto) -> None:
     graph.node.insert(place, onnx.helper.make_node(kind, [new, shape.name], [name]))
 
 
-_OF_GRAPHS = (_change_constant, _change_constant, _change_node, _change_ends, _insert_node)
+def _nest_node(rng: Random, graph: onnx.GraphProto) -> None:
+    """Put a node in both branches of a condition, and that in another, which is twice as much."""
+    node = rng.choice([node for node in graph.node if node.output])
+    truth = onnx.helper.make_tensor(f"truth_{node.output[0]}", onnx.TensorProto.BOOL, [], [True])
+    graph.initializer.append(truth)
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
+    inner = onnx.NodeProto()
+    inner.CopyFrom(node)
+    for _ in range(rng.choice((1, 4, 15))):
+        branch = onnx.helper.make_graph([inner], "branch", [], outputs)
+        inner = onnx.helper.make_node(
+            "If", [truth.name], list(node.output), then_branch=branch, else_branch=branch
+        )
+    node.CopyFrom(inner)
+
+
+def _hide_constant(rng: Random, graph: onnx.GraphProto) -> None:
+    """Let a constant be the attribute of a node, with its values in another file."""
+    constant = rng.choice(graph.initializer)
+    hidden = onnx.TensorProto(name="x", dims=constant.dims, data_type=constant.data_type)
+    hidden.data_location = onnx.TensorProto.EXTERNAL
+    place = hidden.external_data.add()
+    place.key, place.value = "location", "model/dict.en.txt"
+    graph.node.insert(0, onnx.helper.make_node("Constant", [], [constant.name], value=hidden))
+    graph.initializer.remove(constant)
+
+
+_OF_GRAPHS = (
+    _change_constant, _change_constant, _change_node, _change_ends, _insert_node, _nest_node,
+    _hide_constant,
+)  # fmt: skip

@@ -13,6 +13,7 @@ _FIELDS = ((0, 100), (124, 136), (136, 148), (156, 157), (157, 257), (257, 265),
 _SIZES = (b"77777777777\0", b"\x80" + b"\xff" * 11, b"\xff" * 12, b"-1".ljust(12))
 _NAMES = (b"../../etc/passwd", b"/etc/passwd", b"train", b"train/class0/link.png", b"\xff\xfe")
 _KINDS = b"0 1 2 3 5 L K x g S".split()
+_SCAN = b"\xff\xda"
 
 
 def mutate_chunks(rng: Random, data: bytes) -> bytes:
@@ -43,6 +44,14 @@ def mutate_chunks(rng: Random, data: bytes) -> bytes:
         + struct.pack(">I", zlib.crc32(name + content))
         for name, content in chunks
     )
+
+
+def mutate_scans(rng: Random, data: bytes) -> bytes:
+    """Repeat the last scan of a JPEG, which goes over all pixels; change bytes of others."""
+    if not data.startswith(b"\xff\xd8"):
+        return mutate_bytes(rng, data)
+    last = data.rindex(_SCAN)
+    return data[:-2] + data[last:-2] * rng.choice((1, 20, 200, 2000)) + data[-2:]
 
 
 def mutate_headers(rng: Random, data: bytes) -> bytes:

@@ -13,7 +13,7 @@ from PIL import Image
 from hostile import seeds
 from hostile.checkpoints import mutate_checkpoint
 from hostile.exports import mutate_export
-from hostile.images import mutate_chunks, mutate_headers
+from hostile.images import mutate_chunks, mutate_headers, mutate_scans
 from hostile.mutate import mutate_bytes, mutate_text
 from hostile.subwords import mutate_subwords
 from resmlp_mt.data.image_files import ImageFolder, decode
@@ -90,7 +90,7 @@ class Pictures:
     def make(self, rng: Random, folder: Path) -> Callable[[], None]:
         """Write a hostile picture; returns what decodes it."""
         seed = rng.choice(self.pictures)
-        mutate = rng.choice((mutate_bytes, mutate_chunks))
+        mutate = rng.choice((mutate_bytes, mutate_chunks, mutate_scans))
         path = folder / seed.name
         path.write_bytes(mutate(rng, seed.read_bytes()))
         return partial(_decode, path, rng.choice((1, 3)))

@@ -133,6 +133,7 @@ def make_pictures(folder: Path) -> list[Path]:
     # A few kilobytes that unpack to much: within the limit, and far beyond it.
     for name, side in (("large.png", 4000), ("bomb.png", 20_000)):
         Image.new("1", (side, side)).save(folder / name)
+    Image.new("L", (4000, 4000)).save(folder / "large.jpg", progressive=True)
     return sorted(folder.iterdir())
 
 

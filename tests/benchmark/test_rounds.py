@@ -1,7 +1,6 @@
 """The race: who is measured when, and what is made of it. Rivals live in processes of their own."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -67,9 +66,7 @@ def test_rivals_take_turns_and_the_first_round_does_not_count(tmp_path):
     ],
 )
 def test_a_rival_that_fails_is_named_and_nobody_is_left_behind(how, error, said):
-    start = time.monotonic()
     with pytest.raises(error, match=said):
         race([Rival("it", Broken, {"how": how})], ["x"], rounds=1, threads=1)
-    assert time.monotonic() - start < 60
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert not [c for c in children if "spawn_main" in Path(f"/proc/{c}/cmdline").read_text()]

@@ -53,7 +53,7 @@ def run(
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
         env=environment,
-        timeout=300,
+        timeout=1800,  # what hangs, whatever else the machine does
         **options,
     )
     result.stdout, result.stderr = result.stdout.decode(), result.stderr.decode()

@@ -6,6 +6,8 @@ import pytest
 import torch
 from cli.commands import assert_refused, run
 
+from resmlp_mt.data.checkpoints import numbered_checkpoints
+
 
 def load(path):
     return torch.load(path, weights_only=True)
@@ -19,7 +21,7 @@ def assert_mean(out, paths):
     models = [load(path)["model"] for path in paths]
     for name, tensor in load(out)["model"].items():
         mean = sum(model[name].double() for model in models) / len(models)
-        torch.testing.assert_close(tensor, mean.to(tensor.dtype))
+        torch.testing.assert_close(tensor, mean.float(), rtol=0, atol=0)
 
 
 def test_last_takes_the_latest_epochs(trained, tmp_path):
@@ -36,11 +38,29 @@ def test_numbers_are_counted_not_spelled(trained, tmp_path):
     assert re.findall(r"checkpoint(\d+)", result.stdout) == ["9", "10"]
 
 
-def test_checkpoints_of_updates_serve_where_there_are_no_epochs(trained, tmp_path):
-    for name in ("checkpoint_1_200.pt", "checkpoint_1_1000.pt", "checkpoint_last.pt"):
-        shutil.copy(trained / "checkpoint1.pt", tmp_path / name)
-    result = average(tmp_path, "--last", 1, "--out", tmp_path / "mean.pt")
-    assert "checkpoint_1_1000.pt" in result.stdout
+def test_checkpoints_of_updates_serve_where_there_are_too_few_of_epochs(trained, tmp_path):
+    for name in ("_1_200", "_1_1000", "_2_900", "1", "_last"):
+        shutil.copy(trained / "checkpoint1.pt", tmp_path / f"checkpoint{name}.pt")
+    assert numbered_checkpoints(tmp_path) == [
+        (tmp_path / f"checkpoint{name}.pt", name == "1")
+        for name in ("_1_200", "_1_1000", "1", "_2_900")
+    ]
+    out = ["--out", tmp_path / "mean.pt"]
+    for count, expected in (1, ["1"]), (2, ["_1_1000", "_2_900"]):
+        result = average(tmp_path, "--last", count, *out, fork=True)
+        assert re.findall(r"/checkpoint(\w+)\.pt\n", result.stdout) == expected
+    refusal = average(tmp_path, "--last", 4, *out, fork=True)
+    assert_refused(refusal, "1 of epochs and 3 of updates, but not 4 of a kind")
+
+
+def test_a_mean_of_rounded_weights_is_not_rounded_again(trained, tmp_path):
+    states = [load(trained / f"checkpoint{number}.pt") for number in (1, 2, 3)]
+    paths = [tmp_path / f"{number}.pt" for number in range(3)]
+    for state, path in zip(states, paths, strict=True):
+        state["model"] = {name: tensor.bfloat16() for name, tensor in state["model"].items()}
+        torch.save(state, path)
+    average(*paths, "--out", tmp_path / "mean.pt", fork=True)
+    assert_mean(tmp_path / "mean.pt", paths)
 
 
 @pytest.mark.parametrize("maximize", [False, True])
@@ -67,9 +87,9 @@ def test_a_mean_generates_and_continues_training(trained, prepared, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--last", 9], "has 3 numbered checkpoints, not 9"),
+        (["--last", 9], "3 of epochs, but not 9 of a kind"),
         ([], "--last N or --best N"),
-        (["--last", 0], "has 3 numbered checkpoints, not 0"),
+        (["--last", 0], "3 of epochs, but not 0 of a kind"),
     ],
 )
 def test_impossible_choices_are_refused(trained, tmp_path, arguments, said):
@@ -86,6 +106,10 @@ def test_other_models_and_missing_files_are_refused(trained, tmp_path):
     assert_refused(average(*both, *out, fork=True), "not of the same model")
     assert_refused(average(tmp_path / "none.pt", *out, fork=True), "none.pt: no such checkpoint")
     assert_refused(average(tmp_path, "--last", 1, *out, fork=True), "no numbered checkpoints")
+    # What cannot be written is refused before anything is read.
+    assert_refused(average(tmp_path / "none.pt", "--out", tmp_path, fork=True), "a folder; name a")
+    command = ["plot-mixing", tmp_path / "none.pt", "--out", tmp_path]
+    assert_refused(run("resmlp-mt", *command, fork=True), "a folder; name a file")
 
 
 def test_a_full_disk_leaves_the_old_file_whole(trained, tmp_path):

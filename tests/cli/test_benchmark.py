@@ -4,7 +4,7 @@ import csv
 
 import pytest
 import sacrebleu
-from cli.commands import RECIPE, ROOT, SIZES, assert_refused, run
+from cli.commands import RECIPE, ROOT, SIZES, assert_refused, run, write_misfit_timm
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu, torch_persistent_save
 
 from resmlp_mt.benchmark.translate import Case, list_rivals
@@ -123,16 +123,25 @@ def test_training_is_raced_by_the_trainer_of_fairseq(tmp_path):
         assert row["machine"].endswith(" cores")
 
 
-def test_classifiers_are_raced_with_their_error_beside_the_speed(tmp_path):
+@pytest.mark.parametrize("opponent", ["", "timm"])
+def test_classifiers_are_raced_with_their_error_beside_the_speed(opponent, tmp_path, request):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    flags = ["--batch-size", 1, 2, "--batches", 1, "--rounds", 1, "--threads", 1]
-    run("resmlp-mt", "benchmark", "images", *flags, "--csv", tmp_path / "t.csv")
-    table = rows(tmp_path / "t.csv")
+    flags = ["--batch-size", 1, 2, "--images", 2, "--rounds", 1, "--threads", 1]
     rivals = ["unfolded", "exported", "exported int8"]
+    if opponent:
+        request.getfixturevalue("timm")
+        flags.append("--timm")
+        rivals = ["timm", "timm compiled", *rivals]
+    # Compiling takes minutes, and is torch's.
+    interpreted = {"TORCHDYNAMO_DISABLE": "1"}
+    run("resmlp-mt", "benchmark", "images", *flags, "--csv", tmp_path / "t.csv", env=interpreted)
+    table = rows(tmp_path / "t.csv")
     assert [(row["rival"], row["batch"]) for row in table] == [(r, b) for b in "12" for r in rivals]
     for row in table:
+        assert row["batches"] == {"1": "2", "2": "1"}[row["batch"]]
         assert float(row["rate"]) > 0 and row["arch"] == "resmlp_s12"
-        bound = {"unfolded": 0, "exported": 1e-4, "exported int8": 0.2}[row["rival"]]
+        bounds = {"unfolded": 0, "timm": 1e-6, "exported int8": 0.2}
+        bound = bounds.get(row["rival"], 1e-4)
         assert float(row["error"]) <= bound
 
 
@@ -153,6 +162,10 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
         assert_refused(run(*command, *flags, fork=True), said)
     flags = ["train", "--flags=--arch nonsense", "--rounds", 1]
     assert_refused(run("resmlp-mt", "benchmark", *flags, fork=True), "nonsense")
+    flags = ["images", "--timm", "--rounds", 1, "--images", 1, "--batch-size", 1]
+    misfit = {"PYTHONPATH": f"{write_misfit_timm(tmp_path)}:{ROOT}"}
+    said = "timm: timm is installed and cannot be imported"
+    assert_refused(run("resmlp-mt", "benchmark", *flags, env=misfit, check=False), said)
     assert (tmp_path / "other.csv").read_text() == "model,score\n"
 
 
@@ -164,7 +177,7 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
         ("train --length 16 0", "--length must be at least 1"),
         ("train --updates 0", "--updates must be at least 1"),
         ("images --batch-size 0", "--batch-size must be at least 1"),
-        ("images --batches 0", "--batches must be at least 1"),
+        ("images --images 0", "--images must be at least 1"),
     ],
 )
 def test_impossible_numbers_are_refused(line, said):

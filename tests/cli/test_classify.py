@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -74,6 +75,18 @@ def test_broken_pictures_are_named_and_the_others_still_classified(classifier, p
     assert [entry["path"] for entry in json.loads(result.stdout)] == [str(good)]
 
 
+def test_any_name_takes_a_line(tmp_path):
+    for name in ("two\nlines\t\x1b[31m.png", "broken\n.png"):
+        Image.new("RGB", (9, 9)).save(tmp_path / name)
+    (tmp_path / "broken\n.png").write_bytes(b"x")
+    result = classify("cifar10", tmp_path, "--topk", 1, fork=True)
+    assert_refused(result, "broken\\n.png: broken image", "1 of 2 images")
+    (line,) = result.stdout.splitlines()
+    assert line.startswith(f"{tmp_path}/two\\nlines\\t\\x1b[31m.png\t")
+    (entry,) = json.loads(classify("cifar10", tmp_path, "--json", fork=True).stdout)
+    assert entry["path"] == f"{tmp_path}/two\nlines\t\x1b[31m.png"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -111,3 +124,4 @@ def test_a_packed_classifier_needs_nothing_else(every, classifier, pictures, tmp
         assert guesses[0].name == entry["predictions"][0]["class"]
         expected = entry["predictions"][0]["probability"]
         assert guesses[0].probability == pytest.approx(expected, abs=0.01)
+    assert model.classify(every[0]["path"]) == next(model.classify([Path(every[0]["path"])]))

@@ -214,7 +214,7 @@ def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
         outputs = [run(*command, "--max-epoch", epoch) for epoch in ends]
         text = "".join(result.stdout + result.stderr for result in outputs)
         losses[name] = [float(loss) for loss in re.findall(r'"train_loss": "([\d.]+)"', text)]
-    assert len(losses["adam"]) == 2 and losses["adamw"] == pytest.approx(losses["adam"], abs=2e-3)
+    assert len(losses["adam"]) == 2 and losses["adamw"] == pytest.approx(losses["adam"], abs=0.02)
 
 
 def test_a_training_that_diverges_ends_with_advice(prepared, tmp_path):
@@ -294,8 +294,31 @@ def test_a_preset_holds_under_hydra_but_for_what_is_given(prepared, tmp_path):
 
 def test_impossible_models_are_refused(prepared, tmp_path):
     command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-    result = run(*command, "--mixing-heads", 3, "--save-dir", tmp_path, fork=True)
-    assert_refused(result, "3 mixing heads do not divide 16 channels")
+    for flags, said in {
+        ("--mixing-heads", 3): "3 mixing heads do not divide 16 channels",
+        ("--decoder-layers", 0): "--decoder-layers must be at least 1, not 0",
+        ("--max-source-positions", 2): "all of it is longer than --max-source-positions",
+    }.items():
+        assert_refused(run(*command, *flags, "--save-dir", tmp_path, fork=True), said)
+
+
+@pytest.mark.parametrize("program", ["generate", "interactive", "validate"])
+def test_a_checkpoint_that_is_not_there_is_refused(prepared, program):
+    for path in "nope.pt", f"{prepared}:nope.pt":
+        result = run("resmlp-mt", program, prepared, "--path", path, fork=True)
+        assert_refused(result, "no such model" if path == "nope.pt" else "no checkpoint in this")
+
+
+def test_validate_finds_the_task_and_the_model(prepared, trained, pictures):
+    limits = ["--batch-size", 16, "--user-dir", ROOT / "resmlp_mt"]
+    result = run("fairseq-validate", prepared, "--path", trained, *limits, fork=True)
+    assert result.returncode == 0 and "loss" in result.stdout + result.stderr
+    # A model that comes with the package, by its name; its pictures have other classes than ours.
+    result = run("resmlp-mt", "validate", pictures, "--path", "cifar10", *limits, fork=True)
+    assert_refused(result, "classes")
+    assert_refused(
+        run("resmlp-mt", "validate", prepared, fork=True), "--path CHECKPOINT is missing"
+    )
 
 
 def test_a_source_longer_than_the_matrix_is_refused_with_its_line(raw, prepared, trained, tmp_path):
@@ -304,6 +327,18 @@ def test_a_source_longer_than_the_matrix_is_refused_with_its_line(raw, prepared,
     text = "The dog sleeps.\n" + "the dog " * 60 + "\n"
     result = run(*command, "--buffer-size", 2, stdin=text, fork=True)
     assert_refused(result, "line 2", "60")
+
+
+def test_paths_that_are_not_there_are_named():
+    model = ROOT / "resmlp_mt/pretrained/multi30k-en-de"
+    whole = {"--path": model / "model.pt", "--input": ROOT / "README.md"}
+    for name, flag in (("resmlp-mt", "--path"), ("resmlp-mt", "--input"), ("fairseq", "--input")):
+        flags = [x for pair in (whole | {flag: "nope"}).items() for x in pair]
+        command = [name, "interactive"] if name == "resmlp-mt" else ["fairseq-interactive", *PLUGIN]
+        languages = ["--source-lang", "en", "--target-lang", "de"]
+        assert_refused(run(*command, model, *languages, *flags, fork=True), "nope: ")
+    result = run("resmlp-mt", "generate", model, "--path", "nope", *languages, fork=True)
+    assert_refused(result, "nope: no such checkpoint")
 
 
 def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path):

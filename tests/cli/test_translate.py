@@ -2,6 +2,7 @@ import gzip
 import json
 import os
 import pickle
+import pty
 import random
 import shutil
 import signal
@@ -53,6 +54,42 @@ def test_translations_are_those_of_fairseq_generate(trained, prepared, sources, 
 def test_arguments_files_and_stdin_give_the_same(packed, raw, sources, expected):
     assert translate(packed, *sources).stdout.splitlines() == expected
     assert translate(packed, "--input", raw / "test.en").stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+def test_lines_are_answered_as_they_come(packed, sources, expected, terminal):
+    ours, theirs = pty.openpty() if terminal else os.pipe()[::-1]
+    process = start("resmlp-mt", "translate", "--model", packed, stdin=theirs)
+    if terminal:
+        assert "Ctrl-D" in process.stdout.readline()
+    answers = []
+    for source in sources[:2]:
+        os.write(ours, f"{source}\n".encode())
+        # The next line is not written before the answer to this one has come.
+        answers.append(process.stdout.readline().rstrip("\n"))
+    os.write(ours, b"\x04") if terminal else os.close(ours)
+    assert process.stdout.read() == "" and process.wait(120) == 0
+    assert answers == expected[:2]
+
+
+def test_one_column_is_translated_and_the_others_stay(packed, sources, expected):
+    rows = [f"{i}\t{source}\t x  \t" for i, source in enumerate(sources)]
+    options = ["--tsv-column", 2, "--input", "-", "--buffer-size", 7]
+    output = translate(packed, *options, stdin="\n".join(rows)).stdout
+    answers = [f"{i}\t{text}\t x  \t" for i, text in enumerate(expected)]
+    assert output.splitlines() == answers
+    result = translate(packed, *options, stdin="a\tb\nc\n", fork=True)
+    assert_refused(result, "line 2 has 1 columns", "--tsv-column 2")
+
+
+def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources):
+    lines = "\n".join([sources[0], "你好，世界", "Привет, мир", ""])
+    result = translate(packed, "--json", stdin=lines, fork=True)
+    shares = [json.loads(line)["unknown"] for line in result.stdout.splitlines()]
+    assert shares[0] == 0 and min(shares[1:]) > 0.5
+    assert result.stderr.count("line 2: the model never saw most") == 1
+    assert "line 3" not in result.stderr
+    assert translate(packed, "--quiet", stdin=lines, fork=True).stderr == ""
 
 
 def test_output_to_a_file_is_that_to_standard_output(packed, raw, tmp_path, expected):
@@ -141,9 +178,21 @@ def test_ten_thousand_words_in_one_line_translate(packed, sources):
     assert output.count("\n") == 1 and len(output.split()) > 100
 
 
-def test_a_long_line_is_its_sentences_joined(packed, sources, expected):
-    output = translate(packed, " ".join(sources)).stdout
-    assert output == " ".join(expected) + "\n"
+def test_a_line_is_its_sentences_joined(packed, trained, prepared, sources, expected, tmp_path):
+    line = "  ".join(sources)
+    for model in (packed, trained):  # the one has a note of its data, the other finds it there
+        assert translate(model, line).stdout == "  ".join(expected) + "\n"
+    short = " ".join(sources[:2])
+    alone = " ".join(expected[:2]) + "\n"
+    assert translate(packed, short).stdout == alone
+    assert translate(packed, short, "--no-split-sentences").stdout != alone
+    # Without a note lines stay whole, as in fairseq.
+    bare = shutil.copytree(packed, tmp_path / "bare")
+    (bare / "text.json").unlink()
+    assert translate(bare, short).stdout != alone
+    assert translate(bare, short, "--split-sentences").stdout == alone
+    (bare / "text.json").write_text('{"split_sentences": "no"}')
+    assert_refused(translate(bare, short, fork=True, check=False), "text.json: broken")
 
 
 def test_nbest_and_json_agree_and_are_sorted(packed, sources, expected):
@@ -311,6 +360,8 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--device", "abacus"], "--device abacus"),
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
         (["--resume"], "--resume needs --output"),
+        (["--tsv-column", 0], "--tsv-column"),
+        (["--tsv-column", 1, "--json"], "leave out --json"),
     ],
 )
 def test_impossible_flags_are_refused(packed, options, said):
@@ -320,6 +371,7 @@ def test_impossible_flags_are_refused(packed, options, said):
 def test_unknown_names_list_the_shipped_models():
     result = translate("multi30k-en-xx", "hello", fork=True)
     assert_refused(result, "multi30k-en-xx: no such model", "multi30k-en-de")
+    assert "cifar10" not in result.stderr
 
 
 def test_input_that_is_not_utf8_is_named_by_line(packed):

@@ -10,6 +10,7 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.probe import FeatureExtractor
 
 # hydra has much to say about how fairseq calls it.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -128,7 +129,26 @@ def test_a_refusal_is_one_message_and_status_2(folder, tmp_path):
     listed = "of another shape: stem.proj.weight (128, 3, 4, 4) instead of (384, 3, 16, 16), "
     assert_refused(result, "timm.pth: timm ResMLP weights, but of another model", listed)
     assert "missing: blocks.8." in result.stderr and "more" in result.stderr
+    assert result.stderr.endswith("the sizes of --arch resmlp_cifar (patches of 4)\n")
     assert not list(tmp_path.iterdir())
+
+
+def test_weights_without_a_head_are_probed_and_not_classified_with(folder, tmp_path):
+    weights = read(folder / "official.pth")["model"]
+    torch.save({n: t for n, t in weights.items() if "head" not in n}, tmp_path / "x.pth")
+    imported = tmp_path / "features"
+    arguments = [tmp_path / "x.pth", "--arch", "resmlp_cifar", "--out", imported]
+    result = run("resmlp-mt", "import-weights", *arguments, fork=True)
+    assert "no head: to probe and to fine-tune" in result.stdout
+    values = FeatureExtractor.from_pretrained(imported).model(torch.randn(2, 3, 32, 32))
+    assert values.shape == (2, 128)
+    refused = run("resmlp-mt", "classify", imported, folder / "pictures", fork=True)
+    assert_refused(refused, "model.pt: it has no head; 'resmlp-mt probe' takes it")
+    start = ["--finetune-from-model", imported / "model.pt", "--optimizer", "sgd", "--lr", 0]
+    common = [folder / "pictures", "--user-dir", ROOT / "resmlp_mt", *FLAGS, *start]
+    size = ["--arch", "resmlp_cifar", "--image-size", 32, "--max-update", 1]
+    tuned = run("fairseq-train", *common, *size, "--save-dir", tmp_path / "tuned")
+    assert "the checkpoint has no head: the head starts anew" in tuned.stdout + tuned.stderr
 
 
 def write(path, **changes):
@@ -140,7 +160,7 @@ def write(path, **changes):
 @pytest.mark.parametrize(
     "changes, said",
     [
-        ({"head.weight": None, "head.bias": None}, "missing: head.weight, head.bias"),
+        ({"head.weight": None}, "missing: head.weight"),
         ({f"blocks.{i}.attn.weight": None for i in range(8)}, "missing: blocks.0.attn.weight, "),
         ({"patch_embed.proj.weight": None}, "missing: patch_embed.proj.weight"),
         ({"patch_embed.proj.weight": torch.zeros(128, 1, 4, 4)}, "1 channels, not of 3"),

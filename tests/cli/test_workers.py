@@ -38,9 +38,21 @@ LONG = [*TEXT, "--max-tokens", 300, "--max-epoch", 2, "--disable-validation", "-
 LONG += ["--save-interval-updates", 5, "--keep-interval-updates", 1, "--keep-last-epochs", 1]
 
 
-def train(data, out, *flags, program=("resmlp-mt",), **options):
-    where = ["--max-update", 4, "--log-interval", 1, *flags, "--save-dir", out]
-    return run(*program, "train", data, *where, env=PATH, **options)
+def run_two(*command, check=True):
+    """What became of each of two workers that are started without torchrun, by their number."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+
+    def work(rank):
+        environment = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), **meet}
+        return run(*(str(w).format(rank=rank) for w in command), env=environment, fork=True)
+
+    with ThreadPoolExecutor() as pool:
+        results = list(pool.map(work, range(2)))
+    if check:
+        for result in results:
+            assert result.returncode == 0, result.stderr[-4000:]
+    return results
 
 
 def state(folder):
@@ -71,7 +83,8 @@ def alone(shared, prepared, pictures):
         out = shared / f"alone-{kind}"
         with FileLock(out.with_suffix(".lock")):
             if not out.exists():
-                log = train(data, out, *flags, "--update-freq", 2)
+                goal = ["--max-update", 4, "--log-interval", 1, "--update-freq", 2]
+                log = run("resmlp-mt", "train", data, *flags, *goal, "--save-dir", out)
                 (out / "train.log").write_text(log.stdout + log.stderr)
         return data, flags, out
 
@@ -83,9 +96,9 @@ def test_two_workers_that_go_on_train_as_one_that_adds_up_two_batches(kind, ddp,
     data, flags, one = alone(kind)
     log = ""
     for updates in (2, 4):
-        goal = ["--ddp-backend", ddp, "--max-update", updates]
-        result = train(data, tmp_path, *flags, *goal, program=TORCHRUN)
-        log += result.stdout + result.stderr
+        goal = ["--ddp-backend", ddp, "--max-update", updates, "--log-interval", 1]
+        first, _ = run_two("resmlp-mt", "train", data, *flags, *goal, "--save-dir", tmp_path)
+        log += first.stdout + first.stderr
     by_two, by_one = (
         torch.tensor([float(entry["loss"]) for entry in entries(text, "ups")])
         for text in (log, (one / "train.log").read_text())
@@ -101,7 +114,7 @@ def by_two(shared, prepared) -> Path:
     out = shared / "by-two"
     with FileLock(shared / "by-two.lock"):
         if not out.exists():
-            run(*TORCHRUN, "train", prepared, *LONG, "--save-dir", out, env=PATH)
+            run_two("resmlp-mt", "train", prepared, *LONG, "--save-dir", out)
     return out
 
 
@@ -116,9 +129,9 @@ def find_workers(torchrun) -> list[int]:
 
 
 def test_stopped_by_sigterm_to_every_process_they_go_on_where_they_were(prepared, by_two, tmp_path):
-    program = [*TORCHRUN[:-1], "fairseq-train", prepared, "--user-dir", ROOT / "resmlp_mt"]
-    program += [*LONG, "--save-dir", tmp_path]
-    process = start(*program, env=PATH)
+    program = ["fairseq-train", prepared, "--user-dir", ROOT / "resmlp_mt", *LONG]
+    program += ["--save-dir", tmp_path]
+    process = start(*TORCHRUN[:-1], *program, env=PATH)
     wait_for("training on 2 devices", process)
     wait_for('"ups"', process)
     # As schedulers do; torchrun sends the workers one more.
@@ -129,7 +142,7 @@ def test_stopped_by_sigterm_to_every_process_they_go_on_where_they_were(prepared
     assert "forcefully" not in rest  # torchrun kills a worker that waits for the other
     (logged,) = entries(rest, "train_num_updates")
     assert count_updates(tmp_path) == int(logged["train_num_updates"]) > 0
-    run(*program, env=PATH)
+    run_two(*program)
     assert_same(tmp_path, by_two)
 
 
@@ -152,31 +165,18 @@ def test_one_worker_goes_on_for_two_whose_torchrun_was_killed_and_they_for_it(
     process.communicate(timeout=250)  # until the workers have ended, who write where it did
     done = count_updates(tmp_path)
     assert 7 <= done < 50
-    train(prepared, tmp_path, *LONG, "--max-update", done + 6, "--update-freq", 2)
+    command = ["resmlp-mt", "train", prepared, *LONG, "--save-dir", tmp_path]
+    run(*command, "--max-update", done + 6, "--update-freq", 2)
     assert count_updates(tmp_path) == done + 6
-    run(*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path, env=PATH)
+    run_two(*command)
     assert count_updates(tmp_path) == count_updates(by_two)
     torch.testing.assert_close(weights(tmp_path), weights(by_two), atol=1e-3, rtol=1e-3)
-
-
-def run_two(*command):
-    """What became of each of two workers that are started without torchrun, by their number."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-
-    def work(rank):
-        environment = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), **meet}
-        return run(*(str(w).format(rank=rank) for w in command), env=environment, fork=True)
-
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(work, range(2)))
 
 
 def test_two_workers_train_on_from_a_model(prepared, by_two, tmp_path):
     command = ["resmlp-mt", "train", prepared, *LONG, "--finetune-from-model"]
     command += [by_two / "checkpoint_last.pt", "--save-dir", tmp_path, "--max-update", 1]
-    for result in run_two(*command, "--lr", 0):
-        assert result.returncode == 0, result.stderr[-4000:]
+    run_two(*command, "--lr", 0)
     assert count_updates(tmp_path) == 1
     torch.testing.assert_close(weights(tmp_path), weights(by_two), rtol=0, atol=0)
 
@@ -198,7 +198,8 @@ def test_no_worker_waits_for_one_without_a_checkpoint(
         shutil.copy(source / last, tmp_path / name)
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / last).write_bytes((by_two / last).read_bytes()[:-2000])
-    for result in run_two("resmlp-mt", "train", prepared, *LONG, "--save-dir", tmp_path / folder):
+    command = ["resmlp-mt", "train", prepared, *LONG, "--save-dir", tmp_path / folder]
+    for result in run_two(*command, check=False):
         assert_refused(result)
         assert re.search(said, result.stderr), result.stderr[-2000:]
 

@@ -27,3 +27,6 @@ def test_what_is_no_model_is_refused(tmp_path):
         find_checkpoint(tmp_path)
     with pytest.raises(UserError, match="nix: no such model.*cifar10, multi30k-en-de"):
         find_checkpoint("nix")
+    for kind, name in {"text": "multi30k-en-de", "images": "cifar10"}.items():
+        with pytest.raises(UserError, match=f"one of {name}$"):
+            find_checkpoint("nix", kind)

@@ -41,6 +41,15 @@ def test_links_are_followed(tmp_path):
     assert far.is_symlink() and link.is_symlink() and len(list(tmp_path.iterdir())) == 3
 
 
+def test_a_link_to_a_folder_is_followed(tmp_path):
+    (tmp_path / "link").symlink_to("there")
+    for text in ("made", "made anew"):
+        with whole_folder(tmp_path / "link", mark="mark") as folder:
+            (folder / "mark").write_text(text)
+        assert (tmp_path / "there/mark").read_text() == text
+    assert (tmp_path / "link").is_symlink() and len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_pipe_is_written_through(tmp_path):
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)

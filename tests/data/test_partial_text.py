@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from resmlp_mt.data import partial_text
 from resmlp_mt.data.partial_text import PartialText, TextStream, is_finished, open_text
 from resmlp_mt.errors import UserError
 
@@ -154,7 +155,8 @@ def test_who_waited_for_the_lock_does_not_write_to_what_is_finished(tmp_path, mo
 
 
 @pytest.mark.parametrize(("suffix", "unpack"), [(".gz", gzip), (".xz", lzma)])
-def test_compressed_text_goes_on_too(tmp_path, suffix, unpack):
+def test_compressed_text_goes_on_too(tmp_path, suffix, unpack, monkeypatch):
+    monkeypatch.setattr(partial_text, "_SHORT", 1)
     target = tmp_path / f"x{suffix}"
     with open_text(tmp_path / f"whole{suffix}", {}, False) as part:
         shout(part, LINES)
@@ -168,6 +170,15 @@ def test_compressed_text_goes_on_too(tmp_path, suffix, unpack):
     with open_text(target, {}, False) as part:
         shout(part, [])
     assert unpack.decompress(target.read_bytes()) == b""
+
+
+def test_text_that_comes_in_drops_is_compressed_well(tmp_path):
+    lines = [f"the line of number {i} in a long text" for i in range(3000)]
+    for name in ("whole.gz", "drops.gz"):
+        with open_text(tmp_path / name, {}, False) as part:
+            shout(part, lines, step=1 if name == "drops.gz" else len(lines))
+    whole, drops = ((tmp_path / name).stat().st_size for name in ("whole.gz", "drops.gz"))
+    assert drops < 1.2 * whole
 
 
 def test_what_is_finished_is_told_from_what_is_made_anew(tmp_path):

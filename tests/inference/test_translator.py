@@ -1,15 +1,87 @@
+import random
+import warnings
 from itertools import count, islice
 
 import pytest
+import sentencepiece
 
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.translator import Hypothesis, join
 
 
 @pytest.fixture(scope="module")
 def translator():
     return Translator.from_pretrained("multi30k-en-de")
+
+
+def test_a_string_is_one_text_and_its_translation_a_string(translator):
+    text = "A man rides a bike."
+    (expected,) = translator.translate([text])
+    assert translator.translate(text) == expected
+    (found,) = translator.translate_nbest(text, nbest=2)
+    assert len(found) == 2 and found[0].text == expected
+
+
+def test_sentences_are_translated_one_by_one_and_the_space_between_them_is_kept(translator):
+    man, dog = "A man rides a bike.", "A dog sleeps."
+    ein_mann, ein_hund = translator.translate([man, dog])
+    pattern = "{0} {1}\n\n  {1}\t{0}\n"
+    found = translator.translate(pattern.format(man, dog))
+    assert found == pattern.format(ein_mann, ein_hund)
+    whole = translator.translate(f"{man} {dog}\n{man}", split_sentences=False)
+    assert whole.split("\n")[0] != f"{ein_mann} {ein_hund}"
+    assert whole.split("\n")[1] == ein_mann
+    assert translator.translate([" \n", "\x01"]) == ["", ""]
+
+
+def test_languages_without_blanks_between_sentences_lose_and_gain_them():
+    one, two = [Hypothesis("1", 0.0)], [Hypothesis("2", 0.0)]
+    for language, texts, expected in [
+        ("de", ["一。", "二。"], "1 2"),
+        ("zh-Hans", ["One. ", "Two."], "12"),
+        ("ja", ["One.\n", " Two. "], "1\n 2 "),
+    ]:
+        assert join([one, two], texts, language)[0].text == expected
+
+
+def test_text_of_characters_that_the_model_never_saw_is_named_once(translator):
+    known, strange = "A man rides a bike.", "你好，世界。"
+    assert translator.share_unknown(known) == translator.share_unknown(" \x01") == 0
+    assert translator.share_unknown(strange) > 0.8
+    half = known.replace(" ", "") + "你" * len(known.replace(" ", ""))
+    assert translator.share_unknown(half) == 0.5
+    with pytest.warns(UserWarning, match="text 2:.*你好") as caught:
+        translator.translate([known, strange, strange])
+    assert len(caught) == 1
+    with warnings.catch_warnings(action="error"):
+        translator.translate([known, f"{known} {strange}"])
+
+
+def test_characters_spelt_in_bytes_are_unknown(tmp_path):
+    text = [
+        " ".join(random.Random(i).choices("man dog bike a the".split(), k=6)) for i in range(99)
+    ]
+    model = tmp_path / "spm"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_prefix=str(model), vocab_size=290, byte_fallback=True,
+        model_type="bpe", minloglevel=2,
+    )  # fmt: skip
+    processor = sentencepiece.SentencePieceProcessor(model_file=f"{model}.model")
+    pieces = [processor.id_to_piece(i) for i in range(3, len(processor))]
+    for lang in ("en", "de"):
+        (tmp_path / f"dict.{lang}.txt").write_text("".join(f"{piece} 1\n" for piece in pieces))
+    codec = TextCodec(tmp_path, "en", "de")
+    assert codec.share_unknown("the man") == 0 and codec.share_unknown("the 你好") == 0.4
+
+
+def test_what_cannot_be_is_refused_before_anything_is_read(translator):
+    with pytest.raises(ValueError, match="translate_nbest"):
+        translator.translate(["A man."], nbest=3)
+    with pytest.raises(ValueError, match="nbest"):
+        translator.translate_nbest(["A man."], beam=2, nbest=3)
 
 
 def test_endless_text_is_read_a_buffer_at_a_time(translator):

@@ -18,7 +18,15 @@ from safetensors.torch import save_file
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
 from resmlp_mt.models.presets import IMAGE_PRESETS
-from resmlp_mt.models.released import check_fit, from_format, measure, read_weights, to_format
+from resmlp_mt.models.released import (
+    check_fit,
+    from_format,
+    measure,
+    read_weights,
+    recognise,
+    to_format,
+    unwrap,
+)
 
 # Section 1.11 of the paper's facts: exact counts of the released code.
 PUBLISHED = {
@@ -145,9 +153,55 @@ def test_the_presets_have_the_parts_and_the_size_of_the_released_models(preset, 
 @both_layouts
 def test_sizes_are_measured_as_far_as_the_weights_tell(layout):
     weights = random_weights(layout, side=5, classes=7, channels=1)
-    assert measure(weights) == dict(positions=25, in_chans=1, num_classes=7)
+    sizes = dict(positions=25, in_chans=1, layers=2, embed_dim=12, patch_size=4)
+    assert measure(weights) == sizes | dict(num_classes=7)
     del weights["head.weight"]
-    assert measure(weights) == dict(positions=25, in_chans=1)
+    assert measure(weights) == sizes
+    del weights["head.bias"]
+    assert measure(weights) == sizes | dict(num_classes=0)
+
+
+@both_layouts
+def test_weights_without_a_head_go_both_ways(layout):
+    weights = random_weights(layout)
+    headless = {name: tensor for name, tensor in weights.items() if "head" not in name}
+    model = build(head=torch.nn.Identity()).double()
+    check_fit(headless, model)
+    model.load_state_dict(from_format(headless)[0])
+    assert to_format(model.state_dict(), layout).keys() == headless.keys()
+
+
+@pytest.mark.parametrize("name", ["mixer_s32_224", "gmlp_ti16_224", "test_vit", "poolformer_s12"])
+def test_other_families_of_timms_are_told_apart(timm, name):
+    with torch.device("meta"):
+        weights = timm.create_model(name).state_dict()
+    with pytest.raises(UserError, match="another family|neither the official"):
+        recognise({n: t for n, t in weights.items() if t.is_floating_point()})
+
+
+@both_layouts
+@pytest.mark.parametrize("part", ["mlp_tokens.fc1", "attn.qkv", "conv"])
+def test_other_families_are_told_apart(layout, part):
+    # The stem, the norms and the MLP of channels have these names in many families.
+    weights = {n: t for n, t in random_weights(layout).items() if "stem" in n or "patch" in n}
+    mlp = "mlp" if layout == "official" else "mlp_channels"
+    for name in (f"{part}.weight", "norm1.weight", f"{mlp}.fc1.weight", f"{mlp}.fc2.weight"):
+        weights[f"blocks.0.{name}"] = torch.zeros(3)
+    with pytest.raises(UserError, match=f"another family .*blocks.0.{part}.weight"):
+        from_format(weights)
+
+
+@pytest.mark.parametrize("keys", [("model", "model_ema"), ("state_dict", "state_dict_ema")])
+def test_the_moving_average_of_a_training_is_taken_with_a_word(keys, caplog):
+    plain, average = {"a": torch.zeros(2)}, {"module.a": torch.ones(2)}
+    training = {keys[0]: plain, keys[1]: average, "epoch": 3}
+    assert unwrap(training)["a"].equal(torch.ones(2))
+    assert f"took {keys[1]}, the moving average" in caplog.text
+    assert unwrap(training, ema=True)["a"].equal(torch.ones(2))
+    assert unwrap(training, ema=False)["a"].equal(torch.zeros(2))
+    assert len(caplog.messages) == 1
+    with pytest.raises(UserError, match="no moving average .model_ema or state_dict_ema"):
+        unwrap({keys[0]: plain, keys[1]: None}, ema=True)
 
 
 @both_layouts

@@ -8,6 +8,7 @@ from fairseq.data.data_utils import collate_tokens
 from torch.testing import assert_close
 
 from resmlp_mt.models.presets import PRESETS
+from resmlp_mt.models.translation import COUNTS
 from resmlp_mt.nn.mixers import MIXERS
 from resmlp_mt.nn.norm import NORMS, LayerScale
 
@@ -414,3 +415,35 @@ def test_only_trainings_compile(build_model):
     assert not any(block._compiled_call_impl for block in blocks)
     model.set_num_updates(0)
     assert all(block._compiled_call_impl for block in blocks)
+
+
+# Sizes at their limits
+
+
+@pytest.mark.parametrize("flag", COUNTS)
+def test_no_size_may_be_0(flag, build_model):
+    with pytest.raises(ValueError, match=f"--{flag.replace('_', '-')} must be at least 1, not 0"):
+        build_model(**{flag: 0})
+
+
+@every_preset
+@pytest.mark.parametrize("positions", [1, 2])
+def test_a_model_of_one_or_two_positions_works(preset, positions, build_model):
+    model = build_model(preset, max_source_positions=positions, max_target_positions=positions)
+    source, target = words(positions)[None], words(positions)[None]
+    full, state = logits(model, source, target), {}
+    memory = model.encoder(source)
+    for t in range(1, positions + 1):
+        step, _ = model.decoder(target[:, :t], memory, state)
+        assert_close(step[:, -1], full[:, t - 1])
+    full.sum().backward()
+
+
+def test_weights_that_were_apart_are_not_loaded_where_they_are_shared(build_model, task):
+    joined = dict(task=task(joined=True), decoder_embed_dim=16, encoder_embed_dim=16)
+    apart, shared = (build_model(share_all_embeddings=x, **joined) for x in (False, True))
+    with pytest.raises(ValueError, match="apart, which are one here: leave out --share-all"):
+        shared.load_state_dict(apart.state_dict())
+    apart.load_state_dict(shared.state_dict())
+    source, target = words(S)[None], words(T)[None]
+    assert_close(logits(apart, source, target), logits(shared, source, target))

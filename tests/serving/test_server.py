@@ -45,6 +45,13 @@ def translator():
     return Translator.from_pretrained("multi30k-en-de")
 
 
+def test_a_text_keeps_its_lines_and_its_sentences_are_translated_apart(server, translator):
+    text = "A man rides a bike. A dog sleeps.\n\nTwo dogs play. \n"
+    for asked in ({}, {"split_sentences": False}):
+        (found,) = answer(server, text=text, **asked)
+        assert found["translations"][0]["text"] == translator.translate(text, **asked)
+
+
 def test_answers_are_those_of_the_command(server):
     command = ["resmlp-mt", "translate", "--model", "multi30k-en-de", "--json"]
     command += ["--beam", 4, "--nbest", 3, "--lenpen", 1.5]

@@ -1,0 +1,91 @@
+"""Text cut into sentences by Wikimedia's splitter, and the models that want it so."""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencex
+
+from resmlp_mt.errors import UserError
+
+# Beside the subwords of a model: what it expects of its text.
+CARD = "text.json"
+_FEW = 0.1  # of training lines hold several sentences: such a model drops all but the first
+
+# Characters cut at once, and the longest sentence: the time grows with their square where quotes
+# stay open.
+_WINDOW = 5000
+
+
+def split_sentences(text: str, language: str) -> list[str]:
+    """Cut a text after each sentence and the white space that follows it.
+
+    Args:
+        text: Any text.
+        language: Its code, as "en", "de_AT" or "zh-Hans"; English rules hold for unknown ones.
+
+    Returns:
+        The sentences in order; joined they are the text.
+    """
+    # All white space is a blank to the splitter, which fails on a wide one after an initial.
+    plain = re.sub(r"\s", " ", text)
+    language = _base(language)
+    sentences: list[str] = []
+    start = 0
+    while start < len(text):
+        window = plain[start : start + _WINDOW]
+        found = sentencex.segment(language, window)
+        if start + _WINDOW < len(text):
+            # The last one's end may lie behind the window.
+            found = found[:-1] or [window[: window.rfind(" ") + 1] or window]
+        for sentence in found:
+            sentences.append(text[start : start + len(sentence)])
+            start += len(sentence)
+    return sentences
+
+
+def parts_sentences_by_blanks(language: str) -> bool:
+    """Whether a language is written with blanks between sentences."""
+    return _base(language) not in ("zh", "zho", "cmn", "yue", "ja", "jpn")
+
+
+def _base(language: str) -> str:
+    return re.split("[-_]", language)[0].lower()
+
+
+def write_card(folder: Path, lines: Iterable[str], language: str) -> None:
+    """Note beside a model's subwords whether it knows but single sentences.
+
+    Args:
+        folder: Where the subwords lie.
+        lines: Source sides of its training text.
+        language: Theirs.
+    """
+    several = total = 0
+    for line in lines:
+        total += 1
+        several += len(split_sentences(line.strip(), language)) > 1
+    share = several / max(total, 1)
+    card = {"lines_of_several_sentences": round(share, 4), "split_sentences": share <= _FEW}
+    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+
+
+def wants_sentences(folder: Path) -> bool:
+    """Whether the model in a folder needs its text cut into sentences; not if nothing says so.
+
+    Raises:
+        UserError: If what says so is broken.
+    """
+    path = folder / CARD
+    if not path.is_file():
+        return False
+    try:
+        wanted = json.loads(path.read_text(encoding="utf-8"))["split_sentences"]
+        if not isinstance(wanted, bool):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UserError(
+            f'{path}: broken; it should hold {{"split_sentences": true}}, or false'
+        ) from None
+    return wanted

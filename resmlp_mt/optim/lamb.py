@@ -1,0 +1,73 @@
+"""LAMB (arXiv 1904.00962) as NVIDIA's apex and timm compute it, for those without apex."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+class Lamb(torch.optim.Optimizer):
+    """Adam's update and weight decay, scaled to the norm of each weight.
+
+        g <- g / max(|all gradients|, 1)
+        m <- b1 m + (1 - b1) g,  v <- b2 v + (1 - b2) g^2
+        u <- (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) + decay w
+        w <- w - lr (|w| / |u|) u
+
+    Without weight decay a weight is not adapted: its last line is w <- w - lr u, as Adam's. So it
+    is where |w| or |u| is 0.
+
+    Args:
+        params: Weights, or groups of them.
+        lr, betas, eps, weight_decay: As above.
+        bias_correction: Whether the averages are divided by 1 - b^t, as apex and timm do unless
+            told otherwise; the third version of the paper does not.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        bias_correction: bool = True,
+    ):
+        flags = dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        super().__init__(params, flags | dict(bias_correction=bias_correction))
+
+    @torch.no_grad()
+    def step(self, closure: Callable | None = None):
+        """Update the weights that have gradients; those are left as they are."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        gradients = [p.grad for group in self.param_groups for p in group["params"]]
+        norms = [g.norm(dtype=torch.float32) for g in gradients if g is not None]
+        if norms:
+            scale = 1 / torch.stack(norms).norm().clamp(min=1)
+            for group in self.param_groups:
+                group["step"] = group.get("step", 0) + 1
+                for weight in group["params"]:
+                    if weight.grad is not None:
+                        self._update(weight, weight.grad * scale.to(weight.grad), group)
+        return loss
+
+    def _update(self, weight: Tensor, gradient: Tensor, group: dict) -> None:
+        (beta1, beta2), decay, state = group["betas"], group["weight_decay"], self.state[weight]
+        for name in ("exp_avg", "exp_avg_sq"):
+            if name not in state:
+                state[name] = torch.zeros_like(weight)
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(gradient, 1 - beta1)
+        square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        corrections = [1 - beta ** group["step"] for beta in (beta1, beta2)]
+        first, second = corrections if group["bias_correction"] else (1, 1)
+        update = (mean / first).div_((square / second).sqrt_().add_(group["eps"]))
+        if decay:
+            update.add_(weight, alpha=decay)
+            ratio = weight.norm() / update.norm()
+            # Not a branch, for which a GPU would have to be waited for.
+            update.mul_(torch.where(ratio.isfinite() & (ratio > 0), ratio, 1.0))
+        weight.sub_(update, alpha=group["lr"])

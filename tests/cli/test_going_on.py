@@ -1,0 +1,53 @@
+"""Which checkpoint a training goes on from, and which ones it refuses."""
+
+import shutil
+
+import pytest
+from cli.commands import RECIPE, SIZES, assert_refused, run
+
+
+@pytest.fixture
+def folder(trained, tmp_path):
+    """A copy of a training of three epochs."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def train(data, folder, *flags, arch="resmlp_plus_tiny"):
+    command = ["resmlp-mt", "train", data, "--arch", arch, *SIZES, *RECIPE, "--save-dir", folder]
+    return run(*command, "--max-epoch", 3, *flags, fork=True)
+
+
+def test_without_the_last_checkpoint_a_training_goes_on_from_the_newest(prepared, folder):
+    (folder / "checkpoint_last.pt").unlink()
+    (folder / "checkpoint3.pt").rename(folder / "checkpoint_3_40.pt")
+    result = train(prepared, folder)
+    said = result.stdout + result.stderr
+    assert f"going on from {folder}/checkpoint_3_40.pt, the newest one" in said
+    assert result.returncode == 0 and "begin training epoch" not in said.replace("epoch 4", "")
+
+
+def test_a_broken_last_checkpoint_is_refused_with_the_newest_whole_one(prepared, folder):
+    data = (folder / "checkpoint_last.pt").read_bytes()
+    for name in ("checkpoint_last.pt", "checkpoint3.pt"):
+        (folder / name).write_bytes(data[: len(data) // 2])
+    said = f"go on from an older one that is whole: --restore-file {folder}/checkpoint2.pt"
+    assert_refused(train(prepared, folder), "checkpoint_last.pt: truncated or corrupt", said)
+
+
+def test_a_file_to_go_on_from_must_be_there(prepared, folder):
+    refusal = train(prepared, folder, "--restore-file", "nosuch.pt")
+    assert_refused(refusal, "--restore-file nosuch.pt: no such checkpoint")
+    refusal = train(prepared, folder, "--restore-file", "checkpoint2.pt")
+    assert_refused(refusal, f"did you mean {folder}/checkpoint2.pt?")
+
+
+def test_a_folder_of_another_model_is_refused(prepared, folder):
+    advice = "or into another --save-dir"
+    refusal = train(prepared, folder, "--encoder-ffn-embed-dim", 32)
+    assert_refused(refusal, f"{folder}/checkpoint_last.pt: ", "size mismatch for enc", advice)
+    refusal = train(prepared, folder, arch="resmlp_tiny")  # another token mixer
+    assert_refused(refusal, "the checkpoint is of another model: Missing key", advice)
+    apart = [flag for flag in RECIPE if flag != "--share-all-embeddings"]
+    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_plus_tiny", *SIZES, *apart]
+    refusal = run(*command, "--save-dir", folder, fork=True)
+    assert_refused(refusal, "of other embeddings that are shared", "another --save-dir")
