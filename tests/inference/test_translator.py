@@ -179,6 +179,12 @@ def test_every_line_has_its_own_prefix_or_words(translator):
             translator.translate(lines, **few)
 
 
+def test_a_bar_is_shown_where_it_is_asked_for(translator, capsys):
+    for progress in (False, True):
+        assert translator.translate(["A man."], progress=progress)
+        assert ("lines" in capsys.readouterr().err) == progress
+
+
 def test_samples_are_the_same_in_any_batch(translator):
     lines = ["A man rides a bike.", "Two dogs play in the snow.", "A man rides a bike."] * 3
     drawn = dict(sampling=True, nbest=2, seed=3)
