@@ -14,6 +14,10 @@ import sys
 
 from resmlp_mt.cli.flags import add_device, check_positive
 
+_COUNTS = """batch_size queue_size max_beam max_request_bytes max_answer_bytes max_connections
+    max_connections_per_client""".split()
+_DAY = 86_400
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -27,32 +31,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=int, default=8080, help="0 for any free one (default: %(default)s)"
     )
     parser.add_argument(
-        "--batch-size",
-        type=int,
-        default=64,
-        metavar="N",
-        help="texts translated together (default: %(default)s)",
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name that requests may call the server by, besides localhost, --host and addresses;"
+        " may be given again",
     )
-    parser.add_argument(
-        "--queue-size",
-        type=int,
-        default=2000,
-        metavar="N",
-        help="texts that may wait; more are answered with 429 (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-request-bytes",
-        type=int,
-        default=1_000_000,
-        metavar="N",
-        help="larger requests are answered with 413 (default: %(default)s)",
-    )
+    for flag, default, said in (
+        ("--batch-size", 64, "texts translated together; fewer where the beam is wider than 5"),
+        ("--queue-size", 2000, "texts that may wait; more are answered with 429"),
+        ("--max-beam", 32, "widest beam that a request may ask for; more is answered with 422"),
+        ("--max-request-bytes", 1_000_000, "larger requests are answered with 413"),
+        ("--max-answer-bytes", 10_000_000, "requests with larger answers are answered with 413"),
+        ("--max-connections", 1000, "connections at once; idle ones make room for new ones"),
+        ("--max-connections-per-client", 250, "of one address; of a proxy's: of all behind it"),
+    ):
+        text = f"{said} (default: %(default)s)"
+        parser.add_argument(flag, type=int, default=default, metavar="N", help=text)
     parser.add_argument(
         "--timeout",
         type=float,
         default=60.0,
         metavar="SECONDS",
-        help="for a request to arrive, and to be translated (default: %(default)s)",
+        help="for a request to arrive, to be translated, and for its answer to be read; each "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--threads", type=int, metavar="N", help="threads on a CPU (default: one a core)"
@@ -65,18 +68,25 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.translator import Translator
 
-    check_positive(arguments, "batch_size", "queue_size", "max_request_bytes", "timeout")
+    check_positive(arguments, *_COUNTS)
     if arguments.threads is not None:
         check_positive(arguments, "threads")
+    if not 1 <= arguments.timeout <= _DAY:
+        raise UserError(f"--timeout {arguments.timeout:g} must be between 1 and {_DAY}")
     if not 0 <= arguments.port < 65536:
         raise UserError(f"--port {arguments.port} must be between 0 and 65535")
     try:
-        from resmlp_mt.serving.app import Limits, build_app
-        from resmlp_mt.serving.server import listen, serve
+        from resmlp_mt.serving.app import build_app
+        from resmlp_mt.serving.limits import LOOPBACK, Limits
+        from resmlp_mt.serving.server import Server, allow_files, listen
     except ModuleNotFoundError as error:
         if str(error.name).startswith("resmlp_mt"):
             raise
         raise UserError(f"this needs {error.name}: pip install 'resmlp_mt[serve]'") from None
+    try:
+        allow_files(arguments.max_connections)
+    except ValueError as error:
+        raise UserError(f"--max-connections {arguments.max_connections}: {error}") from None
     try:
         socket = listen(arguments.host, arguments.port)
     except OSError as error:
@@ -85,15 +95,17 @@ def run(arguments: argparse.Namespace) -> None:
     loaded = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
     translator, workers = Translator(loaded.engine, loaded.codec), loaded.threads
     limits = Limits(
-        arguments.batch_size,
-        arguments.queue_size,
-        arguments.max_request_bytes,
-        arguments.timeout,
+        **{name.removeprefix("max_"): getattr(arguments, name) for name in (*_COUNTS, "timeout")}
     )
-    app = build_app(translator, workers, arguments.model, limits)
-    # The server ends by itself on these, and passes them on when it is done.
+    hosts = LOOPBACK | {arguments.host, *arguments.allow_host}
+    app = build_app(translator, workers, arguments.model, limits, hosts)
+    server = Server(app, limits)
+    # Before it says that it is there, so that no signal is lost.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, server.handle_exit)
     host, port = socket.getsockname()[:2]
     print(f"translating at http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr)
-    serve(app, socket)
+    server.run(sockets=[socket])
+    if server.unanswered:
+        requests = f"{server.unanswered} request{'s' * (server.unanswered > 1)}"
+        sys.exit(f"ended at the second signal; {requests} not answered")

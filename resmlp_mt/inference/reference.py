@@ -10,6 +10,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.sampling import SeededSampling
+from resmlp_mt.inference.stopping import check_wanted
 
 
 class ReferenceSearch:
@@ -104,6 +105,8 @@ def generate(
         no_repeat_ngram_size=options.no_repeat_ngram_size,
         search_strategy=_choose_strategy(symbols, options, guides),
     )
+    step = generator.model.forward_decoder
+    generator.model.forward_decoder = lambda *given: check_wanted() or step(*given)
     lengths = torch.tensor(list(map(len, sources)), device=device)
     tokens = _stack(sources, pad).to(device)
     sample = {"net_input": {"src_tokens": tokens, "src_lengths": lengths}}

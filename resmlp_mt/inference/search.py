@@ -19,6 +19,7 @@ from resmlp_mt.inference.exported_model import as_fairseq_model
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.reference import generate
+from resmlp_mt.inference.stopping import check_wanted
 
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
@@ -273,6 +274,7 @@ class BeamSearch:
         return feed
 
     def _step(self, feed: onnxruntime.IOBinding, beams: Beams, position: int) -> None:
+        check_wanted()
         row = self.rows[position]
         beams.now[:] = row[-1].reshape(beams.now.shape)
         _give(feed, "row", row[:-1, None, None])

@@ -1,13 +1,12 @@
 """The HTTP interface: POST /translate, /healthz, /metrics, /docs, and the page at /."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from concurrent.futures import Future
+import json
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
@@ -16,72 +15,24 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 import resmlp_mt
-from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.inference.translator import Hypothesis, Translator, join
-from resmlp_mt.serving.batcher import Batcher, Options, QueueFull
-from resmlp_mt.serving.limits import LimitBody, refuse
+from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
+from resmlp_mt.serving.limits import LOOPBACK, CheckHost, LimitBody, Limits, refuse
 from resmlp_mt.serving.metrics import Measure, Metrics
+from resmlp_mt.serving.request import TranslationRequest, explain, limit_request, too_many
 
 PAGE = Path(__file__).parent / "page"
-WIDEST_BEAM = 32
+# Characters of a request that take noticeably long to split, and how many such requests may wait.
+_LONG, _LONG_WAITING = 20_000, 16
 # The page needs nothing but what lies beside it.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "Cache-Control": "no-cache",
 }
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the server takes: texts together, texts that wait, bytes of a request, seconds.
-
-    A text too long for the model counts in parts.
-    """
-
-    batch_size: int = 64
-    queue_size: int = 2000
-    request_bytes: int = 1_000_000
-    timeout: float = 60.0
-
-
-def _mend(text: object) -> object:
-    return mend_surrogates(text) if isinstance(text, str) else text
-
-
-Text = Annotated[str, BeforeValidator(_mend)]
-
-
-class TranslationRequest(BaseModel):
-    """What to translate, and how."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    text: Text | list[Text] = Field(
-        description="A text, or several, of one or more sentences and lines; white space between "
-        "them stays as it is.",
-        examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
-    )
-    beam: int = Field(5, ge=1, le=WIDEST_BEAM, description="Hypotheses kept in the search.")
-    nbest: int = Field(1, ge=1, description="Translations of each text, at most `beam`.")
-    lenpen: float = Field(
-        1.0, ge=0, le=10, allow_inf_nan=False, description="Above 1 favours long translations."
-    )
-    split_sentences: bool | None = Field(
-        None,
-        description="Translate each sentence by itself; false leaves lines whole where they are "
-        "not too long. Default: as the model was trained.",
-    )
-    attention: bool = Field(False, description="Return where each translation was made from.")
-
-    @model_validator(mode="after")
-    def _fit_into_the_beam(self):
-        if self.nbest > self.beam:
-            raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}")
-        return self
 
 
 class AttentionMap(BaseModel):
@@ -104,6 +55,7 @@ class Result(BaseModel):
     """The translations of a text, best first."""
 
     source: str
+    unknown: float = Field(description="Share of its characters that the model never saw.")
     translations: list[Translation]
 
 
@@ -120,9 +72,9 @@ class Problem(BaseModel):
 
 
 PROBLEMS = {
-    400: "The request is not text.",
+    400: "The request is not text, or not for this host.",
     408: "The request did not arrive in time.",
-    413: "The request is too large.",
+    413: "The request or its answer is too large.",
     422: "The request is not as described here.",
     429: "Too many texts wait; try again after Retry-After seconds.",
     500: "The server failed.",
@@ -130,7 +82,13 @@ PROBLEMS = {
 }
 
 
-def build_app(translator: Translator, workers: int, name: str, limits: Limits) -> FastAPI:
+def build_app(
+    translator: Translator,
+    workers: int,
+    name: str,
+    limits: Limits,
+    hosts: frozenset[str] = LOOPBACK,
+) -> FastAPI:
     """The application, to be run by an ASGI server.
 
     Args:
@@ -138,12 +96,19 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
         workers: Batches that it translates side by side.
         name: What the model is called in answers.
         limits: What requests may ask.
+        hosts: Names that requests may call the server by.
     """
     metrics = Metrics()
     batcher = Batcher(
-        translator, workers, limits.batch_size, limits.queue_size, metrics.batches.observe
+        translator,
+        workers,
+        limits.batch_size,
+        limits.queue_size,
+        limits.answer_bytes,
+        metrics.batches.observe,
     )
-    metrics.queue.set_function(lambda: len(batcher.waiting))
+    metrics.queue.set_function(lambda: batcher.waiting)
+    desk = Desk(translator, batcher, limits)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -160,57 +125,45 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
 
     @app.post(
         "/translate",
-        response_model=TranslationResponse,
-        response_model_exclude_none=True,
-        responses={status: {"model": Problem, "description": d} for status, d in PROBLEMS.items()},
+        response_class=Response,
+        responses={200: {"model": TranslationResponse}}
+        | {status: {"model": Problem, "description": d} for status, d in PROBLEMS.items()},
     )
-    async def translate(asked: TranslationRequest, request: Request):
+    async def translate(asked: limit_request(limits), request: Request):
         """Translate texts, in order."""
-        texts = [asked.text] if isinstance(asked.text, str) else asked.text
-        # Not here, where the other requests would wait for it.
-        split = await asyncio.to_thread(
-            lambda: [translator.split(text, asked.split_sentences) for text in texts]
-        )
-        parts = [part.strip() for parts in split for part in parts]
-        if len(parts) > limits.queue_size:
-            return refuse(413, f"{len(parts):,} sentences; send {limits.queue_size:,} at most")
-        options = Options(asked.beam, asked.nbest, asked.lenpen, asked.attention)
-        try:
-            futures = batcher.submit(parts, options)
-        except QueueFull:
-            return refuse(429, "too many texts wait; try again", **{"Retry-After": "1"})
-        answers = asyncio.ensure_future(_collect(futures))
+        answer = asyncio.ensure_future(desk.answer(asked))
         left = asyncio.ensure_future(request.receive())  # what comes now is that the client left
         try:
             await asyncio.wait(
-                [answers, left], timeout=limits.timeout, return_when="FIRST_COMPLETED"
+                [answer, left], timeout=limits.timeout, return_when="FIRST_COMPLETED"
             )
             if left.done():
                 return Response(status_code=499)  # for the metrics: nobody reads it
-            if not answers.done():
+            if not answer.done():
                 message = f"not translated within {limits.timeout:g} seconds; send less, or later"
                 return refuse(503, message, **{"Retry-After": "5"})
-            found = iter(answers.result())
-            target = translator.codec.target_language
-            joined = [join(list(islice(found, len(parts))), parts, target) for parts in split]
-            return {"results": list(map(_describe, texts, joined))}
+            return answer.result()
+        except asyncio.CancelledError:  # what is left when the server ends
+            return refuse(503, "the server ends; ask again later", **{"Retry-After": "5"})
         finally:
-            for task in (left, answers, *futures):  # what nobody waits for is not translated
+            for task in (left, answer):  # what nobody waits for is not translated
                 task.cancel()
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Whether the server translates."""
         return {"status": "ok", "model": name, "version": resmlp_mt.__version__}
 
+    @app.head("/metrics", include_in_schema=False)
     @app.get("/metrics", response_class=Response)
     async def show_metrics():
         """What Prometheus asks for."""
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     @app.exception_handler(RequestValidationError)
-    async def explain(request: Request, error: RequestValidationError):
-        return refuse(422, "; ".join(map(_explain, error.errors())))
+    async def explain_mistakes(request: Request, error: RequestValidationError):
+        return refuse(422, explain(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def explain_refusal(request: Request, error: HTTPException):
@@ -220,22 +173,90 @@ def build_app(translator: Translator, workers: int, name: str, limits: Limits) -
     async def apologise(request: Request, error: Exception):
         return refuse(500, "this failed, and not by your fault; the server's log says more")
 
+    @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def show_page() -> FileResponse:
         return FileResponse(PAGE / "index.html", headers=_PAGE_HEADERS)
 
     app.mount("/page", StaticFiles(directory=PAGE))
     app.add_middleware(LimitBody, size=limits.request_bytes, seconds=limits.timeout)
+    app.add_middleware(CheckHost, names=hosts)
     paths = frozenset({"/", "/translate", "/healthz", "/metrics"})
     app.add_middleware(Measure, metrics=metrics, paths=paths)
     return app
 
 
-async def _collect(futures: list[Future]) -> list[list[Hypothesis]]:
-    return [await asyncio.wrap_future(future) for future in futures]
+class Desk:
+    """Where a request is taken apart, queued, and its answer put together.
+
+    Args:
+        translator: What translates.
+        batcher: Where texts wait.
+        limits: What requests may ask.
+    """
+
+    def __init__(self, translator: Translator, batcher: Batcher, limits: Limits):
+        self.translator, self.batcher, self.limits = translator, batcher, limits
+        # Both beside the event loop, where the other requests would wait for them. A megabyte takes
+        # seconds to split: such requests wait for one another, and for nobody else.
+        self.quick, self.slow = ThreadPoolExecutor(4), ThreadPoolExecutor(1)
+        self.long_waiting = 0
+
+    async def answer(self, asked: TranslationRequest) -> Response:
+        """The answer to a request; whoever cancels it ends what is done for it."""
+        texts = [asked.text] if isinstance(asked.text, str) else asked.text
+        options = Options(asked.beam, asked.nbest, asked.lenpen, asked.attention)
+        try:
+            split = await self._split(texts, asked.split_sentences)
+            parts = [part.strip() for parts in split for part in parts]
+            job = self.batcher.submit(parts, options)
+            found = await asyncio.wrap_future(job.answer)
+        except QueueFull:
+            return refuse(429, "too many texts wait; try again", **{"Retry-After": "1"})
+        except AnswerTooLarge:
+            message = f"the answer is larger than {self.limits.answer_bytes:,} bytes; ask for less"
+            return refuse(413, message)
+        body = await _run(self.quick, self._render, texts, split, found)
+        return Response(body, media_type="application/json")
+
+    async def _split(self, texts: list[str], split_sentences: bool | None) -> list[list[str]]:
+        if sum(map(len, texts)) <= _LONG:
+            return await _run(self.quick, self._split_now, texts, split_sentences)
+        if self.long_waiting == _LONG_WAITING:
+            raise QueueFull
+        self.long_waiting += 1
+        try:
+            return await _run(self.slow, self._split_now, texts, split_sentences)
+        finally:
+            self.long_waiting -= 1
+
+    def _split_now(self, texts: list[str], split_sentences: bool | None) -> list[list[str]]:
+        split, count = [], 0
+        for text in texts:
+            split.append(self.translator.split(text, split_sentences))
+            count += max(1, len(split[-1]))
+            if count > self.limits.queue_size:
+                raise too_many(count, self.limits)
+        return split
+
+    def _render(
+        self, texts: list[str], split: list[list[str]], found: list[list[Hypothesis]]
+    ) -> bytes:
+        """A `TranslationResponse` as JSON."""
+        language, rest, results = self.translator.codec.target_language, iter(found), []
+        for text, parts in zip(texts, split, strict=True):
+            hypotheses = join(list(islice(rest, len(parts))), parts, language)
+            result = _describe(text, self.translator.share_unknown(text), hypotheses)
+            # One by one, so that the server's other threads get their turns.
+            results.append(json.dumps(result, ensure_ascii=False))
+        return ('{"results":[' + ",".join(results) + "]}").encode()
 
 
-def _describe(text: str, hypotheses: list[Hypothesis]) -> dict:
+def _run(pool: ThreadPoolExecutor, function: Callable, *arguments) -> asyncio.Future:
+    return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
+
+
+def _describe(text: str, unknown: float, hypotheses: list[Hypothesis]) -> dict:
     """A `Result`."""
     translations = []
     for hypothesis in hypotheses:
@@ -245,17 +266,8 @@ def _describe(text: str, hypotheses: list[Hypothesis]) -> dict:
                 {"source": a.source, "target": a.target, "weights": _round(a.weights)}
                 for a in hypothesis.attention
             ]
-    return {"source": text, "translations": translations}
+    return {"source": text, "unknown": round(unknown, 4), "translations": translations}
 
 
 def _round(weights: np.ndarray) -> list[list[float]]:
     return weights.astype(float).round(4).tolist()
-
-
-def _explain(error: dict) -> str:
-    """One mistake in a request: where it is, and what."""
-    if error["loc"] == ("body",) and error["type"] != "value_error":
-        return "send JSON as in /docs, with the header Content-Type: application/json"
-    # Of a union the location holds the types too.
-    parts = [str(part) for part in error["loc"][1:] if str(part).isalnum()]
-    return ".".join(parts) + ": " * bool(parts) + error["msg"].removeprefix("Value error, ")

@@ -1,33 +1,84 @@
 """The queue where the texts of all requests meet, and the workers that translate them in batches.
 
 Nothing waits for a batch to fill: a free worker takes what is there. Under load texts come while
-the workers are busy, and the batches grow by themselves.
+the workers are busy, and the batches grow by themselves. Requests share the batches: each gives one
+text in turn, so that a short request never waits for all of a long one.
 """
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
+from resmlp_mt.inference.stopping import Stopped, check_wanted, stop_when
 from resmlp_mt.inference.translator import Hypothesis, Translator
+from resmlp_mt.serving.request import USUAL_BEAM
 
 logger = logging.getLogger(__name__)
+
+# Bytes of a weight in JSON: "0.1234, ".
+_WEIGHT = 8
 
 
 class QueueFull(Exception):
     """More texts wait than the queue may hold."""
 
 
+class AnswerTooLarge(Exception):
+    """The translations of a request are larger than an answer may be."""
+
+
 @dataclass(frozen=True)
 class Options:
     """What texts must have in common to be translated together; as for `translate_nbest`."""
 
-    beam: int = 5
+    beam: int = USUAL_BEAM
     nbest: int = 1
     lenpen: float = 1.0
     attention: bool = False
+
+
+@dataclass(eq=False)
+class Job:
+    """The texts of one request.
+
+    `answer` is done when all are translated: a list of hypotheses for each. Cancel it when it is
+    wanted no more.
+    """
+
+    texts: list[str]
+    options: Options
+    room: int  # bytes that the answer may still grow by
+    answer: Future = field(default_factory=Future)
+    taken: int = 0
+
+    def __post_init__(self):
+        self.found: list[list[Hypothesis] | None] = [None] * len(self.texts)
+        self.missing = len(self.texts)
+
+    @property
+    def waiting(self) -> int:
+        """Texts that no worker has taken, and somebody wants."""
+        return 0 if self.answer.done() else len(self.texts) - self.taken
+
+    def put(self, index: int, hypotheses: list[Hypothesis]) -> None:
+        """Add the translations of a text; called with the batcher's lock."""
+        self.found[index] = hypotheses
+        self.missing -= 1
+        self.room -= sum(map(_weigh, hypotheses))
+        if self.room < 0:
+            self.fail(AnswerTooLarge())
+        elif self.missing == 0 and self._may_answer():
+            self.answer.set_result(self.found)
+
+    def fail(self, error: Exception) -> None:
+        """End without an answer; called with the batcher's lock."""
+        if self._may_answer():
+            self.answer.set_exception(error)
+
+    def _may_answer(self) -> bool:
+        return not self.answer.done() and self.answer.set_running_or_notify_cancel()
 
 
 class Batcher:
@@ -36,8 +87,10 @@ class Batcher:
     Args:
         translator: What translates; of one thread, as the workers are the threads.
         workers: Batches translated side by side.
-        batch_size: Texts translated together.
+        batch_size: Texts translated together; as many fewer as the beam is wider than the usual
+            one, so that others wait for no batch longer than for a usual one.
         queue_size: Texts that may wait.
+        answer_bytes: About what the translations of a job may take as JSON.
         observe: Told the size of each batch.
     """
 
@@ -47,11 +100,13 @@ class Batcher:
         workers: int,
         batch_size: int,
         queue_size: int,
+        answer_bytes: int,
         observe: Callable[[int], None] = lambda size: None,
     ):
         self.translator, self.observe = translator, observe
         self.batch_size, self.queue_size = batch_size, queue_size
-        self.waiting: deque[tuple[str, Options, Future]] = deque()
+        self.answer_bytes = answer_bytes
+        self.jobs: list[Job] = []  # in the order of their turns
         self.changed = threading.Condition()
         self.closed = False
         self.workers = [
@@ -61,22 +116,26 @@ class Batcher:
         for worker in self.workers:
             worker.start()
 
-    def submit(self, texts: list[str], options: Options) -> list[Future]:
-        """Queue texts, all or none; cancel what is no longer wanted.
+    @property
+    def waiting(self) -> int:
+        """Texts that no worker has taken, and somebody wants."""
+        return sum(job.waiting for job in self.jobs)
 
-        Returns:
-            A future list of hypotheses for each.
+    def submit(self, texts: list[str], options: Options) -> Job:
+        """Queue texts, all or none.
 
         Raises:
             QueueFull: If there is no room for them now.
         """
+        job = Job(texts, options, self.answer_bytes)
+        if not texts:
+            job.answer.set_result([])
         with self.changed:
-            if self.closed or len(self.waiting) + len(texts) > self.queue_size:
+            if self.closed or self.waiting + len(texts) > self.queue_size:
                 raise QueueFull
-            futures = [Future() for _ in texts]
-            self.waiting.extend((text, options, f) for text, f in zip(texts, futures, strict=True))
+            self.jobs = [*self._wanted(), job]
             self.changed.notify(len(texts))
-        return futures
+        return job
 
     def close(self) -> None:
         """Translate what waits, and end."""
@@ -88,40 +147,62 @@ class Batcher:
 
     def _work(self) -> None:
         while batch := self._take():
-            texts, futures = zip(*((text, future) for text, _, future in batch), strict=True)
-            self.observe(len(texts))
-            options = batch[0][1]
+            self.observe(len(batch))
             try:
-                answers = self._translate(texts, options)
+                self._translate(batch)
             except Exception:
-                logger.exception("a batch of %d texts failed; each is tried alone", len(texts))
-                answers = [None] * len(texts)
-            for text, future, answer in zip(texts, futures, answers, strict=True):
-                try:
+                logger.exception("a batch of %d texts failed; each is tried alone", len(batch))
+                for job, index in batch:
                     # One that cannot be translated must not take the others with it.
-                    future.set_result(answer or self._translate([text], options)[0])
-                except Exception as error:
-                    future.set_exception(error)
+                    try:
+                        if job.found[index] is None:
+                            self._translate([(job, index)])
+                    except Exception as error:
+                        with self.changed:
+                            job.fail(error)
 
-    def _take(self) -> list[tuple[str, Options, Future]]:
-        """The next texts with the same options; none when closed and all is done."""
-        batch: list[tuple[str, Options, Future]] = []
+    def _take(self) -> list[tuple[Job, int]]:
+        """The next texts with the same options, by job and index; none when all is done."""
         with self.changed:
-            while not batch:
-                while not self.waiting and not self.closed:
-                    self.changed.wait()
-                if not self.waiting:
-                    break
-                while self.waiting and len(batch) < self.batch_size:
-                    if batch and self.waiting[0][1] != batch[0][1]:
-                        break
-                    entry = self.waiting.popleft()
-                    if entry[2].set_running_or_notify_cancel():
-                        batch.append(entry)
+            while not (jobs := self._wanted()) and not self.closed:
+                self.changed.wait()
+            if not jobs:
+                return []
+            options = jobs[0].options
+            alike = [job for job in jobs if job.options == options]
+            room = max(1, self.batch_size * USUAL_BEAM // max(options.beam, USUAL_BEAM))
+            batch: list[tuple[Job, int]] = []
+            while alike and len(batch) < room:
+                for job in alike[: room - len(batch)]:
+                    batch.append((job, job.taken))
+                    job.taken += 1
+                alike = [job for job in alike if job.waiting]
+            # Who was served goes behind those who were not.
+            served = {id(job) for job, _ in batch}
+            self.jobs = sorted(jobs, key=lambda job: id(job) in served)
         return batch
 
-    def _translate(self, texts: list[str], options: Options) -> list[list[Hypothesis]]:
-        found = self.translator.translate_nbest(
-            texts, **asdict(options), buffer_size=len(texts), split_sentences=False
-        )
-        return list(found)
+    def _wanted(self) -> list[Job]:
+        return [job for job in self.jobs if job.waiting]
+
+    def _translate(self, batch: list[tuple[Job, int]]) -> None:
+        """Give each job what was found for it; less where nobody wants it any more."""
+        texts, options = [job.texts[i] for job, i in batch], asdict(batch[0][0].options)
+        try:
+            with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
+                found = self.translator.translate_nbest(
+                    texts, **options, buffer_size=len(texts), split_sentences=False
+                )
+                # One after the other: the attention of all of them may be larger than memory.
+                for job, index in batch:
+                    check_wanted()
+                    hypotheses = next(found)
+                    with self.changed:
+                        job.put(index, hypotheses)
+        except Stopped:
+            logger.info("a batch of %d texts was abandoned", len(batch))
+
+
+def _weigh(hypothesis: Hypothesis) -> int:
+    """About the bytes of a translation in JSON."""
+    return 50 + len(hypothesis.text) + _WEIGHT * sum(a.weights.size for a in hypothesis.attention)

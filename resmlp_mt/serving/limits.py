@@ -1,8 +1,79 @@
-"""What a request may ask of the server, enforced before a byte of it is kept."""
+"""What a server takes, what a request may ask of it, and who may ask."""
 
 import asyncio
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
+
+# What a machine calls itself.
+LOOPBACK = frozenset({"localhost"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a server takes.
+
+    A text too long for the model counts in parts.
+
+    Args:
+        batch_size: Texts translated together, of requests that ask for the usual beam.
+        queue_size: Texts that wait, of all requests together.
+        request_bytes: Bytes of a request.
+        answer_bytes: Bytes of an answer.
+        beam: The widest beam that a request may ask for.
+        timeout: Seconds for a request to arrive, to be translated, and for its answer to be read.
+        connections: Connections at once.
+        connections_per_client: Connections at once from one address.
+    """
+
+    batch_size: int = 64
+    queue_size: int = 2000
+    request_bytes: int = 1_000_000
+    answer_bytes: int = 10_000_000
+    beam: int = 32
+    timeout: float = 60.0
+    connections: int = 1000
+    connections_per_client: int = 250
+
+
+class CheckHost:
+    """ASGI middleware: refuses requests that are meant for another host.
+
+    A web page can make a name of its own point at this machine, and its visitors' browsers ask this
+    server for it ("DNS rebinding"). Such requests carry that name. Addresses cannot be borrowed
+    in this way, and are taken as they are.
+
+    Args:
+        app: What answers.
+        names: The host's names.
+    """
+
+    def __init__(self, app, names: frozenset[str]):
+        self.app, self.names = app, {name.lower() for name in names}
+
+    async def __call__(self, scope, receive, send) -> None:
+        """Answer a request."""
+        if scope["type"] == "http":
+            # Programs of old, as health checks are, may send none. No browser does.
+            host = dict(scope["headers"]).get(b"host", b"localhost").decode("latin-1")
+            if not self._is_own(host):
+                message = "the Host header names no host of this server; see serve --allow-host"
+                return await _refuse(400, message)(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+    def _is_own(self, host: str) -> bool:
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
+        if name.removesuffix(".") in self.names:
+            return True
+        try:
+            return bool(ip_address(name))
+        except ValueError:
+            return False
 
 
 class LimitBody:
@@ -21,6 +92,9 @@ class LimitBody:
         """Answer a request."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
+        if _has_two_ends(scope):
+            message = "Transfer-Encoding is for HTTP/1.1, and without Content-Length"
+            return await _refuse(400, message)(scope, receive, send)
         try:
             async with asyncio.timeout(self.seconds):
                 body = await self._read(scope, receive)
@@ -52,6 +126,14 @@ class LimitBody:
             if len(body) > self.size:
                 return None
         return bytes(body)
+
+
+def _has_two_ends(scope) -> bool:
+    """Whether a proxy in front may take another place for the end of the request."""
+    headers = dict(scope["headers"])
+    return b"transfer-encoding" in headers and (
+        b"content-length" in headers or scope["http_version"] == "1.0"
+    )
 
 
 def refuse(status: int, message: str, **headers: str) -> JSONResponse:

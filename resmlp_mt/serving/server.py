@@ -1,14 +1,23 @@
 """The server process: a socket, and an end that loses no request."""
 
 import asyncio
+import math
+import resource
 import socket
+import time
+from types import FrameType
 
 import uvicorn
 
-# While the server ends, connections that are open may still send a request for so long.
-_LINGER = 0.5
-# An open connection costs a file; beyond these, uvicorn answers with 503.
-_CONNECTIONS = 1000
+from resmlp_mt.serving.connections import Connection, Crowd
+from resmlp_mt.serving.limits import Limits
+
+# A connection without a request is kept for so long.
+KEEP_ALIVE_SECONDS = 5
+# Connections that wait to be accepted.
+_BACKLOG = 1000
+# Files that are open besides connections.
+_OWN_FILES = 100
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -28,22 +37,78 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError:
         listener.close()
         raise
-    listener.listen(_CONNECTIONS)
+    listener.listen(_BACKLOG)
     return listener
 
 
-def serve(app, listener: socket.socket) -> None:
-    """Answer until SIGTERM or SIGINT, then answer what came before, and return."""
-    config = uvicorn.Config(app, log_level="warning", limit_concurrency=_CONNECTIONS)
-    _Server(config).run(sockets=[listener])
+def allow_files(connections: int) -> None:
+    """Let the process hold so many connections open, and its own files.
+
+    Raises:
+        ValueError: If the system does not.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + _OWN_FILES
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ValueError(f"this process may open {hard} files, and has {_OWN_FILES} of its own")
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
+    """Answers until SIGTERM or SIGINT, then answers what came before; a second one ends at once.
+
+    Args:
+        app: What answers.
+        limits: How many connections there may be, and how long they may take.
+    """
+
+    def __init__(self, app, limits: Limits):
+        crowd = Crowd(limits.connections, limits.connections_per_client, limits.timeout)
+        config = uvicorn.Config(
+            app,
+            http=type("Connection", (Connection,), {"crowd": crowd}),
+            ws="none",
+            log_level="error",
+            access_log=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            # A request may have as long to arrive, to be translated, and to be read.
+            timeout_graceful_shutdown=math.ceil(3 * limits.timeout),
+        )
+        super().__init__(config)
+        self.crowd, self.unanswered = crowd, 0
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin."""
+        await super().startup(sockets)
+        self.watching = asyncio.create_task(self.crowd.watch())
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End; without waiting for anything if told so again."""
+        self.force_exit = self.should_exit
+        super().handle_exit(sig, frame)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # uvicorn closes connections whose request is still on its way: answer those first, and tell
-        # the clients that it is the last time.
+        """Answer what came before, and end."""
+        # uvicorn closes idle connections at once, whose client may be about to ask: those get an
+        # answer that says that it is the last, or are closed when they are idle too long, as ever.
         for server in self.servers:
             server.close()
-        self.server_state.default_headers.append((b"connection", b"close"))
-        await asyncio.sleep(_LINGER)
+        last = [*self.server_state.default_headers, (b"connection", b"close")]
+        self.server_state.default_headers = last
+        for connection in self.crowd.all:
+            if connection.cycle is not None:  # a request has the headers of when it came
+                connection.cycle.default_headers = last
+        patience = time.monotonic() + KEEP_ALIVE_SECONDS
+        while self.crowd.all and time.monotonic() < patience and not self.force_exit:
+            await asyncio.sleep(0.05)
         await super().shutdown(sockets)
+        self.watching.cancel()
+        if self.force_exit:
+            left = list(self.server_state.tasks)
+            self.unanswered = len(left)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+            # A process must not end under threads that compute.
+            await self.lifespan.shutdown()

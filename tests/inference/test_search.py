@@ -13,6 +13,7 @@ from resmlp_mt.inference.export import export_mixing
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.reference import ReferenceSearch
+from resmlp_mt.inference.stopping import Stopped, stop_when
 from resmlp_mt.inference.translator import Attention
 from resmlp_mt.nn.mixers import MIXERS
 
@@ -97,6 +98,14 @@ def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
         found = fast.search(batch, SearchOptions(3, max_len_b=longest))
         assert_alike(found, reference.search(batch, SearchOptions(3, max_len_b=longest)))
     assert max(len(tokens) for beams in found for tokens, _ in beams) == 8  # N = 9
+
+
+def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task):
+    for engine in engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task()):
+        steps = iter([False, False, False, True])
+        with pytest.raises(Stopped), stop_when(lambda: next(steps)):  # noqa: B023
+            engine.search(sources(), SearchOptions(3))
+        assert list(steps) == [] and engine.search(sources(), SearchOptions(3))
 
 
 def test_a_beam_wider_than_the_vocabulary(build_model, task):

@@ -1,7 +1,10 @@
 import threading
 from types import SimpleNamespace
 
-from resmlp_mt.inference.translator import Hypothesis
+import numpy as np
+
+from resmlp_mt.inference.stopping import check_wanted
+from resmlp_mt.inference.translator import Attention, Hypothesis
 
 
 class Held:
@@ -15,10 +18,16 @@ class Held:
     def translate_nbest(self, lines, beam, nbest, lenpen, attention, buffer_size, split_sentences):
         self.batches.append((list(lines), nbest))
         self.at_work.release()
-        assert self.let_go.wait(60)
+        while not self.let_go.wait(0.01):  # the steps of a search
+            check_wanted()
         if "poison" in lines:
             raise ValueError("poison")
-        return [[Hypothesis(line[::-1], 0.0, [line] * attention)] * nbest for line in lines]
+        for line in lines:
+            shown = [Attention([line], [line[::-1]], np.ones((1, 1)))] * attention
+            yield [Hypothesis(line[::-1], 0.0, shown)] * nbest
 
     def split(self, text, split_sentences=None):
         return text.split("|")
+
+    def share_unknown(self, text):
+        return text.count("?") / max(len(text), 1)

@@ -6,7 +6,9 @@ import httpx
 import pytest
 from serving.held import Held
 
-from resmlp_mt.serving.app import Limits, build_app
+from resmlp_mt.serving import app
+from resmlp_mt.serving.app import build_app
+from resmlp_mt.serving.limits import LOOPBACK, Limits
 
 
 @pytest.fixture
@@ -14,9 +16,9 @@ def asked():
     """asked(translator, *texts, limits): the responses to requests sent one after the other."""
 
     async def ask_all(translator, texts, limits, then):
-        app = build_app(translator, 1, "held", limits)
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
+        held = build_app(translator, 1, "held", limits)
+        transport = httpx.ASGITransport(held, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             requests = []
             for text in texts:
                 requests.append(asyncio.create_task(client.post("/translate", json={"text": text})))
@@ -50,12 +52,23 @@ def test_a_full_queue_is_answered_with_429_and_the_others_as_ever(asked):
     )
 
 
-def test_what_takes_too_long_is_answered_with_503_and_dropped(asked):
-    translator = Held()
-    responses = asked("busy", "late", translator=translator, then=lambda _: None, timeout=0.5)
+def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch):
+    class Slow(Held):
+        def split(self, line):
+            assert len(line) <= 10 or self.let_go.wait(60)
+            return super().split(line)
+
+    monkeypatch.setattr(app, "_LONG", 10)
+    monkeypatch.setattr(app, "_LONG_WAITING", 2)
+    texts = ["busy", *(letter * 20 for letter in "abc"), "short"]
+    responses = asked(*texts, translator=Slow())
+    assert [r.status_code for r in responses] == [200, 200, 200, 429, 200]
+
+
+def test_what_takes_too_long_is_answered_with_503(asked):
+    responses = asked("busy", "late", then=lambda _: None, timeout=0.5)
     assert [r.status_code for r in responses] == [503, 503]
     assert "0.5 seconds" in responses[0].json()["error"] and responses[0].headers["Retry-After"]
-    assert [lines for lines, _ in translator.batches] == [["busy"]]
 
 
 def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
@@ -63,3 +76,33 @@ def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
     assert [r.status_code for r in responses] == [200, 500, 200]
     assert "poison" not in responses[1].text and "log" in responses[1].json()["error"]
     assert "a batch of 2 texts failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("host", "taken"),
+    [
+        ("localhost", True),
+        ("LOCALHOST:8080", True),
+        ("localhost.", True),
+        ("127.0.0.1:8080", True),
+        ("[::1]:8080", True),
+        ("192.0.2.7", True),  # an address is no name that somebody could point here
+        ("translate.example.org", True),
+        ("evil.example.com", False),
+        ("localhost.evil.example.com", False),
+        ("127.0.0.1.evil.example.com:8080", False),
+        ("[::1", False),
+        ("", False),
+    ],
+)
+def test_requests_for_other_hosts_are_refused(host, taken):
+    held = build_app(Held(), 1, "held", Limits(), LOOPBACK | {"Translate.example.org"})
+
+    async def ask():
+        transport = httpx.ASGITransport(held)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/healthz", headers={"Host": host})
+
+    response = asyncio.run(ask())
+    assert response.status_code == (200 if taken else 400)
+    assert taken or "--allow-host" in response.json()["error"]

@@ -1,11 +1,9 @@
 """The queue, with an engine that answers when it is told to."""
 
-from concurrent.futures import CancelledError
-
 import pytest
 from serving.held import Held
 
-from resmlp_mt.serving.batcher import Batcher, Options, QueueFull
+from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
 
 
 @pytest.fixture
@@ -13,8 +11,8 @@ def batch():
     """batch(translator): a batcher of it, closed in the end."""
     opened = []
 
-    def build(translator, workers=1, batch_size=4, queue_size=100, **options):
-        batcher = Batcher(translator, workers, batch_size, queue_size, **options)
+    def build(translator, workers=1, batch_size=4, queue_size=100, answer_bytes=10**6, **options):
+        batcher = Batcher(translator, workers, batch_size, queue_size, answer_bytes, **options)
         opened.append((batcher, translator))
         return opened[-1][0]
 
@@ -24,8 +22,8 @@ def batch():
         batcher.close()
 
 
-def texts(futures):
-    return [future.result(60)[0].text for future in futures]
+def texts(job):
+    return [hypotheses[0].text for hypotheses in job.answer.result(60)]
 
 
 def test_what_comes_while_workers_are_busy_is_translated_together(batch):
@@ -36,36 +34,38 @@ def test_what_comes_while_workers_are_busy_is_translated_together(batch):
     rest = [batcher.submit([f"{i}x", f"{i}y"], Options()) for i in range(3)]
     translator.let_go.set()
     assert texts(first) == ["ba"]
-    assert [texts(futures) for futures in rest] == [[f"x{i}", f"y{i}"] for i in range(3)]
+    assert [texts(job) for job in rest] == [[f"x{i}", f"y{i}"] for i in range(3)]
     assert sizes == [1, 4, 2]
 
 
 def test_workers_translate_side_by_side(batch):
     translator = Held()
     batcher = batch(translator, workers=2, batch_size=1)
-    futures = batcher.submit(["a", "b"], Options())
+    job = batcher.submit(["a", "b"], Options())
     for _ in range(2):
         assert translator.at_work.acquire(timeout=60)
     translator.let_go.set()
-    assert texts(futures) == ["a", "b"]
+    assert texts(job) == ["a", "b"]
 
 
 def test_lines_with_other_options_are_translated_apart_and_in_turn(batch):
     translator = Held()
     translator.let_go.set()
     batcher = batch(translator)
-    futures = [batcher.submit(["a", "b"], Options(nbest=n)) for n in (1, 2, 1)]
-    found = [[len(f.result(60)) for f in pair] for pair in futures]
+    jobs = [batcher.submit(["a", "b"], Options(nbest=n)) for n in (1, 2, 1)]
+    found = [list(map(len, job.answer.result(60))) for job in jobs]
     assert found == [[1, 1], [2, 2], [1, 1]]
-    assert all(n in (1, 2) and len(lines) <= 2 for lines, n in translator.batches)
+    asked = {n: [x for lines, m in translator.batches if m == n for x in lines] for n in (1, 2)}
+    assert {n: sorted(lines) for n, lines in asked.items()} == {1: [*"aabb"], 2: [*"ab"]}
 
 
 def test_attention_comes_where_it_is_asked_for(batch):
     translator = Held()
     translator.let_go.set()
     batcher = batch(translator)
-    plain, shown = (batcher.submit(["abc"], Options(attention=a))[0] for a in (False, True))
-    assert plain.result(60)[0].attention == [] and shown.result(60)[0].attention == ["abc"]
+    plain, shown = (batcher.submit(["abc"], Options(attention=a)) for a in (False, True))
+    (plain,), (shown,) = (job.answer.result(60)[0] for job in (plain, shown))
+    assert plain.attention == [] and shown.attention[0].source == ["abc"]
 
 
 def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
@@ -76,40 +76,93 @@ def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
     waiting = batcher.submit(["a", "b"], Options())
     with pytest.raises(QueueFull):
         batcher.submit(["c", "d"], Options())
-    waiting += batcher.submit(["e"], Options())
+    last = batcher.submit(["e"], Options())
     translator.let_go.set()
-    assert texts(busy + waiting) == ["ysub", "a", "b", "e"]
+    assert list(map(texts, (busy, waiting, last))) == [["ysub"], ["a", "b"], ["e"]]
 
 
-def test_cancelled_lines_are_not_translated(batch):
+def test_a_cancelled_job_is_not_translated_and_leaves_its_place_to_others(batch):
+    translator = Held()
+    batcher = batch(translator, queue_size=2)
+    busy = batcher.submit(["busy"], Options())
+    translator.at_work.acquire(timeout=60)
+    unwanted = batcher.submit(["unwanted"] * 2, Options())
+    assert batcher.waiting == 2 and unwanted.answer.cancel() and batcher.waiting == 0
+    wanted = batcher.submit(["wanted"] * 2, Options())
+    translator.let_go.set()
+    assert texts(busy) == ["ysub"] and texts(wanted) == ["detnaw"] * 2
+    assert all("unwanted" not in lines for lines, _ in translator.batches)
+
+
+def test_a_batch_that_nobody_waits_for_is_left_at_the_next_step(batch):
+    translator = Held()  # it is not let go
+    batcher = batch(translator)
+    abandoned = batcher.submit(["a", "b"], Options())
+    translator.at_work.acquire(timeout=60)
+    abandoned.answer.cancel()
+    wanted = batcher.submit(["wanted"], Options())
+    assert translator.at_work.acquire(timeout=60)
+    translator.let_go.set()
+    assert texts(wanted) == ["detnaw"]
+
+
+def test_jobs_share_batches_text_by_text(batch):
     translator = Held()
     batcher = batch(translator)
     busy = batcher.submit(["busy"], Options())
     translator.at_work.acquire(timeout=60)
-    unwanted, wanted = batcher.submit(["unwanted", "wanted"], Options())
-    assert unwanted.cancel()
+    long = batcher.submit([f"long {i}" for i in range(8)], Options())
+    other = batcher.submit([f"other {i}" for i in range(3)], Options(nbest=2))
+    short = batcher.submit(["short"], Options())
     translator.let_go.set()
-    assert texts([*busy, wanted]) == ["ysub", "detnaw"]
-    assert all("unwanted" not in lines for lines, _ in translator.batches)
-    with pytest.raises(CancelledError):
-        unwanted.result(60)
+    assert list(map(len, map(texts, (busy, long, other, short)))) == [1, 8, 3, 1]
+    assert [lines for lines, _ in translator.batches] == [
+        ["busy"],
+        ["long 0", "short", "long 1", "long 2"],
+        ["other 0", "other 1", "other 2"],
+        ["long 3", "long 4", "long 5", "long 6"],
+        ["long 7"],
+    ]
 
 
-def test_a_line_that_fails_fails_alone(batch):
+def test_a_wide_beam_makes_batches_smaller(batch):
+    translator, sizes = Held(), []
+    translator.let_go.set()
+    batcher = batch(translator, batch_size=8, observe=sizes.append)
+    for beam in (1, 5, 10, 32, 100):
+        batcher.submit(["a"] * 8, Options(beam=beam)).answer.result(60)
+    assert sizes == [8] * 2 + [4] * 2 + [1] * 16
+
+
+def test_an_answer_that_grows_too_large_ends_its_job_alone(batch):
     translator = Held()
     translator.let_go.set()
-    good, bad, other = batch(translator).submit(["good", "poison", "other"], Options())
-    assert texts([good, other]) == ["doog", "rehto"]
+    batcher = batch(translator, batch_size=1, answer_bytes=1000)
+    large = batcher.submit(["x" * 400] * 100, Options())
+    with pytest.raises(AnswerTooLarge):
+        large.answer.result(60)
+    assert texts(batcher.submit(["abc"], Options())) == ["cba"]
+    assert len(translator.batches) == 4
+
+
+def test_a_line_that_fails_fails_its_job_alone(batch):
+    translator = Held()
+    batcher = batch(translator, batch_size=10)
+    busy = batcher.submit(["busy"], Options())
+    translator.at_work.acquire(timeout=60)
+    good, bad = (batcher.submit(lines, Options()) for lines in (["a", "good"], ["b", "poison"]))
+    translator.let_go.set()
+    assert texts(busy) == ["ysub"] and texts(good) == ["a", "doog"]
     with pytest.raises(ValueError, match="poison"):
-        bad.result(60)
+        bad.answer.result(60)
 
 
 def test_closing_translates_what_waits_and_takes_no_more(batch):
     translator = Held()
     batcher = batch(translator, batch_size=1)
-    futures = batcher.submit(["a", "b", "c"], Options())
+    job = batcher.submit(["a", "b", "c"], Options())
     translator.let_go.set()
     batcher.close()
-    assert all(future.done() for future in futures) and texts(futures) == ["a", "b", "c"]
+    assert job.answer.done() and texts(job) == ["a", "b", "c"]
     with pytest.raises(QueueFull):
         batcher.submit(["d"], Options())

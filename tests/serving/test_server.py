@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
-from cli.commands import assert_refused, run
+from cli.commands import assert_refused, run, start
 from prometheus_client.parser import text_string_to_metric_families
 from serving.conftest import serving
 
@@ -113,15 +113,19 @@ def test_many_clients_each_get_their_own_answers(server):
         ('{"text": "a", "lenpen": 1e999}', "lenpen: "),
         ('{"text": "a", "beam": "5"}', "beam: Input should be a valid integer"),
         ('{"text": "a", "attention": 1}', "attention: Input should be a valid boolean"),
-        ('{"text": "a", "baem": 2}', "baem: Extra inputs are not permitted"),
+        ('{"text": "a", "baem": 2}', "baem: unknown"),
         ("[" * 100_000, "body"),
         (b"\xff{", "body"),
+        ('{"text": "a", "%s": 1}' % ("x" * 900_000), "x: unknown"),
+        (json.dumps({str(key): 1 for key in range(80_000)}), "0, 1, 2 and 79,997 more: unknown"),
+        (json.dumps({"text": [1] * 2000}), "text.2: Input should be a valid string and 1,997 more"),
     ],
 )
 def test_what_is_wrong_with_a_request_is_said(server, body, said):
     headers = {"Content-Type": "application/json"}
     response = httpx.post(f"{server}/translate", content=body, headers=headers)
     assert response.status_code in (400, 422) and said in response.json()["error"]
+    assert len(response.content) < 500
 
 
 def test_other_mistakes_are_answered_in_json_too(server):
@@ -130,6 +134,9 @@ def test_other_mistakes_are_answered_in_json_too(server):
         (httpx.get(f"{server}/translate"), 405, "Method Not Allowed"),
         (httpx.get(f"{server}/nowhere"), 404, "Not Found"),
         (ask(server, text=["a"] * 2001), 413, "2,001 sentences; send 2,000 at most"),
+        (ask(server, text=["A dog. " * 2001]), 413, "sentences; send 2,000 at most"),
+        (ask(server, text=[1] * 300_000), 413, "300,000 sentences; send 2,000 at most"),
+        (ask(server, text=[""] * 200_000), 413, "200,000 sentences; send 2,000 at most"),
         (ask(server, text="a" * 1_000_001), 413, "1,000,000 bytes"),
     ]
     for response, status, said in responses:
@@ -184,6 +191,13 @@ def test_health_and_metrics(server):
     assert after["process_resident_memory_bytes", None, None] > 1e8
 
 
+@pytest.mark.parametrize("path", ["/", "/healthz", "/metrics"])
+def test_head_is_get_without_the_body(server, path):
+    head, get = httpx.head(server + path), httpx.get(server + path)
+    assert (head.status_code, head.content) == (get.status_code, b"") == (200, b"")
+    assert head.headers["Content-Type"] == get.headers["Content-Type"]
+
+
 def test_the_interface_is_documented_without_a_network(server):
     described = httpx.get(f"{server}/openapi.json").json()
     assert set(described["paths"]) == {"/translate", "/healthz", "/metrics"}
@@ -198,13 +212,40 @@ def test_the_interface_is_documented_without_a_network(server):
                 assert httpx.get(f"{server}/{link.lstrip('/')}").status_code == 200, link
 
 
+@pytest.mark.parametrize(
+    ("framing", "version"),
+    [
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5", "1.1"),
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked", "1.1"),
+        ("Transfer-Encoding: chunked", "1.0"),
+    ],
+)
+def test_a_request_that_a_proxy_may_end_elsewhere_is_refused(server, framing, version):
+    with connect(server) as client:
+        head = f"POST /healthz HTTP/{version}\r\nHost: localhost\r\n{framing}\r\n\r\n"
+        client.sendall(f"{head}0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        answered = b"".join(iter(lambda: client.recv(10_000), b""))
+    assert answered.startswith(b"HTTP/1.1 400") and answered.count(b"HTTP/1.1 ") == 1
+    assert b"Transfer-Encoding" in answered
+
+
 def test_limits_are_those_of_the_flags():
-    flags = ["--queue-size", 4, "--timeout", 1.5, "--max-request-bytes", 3000]
+    flags = ["--queue-size", 4, "--timeout", 1.5, "--max-request-bytes", 3000, "--max-beam", 3]
+    flags += ["--max-answer-bytes", 2000, "--max-connections", 8, "--max-connections-per-client", 3]
+    flags += ["--allow-host", "x.example.org", "--allow-host", "mt.example.org"]
     with serving("multi30k-en-de", *flags) as (server, _):
+        assert answer(server, text="A dog.")[0]["translations"]  # with the widest beam there is
+        assert "less than or equal to 3" in ask(server, text="A dog.", beam=4).json()["error"]
+        response = ask(server, text=CAPTIONS[-2:], attention=True, nbest=3)
+        assert response.status_code == 413 and "answer is larger" in response.json()["error"]
+        for host, status in (("mt.example.org", 200), ("example.org", 400)):
+            assert httpx.get(f"{server}/healthz", headers={"Host": host}).status_code == status
+        idle = [connect(server) for _ in range(4)]
+        assert idle[0].recv(1) == b""
         assert "send 4 at most" in ask(server, text=["a"] * 5).json()["error"]
         assert ask(server, text="a" * 3000).status_code == 413
         slow = connect(server)
-        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        slow.sendall(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{")
         answered = b"".join(iter(lambda: slow.recv(10_000), b""))
         assert answered.startswith(b"HTTP/1.1 408") and b"did not arrive" in answered
 
@@ -213,7 +254,9 @@ def test_what_a_client_that_left_was_waiting_for_is_not_translated():
     with serving("multi30k-en-de", "--batch-size", 1, "--threads", 1) as (server, _):
         body = json.dumps({"text": CAPTIONS[-1:] * 1900, "beam": 32}).encode()
         with connect(server) as client:
-            head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            head = (
+                "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            )
             client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             time.sleep(0.5)
         assert answer(server, text="A dog.")[0]["translations"][0]["text"]
@@ -261,6 +304,27 @@ def test_sigterm_loses_no_request():
     assert not failed and len(answered) > 24 and set(answered) == {len(CAPTIONS)}
 
 
+def test_a_second_signal_ends_without_waiting():
+    process = start("resmlp-mt", "serve", "multi30k-en-de", "--port", 0, "--batch-size", 1)
+    pool = ThreadPoolExecutor(1)
+    try:
+        server = re.search(r"http://\S+", process.stdout.readline())[0]
+        asked = pool.submit(ask, server, text=CAPTIONS[-1:] * 1900, beam=32)
+        while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=60).text:
+            time.sleep(0.05)
+        process.terminate()
+        with pytest.raises(httpx.TransportError):  # it listens no more
+            while True:
+                httpx.get(f"{server}/healthz", timeout=60)
+        process.terminate()
+        assert process.wait(60) == 1 and asked.result(60).status_code == 503
+        assert process.stdout.read() == "ended at the second signal; 1 request not answered\n"
+    finally:
+        process.kill()
+        process.communicate()
+        pool.shutdown()
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_answers_do_not_wait_for_acknowledgements(host):
     try:
@@ -273,11 +337,15 @@ def test_answers_do_not_wait_for_acknowledgements(host):
             assert connection.proto == socket.IPPROTO_TCP
 
 
-def test_a_server_that_cannot_start_says_why():
+def test_a_server_that_cannot_start_says_why(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run("resmlp-mt", "serve", "multi30k-en-de", "--port", port, check=False)
         assert_refused(result, f"--port {port}: Address already in use")
+    (tmp_path / "model.pt").write_bytes(b"no model")
+    for model in ("model.pt", "nothing"):
+        result = run("resmlp-mt", "serve", model, "--port", 0, cwd=tmp_path, check=False, fork=True)
+        assert_refused(result, model)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +353,11 @@ def test_a_server_that_cannot_start_says_why():
     [
         (["--port", "70000"], "--port 70000 must be between"),
         (["--queue-size", "0"], "--queue-size must be at least 1"),
-        (["--timeout", "0"], "--timeout must be"),
+        (["--max-beam", "0"], "--max-beam must be at least 1"),
+        (["--max-connections", "999999999"], "--max-connections 999999999: this process may open"),
+        (["--timeout", "0"], "--timeout 0 must be"),
+        (["--timeout", "nan"], "--timeout nan must be"),
+        (["--timeout", "inf"], "--timeout inf must be"),
         (["--port", "0", "--host", "nowhere.invalid"], "--host nowhere.invalid"),
     ],
 )

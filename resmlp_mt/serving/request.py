@@ -1,0 +1,121 @@
+"""What a request may ask: checked before anything is done with it, and refused in few words."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    create_model,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+from starlette.exceptions import HTTPException
+
+from resmlp_mt.data.text import mend_surrogates
+from resmlp_mt.serving.limits import Limits
+
+USUAL_BEAM = 5
+# Mistakes that an answer names; of the others it says how many they are.
+_NAMED = 3
+# Characters of a key or a mistake that are shown.
+_WORD, _MISTAKE = 40, 200
+
+
+def _mend(text: object) -> object:
+    return mend_surrogates(text) if isinstance(text, str) else text
+
+
+Text = Annotated[str, BeforeValidator(_mend)]
+# By its type, or a mistake in a list would be explained as if it were one in a string too.
+Texts = Annotated[
+    Annotated[Text, Tag("a text")] | Annotated[list[Text], Tag("several texts")],
+    Discriminator(lambda texts: "several texts" if isinstance(texts, list) else "a text"),
+]
+
+
+class TranslationRequest(BaseModel):
+    """What to translate, and how."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    limits: ClassVar[Limits] = Limits()
+
+    text: Texts = Field(
+        description="A text, or several, of one or more sentences and lines; white space between "
+        "them stays as it is.",
+        examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
+    )
+    beam: int = Field(USUAL_BEAM, ge=1, description="Hypotheses kept in the search.")
+    nbest: int = Field(1, ge=1, description="Translations of each text, at most `beam`.")
+    lenpen: float = Field(
+        1.0, ge=0, le=10, allow_inf_nan=False, description="Above 1 favours long translations."
+    )
+    split_sentences: bool | None = Field(
+        None,
+        description="Translate each sentence by itself; false leaves lines whole where they are "
+        "not too long. Default: as the model was trained.",
+    )
+    attention: bool = Field(False, description="Return where each translation was made from.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cost_little(cls, asked: object) -> object:
+        # pydantic would explain each of a hundred thousand mistakes.
+        if not isinstance(asked, dict):
+            return asked
+        known = cls.model_fields
+        strange = [key for key in asked if key not in known]
+        if strange:
+            named = ", ".join(key[:_WORD] for key in strange[:_NAMED]) + _count_rest(strange)
+            raise PydanticCustomError("unknown", "{keys}: unknown; see /docs", {"keys": named})
+        texts = asked.get("text")
+        if isinstance(texts, list) and len(texts) > cls.limits.queue_size:
+            raise too_many(len(texts), cls.limits)
+        return asked
+
+    @model_validator(mode="after")
+    def _fit_into_the_beam(self):
+        if self.nbest > self.beam:
+            raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}")
+        return self
+
+
+def limit_request(limits: Limits) -> type[TranslationRequest]:
+    """The request as one server takes it: its limits are in the checks and in the documents."""
+    usual, said = min(USUAL_BEAM, limits.beam), TranslationRequest.model_fields["beam"].description
+    limited = create_model(
+        "TranslationRequest",
+        __base__=TranslationRequest,
+        __doc__=TranslationRequest.__doc__,
+        beam=(int, Field(usual, ge=1, le=limits.beam, description=said)),
+    )
+    limited.limits = limits
+    return limited
+
+
+def too_many(texts: int, limits: Limits) -> HTTPException:
+    """What a request of more texts than the queue holds is answered with."""
+    return HTTPException(413, f"{texts:,} sentences; send {limits.queue_size:,} at most")
+
+
+def explain(errors: Sequence[dict]) -> str:
+    """What is wrong with a request: the first mistakes, and how many more there are."""
+    return "; ".join(map(_explain, errors[:_NAMED])) + _count_rest(errors)
+
+
+def _explain(error: dict) -> str:
+    """One mistake in a request: where it is, and what."""
+    if error["loc"] == ("body",) and error["type"] not in ("value_error", "unknown"):
+        return "send JSON as in /docs, with the header Content-Type: application/json"
+    # Of a union the location holds the types too.
+    parts = [str(part) for part in error["loc"][1:] if str(part).isalnum()]
+    said = ".".join(parts) + ": " * bool(parts) + error["msg"].removeprefix("Value error, ")
+    return said[:_MISTAKE]
+
+
+def _count_rest(found: Sequence) -> str:
+    return f" and {len(found) - _NAMED:,} more" * (len(found) > _NAMED)
