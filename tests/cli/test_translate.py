@@ -361,7 +361,7 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
         (["--resume"], "--resume needs --output"),
         (["--tsv-column", 0], "--tsv-column"),
-        (["--tsv-column", 1, "--json"], "leave out --json"),
+        (["--tsv-column", 1, "--json"], "leave out --nbest, --json"),
     ],
 )
 def test_impossible_flags_are_refused(packed, options, said):
