@@ -18,6 +18,7 @@ from torch import Tensor
 from resmlp_mt.data.images import INTERPOLATIONS
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.stopping import Stopped
 
 CONFIG, MIXING = "export.json", "mixing.safetensors"
 TRANSLATOR, CLASSIFIER = ("encoder.onnx", "step.onnx"), "classifier.onnx"
@@ -203,7 +204,7 @@ def _explain(folder: Path, compute: Callable) -> Callable:
     def explained(*args):
         try:
             return compute(*args)
-        except UserError:
+        except (UserError, Stopped):
             raise
         except Exception as error:  # ONNX Runtime's errors have nothing else in common
             raise _broken(folder, error) from error

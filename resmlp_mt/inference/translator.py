@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.data.text import mend_surrogates
@@ -146,6 +147,7 @@ class Translator:
         batch_tokens: int = 4096,
         buffer_size: int = 1000,
         attention: bool = False,
+        progress: bool = False,
         split_sentences: bool | None = None,
         prefix: str | Iterable[str] = "",
         words: Iterable[Sequence[str]] | None = None,
@@ -161,6 +163,7 @@ class Translator:
             batch_tokens: Source subwords in a batch, padding included.
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
+            progress: Show a bar on stderr.
             split_sentences: As for `split`; a line that has words to hold stays whole.
             prefix: What translations begin with: of all lines, or of each of them.
             words: Of each line those that its translation shall hold, in the given order if
@@ -185,9 +188,10 @@ class Translator:
             raise ValueError("prefix: cannot be forced where there are words to hold")
         lines = [lines] if isinstance(lines, str) else lines
         rows = lay_beside(map(mend_surrogates, lines), prefix, words)
-        return self._translate(
+        found = self._translate(
             rows, first, options, batch_tokens, buffer_size, attention, split_sentences
         )
+        return iter(tqdm(found, unit=" lines")) if progress else found
 
     def _translate(
         self,

@@ -102,17 +102,17 @@ def test_lexical_constraints_are_kept(prepared, trained):
     ]
     lines = "The dog sleeps.\tHund\nThe old man sees the cat.\t\tHaus\n"
     for order in ("ordered", "unordered"):
-        output = run(*command, "--constraints", order, stdin=lines).stdout
+        output = run(*command, "--constraints", order, stdin=lines, fork=True).stdout
         texts = re.findall(r"^D-\d+\t\S+\t(.*)", output, flags=re.M)
         assert len(texts) == 2 and "Hund" in texts[0] and "Haus" in texts[1]
-    short = run(*command, "--constraints", "--max-len-b", 1, stdin=lines, check=False)
+    short = run(*command, "--constraints", "--max-len-b", 1, stdin=lines, fork=True)
     assert_refused(short, "--constraints: a translation has no room")
 
 
 def test_constraints_of_binarized_data_are_refused(prepared, trained):
     path = trained / "checkpoint_best.pt"
     for program in (("fairseq-generate",), ("resmlp-mt", "generate")):
-        result = generate(prepared, path, "--constraints", program=program, check=False)
+        result = generate(prepared, path, "--constraints", program=program, fork=True)
         assert_refused(result, "--constraints: binarized data holds no words")
 
 

@@ -354,7 +354,7 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--prefix", "x", "--constraints"], "give one of --prefix"),
         (["--prefix-column", 1], "--prefix-column must be 2 or more"),
         (["--prefix", "the \u2603"], "line 1: 'the \u2603': the model cannot say '\u2603'"),
-        (["--prefix", "der " * 60], "a prefix of 60 subwords; a translation has 49 at most"),
+        (["--prefix", "der " * 60], "subwords; a translation has 49 at most"),
         (["--model", "multi30k-en-de"], "its dictionaries or subwords are not those of"),
         (["--batch-tokens", 0], "--batch-tokens"),
         (["--device", "abacus"], "--device abacus"),

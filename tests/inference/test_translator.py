@@ -8,7 +8,9 @@ import sentencepiece
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.export import export_model
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.stopping import Stopped, stop_when
 from resmlp_mt.inference.translator import Hypothesis, join
 
 
@@ -177,6 +179,21 @@ def test_every_line_has_its_own_prefix_or_words(translator):
     for few in (dict(prefix=["Ein"]), dict(words=[["Hund"]])):
         with pytest.raises(ValueError, match="none for line 2"):
             translator.translate(lines, **few)
+
+
+@pytest.mark.parametrize("options", [dict(), dict(sampling=True)], ids=["plain", "guided"])
+def test_stopping_an_exported_search_is_no_fault_of_the_export(options, tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    export_model("multi30k-en-de", tmp_path / "fast", int8=True)
+    fast = Translator.from_pretrained(tmp_path / "fast", threads=1)
+    with pytest.raises(Stopped), stop_when(lambda: True):
+        fast.translate(["A man."], **options)
+
+
+def test_a_bar_is_shown_where_it_is_asked_for(translator, capsys):
+    for progress in (False, True):
+        assert translator.translate(["A man."], progress=progress)
+        assert ("lines" in capsys.readouterr().err) == progress
 
 
 def test_samples_are_the_same_in_any_batch(translator):
