@@ -28,6 +28,8 @@ from resmlp_mt.serving.request import TranslationRequest, explain, limit_request
 PAGE = Path(__file__).parent / "page"
 # Characters of a request that take noticeably long to split, and how many such requests may wait.
 _LONG, _LONG_WAITING = 20_000, 16
+# Lines for each text that the queue holds: blank ones do not go there, but take time to split.
+_BLANK = 10
 # The page needs nothing but what lies beside it.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
@@ -231,6 +233,9 @@ class Desk:
             self.long_waiting -= 1
 
     def _split_now(self, texts: list[str], split_sentences: bool | None) -> list[list[str]]:
+        count = sum(text.count("\n") for text in texts)
+        if count > _BLANK * self.limits.queue_size:
+            raise too_many(count, self.limits)
         split, count = [], 0
         for text in texts:
             split.append(self.translator.split(text, split_sentences))

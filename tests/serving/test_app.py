@@ -23,7 +23,7 @@ def asked():
             for text in texts:
                 requests.append(asyncio.create_task(client.post("/translate", json={"text": text})))
                 if len(requests) == 1:  # the worker is busy with the first
-                    await asyncio.to_thread(translator.at_work.acquire)
+                    assert await asyncio.to_thread(translator.at_work.acquire, timeout=60)
                 await asyncio.sleep(0.05)
             then(translator)
             return await asyncio.gather(*requests)
@@ -54,9 +54,9 @@ def test_a_full_queue_is_answered_with_429_and_the_others_as_ever(asked):
 
 def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch):
     class Slow(Held):
-        def split(self, line):
-            assert len(line) <= 10 or self.let_go.wait(60)
-            return super().split(line)
+        def split(self, text, split_sentences=None):
+            assert len(text) <= 10 or self.let_go.wait(60)
+            return super().split(text)
 
     monkeypatch.setattr(app, "_LONG", 10)
     monkeypatch.setattr(app, "_LONG_WAITING", 2)
