@@ -21,6 +21,7 @@ _COLUMNS = {
     "length": "length",
     "batch_tokens": "batch, tokens",
     "batch": "batch",
+    "threads": "threads",
     "sentences": "sentences",
     "model": "model",
     "clients": "clients",
@@ -71,7 +72,10 @@ _COLUMNS = {
     "top5": "top-5",
     "valid_loss": "loss",
     "source": "published by",
+    "machine": "machine",
 }
+# Shown where the rows of a file differ in them.
+_CONDITIONS = {"threads", "machine"}
 
 
 def fill_tables(path: Path) -> str:
@@ -86,6 +90,8 @@ def _table(path: Path) -> str:
     with open(path, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     columns = [name for name in _COLUMNS if name in rows[0]]
+    alike = {name for name in columns if len({row[name] for row in rows}) == 1}
+    columns = [name for name in columns if name not in _CONDITIONS & alike]
     lines = [[_COLUMNS[name] for name in columns], ["---"] * len(columns)]
     lines += [[_show(name, row[name]) for name in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -30,6 +30,20 @@ def test_the_plot_shows_the_committed_rows(tmp_path):
     assert pictures[0].read_bytes() != pictures[1].read_bytes()
 
 
-@pytest.mark.parametrize("script", ["translate.sh", "train.sh"])
+def test_the_time_of_two_threads_is_told_by_operators(tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    command = ["python", SCRIPTS / "threads.py", "--batch-size", 1, "--runs", 1]
+    run(*command, "--csv", tmp_path / "t.csv", cwd=tmp_path)
+    with open(tmp_path / "t.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert {row["model"] for row in rows} == {"exported", "exported int8"}
+    for model in ("exported", "exported int8"):
+        ms = {row["part"]: float(row["one_ms"]) for row in rows if row["model"] == model}
+        assert ms.pop("all") == pytest.approx(sum(ms.values()), abs=0.02)
+        assert ms["MatMul"] > 0 and ms["rest"] >= 0
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]  # no profile is left
+
+
+@pytest.mark.parametrize("script", ["translate.sh", "train.sh", "images.sh"])
 def test_scripts_of_races_are_shell(script):
     subprocess.run(["bash", "-n", SCRIPTS / script], check=True)

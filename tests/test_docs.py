@@ -289,6 +289,14 @@ def test_results_tables_are_those_of_the_csv(name):
     assert "<!-- results: " in (ROOT / name).read_text() and not text
 
 
+def test_a_table_says_threads_and_machine_where_they_differ(tmp_path):
+    (tmp_path / "x.md").write_text("<!-- results: x.csv -->\n<!-- end of results -->\n")
+    for other, columns in (("A", "rival | ratio"), ("B", "rival | ratio | machine")):
+        (tmp_path / "x.csv").write_text(f"rival,ratio,threads,machine\na,1,2,A\nb,3,2,{other}\n")
+        shell(f"python scripts/results_table.py {tmp_path / 'x.md'}", ROOT)
+        assert (tmp_path / "x.md").read_text().splitlines()[1] == f"| {columns} |"
+
+
 def test_links_lead_somewhere():
     for path in ROOT.glob("**/*.md"):
         if ".venv" not in path.parts:

@@ -47,12 +47,12 @@ class _Runner:
 
     def __init__(self, build, architecture: str, threads: int):
         self.model = build(architecture, threads)
-        images = _draw_images(4)
+        images = draw_images(4)
         expected = _build_plain(architecture, threads)(images)
         self.error = float((self.model(images) - expected).square().mean().sqrt() / expected.std())
 
     def __call__(self, case: Case) -> dict[str, float]:
-        images = _draw_images(case.batch)
+        images = draw_images(case.batch)
         start = time.perf_counter()
         for _ in range(case.batches):
             self.model(images)
@@ -64,12 +64,14 @@ class _Runner:
         }
 
 
-def _draw_images(count: int) -> Tensor:
+def draw_images(count: int) -> Tensor:
+    """Random pixels, the same each time. (count, 3, 224, 224), uint8."""
     seeded = torch.Generator().manual_seed(1)
     return torch.randint(256, (count, 3, _SIDE, _SIDE), dtype=torch.uint8, generator=seeded)
 
 
-def _make_model(architecture: str) -> ResMLPImageModel:
+def make_model(architecture: str) -> ResMLPImageModel:
+    """A model of that preset, its random weights the same each time."""
     # As in a trained model, every block takes part in the logits, and in their error.
     cfg = SimpleNamespace(layer_scale_init=0.1)
     ARCH_CONFIG_REGISTRY[architecture](cfg)
@@ -78,12 +80,12 @@ def _make_model(architecture: str) -> ResMLPImageModel:
 
 
 def _build_plain(architecture: str, threads: int):
-    return _inferring(_normalising(_make_model(architecture)))
+    return _inferring(_normalising(make_model(architecture)))
 
 
 def _build_float(architecture: str, threads: int, int8: bool = False):
     build = import_with_onnx("resmlp_mt.inference.image_graph").build_classifier
-    graph = build(_make_model(architecture), IMAGENET_MEAN, IMAGENET_STD, int8)
+    graph = build(make_model(architecture), IMAGENET_MEAN, IMAGENET_STD, int8)
     session = import_with_onnx("resmlp_mt.inference.search").start(graph, threads)
     return lambda images: torch.from_numpy(session.run(None, {"pixels": images.numpy()})[0])
 
@@ -106,7 +108,7 @@ def _make_timm(architecture: str) -> nn.Module:
     if timm is None:
         raise UserError("--timm: timm is not installed: pip install timm")
     model = timm.create_model(ARCHITECTURES[architecture]).eval()
-    model.load_state_dict(to_format(_make_model(architecture).state_dict(), "timm"))
+    model.load_state_dict(to_format(make_model(architecture).state_dict(), "timm"))
     return _normalising(model)
 
 
