@@ -383,6 +383,14 @@ def test_shipped_models_are_small_and_have_cards():
             assert f"## {heading}" in card
 
 
+def test_the_shipped_translator_knows_all_of_its_subwords():
+    codec = Translator.from_pretrained("multi30k-en-de").codec
+    subwords, words = codec.source_subwords, codec.source_dictionary
+    pieces = {subwords.id_to_piece(i) for i in range(3, len(subwords))}  # not <unk>, <s>, </s>
+    assert {piece for piece in pieces if words.index(piece) == words.unk()} == set()
+    assert codec.share_unknown("Do it yourself, or neither of us does.") == 0
+
+
 @real_data
 def test_shipped_classifier_reaches_the_accuracy_on_its_card(tmp_path):
     card = (ROOT / "resmlp_mt/pretrained/cifar10/README.md").read_text("utf-8")

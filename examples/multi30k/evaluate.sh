@@ -11,9 +11,8 @@ out=${OUT:-checkpoints/multi30k}/$model-seed$seed
 last=$(find "$out" -name 'checkpoint[0-9]*.pt' | wc -l)
 
 resmlp-mt average "$out" --last "$last" --out "$out/checkpoint_average.pt"
-resmlp-mt generate "$data" --path "$out/checkpoint_average.pt" --beam 5 --max-tokens 4096 \
-    --post-process sentencepiece --scoring sacrebleu >"$out/generate.txt"
-python scripts/read_generate.py "$out/generate.txt" --hypotheses "$out/hypotheses.de"
+resmlp-mt translate --model "$out/checkpoint_average.pt" \
+    --input "$data/raw/test.en" --output "$out/hypotheses.de"
 resmlp-mt score "$out/hypotheses.de" --ref "$data/raw/test.de"
 python scripts/translation_figures.py "$out" "model=$model" "seed=$seed" \
     --hypotheses "$out/hypotheses.de" --references "$data/raw/test.de" |
