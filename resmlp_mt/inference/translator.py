@@ -128,7 +128,7 @@ class Translator:
         asked = options.get("options")
         if (asked.nbest if asked else options.get("nbest", 1)) != 1:
             raise ValueError("translate returns the best alone; translate_nbest yields the n best")
-        texts = [lines] if isinstance(lines, str) else list(lines)
+        texts = list(map(mend_surrogates, [lines] if isinstance(lines, str) else lines))
         found = [best[0].text for best in self.translate_nbest(texts, **options)]
         for number, text in enumerate(texts, 1):
             if self.share_unknown(text) > MOSTLY:
