@@ -24,10 +24,10 @@ from resmlp_mt.nn.blocks import ResMLPBlock, ResMLPDecoderBlock
 from resmlp_mt.nn.mixers import MIXERS, build_mixer
 from resmlp_mt.nn.norm import NORMS
 
-# What must be at least 1.
-COUNTS = """encoder_embed_dim encoder_ffn_embed_dim encoder_layers max_source_positions
-    decoder_embed_dim decoder_ffn_embed_dim decoder_layers max_target_positions
-    decoder_attention_heads mixing_heads""".split()
+# What a model has at least one of. An encoder without blocks reads words without their neighbours.
+COUNTS = """encoder_embed_dim encoder_ffn_embed_dim max_source_positions decoder_embed_dim
+    decoder_ffn_embed_dim decoder_layers max_target_positions decoder_attention_heads
+    mixing_heads""".split()
 
 
 @dataclass
