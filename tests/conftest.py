@@ -1,5 +1,6 @@
 """What the tests share: a seed, dictionaries, and tiny models of any preset."""
 
+import logging
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,9 @@ from resmlp_mt.models.translation import ResMLPModel
 # A busy machine may take its time.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+# Importing fairseq here, before the package, has set it to DEBUG.
+logging.getLogger().setLevel(logging.WARNING)
 
 # All different, so that no axis can stand for another.
 SIZES = dict(
