@@ -16,7 +16,7 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 
 # Importing fairseq here, before the package, has set it to DEBUG.
-logging.getLogger().setLevel(logging.WARNING)
+logging.getLogger().setLevel(logging.INFO)
 
 # All different, so that no axis can stand for another.
 SIZES = dict(

@@ -656,6 +656,7 @@ def test_evaluation_scores_and_appends_a_row(tmp_path, recorder, monkeypatch, ca
     assert check == ["-c", "import sacremoses"]
     averaged = build_parser().parse_args(average)
     assert averaged.inputs == [out] and averaged.last == (5 if lang else 4)
+    averaged.out.touch()  # fairseq's flags name what is there
     args = options.parse_args_and_arch(options.get_generation_parser(), generate[1:])
     assert generate[0] == "generate" and args.path == str(averaged.out)
     assert (args.beam, args.lenpen) == ((4, 0.6) if lang else (5, 1))
