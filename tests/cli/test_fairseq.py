@@ -338,7 +338,7 @@ def test_paths_that_are_not_there_are_named():
         languages = ["--source-lang", "en", "--target-lang", "de"]
         assert_refused(run(*command, model, *languages, *flags, fork=True), "nope: ")
     result = run("resmlp-mt", "generate", model, "--path", "nope", *languages, fork=True)
-    assert_refused(result, "nope: no such checkpoint")
+    assert_refused(result, "nope: no such model")
 
 
 def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path):
