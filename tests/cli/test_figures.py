@@ -71,6 +71,7 @@ def test_a_layer_that_one_part_alone_has_is_drawn(trained, tmp_path):
     found = colours(tmp_path / "a.png", above=0.7)
     # How strong its colours are hangs on what the model has learnt: any red and blue will do.
     assert sum(n for (red, _, blue), n in found.items() if abs(red - blue) > 30) > 20
+    assert len(found) > 200
 
 
 def test_a_classifier_shows_a_spike_in_each_patch(classifier, tmp_path):
