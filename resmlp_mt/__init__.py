@@ -1,33 +1,20 @@
-"""Sequence-to-sequence ResMLP as a fairseq plugin: `--user-dir resmlp_mt`.
+"""Sequence-to-sequence ResMLP: translation and image classification without self-attention.
 
-Importing the package registers the plugin. Without fairseq, `resmlp_mt.nn` can still be imported.
+A fairseq plugin. This package itself imports neither torch nor fairseq, so that exported models run
+without them. Where fairseq is imported too, before or after, everything is registered with it:
+`resmlp_mt.plugin` does that.
 """
 
+import importlib.util
 import sys
-from importlib.util import find_spec
-
-from resmlp_mt import starting
+from importlib.abc import MetaPathFinder
 
 __version__ = "0.1.0"
 __all__ = ["Classifier", "Translator"]
 
-if starting.is_our_command():
-    starting.start()
-
-if find_spec("fairseq"):
-    try:
-        from resmlp_mt import compat
-
-        compat.apply()
-        from resmlp_mt import criterions, models, optim, tasks  # noqa: F401
-    except Exception:
-        # A torch or fairseq that does not import, which `resmlp-mt doctor` has to live to tell.
-        if sys.argv[1:] != ["doctor"]:
-            raise
-
 
 def __getattr__(name: str):
-    # On first use: training needs neither.
+    # On first use, since they take other packages.
     if name == "Translator":
         from resmlp_mt.inference.translator import Translator
 
@@ -37,3 +24,29 @@ def __getattr__(name: str):
 
         return Classifier
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _RegisterLater(MetaPathFinder):
+    """Sees fairseq imported, and registers the plugin behind it."""
+
+    def find_spec(self, fullname, path, target=None):
+        """The usual spec of fairseq, whose module then registers the plugin; of others, none."""
+        if fullname != "fairseq":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec("fairseq")
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_register(module) -> None:
+                execute(module)
+                importlib.import_module("resmlp_mt.plugin")
+
+            spec.loader.exec_module = execute_and_register
+        return spec
+
+
+if sys.modules.get("fairseq"):
+    importlib.import_module("resmlp_mt.plugin")
+else:
+    sys.meta_path.insert(0, _RegisterLater())

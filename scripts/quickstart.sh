@@ -26,7 +26,7 @@ step() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
 
 # Steps write under another name first: what an interrupt leaves behind is not taken for a result.
 step "1/5 Write the corpus: 30,000 sentence pairs from a grammar"
-[ -f "$work/raw/test.de" ] || python -m resmlp_mt.data.lesson --out "$work/raw"
+[ -f "$work/raw/test.de" ] || python -m examples.lesson --out "$work/raw"
 
 step "2/5 Prepare: subwords, dictionary, binarized data"
 [ -f "$work/data-bin/report.json" ] ||

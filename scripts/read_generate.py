@@ -8,8 +8,8 @@ import argparse
 import re
 from pathlib import Path
 
-from resmlp_mt.data.output import whole_file
 from resmlp_mt.data.text import read_lines
+from resmlp_mt.files.output import whole_file
 
 
 def main() -> None:

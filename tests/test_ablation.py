@@ -15,7 +15,7 @@ from fairseq.data import data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch.testing import assert_close
 
-from resmlp_mt.data.lesson import write_lesson
+from examples.lesson import write_lesson
 
 ABLATION = Path(__file__).parents[1] / "examples" / "ablation"
 PAD = 1
@@ -25,11 +25,11 @@ PAD = 1
 def ablation():
     """The modules of the example."""
     sys.path.insert(0, str(ABLATION))
+    import catalogue
     import run
-    import runs
     import variants
 
-    yield runs, variants, run
+    yield catalogue, variants, run
     sys.path.remove(str(ABLATION))
 
 
@@ -43,7 +43,7 @@ def data(tmp_path_factory):
 
 def variants_of(base):
     sys.path.insert(0, str(ABLATION))
-    from runs import RUNS
+    from catalogue import RUNS
 
     sys.path.remove(str(ABLATION))
     return [
@@ -53,8 +53,8 @@ def variants_of(base):
     ]
 
 
-def build(data, runs, base, factor, value):
-    flags = [*runs.BASES[base].split(), *runs.RUNS[base][factor][value].split()]
+def build(data, catalogue, base, factor, value):
+    flags = [*catalogue.BASES[base].split(), *catalogue.RUNS[base][factor][value].split()]
     line = [str(data), "--user-dir", str(ABLATION / "variants"), "--share-all-embeddings", *flags]
     cfg = convert_namespace_to_omegaconf(
         options.parse_args_and_arch(options.get_training_parser(), line + ["--dropout", "0"])
@@ -82,8 +82,8 @@ def test_a_variant_decodes_by_steps_and_alone_as_it_trains(base, factor, value, 
 
 @pytest.mark.parametrize("base", ["paper", "plus", "transformer"])
 def test_fairseq_takes_the_flags_of_every_run(base, ablation, tmp_path):
-    runs, _, script = ablation
-    for factor, values in runs.RUNS[base].items():
+    catalogue, _, script = ablation
+    for factor, values in catalogue.RUNS[base].items():
         for flags in values.values():
             run = {"base": base, "seed": 3, "updates": 8, "max_tokens": 99, "flags": flags}
             line = ["data", *script.list_flags(run, str(tmp_path))]
@@ -95,9 +95,9 @@ def test_fairseq_takes_the_flags_of_every_run(base, ablation, tmp_path):
 
 @pytest.mark.parametrize("flags", ["--projections valeu", "--matrix both --matrix-init zero"])
 def test_variants_that_do_not_exist_are_refused(flags, data, ablation):
-    runs = SimpleNamespace(BASES=ablation[0].BASES, RUNS={"plus": {"": {"": flags}}})
+    catalogue = SimpleNamespace(BASES=ablation[0].BASES, RUNS={"plus": {"": {"": flags}}})
     with pytest.raises(ValueError, match="projections|matrix-init"):
-        build(data, runs, "plus", "", "")
+        build(data, catalogue, "plus", "", "")
 
 
 def test_softmax_rows_are_means_of_the_words_that_a_position_sees(ablation):

@@ -19,12 +19,12 @@ from cli.commands import run
 from cli.pictures import draw_pictures
 from fairseq import options
 
+from examples.lesson import write_lesson
 from resmlp_mt import Translator
 from resmlp_mt.cli import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
-from resmlp_mt.data.checkpoints import pretrained_names
 from resmlp_mt.data.image_files import ImageFolder
-from resmlp_mt.data.lesson import write_lesson
+from resmlp_mt.files.finding import pretrained_names
 from resmlp_mt.models.image_classification import ResMLPImageConfig
 from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cli.commands import assert_refused, run
 
-from resmlp_mt.data.lesson import write_lesson
+from examples.lesson import write_lesson
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "ende-mix"

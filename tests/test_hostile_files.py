@@ -33,12 +33,12 @@ from hostile.checkpoints import Payload
 from hostile.contain import attempt
 from safetensors.numpy import load_file, save_file
 
+from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.data.tars import index_tar
 from resmlp_mt.errors import UserError
+from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.classifier import Classifier
-from resmlp_mt.inference.export import export_model
 from resmlp_mt.inference.exported import sum_files
-from resmlp_mt.inference.pack import pack_model
 from resmlp_mt.inference.translator import Translator
 
 

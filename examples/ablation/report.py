@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import matplotlib
-from runs import RUNS
+from catalogue import RUNS
 
-from resmlp_mt.data.output import whole_file
+from resmlp_mt.files.output import whole_file
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
@@ -43,7 +43,7 @@ def main() -> int:
     unknown = {_name(run) for run in runs} - set(_ORDER)
     settings = {(run["data"], run["subset"], run["max_tokens"]) for run in runs}
     if unknown or len(settings) != 1:
-        what = f"not in runs.py: {unknown}" if unknown else f"not one setting: {settings}"
+        what = f"not in catalogue.py: {unknown}" if unknown else f"not one setting: {settings}"
         print(f"report.py: {arguments.results}: {what}", file=sys.stderr)
         return 2
     with whole_file(arguments.out) as path, open(path, "w", newline="", encoding="utf-8") as stream:

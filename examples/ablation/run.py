@@ -1,4 +1,4 @@
-"""Train and score the variants of runs.py, one row a run. Run it again to go on where it stopped.
+"""Train and score the variants of catalogue.py, one row a run. Run it again to go on.
 
     bash examples/multi30k/prepare.sh
     python examples/ablation/run.py --jobs 2
@@ -24,7 +24,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from runs import BASES, RUNS
+from catalogue import BASES, RUNS
 from tqdm import tqdm
 
 HERE = Path(__file__).parent
@@ -71,7 +71,7 @@ def main() -> int:
 
     runs = [run for seed in arguments.seeds for run in _list_runs(arguments, seed)]
     if not runs:
-        parser.error("no run of runs.py is called so")
+        parser.error("no run of catalogue.py is called so")
     if arguments.results.exists():
         with open(arguments.results, newline="", encoding="utf-8") as stream:
             done = {_key(row) for row in csv.DictReader(stream)}

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fairseq.data import data_utils, indexed_dataset
 
-from resmlp_mt.data.output import whole_folder
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import whole_folder
 
 PARTS = {"train": ("train", False), "valid": ("valid", False), "test": ("valid", True)}
 

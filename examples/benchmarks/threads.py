@@ -17,7 +17,7 @@ import onnxruntime
 
 from resmlp_mt.benchmark.images import draw_images, make_model
 from resmlp_mt.benchmark.report import append_rows, describe_machine, print_table
-from resmlp_mt.inference.image_graph import build_classifier
+from resmlp_mt.export.image_graph import build_classifier
 from resmlp_mt.tasks.image_classification import IMAGENET_MEAN, IMAGENET_STD
 
 

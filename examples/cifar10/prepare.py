@@ -16,7 +16,7 @@ import numpy
 from PIL import Image
 from tqdm import tqdm
 
-from resmlp_mt.data.output import whole_folder
+from resmlp_mt.files.output import whole_folder
 
 # A record: a byte for the class, then 32 x 32 pixels of red, of green, of blue.
 _RECORD = 1 + 3 * 32 * 32

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.text import decode_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import whole_folder
 
 _LANGS = "de", "en"
 _MAX_WORDS = 175

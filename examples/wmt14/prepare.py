@@ -15,9 +15,9 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.text import decode_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import whole_folder
 
 # Each archive with its file of a language; LANG is de or fr, SIDE that or en.
 _EUROPARL = ("training-parallel-europarl-v7.tgz", "training/europarl-v7.LANG-en.SIDE")

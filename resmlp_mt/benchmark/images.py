@@ -14,9 +14,8 @@ from torch import Tensor, nn
 
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.data.augment import Normalise
-from resmlp_mt.data.checkpoints import import_timm
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.exported import import_with_onnx
+from resmlp_mt.extras import import_timm, import_with_onnx
 from resmlp_mt.models.image_classification import ResMLPImageModel
 from resmlp_mt.models.released import to_format
 from resmlp_mt.tasks.image_classification import IMAGENET_MEAN, IMAGENET_STD
@@ -84,9 +83,9 @@ def _build_plain(architecture: str, threads: int):
 
 
 def _build_float(architecture: str, threads: int, int8: bool = False):
-    build = import_with_onnx("resmlp_mt.inference.image_graph").build_classifier
+    build = import_with_onnx("resmlp_mt.export.image_graph").build_classifier
     graph = build(make_model(architecture), IMAGENET_MEAN, IMAGENET_STD, int8)
-    session = import_with_onnx("resmlp_mt.inference.search").start(graph, threads)
+    session = import_with_onnx("resmlp_mt.inference.onnx_search").start(graph, threads)
     return lambda images: torch.from_numpy(session.run(None, {"pixels": images.numpy()})[0])
 
 

@@ -78,7 +78,7 @@ class _Ours(_Runner):
         super().__init__(sources, references)
 
     def encode(self, text: str):
-        return self.codec.encode(text, self.translator.longest)
+        return self.codec.encode(self.codec.split(text)[: self.translator.longest])
 
     def search(self, batch: list, case: Case) -> list:
         found = self.translator.search(batch, SearchOptions(case.beam), case.batch_tokens)
@@ -100,8 +100,7 @@ class _CTranslate2(_Runner):
         super().__init__(sources, references)
 
     def encode(self, text: str) -> list[str]:
-        pieces = self.first.codec.source_subwords.encode(text, out_type=str)
-        return pieces[: self.first.longest]
+        return list(self.first.codec.split(text)[: self.first.longest])
 
     def search(self, batch: list, case: Case) -> list:
         # No longer than the first model's: CTranslate2 does not say how many positions it has.

@@ -7,13 +7,14 @@ import logging
 import os
 import signal
 import sys
+import warnings
 
-from resmlp_mt import __version__, starting
-from resmlp_mt.cli import fairseq
+from resmlp_mt import __version__
+from resmlp_mt.cli import passthrough, starting
 from resmlp_mt.errors import UserError
 
 # name: what the help says of it. The module of that name in this folder (with _ for -) has
-# add_arguments(parser) and run(arguments). The commands of fairseq.py stand beside them.
+# add_arguments(parser) and run(arguments). The commands of passthrough.py stand beside them.
 COMMANDS = {
     "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
     "translate": "raw text in, raw text out",
@@ -53,7 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
         )
         module.add_arguments(command)
         command.set_defaults(run=module.run)
-    for name, text in fairseq.PROGRAMS.items():
+    for name, text in passthrough.PROGRAMS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser
 
@@ -61,14 +62,15 @@ def build_parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Run a subcommand; a user's mistake is one message and status 2."""
     command, *rest = sys.argv[1:] or [""]
-    starting.hear_interrupts()
+    starting.start()
     try:
-        if command in fairseq.PROGRAMS:
-            fairseq.run_program(command, rest)
+        if command in passthrough.PROGRAMS:
+            passthrough.run_program(command, rest)
         else:
             arguments = build_parser().parse_args()
             # Importing fairseq leaves the root logger at DEBUG.
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
+            warnings.formatwarning = lambda message, *_, **__: f"resmlp-mt {command}: {message}\n"
             # Leave as after an error, so that half-written files are cleared away.
             signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
             status = arguments.run(arguments) or 0

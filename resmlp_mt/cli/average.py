@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Choose, average, and say what went in."""
-    from resmlp_mt.inference.average import average_checkpoints
+    from resmlp_mt.checkpoints.average import average_checkpoints
 
     paths = _choose(arguments)
     average_checkpoints(paths, arguments.out, arguments.ema)
@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _choose(arguments: argparse.Namespace) -> list[Path]:
+    from resmlp_mt.checkpoints.average import best_checkpoints, find_checkpoints
     from resmlp_mt.errors import UserError
-    from resmlp_mt.inference.average import best_checkpoints, find_checkpoints
 
     count = arguments.last if arguments.best is None else arguments.best
     if not any(path.is_dir() for path in arguments.inputs):

@@ -42,10 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Classify all pictures that can be read; the others are named, and are an error."""
-    from tqdm import tqdm
-
     from resmlp_mt.data.image_files import BrokenImage, decode
     from resmlp_mt.errors import UserError, on_a_line
+    from resmlp_mt.extras import Bar
     from resmlp_mt.inference.classifier import Classifier
 
     # A name that is not in the terminal's encoding is no reason to stop.
@@ -56,12 +55,12 @@ def run(arguments: argparse.Namespace) -> None:
     readable, broken = [], []
 
     def read():
-        for path in tqdm(paths, desc="classify", unit="image", disable=_quiet(paths), leave=False):
+        for path in Bar(paths, desc="classify", unit="image", disable=_quiet(paths), leave=False):
             try:
                 image = decode(path, classifier.cfg.in_chans, str(path))
             except (BrokenImage, OSError) as error:
                 broken.append(path)
-                tqdm.write(f"resmlp-mt classify: {on_a_line(str(error))}", file=sys.stderr)
+                Bar.write(f"resmlp-mt classify: {on_a_line(str(error))}", file=sys.stderr)
                 continue
             readable.append(path)
             yield image

@@ -25,7 +25,8 @@ def run(arguments: argparse.Namespace) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from resmlp_mt.data.output import whole_file
+    from resmlp_mt.analysis.training_log import read_log
+    from resmlp_mt.files.output import whole_file
 
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
     for i, log in enumerate(arguments.logs):
@@ -44,29 +45,3 @@ def run(arguments: argparse.Namespace) -> None:
     with whole_file(arguments.out) as path:
         figure.savefig(path, format="png", dpi=150)
     print(f"wrote {arguments.out}")
-
-
-def read_log(path: Path, metric: str) -> tuple[list, list]:
-    """The (update, value) points of training and of validation in a log.
-
-    Raises:
-        UserError: If the file has none.
-    """
-    import json
-
-    from resmlp_mt.data.text import read_lines
-    from resmlp_mt.errors import UserError
-
-    train, valid = [], []
-    for line in read_lines(path):
-        try:
-            entry = json.loads(line[line.index("{") :])
-        except ValueError:  # other lines of the log
-            continue
-        if f"valid_{metric}" in entry:
-            valid.append((int(entry["valid_num_updates"]), float(entry[f"valid_{metric}"])))
-        elif metric in entry and "num_updates" in entry:
-            train.append((int(entry["num_updates"]), float(entry[metric])))
-    if not train and not valid:
-        raise UserError(f"{path}: no {metric} in it; train with --log-format json --log-file FILE")
-    return train, valid

@@ -93,7 +93,7 @@ def _import_each() -> list[str]:
 def _show_devices() -> None:
     import torch
 
-    from resmlp_mt.inference.device import choose_device
+    from resmlp_mt.checkpoints.device import choose_device
 
     _row("CPU threads", str(torch.get_num_threads()))
     for i in range(torch.cuda.device_count()):
@@ -114,8 +114,8 @@ def _check_apex() -> list[str]:
 
 
 def _check_timm() -> list[str]:
-    from resmlp_mt.data.checkpoints import import_timm
     from resmlp_mt.errors import UserError
+    from resmlp_mt.extras import import_timm
 
     try:
         import_timm()

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Export, and list what is in the folder."""
     from resmlp_mt.cli.pack import print_folder
-    from resmlp_mt.inference.export import export_model
+    from resmlp_mt.export.writer import export_model
 
     export_model(arguments.model, arguments.out, arguments.int8)
     print_folder(arguments.out)

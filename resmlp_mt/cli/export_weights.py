@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Export."""
-    from resmlp_mt.inference.weights import export_weights
+    from resmlp_mt.checkpoints.weights import export_weights
 
     export_weights(arguments.model, arguments.format, arguments.out)
     print(f"wrote {arguments.out} with the names of {arguments.format} weights")

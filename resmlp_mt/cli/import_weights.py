@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Import, and say what was found."""
-    from resmlp_mt.inference.weights import import_weights
+    from resmlp_mt.checkpoints.weights import import_weights
 
     found = import_weights(
         arguments.weights,

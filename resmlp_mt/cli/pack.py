@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Pack, and list what is in the folder."""
-    from resmlp_mt.inference.pack import pack_model
+    from resmlp_mt.checkpoints.pack import pack_model
 
     pack_model(arguments.model, arguments.out, arguments.half)
     print_folder(arguments.out)

@@ -39,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw a panel a layer, and say what was written."""
-    from resmlp_mt.data.output import find_target, whole_file
+    from resmlp_mt.analysis.matrices import read_matrices
     from resmlp_mt.errors import UserError
-    from resmlp_mt.inference.matrices import read_matrices
+    from resmlp_mt.files.output import find_target, whole_file
 
     if min(arguments.patches, arguments.positions) < 1:
         raise UserError("--patches and --positions are 1 or more")
@@ -85,7 +85,7 @@ def choose_layers(parts: list, wanted: list[int] | None) -> list[int]:
 
 def _tiles(part, layer: int, arguments: argparse.Namespace):
     """What to show of a layer: a tensor of images, (rows, columns, height, width)."""
-    from resmlp_mt.inference.matrices import arrange_heads, central_rows, expand
+    from resmlp_mt.analysis.matrices import arrange_heads, central_rows, expand
 
     weight = part.layers[layer]["A"]
     if part.name == "image":
@@ -140,7 +140,7 @@ def _draw(panels: dict):
 
 def _show(tiles, axes) -> tuple:
     """Draw a layer's tiles with lines between them; return the image and its largest |weight|."""
-    from resmlp_mt.inference.matrices import mosaic
+    from resmlp_mt.analysis.matrices import mosaic
 
     down, across, height, width = tiles.shape
     largest = tiles.abs().max().item()

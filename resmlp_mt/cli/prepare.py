@@ -132,9 +132,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _find_folder_of(model: str, langs: tuple[str, str]) -> Path:
     """The folder with the dictionaries and SentencePiece models of a model, or of prepared data."""
-    from resmlp_mt.data.checkpoints import PRETRAINED
+    from resmlp_mt.checkpoints.loading import find_companions, read_checkpoint
     from resmlp_mt.data.subwords import find_subwords
-    from resmlp_mt.inference.loading import find_companions, read_checkpoint
+    from resmlp_mt.files.finding import PRETRAINED
 
     def has_all(folder: Path) -> bool:
         return all(

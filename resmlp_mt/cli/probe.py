@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, and print the results, alone on standard output."""
     import sys
 
-    from resmlp_mt.inference.probe import (
+    from resmlp_mt.analysis.probe import (
         FeatureExtractor,
         check_neighbours,
         knn_accuracy,
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _write_csv(results: dict, arguments: argparse.Namespace, averaged: bool, images: int) -> None:
     import csv
 
-    from resmlp_mt.data.output import whole_file
+    from resmlp_mt.files.output import whole_file
 
     columns = ["model", "weights", "data", "split", "images", "method", "settings", "top1"]
     weights = "ema" if averaged else "model"

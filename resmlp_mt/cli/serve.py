@@ -92,13 +92,12 @@ def run(arguments: argparse.Namespace) -> None:
     except OSError as error:
         where = f"--host {arguments.host} --port {arguments.port}"
         raise UserError(f"{where}: {error.strerror}; choose another port or address") from None
-    loaded = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
-    translator, workers = Translator(loaded.engine, loaded.codec), loaded.threads
+    translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
     limits = Limits(
         **{name.removeprefix("max_"): getattr(arguments, name) for name in (*_COUNTS, "timeout")}
     )
     hosts = LOOPBACK | {arguments.host, *arguments.allow_host}
-    app = build_app(translator, workers, arguments.model, limits, hosts)
+    app = build_app(translator, arguments.model, limits, hosts)
     server = Server(app, limits)
     # Before it says that it is there, so that no signal is lost.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, write what was asked for, and print the table, alone on standard output."""
     import sys
 
+    from resmlp_mt.analysis.matrices import measure_sparsity, read_matrices
     from resmlp_mt.errors import UserError
-    from resmlp_mt.inference.matrices import measure_sparsity, read_matrices
 
     if not 0 < arguments.threshold <= 1:
         raise UserError(f"--threshold {arguments.threshold} is no share between 0 and 1")
@@ -61,7 +61,7 @@ def table(rows: list) -> list[str]:
 def _write_csv(rows: list, out: Path) -> None:
     import csv
 
-    from resmlp_mt.data.output import whole_file
+    from resmlp_mt.files.output import whole_file
 
     with whole_file(out) as path, path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -78,7 +78,7 @@ def _draw(rows: list, arguments: argparse.Namespace) -> None:
     from matplotlib import pyplot
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    from resmlp_mt.data.output import whole_file
+    from resmlp_mt.files.output import whole_file
 
     parts = list(dict.fromkeys(row.part for row in rows))
     figure, axes = pyplot.subplots(

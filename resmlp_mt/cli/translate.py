@@ -110,9 +110,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
-    from resmlp_mt.data.partial_text import is_finished
     from resmlp_mt.errors import UserError
-    from resmlp_mt.inference.translator import Translator
+    from resmlp_mt.files.partial_text import is_finished
+    from resmlp_mt.inference.translator import Translator, import_engines
 
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
@@ -136,6 +136,7 @@ def run(arguments: argparse.Namespace) -> None:
             "--resume",
             file=sys.stderr,
         )
+    import_engines(arguments.model)
     # Opened first: what cannot be written fails before the work.
     with _open_output(arguments) if arguments.output else nullcontext() as out:
         load = Translator.from_pretrained
@@ -150,9 +151,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _open_output(arguments: argparse.Namespace):
     """What --output names, opened; raises a `UserError` if it cannot be."""
-    from resmlp_mt.data.output import refuse_overwriting
-    from resmlp_mt.data.partial_text import open_text
-    from resmlp_mt.inference.checksum import checksum_model
+    from resmlp_mt.checkpoints.checksum import checksum_model
+    from resmlp_mt.files.output import refuse_overwriting
+    from resmlp_mt.files.partial_text import open_text
 
     inputs = [] if arguments.text else arguments.input or [_STDIN]
     refuse_overwriting(arguments.output, [0 if path == _STDIN else path for path in inputs])
@@ -168,14 +169,13 @@ def _translate(
     arguments, translator, search, lines: Iterator[str], ready, out, first: int = 1
 ) -> None:
     """Write the translations of the lines, which are counted from the first, as the lines come."""
-    from tqdm import tqdm
-
     from resmlp_mt.data.arrivals import take_arrived
+    from resmlp_mt.extras import Bar
     from resmlp_mt.inference.translator import MOSTLY, explain_unknown
 
     quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
     number, warned = first, arguments.quiet
-    with tqdm(unit=" lines", disable=quiet) as bar:
+    with Bar(unit=" lines", disable=quiet) as bar:
         for group in take_arrived(lines, arguments.buffer_size, ready):
             sources: list[str] = []  # to print beside their translations
             columns = Columns(_take_column(arguments, group, number), arguments)
@@ -190,13 +190,12 @@ def _translate(
                 buffer_size=len(group),
             )
             for i, (line, hypotheses) in enumerate(zip(group, found, strict=True)):
-                unknown = translator.share_unknown(sources[i])
-                if unknown > MOSTLY and not warned:
+                if hypotheses[0].unknown > MOSTLY and not warned:
                     warned = True
                     message = f"resmlp-mt translate: line {number}: {explain_unknown(sources[i])}"
-                    tqdm.write(message, file=sys.stderr)
+                    bar.write(message, file=sys.stderr)
                 if arguments.tsv_column is None:
-                    out.write(_format(arguments, number, sources[i], unknown, hypotheses))
+                    out.write(_format(arguments, number, sources[i], hypotheses))
                 else:
                     out.write(_put_column(arguments, line, hypotheses[0].text))
                 number += 1
@@ -226,15 +225,14 @@ def _put_column(arguments: argparse.Namespace, line: str, text: str) -> str:
     return "\t".join(columns) + "\n"
 
 
-def _format(
-    arguments: argparse.Namespace, number: int, source: str, unknown: float, hypotheses: list
-) -> str:
+def _format(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
     if arguments.json:
         translations = [
             {"text": h.text, "score": round(h.score, 4)} | _describe_alignment(arguments, h)
             for h in hypotheses
         ]
-        entry = {"source": source, "unknown": round(unknown, 4), "translations": translations}
+        unknown = round(hypotheses[0].unknown, 4)
+        entry = {"source": source, "unknown": unknown, "translations": translations}
         return json.dumps(entry, ensure_ascii=False) + "\n"
     texts = [h.text + _print_alignment(arguments, h) for h in hypotheses]
     if arguments.nbest > 1:

@@ -9,8 +9,8 @@ from fairseq.file_io import PathManager
 
 from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import patch
-from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import find_checkpoint
 
 
 def mend_parsed_flags() -> None:

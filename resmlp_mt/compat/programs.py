@@ -5,7 +5,11 @@ import sys
 from pathlib import Path
 
 from resmlp_mt.errors import explain
-from resmlp_mt.starting import is_our_command
+
+
+def is_our_command() -> bool:
+    """Whether this process is `resmlp-mt` or `python -m resmlp_mt.cli`."""
+    return Path(sys.argv[0]).name == "resmlp-mt" or "resmlp_mt.cli" in sys.orig_argv
 
 
 def is_program() -> bool:

@@ -10,8 +10,8 @@ from fairseq.optim import FairseqOptimizer
 from omegaconf import OmegaConf
 
 from resmlp_mt.compat.patching import patch
-from resmlp_mt.data.checkpoints import numbered_checkpoints
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import numbered_checkpoints
 
 logger = logging.getLogger(__name__)
 LAST = "checkpoint_last.pt"  # fairseq's default

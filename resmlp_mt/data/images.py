@@ -1,7 +1,6 @@
 """Images cut to a fixed size and batched, for training and for evaluation."""
 
 import logging
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -10,94 +9,10 @@ from fairseq.data import FairseqDataset
 from PIL import Image
 from torch import Tensor
 
+from resmlp_mt.data.crops import random_resized_crop, resize_and_crop, to_pixels
 from resmlp_mt.data.image_files import BrokenImage, ImageFolder
 
 logger = logging.getLogger(__name__)
-
-INTERPOLATIONS = {"bicubic": Image.Resampling.BICUBIC, "bilinear": Image.Resampling.BILINEAR}
-
-
-def resize_and_crop(
-    image: Image.Image, size: int, crop_pct: float, interpolation: str = "bicubic"
-) -> Tensor:
-    """The centre of an image, for evaluation.
-
-    The shorter side is resized to floor(size / crop_pct), then the centre is cut out, with the
-    rounding of torchvision and timm.
-
-    Args:
-        image: In mode "RGB" or "L".
-        size: Side of the result.
-        crop_pct: Part of the shorter side that is kept, at most 1.
-        interpolation: "bicubic" or "bilinear".
-
-    Returns:
-        Shape: (in_chans, size, size), uint8.
-    """
-    short = math.floor(size / crop_pct)
-    resized = [int(short * side / min(image.size)) for side in image.size]
-    left, top = (int(round((side - size) / 2)) for side in resized)
-    if image.size == tuple(resized):
-        return to_tensor(image.crop((left, top, left + size, top + size)))
-    # As resizing the whole and then cropping, at the cost of the crop, however long the image.
-    edges = zip((left, top, left + size, top + size), image.size * 2, resized * 2, strict=True)
-    box = tuple(edge * side / new for edge, side, new in edges)
-    return to_tensor(image.resize((size, size), INTERPOLATIONS[interpolation], box=box))
-
-
-def random_resized_crop(
-    image: Image.Image,
-    size: int,
-    scale: tuple[float, float],
-    ratio: tuple[float, float],
-    interpolation: str,
-    generator: np.random.Generator,
-) -> Image.Image:
-    """A random part of an image, brought to a square (arXiv 1409.4842, section 6).
-
-    Args:
-        image: In mode "RGB" or "L".
-        size: Side of the result.
-        scale: Range of the part's share of the area.
-        ratio: Range of its width over its height.
-        interpolation: "bicubic", "bilinear", or "random": one of both.
-        generator: Where the randomness comes from.
-    """
-    if interpolation == "random":
-        interpolation = generator.choice(list(INTERPOLATIONS))
-    left, top, width, height = _random_box(*image.size, scale, ratio, generator)
-    box = (left, top, left + width, top + height)
-    return image.resize((size, size), INTERPOLATIONS[interpolation], box=box)
-
-
-def _random_box(
-    width: int,
-    height: int,
-    scale: tuple[float, float],
-    ratio: tuple[float, float],
-    generator: np.random.Generator,
-) -> tuple[int, int, int, int]:
-    """Left, top, width and height of the part to keep."""
-    for _ in range(10):
-        area = width * height * generator.uniform(*scale)
-        aspect = math.exp(generator.uniform(*np.log(ratio)))
-        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
-        if 0 < w <= width and 0 < h <= height:
-            return (
-                int(generator.integers(width - w + 1)),
-                int(generator.integers(height - h + 1)),
-                w,
-                h,
-            )
-    # Too long an image for that: the centre, as long as the ratio allows.
-    w, h = min(width, round(height * ratio[1])), min(height, round(width / ratio[0]))
-    return (width - w) // 2, (height - h) // 2, w, h
-
-
-def to_tensor(image: Image.Image) -> Tensor:
-    """The pixels of an image in mode "RGB" or "L". Shape: (in_chans, height, width), uint8."""
-    pixels = np.array(image)
-    return torch.from_numpy(np.ascontiguousarray(np.atleast_3d(pixels).transpose(2, 0, 1)))
 
 
 class ImageDataset(FairseqDataset):
@@ -182,7 +97,8 @@ class ImageDataset(FairseqDataset):
     def _cut(self, image: Image.Image, i: int, copy: int) -> Tensor:
         if self.views is None and not self.train:
             interpolation = "bicubic" if self.interpolation == "random" else self.interpolation
-            return resize_and_crop(image, self.image_size, self.crop_pct, interpolation)
+            centre = resize_and_crop(image, self.image_size, self.crop_pct, interpolation)
+            return torch.from_numpy(centre)
         epoch = self.epoch if self.train else 0
         generator = np.random.default_rng((self.seed, epoch, i, copy))
 
@@ -190,7 +106,9 @@ class ImageDataset(FairseqDataset):
             part = random_resized_crop(
                 image, self.image_size, scale, self.ratio, self.interpolation, generator
             )
-            return to_tensor(self.augment(part, generator) if self.augment else part)
+            if self.augment:
+                part = self.augment(part, generator)
+            return torch.from_numpy(to_pixels(part))
 
         if self.views is None:
             return random_part(self.scale)

@@ -12,11 +12,11 @@ from pathlib import Path
 import sentencepiece
 from tqdm import tqdm
 
-from resmlp_mt.data.output import whole_folder
 from resmlp_mt.data.sentences import write_card
 from resmlp_mt.data.subwords import JOINED_NAME, find_subwords, load_subwords, train_subwords
 from resmlp_mt.data.text import read_pairs
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
 _CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
-from resmlp_mt.data.images import INTERPOLATIONS
+from resmlp_mt.data.crops import INTERPOLATIONS
 from resmlp_mt.errors import UserError
 
 _HIGHEST = 10  # magnitude

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
-
-import sentencex
 
 from resmlp_mt.errors import UserError
 
@@ -16,6 +16,9 @@ _FEW = 0.1  # of training lines hold several sentences: such a model drops all b
 # Characters cut at once, and the longest sentence: the time grows with their square where quotes
 # stay open.
 _WINDOW = 5000
+# Without the splitter: punctuation that ends a sentence, what closes behind it, and white space,
+# which full-width punctuation goes without.
+_END = re.compile(r"[.!?…।]+[\"'”’»)\]]*\s+|[。！？]+[”’」』）]*\s*")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -26,8 +29,10 @@ def split_sentences(text: str, language: str) -> list[str]:
         language: Its code, as "en", "de_AT" or "zh-Hans"; English rules hold for unknown ones.
 
     Returns:
-        The sentences in order; joined they are the text.
+        The sentences in order; joined they are the text. Where sentencex is not installed they end
+        at punctuation alone, with a warning.
     """
+    find_sentences = _splitter()
     # All white space is a blank to the splitter, which fails on a wide one after an initial.
     plain = re.sub(r"\s", " ", text)
     language = _base(language)
@@ -35,7 +40,7 @@ def split_sentences(text: str, language: str) -> list[str]:
     start = 0
     while start < len(text):
         window = plain[start : start + _WINDOW]
-        found = sentencex.segment(language, window)
+        found = find_sentences(language, window)
         if start + _WINDOW < len(text):
             # The last one's end may lie behind the window.
             found = found[:-1] or [window[: window.rfind(" ") + 1] or window]
@@ -43,6 +48,24 @@ def split_sentences(text: str, language: str) -> list[str]:
             sentences.append(text[start : start + len(sentence)])
             start += len(sentence)
     return sentences
+
+
+@cache
+def _splitter() -> Callable[[str, str], list[str]]:
+    try:
+        import sentencex
+    except ModuleNotFoundError:  # an exported model in a small container may do without
+        return _cut_at_punctuation
+    return sentencex.segment
+
+
+def _cut_at_punctuation(language: str, text: str) -> list[str]:
+    ends = [0, *(match.end() for match in _END.finditer(text)), len(text)]
+    parts = [text[i:j] for i, j in zip(ends, ends[1:], strict=False) if i < j]
+    if len(parts) > 1:  # Python shows it once
+        message = "sentencex is not installed: sentences end at punctuation, abbreviations too"
+        warnings.warn(message, stacklevel=3)
+    return parts
 
 
 def parts_sentences_by_blanks(language: str) -> bool:

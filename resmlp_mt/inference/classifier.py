@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-import torch
+import numpy as np
 from PIL import Image
-from torch import Tensor
 
+from resmlp_mt.data.crops import resize_and_crop
 from resmlp_mt.data.image_files import convert, decode
-from resmlp_mt.data.images import resize_and_crop
-from resmlp_mt.inference.device import choose_device
-from resmlp_mt.inference.exported import is_exported, load_exported_classifier
-from resmlp_mt.inference.loading import TrainedClassifier, load_classifier, read_checkpoint
+from resmlp_mt.extras import import_with_fairseq
+from resmlp_mt.files.finding import is_exported
+from resmlp_mt.inference.exported import load_exported_classifier
 
 
 @dataclass
@@ -34,7 +33,7 @@ class Classifier:
         classes: The names of the K classes.
     """
 
-    def __init__(self, compute: Callable[[Tensor], Tensor], cfg, classes: list[str]):
+    def __init__(self, compute: Callable[[np.ndarray], np.ndarray], cfg, classes: list[str]):
         self.compute = compute
         self.cfg = cfg
         self.classes = classes
@@ -54,24 +53,25 @@ class Classifier:
         """
         if is_exported(Path(model)):
             return cls(*load_exported_classifier(Path(model), device))
-        trained = load_classifier(*read_checkpoint(model, "images"))
-        return cls(*_prepare(trained, choose_device(device)))
+        trained = import_with_fairseq("resmlp_mt.inference.trained", "a checkpoint (not an export)")
+        return cls(*trained.load_trained_classifier(model, device))
 
     def _open(self, image: Image.Image | str | Path) -> Image.Image:
         if isinstance(image, Image.Image):
             return convert(image, self.cfg.in_chans)
         return decode(image, self.cfg.in_chans, str(image))
 
-    @torch.inference_mode()
-    def scores(self, images: Iterable[Image.Image]) -> torch.Tensor:
+    def scores(self, images: Iterable[Image.Image]) -> np.ndarray:
         """The probability of each class. (B, K)."""
-        cut = [
-            resize_and_crop(
-                image, self.cfg.image_size, self.cfg.crop_pct, str(self.cfg.interpolation)
-            )
-            for image in images
-        ]
-        return self.compute(torch.stack(cut)).softmax(1)
+        size, crop_pct, interpolation = (
+            self.cfg.image_size,
+            self.cfg.crop_pct,
+            str(self.cfg.interpolation),
+        )
+        cut = [resize_and_crop(image, size, crop_pct, interpolation) for image in images]
+        logits = self.compute(np.stack(cut))
+        powers = np.exp(logits - logits.max(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)
 
     def classify(
         self,
@@ -101,19 +101,6 @@ class Classifier:
     ) -> Iterator[list[Prediction]]:
         images = map(self._open, images)
         while batch := list(islice(images, batch_size)):
-            best = self.scores(batch).topk(min(topk, len(self.classes)))
-            for values, indices in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-                yield [
-                    Prediction(i, self.classes[i], value)
-                    for value, i in zip(values, indices, strict=True)
-                ]
-
-
-def _prepare(trained: TrainedClassifier, device: str) -> tuple:
-    """What a `Classifier` is made of."""
-    model, normalise = trained.model.to(device), trained.task.normalise.to(device)
-
-    def compute(pixels: Tensor) -> Tensor:
-        return model(normalise(pixels.to(device))).cpu()
-
-    return compute, trained.task.cfg, trained.classes
+            for scores in self.scores(batch):
+                best = np.argsort(-scores, kind="stable")[:topk].tolist()
+                yield [Prediction(i, self.classes[i], float(scores[i])) for i in best]

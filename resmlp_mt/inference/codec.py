@@ -1,78 +1,81 @@
 """Text to token indices and back."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from fairseq.data import Dictionary
 
 from resmlp_mt.data.sentences import wants_sentences
 from resmlp_mt.data.subwords import find_subwords, load_subwords
+from resmlp_mt.data.vocabulary import Vocabulary, check_dictionaries
 from resmlp_mt.errors import UserError
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
-# The largest that are known have 260,000. What fairseq makes of a line takes half a kilobyte.
-_MAX_SYMBOLS, _MAX_BYTES = 2**20, 2**26
-
-
-def check_dictionaries(folder: Path, *languages: str) -> None:
-    """Refuse dictionaries that take much memory, before fairseq reads them.
-
-    Raises:
-        UserError: If one has more than a million lines, or 64 MB.
-    """
-    for path in (folder / f"dict.{lang}.txt" for lang in languages):
-        if path.is_file() and _is_too_large(path):
-            raise UserError(f"{path}: more than {_MAX_SYMBOLS:,} symbols; copy the file again")
-
-
-def _is_too_large(path: Path) -> bool:
-    if path.stat().st_size > _MAX_BYTES:
-        return True
-    data = path.read_bytes()
-    return data.count(b"\n") + data.count(b"\r") > _MAX_SYMBOLS
 
 
 class TextCodec:
     """The dictionaries and SentencePiece models of a translation model.
 
     Args:
-        folder: Where dict.LANG.txt and spm.model, or spm.LANG.model, lie; and what says whether the
-            model wants single sentences.
-        source, target: The languages.
-
-    Raises:
-        UserError: If one of them is missing or broken.
+        languages: Of source and target.
+        subwords: Their SentencePiece models.
+        dictionaries: Theirs: a `Vocabulary` each, or a `Dictionary` of fairseq.
+        wants_sentences: Whether the model knows but single sentences.
     """
 
-    def __init__(self, folder: Path, source: str, target: str):
-        paths = [find_subwords(folder, lang) for lang in (source, target)]
+    def __init__(
+        self,
+        languages: tuple[str, str],
+        subwords: tuple,
+        dictionaries: tuple,
+        wants_sentences: bool,
+    ):
+        self.source_language, self.target_language = languages
+        self.source_subwords, self.target_subwords = subwords
+        self.source_dictionary, self.target_dictionary = dictionaries
+        self.wants_sentences = wants_sentences
+
+    @classmethod
+    def from_folder(
+        cls, folder: Path, languages: tuple[str, str], dictionaries: tuple | None = None
+    ) -> "TextCodec":
+        """Read what lies in a model's folder.
+
+        Args:
+            folder: Where spm.model, or spm.LANG.model, and dict.LANG.txt lie; and what says whether
+                the model wants single sentences.
+            languages: Of source and target.
+            dictionaries: Theirs, if they were read before.
+
+        Raises:
+            UserError: If something is missing or broken.
+        """
+        paths = [find_subwords(folder, lang) for lang in languages]
         if None in paths:
-            raise UserError(f"{folder}: no spm.model in this folder, nor spm.{source}.model")
-        self.source_subwords, self.target_subwords = map(load_subwords, paths)
-        check_dictionaries(folder, source, target)
-        self.source_dictionary = Dictionary.load(str(folder / f"dict.{source}.txt"))
-        self.target_dictionary = Dictionary.load(str(folder / f"dict.{target}.txt"))
-        self.source_language, self.target_language = source, target
-        self.wants_sentences = wants_sentences(folder)
+            raise UserError(f"{folder}: no spm.model in this folder, nor spm.{languages[0]}.model")
+        subwords = tuple(map(load_subwords, paths))
+        if dictionaries is None:
+            check_dictionaries(folder, *languages)
+            dictionaries = tuple(Vocabulary(folder / f"dict.{lang}.txt") for lang in languages)
+        return cls(languages, subwords, dictionaries, wants_sentences(folder))
 
-    def count(self, text: str) -> int:
-        """Subwords of a source text, without white space around it."""
-        return len(self.source_subwords.encode(text.strip()))
+    def split(self, text: str) -> tuple[str, ...]:
+        """The subwords of a source text, without white space around it."""
+        return tuple(self.source_subwords.encode(text.strip(), out_type=str))
 
-    def encode(self, text: str, longest: int) -> np.ndarray:
-        """Token indices of a source text, cut after `longest` subwords, and the end."""
-        pieces = self.source_subwords.encode(text.strip(), out_type=str)[:longest]
+    def encode(self, pieces: Iterable[str]) -> np.ndarray:
+        """Token indices of a source's subwords, and the end."""
         indices = [self.source_dictionary.index(piece) for piece in pieces]
         return np.array([*indices, self.source_dictionary.eos()])
 
-    def share_unknown(self, text: str) -> float:
-        """Share of a source text's characters that have no subword; white space does not count.
+    def share_unknown(self, pieces: Iterable[str]) -> float:
+        """Share of a source's characters that have no subword; white space does not count.
 
         Those that SentencePiece spells in bytes have none either.
         """
         unknown = total = 0
-        for piece in self.source_subwords.encode(text.strip(), out_type=str):
+        for piece in pieces:
             byte = _BYTE.fullmatch(piece)
             # The bytes of a character after its first are 0x80 to 0xBF.
             size = int(byte[1], 16) & 0xC0 != 0x80 if byte else len(piece.replace("\u2581", ""))
@@ -97,7 +100,8 @@ class TextCodec:
     def speaks_as(self, other: "TextCodec") -> bool:
         """Whether both have the same dictionaries and subwords, so that their models can join."""
         return all(
-            getattr(self, f"{side}_dictionary") == getattr(other, f"{side}_dictionary")
+            getattr(self, f"{side}_dictionary").symbols
+            == getattr(other, f"{side}_dictionary").symbols
             and getattr(self, f"{side}_subwords").serialized_model_proto()
             == getattr(other, f"{side}_subwords").serialized_model_proto()
             for side in ("source", "target")

@@ -1,54 +1,42 @@
-"""Folders that `export.py` wrote: what is in them, and how to run it with ONNX Runtime."""
+"""Folders that `export_model` wrote: what is in them, and how to run it with ONNX Runtime."""
 
-import hashlib
-import importlib
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import torch
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
-from torch import Tensor
 
-from resmlp_mt.data.images import INTERPOLATIONS
+from resmlp_mt.checkpoints.checksum import sum_files
 from resmlp_mt.errors import UserError
+from resmlp_mt.extras import import_with_onnx
+from resmlp_mt.files.export_layout import CLASSIFIER, CONFIG, FORMAT, MIXING, TRANSLATOR
+from resmlp_mt.inference.arrays import read_arrays
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.graph_file import read_graph
 from resmlp_mt.inference.stopping import Stopped
+from resmlp_mt.inference.threads import count_threads
 
-CONFIG, MIXING = "export.json", "mixing.safetensors"
-TRANSLATOR, CLASSIFIER = ("encoder.onnx", "step.onnx"), "classifier.onnx"
-# Of what stands in CONFIG and the other files: a change that older or newer code would misread
-# takes the next number.
-FORMAT = 2
 # Names of 21,000 classes take 1 MB; what Python makes of JSON takes 30 times as much.
 _MAX_JSON = 2**22
 
 
-def is_exported(path: Path) -> bool:
-    """Whether `export_model` made this folder."""
-    return (path / CONFIG).is_file()
-
-
 def load_exported_translator(folder: Path, device: str = "auto"):
-    """The `BeamSearch` and the `TextCodec` of a folder that `export_model` made.
+    """The `OnnxSearch` and the `TextCodec` of a folder that `export_model` made.
 
     Raises:
         UserError: If something is missing or broken, or the device is not the CPU.
     """
-    search = import_with_onnx("resmlp_mt.inference.search")
-    read_graph = import_with_onnx("resmlp_mt.inference.graph_file").read_graph
+    search = import_with_onnx("resmlp_mt.inference.onnx_search")
     config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
     try:
         _check_languages(config)
-        weights = _read_arrays(folder / MIXING)
+        weights = read_arrays(folder / MIXING)
         _check_mixing(weights, config["source_positions"], config["target_positions"])
-        codec = TextCodec(folder, config["source_lang"], config["target_lang"])
-        engine = search.BeamSearch(
+        codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
+        engine = search.OnnxSearch(
             *(read_graph(folder / name) for name in TRANSLATOR),
             weights,
             codec.source_dictionary,
@@ -58,7 +46,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         )
     except FileNotFoundError as error:
         raise UserError(f"{error.filename}: missing; export the model again") from None
-    except (ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise _broken(folder, error) from None
     for name in ("search", "attend", "encode", "step_log_p"):
         setattr(engine, name, _explain(folder, getattr(engine, name)))
@@ -67,50 +55,34 @@ def load_exported_translator(folder: Path, device: str = "auto"):
 
 def load_exported_classifier(
     folder: Path, device: str = "auto"
-) -> tuple[Callable[[Tensor], Tensor], SimpleNamespace, list[str]]:
+) -> tuple[Callable[[np.ndarray], np.ndarray], SimpleNamespace, list[str]]:
     """What a `Classifier` is made of, from a folder that `export_model` made.
 
     Raises:
         UserError: If something is missing or broken, or the device is not the CPU.
     """
-    search = import_with_onnx("resmlp_mt.inference.search")
-    read_graph = import_with_onnx("resmlp_mt.inference.graph_file").read_graph
+    search = import_with_onnx("resmlp_mt.inference.onnx_search")
     config = _read_config(folder, "classifier", device, (CLASSIFIER,))
     try:
         classes, cut = config["classes"], SimpleNamespace(**config["pictures"])
         _check_pictures(classes, cut)
-        session = search.start(read_graph(folder / CLASSIFIER), torch.get_num_threads())
+        session = search.start(read_graph(folder / CLASSIFIER), count_threads())
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(folder, error) from None
 
-    def compute(pixels: Tensor) -> Tensor:
-        logits = session.run(["logits"], {"pixels": pixels.numpy()})[0]
+    def compute(pixels: np.ndarray) -> np.ndarray:
+        logits = session.run(["logits"], {"pixels": pixels})[0]
         if logits.shape != (len(pixels), len(classes)):
             raise ValueError(f"{logits.shape} scores for {len(classes)} classes")
-        return torch.from_numpy(logits)
+        return logits
 
     return _explain(folder, compute), cut, classes
 
 
-def import_with_onnx(name: str):
-    """Import a module that needs the extra [export].
-
-    Raises:
-        UserError: If that is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if str(error.name).split(".")[0] not in ("onnx", "onnxruntime"):
-            raise
-        raise UserError(
-            "this needs ONNX and ONNX Runtime: pip install 'resmlp_mt[export]'"
-        ) from None
-
-
 def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:
     try:
-        _check_size(folder / CONFIG, os.path.getsize(folder / CONFIG))
+        if (size := os.path.getsize(folder / CONFIG)) > _MAX_JSON:
+            raise ValueError(f"{CONFIG} has {size:,} bytes of JSON")
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         number = config.get("format", 1)
         found, sums = config["kind"], config["sha256"] if number == FORMAT else {}
@@ -136,26 +108,6 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
     return config
 
 
-def sum_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of files in a folder, by name."""
-    sums = {}
-    for name in names:
-        with open(folder / name, "rb") as stream:
-            sums[name] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return sums
-
-
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    with open(path, "rb") as stream:
-        _check_size(path, int.from_bytes(stream.read(8), "little"))  # of what is before the arrays
-    return load_file(path)
-
-
-def _check_size(path: Path, size: int) -> None:
-    if size > _MAX_JSON:
-        raise ValueError(f"{path.name} has {size:,} bytes of JSON")
-
-
 def _check_languages(config: dict) -> None:
     """Check what says how long sentences are, and which files are opened."""
     for side in ("source", "target"):
@@ -167,7 +119,7 @@ def _check_languages(config: dict) -> None:
 
 
 def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> None:
-    """Check that the arrays have the shapes that `BeamSearch` says, for N of both sides."""
+    """Check that the arrays have the shapes that `OnnxSearch` says, for N of both sides."""
     for name, array in weights.items():
         if array.dtype != np.float32 or not np.isfinite(array).all():
             raise ValueError(f"{name} is not of finite numbers in float32")
@@ -193,7 +145,8 @@ def _check_pictures(classes: list[str], cut: SimpleNamespace) -> None:
     if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
         raise ValueError("classes are not names")
     sizes = type(cut.image_size) is int and 0 < cut.image_size < 2**15 and cut.in_chans in (1, 3)
-    if not sizes or not 0.01 <= cut.crop_pct <= 1 or cut.interpolation not in INTERPOLATIONS:
+    known = cut.interpolation in ("bicubic", "bilinear")
+    if not sizes or not 0.01 <= cut.crop_pct <= 1 or not known:
         raise ValueError(f"pictures cannot be cut so: {vars(cut)!r:.99}")
 
 

@@ -36,7 +36,7 @@ class ExportedEncoder(FairseqEncoder):
     """Source tokens, padded on the right -> memory.
 
     Args:
-        engine: The `BeamSearch` whose graphs run.
+        engine: The `OnnxSearch` whose graphs run.
     """
 
     def __init__(self, engine):
@@ -64,7 +64,7 @@ class ExportedDecoder(FairseqIncrementalDecoder):
     """The last tokens and the past -> log-probabilities of the next tokens.
 
     Args:
-        engine: The `BeamSearch` whose graphs run.
+        engine: The `OnnxSearch` whose graphs run.
     """
 
     def __init__(self, engine):
@@ -120,6 +120,8 @@ class ExportedDecoder(FairseqIncrementalDecoder):
         return self.engine.target_positions
 
 
-def as_fairseq_model(engine) -> FairseqEncoderDecoderModel:
-    """The model that runs the graphs of a `BeamSearch`."""
-    return FairseqEncoderDecoderModel(ExportedEncoder(engine), ExportedDecoder(engine))
+class ExportedModel(FairseqEncoderDecoderModel):
+    """The graphs of an `OnnxSearch` as a model of fairseq's."""
+
+    def __init__(self, engine):
+        super().__init__(ExportedEncoder(engine), ExportedDecoder(engine))

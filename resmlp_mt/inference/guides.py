@@ -50,27 +50,29 @@ def lay_beside(
         yield line, begin, held
 
 
-def make_guides(
-    codec: TextCodec, rows: list[Row], parts: list[list[str]], first: int
-) -> list[Guide]:
-    """A guide for every part of the rows, which are counted from the first.
+def make_guides(codec: TextCodec, rows: list[Row], parts: list[int], first: int) -> list[Guide]:
+    """A guide for every part of the rows.
 
     What a line begins with, its first part does.
+
+    Args:
+        codec: The model's.
+        rows: Lines with what belongs to them.
+        parts: How many parts each line has.
+        first: Number of the first line.
 
     Raises:
         UserError: If the model has no subwords for what a translation shall hold, or a line that
             has words to hold is in several parts.
     """
     guides = []
-    for number, (_, prefix, words), texts in zip(count(first), rows, parts, strict=False):
+    for number, (_, prefix, words), size in zip(count(first), rows, parts, strict=False):
         try:
-            if words and len(texts) > 1:
+            if words and size > 1:
                 raise UserError("too long for the model to hold constraints; shorten it")
             begin = codec.encode_target(prefix)
             held = tuple(filter(len, map(codec.encode_target, words)))
         except UserError as error:
             raise UserError(f"line {number}: {error}") from None
-        guides += [
-            Guide(begin[: None if i == 0 else 0], held, (number, i)) for i in range(len(texts))
-        ]
+        guides += [Guide(begin[: None if i == 0 else 0], held, (number, i)) for i in range(size)]
     return guides

@@ -1,7 +1,8 @@
 """Text cut into what a model translates at once."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 # Where a sentence that is too long is cut: after a clause, or else between words. Full-width
@@ -10,54 +11,72 @@ _CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<=[、，；：])\s*")
 _WORD = re.compile(r"\s+")
 
 
+@dataclass(frozen=True)
+class Segment:
+    """A part of a source text that is translated at once.
+
+    Attributes:
+        text: With the white space around it.
+        pieces: Its subwords.
+    """
+
+    text: str
+    pieces: Sequence[str]
+
+
 def split_text(
     text: str,
     cut: Callable[[str], list[str]],
-    length: Callable[[str], int],
+    find_pieces: Callable[[str], Sequence[str]],
     longest: int,
     sentences: bool,
-) -> list[str]:
+) -> list[Segment]:
     """Cut a text into segments of at most `longest` subwords.
 
     Lines are kept apart. Of a line only what has to be is cut: a line into sentences, a sentence
     into clauses, a clause between words, a word between characters. Sentences are kept apart too;
-    smaller parts fill a segment.
+    smaller parts fill a segment. A character of more subwords than fit loses the last of them.
 
     Args:
         text: Raw text.
         cut: Cuts a line into sentences that joined are the line.
-        length: Counts the subwords of a text.
+        find_pieces: The subwords of a text, which is without white space around it.
         longest: Subwords that fit the model.
         sentences: Cut lines into sentences that fit as they are, too.
 
     Returns:
         The segments, in order; joined they are the text. None if there are no subwords in it.
     """
-    length = cache(length)
-    segments: list[str] = []
+    find_pieces = cache(find_pieces)
+
+    def length(part: str) -> int:
+        return len(find_pieces(part.strip()))
+
+    texts: list[str] = []
     blank = ""  # what comes before the first subword
     for line in re.findall(r".*\n|.+", text):
         for piece in cut(line) if sentences or length(line) > longest else [line]:
             if length(piece):
                 first, *others = _split(piece, length, longest, (_CLAUSE, _WORD))
-                segments += [blank + first, *others]
+                texts += [blank + first, *others]
                 blank = ""
-            elif segments:
-                segments[-1] += piece
+            elif texts:
+                texts[-1] += piece
             else:
                 blank += piece
-    return segments
+    return [Segment(part, find_pieces(part.strip())[:longest]) for part in texts]
 
 
-def find_spaces(segments: list[str], usual: str) -> list[str]:
+def find_spaces(segments: list[Segment], usual: str) -> list[str]:
     """The white space before, between and after segments.
 
     Args:
         segments: As `split_text` returned them; one at least.
         usual: What a language has between sentences, for where there is none, or a blank.
     """
-    before = [text[: len(text) - len(text.lstrip())] for text in segments]
-    after = [text[len(text.rstrip()) :] for text in segments]
+    texts = [segment.text for segment in segments]
+    before = [text[: len(text) - len(text.lstrip())] for text in texts]
+    after = [text[len(text.rstrip()) :] for text in texts]
     between = [x + y for x, y in zip(after, before[1:], strict=False)]
     return [before[0], *(usual if x in ("", " ") else x for x in between), after[-1]]
 

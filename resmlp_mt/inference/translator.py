@@ -3,26 +3,23 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import torch
-from tqdm import tqdm
 
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
+from resmlp_mt.extras import Bar, import_with_fairseq
+from resmlp_mt.files.finding import is_exported
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.device import choose_device
-from resmlp_mt.inference.ensemble import Ensemble
-from resmlp_mt.inference.exported import is_exported, load_exported_translator
+from resmlp_mt.inference.exported import load_exported_translator
 from resmlp_mt.inference.guides import Guide, Row, lay_beside, make_guides
-from resmlp_mt.inference.loading import load_translator, read_checkpoint
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.reference import ReferenceSearch
-from resmlp_mt.inference.segments import find_spaces, split_text
+from resmlp_mt.inference.segments import Segment, find_spaces, split_text
+from resmlp_mt.inference.threads import count_threads
 
 MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
 
@@ -45,19 +42,20 @@ class Hypothesis:
     """A translation and its score: mean log-probability (base e) of its subwords.
 
     `attention`, if it was asked for, is one of each part of the line that was translated at once:
-    mostly of the whole.
+    mostly of the whole. `unknown` is the share of the source's characters that the model never saw.
     """
 
     text: str
     score: float
     attention: list[Attention] = field(default_factory=list, repr=False)
+    unknown: float = field(default=0.0, repr=False)
 
 
 class Translator:
     """Translates raw sentences with one model.
 
     Args:
-        engine: What searches: a `ReferenceSearch` or a `BeamSearch`.
+        engine: What searches: an `OnnxSearch`, a `FairseqSearch` or an `Ensemble` of them.
         codec: The model's dictionaries and subwords.
         threads: Batches searched side by side.
     """
@@ -85,8 +83,8 @@ class Translator:
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
                 models translate on the CPU alone, and others beside them.
             threads: An exported model searches as many batches side by side; for a checkpoint they
-                are torch's, of the whole process. Default: as many as torch takes, mostly one a
-                core.
+                are torch's, of the whole process. Default: one a core, or what the environment
+                variable OMP_NUM_THREADS says.
 
         Raises:
             UserError: If something is missing, broken, or does not fit together.
@@ -103,14 +101,16 @@ class Translator:
                     f"{name}: its dictionaries or subwords are not those of {models[0]}; only "
                     "models that were trained on the same prepared data can translate together"
                 )
-        # A checkpoint's batches have torch's threads within.
-        side_by_side = (threads or torch.get_num_threads()) if all(exported) else 1
-        if threads is not None and not all(exported):
-            torch.set_num_threads(threads)
+        if all(exported):
+            threads = threads or count_threads()
+        elif threads is not None:  # within a batch
+            import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
+        side_by_side = threads if all(exported) else 1
         if len(models) == 1:
             return cls(engines[0], codec, side_by_side)
+        ensemble = import_with_fairseq("resmlp_mt.inference.ensemble", "an ensemble")
         symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
-        return cls(Ensemble(engines, symbols, pad, engines[0].device), codec, side_by_side)
+        return cls(ensemble.Ensemble(engines, symbols, pad), codec, side_by_side)
 
     def translate(self, lines: str | Iterable[str], **options) -> str | list[str]:
         """Translate a text, or several; an empty one stays empty.
@@ -129,16 +129,16 @@ class Translator:
         if (asked.nbest if asked else options.get("nbest", 1)) != 1:
             raise ValueError("translate returns the best alone; translate_nbest yields the n best")
         texts = list(map(mend_surrogates, [lines] if isinstance(lines, str) else lines))
-        found = [best[0].text for best in self.translate_nbest(texts, **options)]
-        for number, text in enumerate(texts, 1):
-            if self.share_unknown(text) > MOSTLY:
+        found = [best[0] for best in self.translate_nbest(texts, **options)]
+        for number, (text, best) in enumerate(zip(texts, found, strict=True), 1):
+            if best.unknown > MOSTLY:
                 warnings.warn(f"text {number}: {explain_unknown(text)}", stacklevel=2)
                 break
-        return found[0] if isinstance(lines, str) else found
+        return found[0].text if isinstance(lines, str) else [best.text for best in found]
 
     def share_unknown(self, text: str) -> float:
         """Share of a text's characters that the model never saw; white space does not count."""
-        return self.codec.share_unknown(mend_surrogates(text))
+        return self.codec.share_unknown(self.codec.split(mend_surrogates(text)))
 
     def translate_nbest(
         self,
@@ -191,7 +191,7 @@ class Translator:
         found = self._translate(
             rows, first, options, batch_tokens, buffer_size, attention, split_sentences
         )
-        return iter(tqdm(found, unit=" lines")) if progress else found
+        return iter(Bar(found, unit=" lines")) if progress else found
 
     def _translate(
         self,
@@ -205,25 +205,43 @@ class Translator:
     ) -> Iterator[list[Hypothesis]]:
         while buffer := list(islice(rows, buffer_size)):
             # Words may stand in any sentence of their line.
-            segments = [
+            parts = [
                 self.split(line, split_sentences if not words else False)
                 for line, _, words in buffer
             ]
-            sources = [
-                self.codec.encode(text, self.longest) for texts in segments for text in texts
-            ]
             guides = None
             if options.sampling or any(prefix or words for _, prefix, words in buffer):
-                guides = make_guides(self.codec, buffer, segments, first)
-            found = self.search(sources, options, batch_tokens, guides)
-            results = (
-                self._describe(source, beams[: options.nbest], attention)
-                for source, beams in zip(sources, found, strict=True)
-            )
-            for texts in segments:
-                parts = list(islice(results, len(texts)))
-                yield join(parts, texts, self.codec.target_language)
+                guides = make_guides(self.codec, buffer, list(map(len, parts)), first)
+            segments = [segment for line in parts for segment in line]
+            found = self.translate_segments(segments, options, batch_tokens, attention, guides)
+            for line in parts:
+                hypotheses = list(islice(found, len(line)))
+                best = join(hypotheses, line, self.codec.target_language)
+                unknown = self.codec.share_unknown(piece for s in line for piece in s.pieces)
+                yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)
+
+    def translate_segments(
+        self,
+        segments: list[Segment],
+        options: SearchOptions,
+        batch_tokens: int = 4096,
+        attention: bool = False,
+        guides: list[Guide] | None = None,
+        threads: int | None = None,
+    ) -> Iterator[list[Hypothesis]]:
+        """Yield the best translations of each segment: `translate_nbest` without its buffers.
+
+        Args:
+            segments: What `split` returned.
+            options, batch_tokens, attention: As for `translate_nbest`.
+            guides: What leads the search of each segment, if anything does.
+            threads: Batches searched side by side. Default: as many as this translator has.
+        """
+        sources = [self.codec.encode(segment.pieces) for segment in segments]
+        found = self.search(sources, options, batch_tokens, guides, threads)
+        for source, beams in zip(sources, found, strict=True):
+            yield self._describe(source, beams[: options.nbest], attention)
 
     def search(
         self,
@@ -231,13 +249,14 @@ class Translator:
         options: SearchOptions,
         batch_tokens: int,
         guides: list[Guide] | None = None,
+        threads: int | None = None,
     ) -> list[list[tuple[np.ndarray, float]]]:
         """Translate token indices: the part of `translate_nbest` that takes the time.
 
         Args:
             sources: Of each sentence the indices that `TextCodec.encode` makes.
             options, batch_tokens: As for `translate_nbest`.
-            guides: What leads the search of each sentence, if anything does.
+            guides, threads: As for `translate_segments`.
 
         Returns:
             The beams of each sentence, best first: token indices without the end, and score.
@@ -255,9 +274,9 @@ class Translator:
             led = guides and [guides[i] for i in batch]
             return self.engine.search([sources[i] for i in batch], options, led)
 
-        side_by_side = min(self.threads, len(batches)) > 1
-        with ThreadPoolExecutor(self.threads) as pool:  # starts threads only when used
-            results_of = (pool.map if side_by_side else map)(search, batches)
+        threads = threads or self.threads
+        with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
+            results_of = (pool.map if min(threads, len(batches)) > 1 else map)(search, batches)
             for batch, found in zip(batches, results_of, strict=True):
                 for i, beams in zip(batch, found, strict=True):
                     results[i] = beams
@@ -265,7 +284,7 @@ class Translator:
             raise UserError("the model finds no translation; its weights are broken")
         return results
 
-    def split(self, text: str, split_sentences: bool | None = None) -> list[str]:
+    def split(self, text: str, split_sentences: bool | None = None) -> list[Segment]:
         """What is translated at once, with the white space around it: joined it is the text.
 
         Lines are translated apart. Those that are too long for the model are cut in any case.
@@ -281,7 +300,7 @@ class Translator:
         if split_sentences is None:
             split_sentences = self.codec.wants_sentences
         return split_text(
-            text, self._cut_line, self.codec.count, self.longest, sentences=split_sentences
+            text, self._cut_line, self.codec.split, self.longest, sentences=split_sentences
         )
 
     def _cut_line(self, line: str) -> list[str]:
@@ -298,13 +317,25 @@ class Translator:
         return hypotheses
 
 
+def import_engines(models: Sequence[str | Path]) -> None:
+    """Import what models need, which takes seconds for checkpoints, before anything else is done.
+
+    Raises:
+        UserError: If that is not installed.
+    """
+    if not all(is_exported(Path(model)) for model in models):
+        _import_trained()
+
+
+def _import_trained():
+    return import_with_fairseq("resmlp_mt.inference.trained", "a checkpoint (not an export)")
+
+
 def _load(model: str | Path, device: str) -> tuple:
     """The engine of a model, and its `TextCodec`."""
     if is_exported(Path(model)):
         return load_exported_translator(Path(model), device)
-    trained = load_translator(*read_checkpoint(model, "text"))
-    engine = ReferenceSearch(trained.model, trained.task, choose_device(device))
-    return engine, TextCodec(trained.folder, trained.source, trained.target)
+    return _import_trained().load_trained(model, device)
 
 
 def explain_unknown(text: str) -> str:
@@ -316,23 +347,17 @@ def explain_unknown(text: str) -> str:
     )
 
 
-def join(
-    parts: list[list[Hypothesis]], texts: list[str] | None = None, language: str = ""
-) -> list[Hypothesis]:
+def join(parts: list[list[Hypothesis]], segments: list[Segment], language: str) -> list[Hypothesis]:
     """Put a text together: its k-th translation from the k-th of every part.
 
     Args:
         parts: The translations of what `Translator.split` returned.
-        texts: What it returned; the white space between the parts is taken from there. Without, it
-            is a blank.
+        segments: What it returned; the white space between the parts is taken from there.
         language: Of the translation.
     """
     if not parts:
         return [Hypothesis("", 0.0)]
-    if texts:
-        spaces = find_spaces(texts, " " if parts_sentences_by_blanks(language) else "")
-    else:
-        spaces = ["", *[" "] * (len(parts) - 1), ""]
+    spaces = find_spaces(segments, " " if parts_sentences_by_blanks(language) else "")
     return [
         Hypothesis(
             spaces[0] + "".join(h.text + space for h, space in zip(kth, spaces[1:], strict=True)),

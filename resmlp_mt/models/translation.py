@@ -16,8 +16,8 @@ from fairseq.modules import PositionalEmbedding
 from omegaconf import II, open_dict
 from torch import Tensor, nn
 
-from resmlp_mt.data.checkpoints import find_checkpoint
 from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.models.presets import PRESETS, register_presets
 from resmlp_mt.nn.attention import SourceAttention
 from resmlp_mt.nn.blocks import ResMLPBlock, ResMLPDecoderBlock

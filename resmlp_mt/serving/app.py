@@ -19,6 +19,8 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 import resmlp_mt
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Hypothesis, Translator, join
 from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
 from resmlp_mt.serving.limits import LOOPBACK, CheckHost, LimitBody, Limits, refuse
@@ -86,7 +88,6 @@ PROBLEMS = {
 
 def build_app(
     translator: Translator,
-    workers: int,
     name: str,
     limits: Limits,
     hosts: frozenset[str] = LOOPBACK,
@@ -95,7 +96,6 @@ def build_app(
 
     Args:
         translator: What translates.
-        workers: Batches that it translates side by side.
         name: What the model is called in answers.
         limits: What requests may ask.
         hosts: Names that requests may call the server by.
@@ -103,7 +103,6 @@ def build_app(
     metrics = Metrics()
     batcher = Batcher(
         translator,
-        workers,
         limits.batch_size,
         limits.queue_size,
         limits.answer_bytes,
@@ -207,11 +206,11 @@ class Desk:
     async def answer(self, asked: TranslationRequest) -> Response:
         """The answer to a request; whoever cancels it ends what is done for it."""
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
-        options = Options(asked.beam, asked.nbest, asked.lenpen, asked.attention)
+        search = SearchOptions(beam=asked.beam, nbest=asked.nbest, lenpen=asked.lenpen)
         try:
             split = await self._split(texts, asked.split_sentences)
-            parts = [part.strip() for parts in split for part in parts]
-            job = self.batcher.submit(parts, options)
+            segments = [segment for parts in split for segment in parts]
+            job = self.batcher.submit(segments, Options(search, asked.attention))
             found = await asyncio.wrap_future(job.answer)
         except QueueFull:
             return refuse(429, "too many texts wait; try again", **{"Retry-After": "1"})
@@ -221,7 +220,7 @@ class Desk:
         body = await _run(self.quick, self._render, texts, split, found)
         return Response(body, media_type="application/json")
 
-    async def _split(self, texts: list[str], split_sentences: bool | None) -> list[list[str]]:
+    async def _split(self, texts: list[str], split_sentences: bool | None) -> list[list[Segment]]:
         if sum(map(len, texts)) <= _LONG:
             return await _run(self.quick, self._split_now, texts, split_sentences)
         if self.long_waiting == _LONG_WAITING:
@@ -232,7 +231,7 @@ class Desk:
         finally:
             self.long_waiting -= 1
 
-    def _split_now(self, texts: list[str], split_sentences: bool | None) -> list[list[str]]:
+    def _split_now(self, texts: list[str], split_sentences: bool | None) -> list[list[Segment]]:
         count = sum(text.count("\n") for text in texts)
         if count > _BLANK * self.limits.queue_size:
             raise too_many(count, self.limits)
@@ -245,13 +244,14 @@ class Desk:
         return split
 
     def _render(
-        self, texts: list[str], split: list[list[str]], found: list[list[Hypothesis]]
+        self, texts: list[str], split: list[list[Segment]], found: list[list[Hypothesis]]
     ) -> bytes:
         """A `TranslationResponse` as JSON."""
-        language, rest, results = self.translator.codec.target_language, iter(found), []
+        codec, rest, results = self.translator.codec, iter(found), []
         for text, parts in zip(texts, split, strict=True):
-            hypotheses = join(list(islice(rest, len(parts))), parts, language)
-            result = _describe(text, self.translator.share_unknown(text), hypotheses)
+            hypotheses = join(list(islice(rest, len(parts))), parts, codec.target_language)
+            unknown = codec.share_unknown(piece for part in parts for piece in part.pieces)
+            result = _describe(text, unknown, hypotheses)
             # One by one, so that the server's other threads get their turns.
             results.append(json.dumps(result, ensure_ascii=False))
         return ('{"results":[' + ",".join(results) + "]}").encode()

@@ -9,8 +9,10 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import Stopped, check_wanted, stop_when
 from resmlp_mt.inference.translator import Hypothesis, Translator
 from resmlp_mt.serving.request import USUAL_BEAM
@@ -31,36 +33,34 @@ class AnswerTooLarge(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What texts must have in common to be translated together; as for `translate_nbest`."""
+    """What segments must have in common to be translated together."""
 
-    beam: int = USUAL_BEAM
-    nbest: int = 1
-    lenpen: float = 1.0
+    search: SearchOptions = SearchOptions(beam=USUAL_BEAM)
     attention: bool = False
 
 
 @dataclass(eq=False)
 class Job:
-    """The texts of one request.
+    """The segments of one request.
 
     `answer` is done when all are translated: a list of hypotheses for each. Cancel it when it is
     wanted no more.
     """
 
-    texts: list[str]
+    segments: list[Segment]
     options: Options
     room: int  # bytes that the answer may still grow by
     answer: Future = field(default_factory=Future)
     taken: int = 0
 
     def __post_init__(self):
-        self.found: list[list[Hypothesis] | None] = [None] * len(self.texts)
-        self.missing = len(self.texts)
+        self.found: list[list[Hypothesis] | None] = [None] * len(self.segments)
+        self.missing = len(self.segments)
 
     @property
     def waiting(self) -> int:
         """Texts that no worker has taken, and somebody wants."""
-        return 0 if self.answer.done() else len(self.texts) - self.taken
+        return 0 if self.answer.done() else len(self.segments) - self.taken
 
     def put(self, index: int, hypotheses: list[Hypothesis]) -> None:
         """Add the translations of a text; called with the batcher's lock."""
@@ -85,8 +85,7 @@ class Batcher:
     """Translates texts as they come, none longer than the model takes.
 
     Args:
-        translator: What translates; of one thread, as the workers are the threads.
-        workers: Batches translated side by side.
+        translator: What translates. It has as many workers as threads.
         batch_size: Texts translated together; as many fewer as the beam is wider than the usual
             one, so that others wait for no batch longer than for a usual one.
         queue_size: Texts that may wait.
@@ -97,7 +96,6 @@ class Batcher:
     def __init__(
         self,
         translator: Translator,
-        workers: int,
         batch_size: int,
         queue_size: int,
         answer_bytes: int,
@@ -111,7 +109,7 @@ class Batcher:
         self.closed = False
         self.workers = [
             threading.Thread(target=self._work, name=f"translate-{i}", daemon=True)
-            for i in range(workers)
+            for i in range(translator.threads)
         ]
         for worker in self.workers:
             worker.start()
@@ -121,20 +119,20 @@ class Batcher:
         """Texts that no worker has taken, and somebody wants."""
         return sum(job.waiting for job in self.jobs)
 
-    def submit(self, texts: list[str], options: Options) -> Job:
-        """Queue texts, all or none.
+    def submit(self, segments: list[Segment], options: Options) -> Job:
+        """Queue segments, all or none.
 
         Raises:
             QueueFull: If there is no room for them now.
         """
-        job = Job(texts, options, self.answer_bytes)
-        if not texts:
+        job = Job(segments, options, self.answer_bytes)
+        if not segments:
             job.answer.set_result([])
         with self.changed:
-            if self.closed or self.waiting + len(texts) > self.queue_size:
+            if self.closed or self.waiting + len(segments) > self.queue_size:
                 raise QueueFull
             self.jobs = [*self._wanted(), job]
-            self.changed.notify(len(texts))
+            self.changed.notify(len(segments))
         return job
 
     def close(self) -> None:
@@ -170,7 +168,7 @@ class Batcher:
                 return []
             options = jobs[0].options
             alike = [job for job in jobs if job.options == options]
-            room = max(1, self.batch_size * USUAL_BEAM // max(options.beam, USUAL_BEAM))
+            room = max(1, self.batch_size * USUAL_BEAM // max(options.search.beam, USUAL_BEAM))
             batch: list[tuple[Job, int]] = []
             while alike and len(batch) < room:
                 for job in alike[: room - len(batch)]:
@@ -187,11 +185,12 @@ class Batcher:
 
     def _translate(self, batch: list[tuple[Job, int]]) -> None:
         """Give each job what was found for it; less where nobody wants it any more."""
-        texts, options = [job.texts[i] for job, i in batch], asdict(batch[0][0].options)
+        segments, options = [job.segments[i] for job, i in batch], batch[0][0].options
         try:
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
-                found = self.translator.translate_nbest(
-                    texts, **options, buffer_size=len(texts), split_sentences=False
+                # The workers are the threads.
+                found = self.translator.translate_segments(
+                    segments, options.search, attention=options.attention, threads=1
                 )
                 # One after the other: the attention of all of them may be larger than memory.
                 for job, index in batch:

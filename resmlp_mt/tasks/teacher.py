@@ -9,8 +9,9 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
 from resmlp_mt.data.augment import Normalise
-from resmlp_mt.data.checkpoints import find_checkpoint, import_timm
 from resmlp_mt.errors import UserError, name_some
+from resmlp_mt.extras import import_timm
+from resmlp_mt.files.finding import find_checkpoint
 
 logger = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from hostile.exports import mutate_export
 from hostile.images import mutate_chunks, mutate_headers, mutate_scans
 from hostile.mutate import mutate_bytes, mutate_text
 from hostile.subwords import mutate_subwords
+from resmlp_mt.analysis.matrices import read_matrices
+from resmlp_mt.checkpoints.pack import pack_model
+from resmlp_mt.data.crops import resize_and_crop
 from resmlp_mt.data.image_files import ImageFolder, decode
-from resmlp_mt.data.images import resize_and_crop
+from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.classifier import Classifier
-from resmlp_mt.inference.export import export_model
-from resmlp_mt.inference.matrices import read_matrices
-from resmlp_mt.inference.pack import pack_model
 from resmlp_mt.inference.translator import Translator
 
 _SENTENCES = ("The dog sleeps.", "", "Über \u2028 \x01 <s> </s> 😀 \ufffe " * 4, "x" * 300)

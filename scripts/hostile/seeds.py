@@ -10,11 +10,11 @@ from fairseq import checkpoint_utils, tasks
 from omegaconf import OmegaConf
 from PIL import Image
 
-from resmlp_mt.data.checkpoints import PRETRAINED
-from resmlp_mt.data.lesson.sentences import sentence_pairs
+from examples.lesson.sentences import sentence_pairs
+from resmlp_mt.checkpoints.pack import save_weights
 from resmlp_mt.data.subwords import load_subwords, train_subwords
-from resmlp_mt.inference.export import export_model
-from resmlp_mt.inference.pack import save_weights
+from resmlp_mt.export.writer import export_model
+from resmlp_mt.files.finding import PRETRAINED
 
 LANGUAGES = "en", "de"
 # Two translators that share nothing but the dictionary, and two classifiers.

@@ -7,7 +7,7 @@ from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, RECIPE, ROOT, SIZES, prepare
 from cli.pictures import draw_pictures
 from filelock import FileLock
 
-from resmlp_mt.data.lesson import write_lesson
+from examples.lesson import write_lesson
 
 
 @pytest.fixture(scope="session")

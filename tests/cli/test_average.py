@@ -6,7 +6,7 @@ import pytest
 import torch
 from cli.commands import assert_refused, run
 
-from resmlp_mt.data.checkpoints import numbered_checkpoints
+from resmlp_mt.files.finding import numbered_checkpoints
 
 
 def load(path):

@@ -8,10 +8,10 @@ import torch
 from cli.commands import assert_refused, run
 from PIL import Image
 
+from resmlp_mt.analysis.matrices import Sparsity, measure_sparsity, read_matrices
 from resmlp_mt.cli import build_parser
 from resmlp_mt.cli.sparsity import table
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.matrices import Sparsity, measure_sparsity, read_matrices
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
 
 SHIPPED = "multi30k-en-de"

@@ -15,7 +15,7 @@ from PIL import Image
 
 from resmlp_mt import __version__
 from resmlp_mt.cli import COMMANDS
-from resmlp_mt.cli.fairseq import PROGRAMS
+from resmlp_mt.cli.passthrough import PROGRAMS
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *PROGRAMS])

@@ -10,12 +10,12 @@ from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, ROOT, assert_refused, entrie
 from cli.pictures import CLASSES
 from filelock import FileLock
 
+from resmlp_mt.analysis.probe import FeatureExtractor
+from resmlp_mt.checkpoints.average import average_checkpoints
 from resmlp_mt.cli import probe as command
+from resmlp_mt.data.crops import resize_and_crop
 from resmlp_mt.data.image_files import ImageFolder
-from resmlp_mt.data.images import resize_and_crop
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.average import average_checkpoints
-from resmlp_mt.inference.probe import FeatureExtractor
 
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 RECIPE = """--task image_pretraining --criterion dino --store-ema --ema-decay 0.9 --optimizer adam
@@ -136,7 +136,7 @@ def test_features_are_those_of_the_model_for_each_image_in_order(classifier, pic
     features = extractor.extract(folder, batch_size=7)
     assert features.classes == list(CLASSES) and len(features.values) == len(folder) == 30
     for i in (0, 11, 29):
-        pixels = resize_and_crop(folder.open(i), 16, 1.0)
+        pixels = torch.from_numpy(resize_and_crop(folder.open(i), 16, 1.0))
         x = extractor.model.extract_features(extractor.normalise(pixels[None]))
         torch.testing.assert_close(features.values[i], x[0])
         assert features.targets[i] == CLASSES.index(folder.names[i].split("/")[-2])

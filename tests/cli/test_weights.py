@@ -9,8 +9,8 @@ from models.test_released import forward, random_weights
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from resmlp_mt.analysis.probe import FeatureExtractor
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.probe import FeatureExtractor
 
 # hydra has much to say about how fairseq calls it.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -15,14 +15,24 @@ from fairseq.tasks import FairseqTask
 from PIL import Image
 from torch.utils.data import DataLoader
 
+from resmlp_mt.data import crops
 from resmlp_mt.data.augment import AugmentConfig, AugmentPicture
+from resmlp_mt.data.crops import random_resized_crop
 from resmlp_mt.data.image_files import BrokenImage, ImageFolder, check_same_classes, decode
-from resmlp_mt.data.images import ImageDataset, random_resized_crop, resize_and_crop, to_tensor
+from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
 
 CLASSES = ("ant", "bee", "Cow")
 SIZE = 8  # of what is cut out
 RATIO = (3 / 4, 4 / 3)
+
+
+def centre(image: Image.Image, *cut) -> torch.Tensor:
+    return torch.from_numpy(crops.resize_and_crop(image, *cut))
+
+
+def random_part(image: Image.Image, *cut) -> torch.Tensor:
+    return torch.from_numpy(crops.to_pixels(crops.random_resized_crop(image, *cut)))
 
 
 def noise(width: int, height: int, seed: int = 0) -> Image.Image:
@@ -417,7 +427,7 @@ def test_evaluation_is_resizing_and_cutting_the_centre(size):
     left, top = round((width - 224) / 2), round((height - 224) / 2)
     whole = image.resize((width, height), Image.Resampling.BICUBIC)
     expected = np.asarray(whole.crop((left, top, left + 224, top + 224))).astype(int)
-    result = resize_and_crop(image, 224, 0.9, "bicubic")
+    result = centre(image, 224, 0.9, "bicubic")
     assert (result.shape, result.dtype) == ((3, 224, 224), torch.uint8)
     assert result.is_contiguous()
     off = np.abs(result.permute(1, 2, 0).numpy() - expected)
@@ -429,10 +439,10 @@ def test_evaluation_is_resizing_and_cutting_the_centre(size):
 def test_an_image_of_the_right_size_is_not_resampled():
     image = noise(41, 30)
     whole = torch.from_numpy(np.array(image)).permute(2, 0, 1)
-    assert torch.equal(resize_and_crop(image, 30, 1.0), whole[:, :, 6:36])  # round(5.5)
-    assert torch.equal(resize_and_crop(image, 27, 0.9), whole[:, 2:29, 7:34])  # round(1.5)
+    assert torch.equal(centre(image, 30, 1.0), whole[:, :, 6:36])  # round(5.5)
+    assert torch.equal(centre(image, 27, 0.9), whole[:, 2:29, 7:34])  # round(1.5)
     assert torch.equal(
-        resize_and_crop(image.convert("L"), 30, 1.0)[0],
+        centre(image.convert("L"), 30, 1.0)[0],
         torch.from_numpy(np.array(image.convert("L"))[:, 6:36]),
     )
 
@@ -440,7 +450,7 @@ def test_an_image_of_the_right_size_is_not_resampled():
 def test_the_centre_stays_in_the_centre():
     image = Image.new("RGB", (303, 201))
     image.paste((255, 0, 0), (141, 90, 162, 111))
-    red = resize_and_crop(image, 63, 0.9)[0].double()
+    red = centre(image, 63, 0.9)[0].double()
     places = torch.arange(63).double()
     for weights in (red.sum(0), red.sum(1)):
         assert (weights * places).sum() / weights.sum() == pytest.approx(31, abs=0.51)
@@ -464,10 +474,7 @@ def box_of(crop: torch.Tensor) -> np.ndarray:
 def test_random_parts_keep_to_their_ranges_and_fill_them(interpolation):
     image, draw, scale = gradient(240, 200), np.random.default_rng(1), (0.2, 0.5)
     boxes = np.array(
-        [
-            box_of(to_tensor(random_resized_crop(image, 32, scale, RATIO, interpolation, draw)))
-            for _ in range(300)
-        ]
+        [box_of(random_part(image, 32, scale, RATIO, interpolation, draw)) for _ in range(300)]
     )
     left, top, width, height = boxes.T
     assert min(left.min(), top.min()) > -2
@@ -488,7 +495,7 @@ def test_too_long_an_image_is_cut_in_the_centre():
     draw = np.random.default_rng(1)
     for turn in (lambda x: x, lambda x: x.transpose(Image.Transpose.TRANSPOSE)):
         image = turn(gradient(250, 12))
-        crop = to_tensor(random_resized_crop(image, 32, (1.0, 1.0), RATIO, "bilinear", draw))
+        crop = random_part(image, 32, (1.0, 1.0), RATIO, "bilinear", draw)
         across = crop[0] if crop[0, 0, 0] != crop[0, 0, -1] else crop[0].T
         assert across[0].min() >= (250 - 16) // 2 - 1
         assert across[0].max() <= (250 + 16) // 2
@@ -547,7 +554,7 @@ def test_evaluation_has_all_images_in_order(folder):
     assert torch.cat([b["id"] for b in batches]).tolist() == list(range(12))
     for i in range(12):
         image = batches[i // 4]["net_input"]["images"][i % 4]
-        assert torch.equal(image, resize_and_crop(folder.open(i), SIZE, 0.8, "bicubic"))
+        assert torch.equal(image, centre(folder.open(i), SIZE, 0.8, "bicubic"))
     assert dataset.can_reuse_epoch_itr_across_epochs
     assert not make(folder).can_reuse_epoch_itr_across_epochs
 

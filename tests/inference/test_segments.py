@@ -6,12 +6,11 @@ from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.inference.segments import split_text
 
 
-def count(text):
-    return len(text.split())
-
-
-def split(text, longest=100, sentences=True, length=count, language="en"):
-    return split_text(text, lambda x: split_sentences(x, language), length, longest, sentences)
+def split(text, longest=100, sentences=True, pieces=str.split, language="en"):
+    """The texts of the segments, each with all of its subwords."""
+    parts = split_text(text, lambda x: split_sentences(x, language), pieces, longest, sentences)
+    assert all(list(part.pieces) == list(pieces(part.text.strip())) for part in parts)
+    return [part.text for part in parts]
 
 
 def test_whole_lines_that_fit_stay_whole_and_others_are_cut_in_sentences():
@@ -35,10 +34,10 @@ def test_whole_lines_that_fit_stay_whole_and_others_are_cut_in_sentences():
     ],
 )
 def test_sentences_are_those_of_the_language(language, text, expected):
-    def length(part):
-        return len(part.replace("\x01", " ").split())
+    def pieces(part):
+        return part.replace("\x01", " ").split()
 
-    assert split(text, language=language, length=length) == expected
+    assert split(text, language=language, pieces=pieces) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +56,7 @@ def test_sentences_are_cut_in_clauses_before_words(text, longest, expected):
 
 def test_clauses_without_spaces_are_cut_at_their_punctuation():
     text = "一二三，四五六，七八九。十。"
-    assert split(text, 8, length=len) == ["一二三，四五六，", "七八九。", "十。"]
+    assert split(text, 8, pieces=list) == ["一二三，四五六，", "七八九。", "十。"]
 
 
 def test_a_sentence_without_end_and_open_quotes_take_no_time():
@@ -72,10 +71,10 @@ def test_a_sentence_without_end_and_open_quotes_take_no_time():
     st.sampled_from(["en", "de", "fr", "zh", "kk", "xx"]),
 )
 def test_nothing_is_lost_and_everything_fits(text, longest, sentences, language):
-    def length(part):
-        return len("".join(part.replace("\x01", " ").split()))
+    def pieces(part):
+        return list("".join(part.replace("\x01", " ").split()))
 
-    segments = split(text, longest, sentences, length, language)
-    assert "".join(segments) == (text if length(text) else "")
-    assert all(0 < length(segment) <= longest for segment in segments)
+    segments = split(text, longest, sentences, pieces, language)
+    assert "".join(segments) == (text if pieces(text) else "")
+    assert all(0 < len(pieces(segment)) <= longest for segment in segments)
     assert not any("\n" in segment.strip("\x01\x1f \n\u3000\u2028\x85") for segment in segments)

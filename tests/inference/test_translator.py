@@ -7,9 +7,10 @@ import sentencepiece
 
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
+from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.export import export_model
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import Stopped, stop_when
 from resmlp_mt.inference.translator import Hypothesis, join
 
@@ -46,7 +47,8 @@ def test_languages_without_blanks_between_sentences_lose_and_gain_them():
         ("zh-Hans", ["One. ", "Two."], "12"),
         ("ja", ["One.\n", " Two. "], "1\n 2 "),
     ]:
-        assert join([one, two], texts, language)[0].text == expected
+        parts = [Segment(text, ()) for text in texts]
+        assert join([one, two], parts, language)[0].text == expected
 
 
 def test_text_of_characters_that_the_model_never_saw_is_named_once(translator):
@@ -75,8 +77,9 @@ def test_characters_spelt_in_bytes_are_unknown(tmp_path):
     pieces = [processor.id_to_piece(i) for i in range(3, len(processor))]
     for lang in ("en", "de"):
         (tmp_path / f"dict.{lang}.txt").write_text("".join(f"{piece} 1\n" for piece in pieces))
-    codec = TextCodec(tmp_path, "en", "de")
-    assert codec.share_unknown("the man") == 0 and codec.share_unknown("the 你好") == 0.4
+    codec = TextCodec.from_folder(tmp_path, ("en", "de"))
+    assert codec.share_unknown(codec.split("the man")) == 0
+    assert codec.share_unknown(codec.split("the 你好")) == 0.4
 
 
 def test_what_cannot_be_is_refused_before_anything_is_read(translator):

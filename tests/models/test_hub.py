@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from resmlp_mt import Classifier, Translator
-from resmlp_mt.data.checkpoints import PRETRAINED
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.models.translation import ResMLPModel
 
 ROOT = Path(__file__).parents[2]

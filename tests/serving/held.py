@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import check_wanted
 from resmlp_mt.inference.translator import Attention, Hypothesis
 
@@ -10,13 +11,19 @@ from resmlp_mt.inference.translator import Attention, Hypothesis
 class Held:
     """A translator that says a line backwards, once it is let go."""
 
-    codec = SimpleNamespace(target_language="en")
+    codec = SimpleNamespace(
+        target_language="en",
+        share_unknown=lambda pieces: (text := "".join(pieces)).count("?") / max(len(text), 1),
+    )
 
-    def __init__(self):
+    def __init__(self, threads=1):
+        self.threads = threads
         self.let_go, self.batches, self.at_work = threading.Event(), [], threading.Semaphore(0)
 
-    def translate_nbest(self, lines, beam, nbest, lenpen, attention, buffer_size, split_sentences):
-        self.batches.append((list(lines), nbest))
+    def translate_segments(self, segments, options, attention, threads):
+        assert threads == 1
+        lines, nbest = [segment.text for segment in segments], options.nbest
+        self.batches.append((lines, nbest))
         self.at_work.release()
         while not self.let_go.wait(0.01):  # the steps of a search
             check_wanted()
@@ -27,7 +34,8 @@ class Held:
             yield [Hypothesis(line[::-1], 0.0, shown)] * nbest
 
     def split(self, text, split_sentences=None):
-        return text.split("|")
+        return cut(*text.split("|"))
 
-    def share_unknown(self, text):
-        return text.count("?") / max(len(text), 1)
+
+def cut(*texts):
+    return [Segment(text, tuple(text)) for text in texts]

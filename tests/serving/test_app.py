@@ -16,7 +16,7 @@ def asked():
     """asked(translator, *texts, limits): the responses to requests sent one after the other."""
 
     async def ask_all(translator, texts, limits, then):
-        held = build_app(translator, 1, "held", limits)
+        held = build_app(translator, "held", limits)
         transport = httpx.ASGITransport(held, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             requests = []
@@ -96,7 +96,7 @@ def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
     ],
 )
 def test_requests_for_other_hosts_are_refused(host, taken):
-    held = build_app(Held(), 1, "held", Limits(), LOOPBACK | {"Translate.example.org"})
+    held = build_app(Held(), "held", Limits(), LOOPBACK | {"Translate.example.org"})
 
     async def ask():
         transport = httpx.ASGITransport(held)

@@ -1,8 +1,9 @@
 """The queue, with an engine that answers when it is told to."""
 
 import pytest
-from serving.held import Held
+from serving.held import Held, cut
 
+from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
 
 
@@ -11,8 +12,8 @@ def batch():
     """batch(translator): a batcher of it, closed in the end."""
     opened = []
 
-    def build(translator, workers=1, batch_size=4, queue_size=100, answer_bytes=10**6, **options):
-        batcher = Batcher(translator, workers, batch_size, queue_size, answer_bytes, **options)
+    def build(translator, batch_size=4, queue_size=100, answer_bytes=10**6, **options):
+        batcher = Batcher(translator, batch_size, queue_size, answer_bytes, **options)
         opened.append((batcher, translator))
         return opened[-1][0]
 
@@ -29,9 +30,9 @@ def texts(job):
 def test_what_comes_while_workers_are_busy_is_translated_together(batch):
     translator, sizes = Held(), []
     batcher = batch(translator, observe=sizes.append)
-    first = batcher.submit(["ab"], Options())
+    first = batcher.submit(cut("ab"), Options())
     translator.at_work.acquire(timeout=60)
-    rest = [batcher.submit([f"{i}x", f"{i}y"], Options()) for i in range(3)]
+    rest = [batcher.submit(cut(f"{i}x", f"{i}y"), Options()) for i in range(3)]
     translator.let_go.set()
     assert texts(first) == ["ba"]
     assert [texts(job) for job in rest] == [[f"x{i}", f"y{i}"] for i in range(3)]
@@ -39,9 +40,9 @@ def test_what_comes_while_workers_are_busy_is_translated_together(batch):
 
 
 def test_workers_translate_side_by_side(batch):
-    translator = Held()
-    batcher = batch(translator, workers=2, batch_size=1)
-    job = batcher.submit(["a", "b"], Options())
+    translator = Held(threads=2)
+    batcher = batch(translator, batch_size=1)
+    job = batcher.submit(cut("a", "b"), Options())
     for _ in range(2):
         assert translator.at_work.acquire(timeout=60)
     translator.let_go.set()
@@ -52,7 +53,7 @@ def test_lines_with_other_options_are_translated_apart_and_in_turn(batch):
     translator = Held()
     translator.let_go.set()
     batcher = batch(translator)
-    jobs = [batcher.submit(["a", "b"], Options(nbest=n)) for n in (1, 2, 1)]
+    jobs = [batcher.submit(cut("a", "b"), Options(SearchOptions(nbest=n))) for n in (1, 2, 1)]
     found = [list(map(len, job.answer.result(60))) for job in jobs]
     assert found == [[1, 1], [2, 2], [1, 1]]
     asked = {n: [x for lines, m in translator.batches if m == n for x in lines] for n in (1, 2)}
@@ -63,7 +64,7 @@ def test_attention_comes_where_it_is_asked_for(batch):
     translator = Held()
     translator.let_go.set()
     batcher = batch(translator)
-    plain, shown = (batcher.submit(["abc"], Options(attention=a)) for a in (False, True))
+    plain, shown = (batcher.submit(cut("abc"), Options(attention=a)) for a in (False, True))
     (plain,), (shown,) = (job.answer.result(60)[0] for job in (plain, shown))
     assert plain.attention == [] and shown.attention[0].source == ["abc"]
 
@@ -71,12 +72,12 @@ def test_attention_comes_where_it_is_asked_for(batch):
 def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
     translator = Held()
     batcher = batch(translator, queue_size=3)
-    busy = batcher.submit(["busy"], Options())
+    busy = batcher.submit(cut("busy"), Options())
     translator.at_work.acquire(timeout=60)
-    waiting = batcher.submit(["a", "b"], Options())
+    waiting = batcher.submit(cut("a", "b"), Options())
     with pytest.raises(QueueFull):
-        batcher.submit(["c", "d"], Options())
-    last = batcher.submit(["e"], Options())
+        batcher.submit(cut("c", "d"), Options())
+    last = batcher.submit(cut("e"), Options())
     translator.let_go.set()
     assert list(map(texts, (busy, waiting, last))) == [["ysub"], ["a", "b"], ["e"]]
 
@@ -84,11 +85,11 @@ def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
 def test_a_cancelled_job_is_not_translated_and_leaves_its_place_to_others(batch):
     translator = Held()
     batcher = batch(translator, queue_size=2)
-    busy = batcher.submit(["busy"], Options())
+    busy = batcher.submit(cut("busy"), Options())
     translator.at_work.acquire(timeout=60)
-    unwanted = batcher.submit(["unwanted"] * 2, Options())
+    unwanted = batcher.submit(cut(*["unwanted"] * 2), Options())
     assert batcher.waiting == 2 and unwanted.answer.cancel() and batcher.waiting == 0
-    wanted = batcher.submit(["wanted"] * 2, Options())
+    wanted = batcher.submit(cut(*["wanted"] * 2), Options())
     translator.let_go.set()
     assert texts(busy) == ["ysub"] and texts(wanted) == ["detnaw"] * 2
     assert all("unwanted" not in lines for lines, _ in translator.batches)
@@ -97,10 +98,10 @@ def test_a_cancelled_job_is_not_translated_and_leaves_its_place_to_others(batch)
 def test_a_batch_that_nobody_waits_for_is_left_at_the_next_step(batch):
     translator = Held()  # it is not let go
     batcher = batch(translator)
-    abandoned = batcher.submit(["a", "b"], Options())
+    abandoned = batcher.submit(cut("a", "b"), Options())
     translator.at_work.acquire(timeout=60)
     abandoned.answer.cancel()
-    wanted = batcher.submit(["wanted"], Options())
+    wanted = batcher.submit(cut("wanted"), Options())
     assert translator.at_work.acquire(timeout=60)
     translator.let_go.set()
     assert texts(wanted) == ["detnaw"]
@@ -109,11 +110,11 @@ def test_a_batch_that_nobody_waits_for_is_left_at_the_next_step(batch):
 def test_jobs_share_batches_text_by_text(batch):
     translator = Held()
     batcher = batch(translator)
-    busy = batcher.submit(["busy"], Options())
+    busy = batcher.submit(cut("busy"), Options())
     translator.at_work.acquire(timeout=60)
-    long = batcher.submit([f"long {i}" for i in range(8)], Options())
-    other = batcher.submit([f"other {i}" for i in range(3)], Options(nbest=2))
-    short = batcher.submit(["short"], Options())
+    long = batcher.submit(cut(f"long {i}" for i in range(8)), Options())
+    other = batcher.submit(cut(f"other {i}" for i in range(3)), Options(SearchOptions(nbest=2)))
+    short = batcher.submit(cut("short"), Options())
     translator.let_go.set()
     assert list(map(len, map(texts, (busy, long, other, short)))) == [1, 8, 3, 1]
     assert [lines for lines, _ in translator.batches] == [
@@ -130,7 +131,7 @@ def test_a_wide_beam_makes_batches_smaller(batch):
     translator.let_go.set()
     batcher = batch(translator, batch_size=8, observe=sizes.append)
     for beam in (1, 5, 10, 32, 100):
-        batcher.submit(["a"] * 8, Options(beam=beam)).answer.result(60)
+        batcher.submit(cut(*["a"] * 8), Options(SearchOptions(beam=beam))).answer.result(60)
     assert sizes == [8] * 2 + [4] * 2 + [1] * 16
 
 
@@ -138,19 +139,21 @@ def test_an_answer_that_grows_too_large_ends_its_job_alone(batch):
     translator = Held()
     translator.let_go.set()
     batcher = batch(translator, batch_size=1, answer_bytes=1000)
-    large = batcher.submit(["x" * 400] * 100, Options())
+    large = batcher.submit(cut(*["x" * 400] * 100), Options())
     with pytest.raises(AnswerTooLarge):
         large.answer.result(60)
-    assert texts(batcher.submit(["abc"], Options())) == ["cba"]
+    assert texts(batcher.submit(cut("abc"), Options())) == ["cba"]
     assert len(translator.batches) == 4
 
 
 def test_a_line_that_fails_fails_its_job_alone(batch):
     translator = Held()
     batcher = batch(translator, batch_size=10)
-    busy = batcher.submit(["busy"], Options())
+    busy = batcher.submit(cut("busy"), Options())
     translator.at_work.acquire(timeout=60)
-    good, bad = (batcher.submit(lines, Options()) for lines in (["a", "good"], ["b", "poison"]))
+    good, bad = (
+        batcher.submit(cut(*lines), Options()) for lines in (["a", "good"], ["b", "poison"])
+    )
     translator.let_go.set()
     assert texts(busy) == ["ysub"] and texts(good) == ["a", "doog"]
     with pytest.raises(ValueError, match="poison"):
@@ -160,9 +163,9 @@ def test_a_line_that_fails_fails_its_job_alone(batch):
 def test_closing_translates_what_waits_and_takes_no_more(batch):
     translator = Held()
     batcher = batch(translator, batch_size=1)
-    job = batcher.submit(["a", "b", "c"], Options())
+    job = batcher.submit(cut("a", "b", "c"), Options())
     translator.let_go.set()
     batcher.close()
     assert job.answer.done() and texts(job) == ["a", "b", "c"]
     with pytest.raises(QueueFull):
-        batcher.submit(["d"], Options())
+        batcher.submit(cut("d"), Options())

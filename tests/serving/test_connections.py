@@ -21,7 +21,7 @@ class Running:
 
     def __init__(self, **limits):
         self.translator, limits = Held(), Limits(**limits)
-        self.server = Server(build_app(self.translator, 1, "held", limits), limits)
+        self.server = Server(build_app(self.translator, "held", limits), limits)
         self.listener, self.clients = listen("127.0.0.1", 0), []
         self.address = self.listener.getsockname()
         self.thread = threading.Thread(target=self.server.run, args=[[self.listener]])

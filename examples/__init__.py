@@ -1,0 +1,1 @@
+"""Studies and recipes. `python -m examples.lesson` writes the quick start's corpus."""

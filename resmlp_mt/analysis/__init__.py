@@ -1,0 +1,1 @@
+"""What a model has learned: its matrices, its features, its training."""

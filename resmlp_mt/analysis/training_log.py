@@ -1,0 +1,28 @@
+"""What fairseq's JSON logs say of a training."""
+
+import json
+from pathlib import Path
+
+from resmlp_mt.data.text import read_lines
+from resmlp_mt.errors import UserError
+
+
+def read_log(path: Path, metric: str) -> tuple[list, list]:
+    """The (update, value) points of training and of validation in a log.
+
+    Raises:
+        UserError: If the file has none.
+    """
+    train, valid = [], []
+    for line in read_lines(path):
+        try:
+            entry = json.loads(line[line.index("{") :])
+        except ValueError:  # other lines of the log
+            continue
+        if f"valid_{metric}" in entry:
+            valid.append((int(entry["valid_num_updates"]), float(entry[f"valid_{metric}"])))
+        elif metric in entry and "num_updates" in entry:
+            train.append((int(entry["num_updates"]), float(entry[metric])))
+    if not train and not valid:
+        raise UserError(f"{path}: no {metric} in it; train with --log-format json --log-file FILE")
+    return train, valid

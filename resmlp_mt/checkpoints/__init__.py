@@ -1,0 +1,1 @@
+"""Checkpoints: read safely, averaged, packed, and brought from and to published layouts."""

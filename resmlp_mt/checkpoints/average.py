@@ -1,0 +1,91 @@
+"""The mean of several checkpoints of one training run."""
+
+from pathlib import Path
+
+import torch
+from fairseq import checkpoint_utils
+from tqdm import tqdm
+
+from resmlp_mt.checkpoints.pack import moving_average, save_weights
+from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import numbered_checkpoints
+from resmlp_mt.files.output import find_target, whole_file
+
+
+def find_checkpoints(folder: Path, count: int) -> list[Path]:
+    """The numbered checkpoints of a training folder, oldest first.
+
+    Those of epochs, or where there are fewer than `count`, those of --save-interval-updates.
+
+    Raises:
+        UserError: If there are fewer than `count` of both kinds.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
+    found = numbered_checkpoints(folder)
+    if not found:
+        raise UserError(
+            f"{folder}: no numbered checkpoints (checkpoint1.pt ... or checkpoint_1_1000.pt ...); "
+            "train without --no-epoch-checkpoints"
+        )
+    kinds = {"epochs": [], "updates": []}
+    for path, ends_epoch in found:
+        kinds["epochs" if ends_epoch else "updates"].append(path)
+    for paths in kinds.values():
+        if 1 <= count <= len(paths):
+            return paths
+    there = " and ".join(f"{len(paths)} of {kind}" for kind, paths in kinds.items() if paths)
+    raise UserError(
+        f"{folder} has numbered checkpoints, {there}, but not {count} of a kind; for a mean of "
+        "both kinds name the files"
+    )
+
+
+def best_checkpoints(paths: list[Path], count: int) -> list[Path]:
+    """The `count` checkpoints with the best validation score (--best-checkpoint-metric)."""
+    scores = {}
+    for path in tqdm(paths, desc="read scores", disable=None, leave=False):
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        score = (state.get("extra_state") or {}).get("val_loss")
+        if score is None:
+            raise UserError(f"{path}: no validation score in it; use --last instead of --best")
+        sign = -1 if state["cfg"].checkpoint.maximize_best_checkpoint_metric else 1
+        scores[path] = sign * score
+    return sorted(scores, key=scores.get)[:count]
+
+
+def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None:
+    """Write the mean of the checkpoints' weights, with the configuration of the last one.
+
+    Weights are written in fp32, whatever they were trained in: rounding a mean to bf16 would lose
+    what averaging gains. The optimizer's state is left out; fairseq-generate and fine-tuning take
+    the result.
+
+    Args:
+        paths: Checkpoints of the same model; summed in double precision.
+        out: The file to write.
+        ema: Take the moving average that --store-ema kept in each, instead of its weights.
+
+    Raises:
+        UserError: If the checkpoints are not of the same model, or hold no moving average.
+    """
+    find_target(out)  # what cannot be written fails before the work
+    total, state = {}, None
+    for path in tqdm(paths, desc="average", disable=None, leave=False):
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        if ema:
+            state["model"] = moving_average(state, path)
+        weights = {name: tensor.double() for name, tensor in state["model"].items()}
+        if total and _shapes(total) != _shapes(weights):
+            raise UserError(f"{path} is not of the same model as {paths[0]}")
+        total = {name: total[name] + w if total else w for name, w in weights.items()}
+    last = state["model"]
+    for name, tensor in total.items():
+        kept = torch.float32 if last[name].is_floating_point() else last[name].dtype
+        last[name] = (tensor / len(paths)).to(kept)
+    with whole_file(out) as path:
+        save_weights(state, path)
+
+
+def _shapes(weights: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in weights.items()}

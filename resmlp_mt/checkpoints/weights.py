@@ -1,0 +1,164 @@
+"""Published image weights in, and out: folders with a checkpoint <-> .pth and .safetensors."""
+
+import io
+import math
+from dataclasses import fields
+from pathlib import Path
+
+import torch
+from fairseq import checkpoint_utils, options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.tasks import setup_task
+from omegaconf import DictConfig
+from safetensors import torch as safetensors
+
+from resmlp_mt.checkpoints.pack import save_weights
+from resmlp_mt.data.text import read_lines
+from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
+from resmlp_mt.files.output import whole_file, whole_folder
+from resmlp_mt.models.image_classification import ResMLPImageConfig
+from resmlp_mt.models.presets import IMAGE_PRESETS
+from resmlp_mt.models.released import check_fit, from_format, measure, read_weights, to_format
+from resmlp_mt.models.resize import resize_matrices
+from resmlp_mt.tasks.image_classification import IMAGE_TASK
+
+OUTPUT_SUFFIXES = (".safetensors", ".pth")
+
+
+def import_weights(
+    path: Path,
+    arch: str,
+    out: Path,
+    image_size: int | None = None,
+    classes: Path | None = None,
+    ema: bool | None = None,
+) -> str:
+    """Make a folder with a classifier from published weights.
+
+    Args:
+        path: A file that `read_weights` takes.
+        arch: A name in IMAGE_PRESETS.
+        out: The folder to make. One that was made before is replaced.
+        image_size: Side of the images; those of the weights unless given.
+        classes: A text file with the name of a class a line; numbers from 0 unless given.
+        ema: Take the moving average that a training saved beside its weights; None: if it is there.
+
+    Returns:
+        What was imported, in words.
+
+    Raises:
+        UserError: If the weights are not of this architecture, or something else does not fit.
+    """
+    if arch not in IMAGE_PRESETS:
+        raise UserError(f"--arch {arch}: not one of {', '.join(IMAGE_PRESETS)}")
+    weights = read_weights(path, ema)
+    try:
+        sizes = measure(weights)
+        cfg = _configure(arch, sizes)
+        names = _class_names(classes, cfg.task.num_classes)
+        try:
+            check_fit(weights, _build_empty(cfg, names))
+        except UserError as error:
+            raise UserError(f"{error}{_suggest(arch, sizes)}") from None
+        ours, layout = from_format(weights)
+    except (UserError, ValueError) as error:
+        raise UserError(f"{path}: {error}") from None
+    if image_size is not None:
+        cfg.task.image_size = image_size
+        try:
+            ours = resize_matrices(ours, _build_empty(cfg, names))
+        except ValueError as error:
+            raise UserError(f"--image-size {image_size}: {error}") from None
+    state = {
+        "cfg": cfg,
+        "model": ours,
+        "task_state": {"classes": names},
+        # fairseq looks for the last optimizer in every checkpoint, and this model has had none.
+        "optimizer_history": [{"optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}],
+    }
+    with whole_folder(out, mark=CHECKPOINT_NAMES[0]) as new:
+        save_weights(state, new / CHECKPOINT_NAMES[0])
+    count, side = sum(tensor.numel() for tensor in ours.values()), cfg.task.image_size
+    return f"{layout} weights, {count:,} parameters, images of {side} x {side} pixels, " + (
+        f"{len(names)} classes" if names else "no head: to probe and to fine-tune"
+    )
+
+
+def export_weights(model: str | Path, layout: str, out: Path) -> None:
+    """Write the weights of a classifier as a published layout names them.
+
+    Args:
+        model: A model that comes with the package, a folder with a checkpoint, or a checkpoint.
+        layout: "official" or "timm".
+        out: The file to write; its suffix, one of OUTPUT_SUFFIXES, says in which form.
+
+    Raises:
+        UserError: If the model is no classifier, or the layout has no place for it.
+    """
+    if out.suffix not in OUTPUT_SUFFIXES:
+        raise UserError(f"{out}: weights are written to {' or '.join(OUTPUT_SUFFIXES)}")
+    path = find_checkpoint(model)
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    if state["cfg"].task.get("_name") != IMAGE_TASK:
+        raise UserError(f"{path}: not an image classifier")
+    try:
+        weights = to_format(state["model"], layout)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    # Equal tensors share their memory in what `save_weights` wrote; safetensors wants each whole.
+    weights = {name: tensor.clone().contiguous() for name, tensor in weights.items()}
+    # Through memory: torch hides the error of a full disk behind one of its own.
+    buffer = io.BytesIO()
+    if out.suffix == ".safetensors":
+        buffer.write(safetensors.save(weights, metadata={"format": "pt"}))
+    else:
+        torch.save(weights, buffer)
+    with whole_file(out) as new:
+        new.write_bytes(buffer.getbuffer())
+
+
+def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
+    """What fairseq-train would make of the command line for such weights."""
+    if sizes.get("in_chans", 3) != 3:
+        raise UserError(f"made for images of {sizes['in_chans']} channels, not of 3 (colour)")
+    line = [".", "--task", IMAGE_TASK, "--criterion", IMAGE_TASK, "--arch", arch]
+    cfg = convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(options.get_training_parser(), line)
+    )
+    # What the weights do not tell, since a part is missing, keeps ImageNet's size: the comparison
+    # with the model will say what is missing.
+    cfg.task.num_classes = sizes.get("num_classes", 1000)
+    if positions := sizes.get("positions"):
+        side = math.isqrt(positions)
+        if side * side != positions:
+            raise UserError(f"its matrices mix {positions} patches, which are no square grid")
+        cfg.task.image_size = side * cfg.model.patch_size
+    return cfg
+
+
+def _suggest(arch: str, sizes: dict[str, int]) -> str:
+    """The preset that has the sizes of the weights, if it is another one."""
+    defaults = {field.name: field.default for field in fields(ResMLPImageConfig)}
+    for name, preset in IMAGE_PRESETS.items():
+        wanted = {key: (defaults | preset)[key] for key in ("layers", "embed_dim", "patch_size")}
+        if name != arch and wanted.items() <= sizes.items():
+            return f"\n  they have the sizes of --arch {name} (patches of {wanted['patch_size']})"
+    return ""
+
+
+def _class_names(path: Path | None, count: int) -> list[str]:
+    if path is None:
+        return [str(number) for number in range(count)]
+    names = [line.strip() for line in read_lines(path)]
+    if len(names) != count:
+        raise UserError(f"{path} names {len(names)} classes, the weights have {count}")
+    return names
+
+
+def _build_empty(cfg: DictConfig, names: list[str]) -> torch.nn.Module:
+    """The model's names and shapes, without memory."""
+    task = setup_task(cfg.task)
+    task.load_state_dict({"classes": names})
+    with torch.device("meta"):
+        return task.build_model(cfg.model)

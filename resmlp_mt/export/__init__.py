@@ -1,0 +1,1 @@
+"""Trained models written as graphs for ONNX Runtime."""

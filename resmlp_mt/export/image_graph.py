@@ -1,0 +1,79 @@
+"""The ONNX graph of a folded classifier, from pixels to logits.
+
+Shapes: B images, N patches, C channels, K classes.
+"""
+
+import torch
+from onnx import TensorProto
+from torch import nn
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.export.graph import Graph, Stream, mix_channels
+from resmlp_mt.models.image_classification import ResMLPImageModel
+from resmlp_mt.nn.fold import fold_mixer, fold_product, make_offset, split_norm
+from resmlp_mt.nn.mixers import LinearMixer
+from resmlp_mt.nn.patches import AveragePooling, ClassMLPLayer
+
+
+@torch.no_grad()
+def build_classifier(model: ResMLPImageModel, mean: list, std: list, int8: bool) -> bytes:
+    """Input: pixels, uint8 (B, in_chans, H, W). Output: logits (B, K).
+
+    Args:
+        model: A classifier of the paper's form: its token mixer is A.
+        mean, std: What the pixels of each channel are normalised with, on a scale of 0 to 1.
+        int8: As for `Graph`.
+
+    Raises:
+        UserError: If the token mixer is another.
+    """
+    if not all(isinstance(block.mix_tokens, LinearMixer) for block in model.blocks):
+        raise UserError("only classifiers with --token-mixer linear can be exported")
+    graph, patches = Graph(int8), model.grid[0] * model.grid[1]
+    side = model.image_size
+    pixels = graph.input("pixels", TensorProto.UINT8, "B", len(mean), side, side)
+    stream = Stream(graph, _embed(graph, model.embed.proj, mean, std, pixels))
+    for block in model.blocks:
+        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
+        rows, _ = mixer.matrix(0, patches)
+        y = graph.MatMul(graph.constant(rows[0]), stream.normalise(block.norm_1))
+        y = graph.Mul(y, graph.constant(mixer.scale))
+        stream.add(graph.Add(y, graph.constant(make_offset(mixer, patches))))
+        stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
+    if isinstance(model.pool, AveragePooling):
+        norm = model.pool.norm  # its alpha and beta commute with the mean
+        x = graph.ReduceMean(stream.normalise(norm), graph.integers(1), keepdims=0)
+    else:
+        norm = model.pool.norm
+        x = _aggregate(graph, model.pool, stream)
+    return graph.build(logits=graph.product(x, fold_product(model.head, norm)))
+
+
+def _embed(graph: Graph, proj: nn.Conv2d, mean: list, std: list, pixels: str) -> str:
+    """The patches of the normalised image, which is folded into the projection. (B, N, C)."""
+    mean, std = (torch.tensor(list(values))[:, None, None] for values in (mean, std))
+    weight = proj.weight / (255 * std)
+    bias = proj.bias - (proj.weight * mean / std).sum((1, 2, 3))
+    size = list(proj.kernel_size)
+    pixels = graph.Cast(pixels, to=TensorProto.FLOAT)
+    parts = graph.constant(weight), graph.constant(bias)
+    x = graph.Conv(pixels, *parts, kernel_shape=size, strides=size)  # (B, C, rows, columns)
+    return graph.Transpose(graph.Reshape(x, graph.integers(0, 0, -1)), perm=[0, 2, 1])
+
+
+def _aggregate(graph: Graph, pool: nn.Module, patches: Stream) -> str:
+    """The class embedding that the class-MLP layers make, normalised. (B, C)."""
+    embedding = Stream(graph, graph.constant(pool.embedding[None, None]))
+    for layer in pool.layers:
+        embedding.add(_gather(graph, layer, patches))
+        embedding.add(mix_channels(graph, layer, embedding.normalise(layer.norm_2)))
+    return graph.Squeeze(embedding.normalise(pool.norm), graph.integers(1))
+
+
+def _gather(graph: Graph, layer: ClassMLPLayer, patches: Stream) -> str:
+    """scale_1 (a norm_1(x)), folded as the rows of A are. (B, 1, C)."""
+    _, alpha, beta = split_norm(layer.norm_1)
+    row, scale = layer.aggregate.weight, layer.scale_1.gamma
+    y = graph.MatMul(graph.constant(row), patches.normalise(layer.norm_1))
+    y = graph.Mul(y, graph.constant(scale * alpha))
+    return graph.Add(y, graph.constant(scale * (beta * row.sum() + layer.aggregate.bias)))

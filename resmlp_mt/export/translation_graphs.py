@@ -1,0 +1,171 @@
+"""ONNX graphs of the folded translator: one encodes a batch, the other scores one step of a search.
+
+The matrices of the token mixers, which depend on lengths alone, are inputs: `search.py` slices them
+once for a length. The products may be int8: ONNX Runtime then quantizes what
+comes in as it goes (one scale for a batch), and the weights hold one scale for each output.
+
+Shapes: B sentences, K beams, S source length, t positions before this one, L layers, C channels,
+H mixing heads, E heads of the attention to the source, V vocabulary.
+"""
+
+import numpy as np
+import torch
+from onnx import TensorProto, helper
+
+from resmlp_mt.export.graph import Graph, Stream, by_head, mix_channels
+from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder
+from resmlp_mt.nn.fold import (
+    FoldedMixer,
+    Product,
+    fold_mixer,
+    fold_product,
+    has_offset,
+)
+
+_ONE = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+
+
+@torch.no_grad()
+def build_encoder(encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool) -> bytes:
+    """Tokens -> the keys and values of every decoder layer's attention.
+
+    Inputs: tokens (B, S), padded on the right; mask (B, S, 1), 1 where a token is and 0 where not;
+    matrix_<layer> (H, S, S); bias_<layer> (H, S, 1) where A has one; positions (S, C) where they
+    are added to the embeddings. Output: memory (2 L, B, E, S, C / E), a key and a value a layer.
+    """
+    graph = Graph(int8)
+    tokens = graph.input("tokens", TensorProto.INT64, "B", "S")
+    mask = graph.input("mask", TensorProto.FLOAT, "B", "S", 1)
+    x = graph.embed(tokens, encoder.embed.tokens.weight, encoder.embed.scale)
+    if encoder.embed.positions is not None:
+        x = graph.Add(x, graph.input("positions", TensorProto.FLOAT, "S", "C"))
+    stream = Stream(graph, x)
+    for layer, block in enumerate(encoder.blocks):
+        folded = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
+        stream.add(_mix_both_ways(graph, layer, folded, stream.normalise(block.norm_1), mask))
+        stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
+    memory = stream.normalise(encoder.norm)
+    sides = [side for b in decoder.blocks for side in (b.attend.key, b.attend.value)]
+    products = [fold_product(side, encoder.norm) for side in sides]
+    memory = graph.product(memory, _stack(products))
+    heads = decoder.blocks[0].attend.heads
+    memory = graph.Reshape(memory, graph.integers(0, 0, len(products), heads, -1))
+    return graph.build(memory=graph.Transpose(memory, perm=[2, 0, 3, 1, 4]))
+
+
+def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: str) -> str:
+    matrix = graph.input(f"matrix_{layer}", TensorProto.FLOAT, "H", "S", "S")
+    heads = mixer.matrix.weight.size(0)
+    value = graph.product(x, mixer.value) if mixer.value else x
+    value = graph.Reshape(graph.Mul(value, mask), graph.integers(0, 0, heads, -1))
+    y = graph.MatMul(matrix, graph.Transpose(value, perm=[0, 2, 1, 3]))  # (B, H, S, C / H)
+    if mixer.gate is None:
+        y = graph.Mul(y, by_head(graph, mixer.scale, heads))
+        sums = graph.MatMul(matrix, graph.Unsqueeze(mask, graph.integers(1)))  # (B, H, S, 1)
+        y = graph.Add(y, graph.Mul(sums, by_head(graph, mixer.shift, heads)))
+    if getattr(mixer.matrix, "bias", None) is not None:
+        bias = graph.input(f"bias_{layer}", TensorProto.FLOAT, "H", "S", 1)
+        y = graph.Add(y, graph.Mul(bias, by_head(graph, mixer.bias_scale, heads)))
+    y = graph.Reshape(graph.Transpose(y, perm=[0, 2, 1, 3]), graph.integers(0, 0, -1))
+    return graph.Mul(graph.product(x, mixer.gate), y) if mixer.gate else y
+
+
+@torch.no_grad()
+def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) -> bytes:
+    """The best continuations of every beam, and what the mixers remember of this position.
+
+    Inputs: tokens (B, K), the last ones; scores (B, K, 1), of the beams so far; history (n, L C),
+    what earlier steps returned; ancestors (t, B, K), the rows of it that each beam comes from;
+    row (t, 1, 1, L C) and now_<layer> (1, C), what the mixing matrices multiply them and this
+    position with; offset (1, L C) where the mixers have one; position (1, C) where positions are
+    added;
+    key_<layer> and value_<layer> (B, E, S, C / E); mask (B, 1, K, S), 0 where a token is, else far
+    below; width (1,), continuations of a beam to look at; best (1,), those to return.
+
+    Outputs: best_scores (B, best), sorted; best_tokens (B, best); best_places (B, best), beam times
+    width plus something; ends (B, K, 1), the score of ending here; values (B, K, L C); query
+    (B, K, C), what the last layer's attention asks with, and log_p (B, K, V), of the next tokens,
+    which cost nothing where they are not taken.
+
+    Args:
+        decoder: The decoder.
+        banned: Tokens that no translation may hold.
+        end: The end of a sentence.
+        int8: As for `Graph`.
+    """
+    graph, layers = Graph(int8), len(decoder.blocks)
+    tokens = graph.input("tokens", TensorProto.INT64, "B", "K")
+    x = graph.embed(tokens, decoder.embed.tokens.weight, decoder.embed.scale)
+    if decoder.embed.positions is not None:
+        x = graph.Add(x, graph.input("position", TensorProto.FLOAT, 1, "C"))
+    mixers = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in decoder.blocks]
+    past = _remember(graph, layers, any(map(has_offset, mixers)))
+    stream, values = Stream(graph, x), []
+    mask = graph.input("mask", TensorProto.FLOAT, "B", 1, "K", "S")
+    for layer, (block, mixer) in enumerate(zip(decoder.blocks, mixers, strict=True)):
+        y = gate = stream.normalise(block.norm_1)
+        if mixer.gate:
+            both = graph.product(y, _stack([mixer.gate, mixer.value]))
+            gate, y = graph.Split(both, outputs=2, axis=2, num_outputs=2)
+        values.append(y)
+        now = graph.input(f"now_{layer}", TensorProto.FLOAT, 1, "C")
+        y = graph.Add(past[layer], graph.Mul(y, now))
+        stream.add(graph.Mul(gate, y) if mixer.gate else y)
+        query = graph.product(
+            stream.normalise(block.norm_c), fold_product(block.attend.query, block.norm_c)
+        )
+        sides = [
+            graph.input(f"{side}_{layer}", TensorProto.FLOAT, "B", block.attend.heads, "S", "D")
+            for side in ("key", "value")
+        ]
+        y = graph.MultiHeadAttention(query, *sides, "", "", mask, num_heads=block.attend.heads)
+        stream.add(graph.product(y, fold_product(block.attend.out, scale=block.scale_c.gamma)))
+        stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
+    logits = graph.product(
+        stream.normalise(decoder.norm), fold_product(decoder.output, decoder.norm)
+    )
+    log_p = graph.LogSoftmax(logits, axis=-1)
+    return graph.build(
+        **_choose(graph, log_p, decoder.output.out_features, banned, end),
+        values=graph.Concat(*values, axis=2),
+        query=query,
+        log_p=log_p,
+    )
+
+
+def _remember(graph: Graph, layers: int, offset: bool) -> list[str]:
+    """What the earlier positions add to this one. L of (B, K, C)."""
+    history = graph.input("history", TensorProto.FLOAT, "n", "LC")
+    ancestors = graph.input("ancestors", TensorProto.INT64, "t", "B", "K")
+    row = graph.input("row", TensorProto.FLOAT, "t", 1, 1, "LC")
+    past = graph.Mul(graph.Gather(history, ancestors), row)
+    # A product with ones is more than twice as fast as ONNX Runtime's sum.
+    ones = graph.ConstantOfShape(graph.Shape(ancestors, start=0, end=1), value=_ONE)
+    past = graph.MatMul(ones, graph.Flatten(past, axis=1))
+    beams = graph.Shape(ancestors, start=1)
+    past = graph.Reshape(past, graph.Concat(beams, graph.integers(-1), axis=0))
+    if offset:
+        past = graph.Add(past, graph.input("offset", TensorProto.FLOAT, 1, "LC"))
+    return graph.Split(past, outputs=layers, axis=2, num_outputs=layers) if layers > 1 else [past]
+
+
+def _choose(graph: Graph, log_p: str, symbols: int, banned: list[int], end: int) -> dict[str, str]:
+    width = graph.input("width", TensorProto.INT64, 1)
+    best = graph.input("best", TensorProto.INT64, 1)
+    scores = graph.input("scores", TensorProto.FLOAT, "B", "K", 1)
+    ban = np.zeros(symbols, np.float32)
+    ban[banned] = -np.inf
+    found, tokens = graph.TopK(log_p, width, outputs=2, axis=2, sorted=0)
+    found = graph.Add(graph.Add(found, scores), graph.Gather(graph.constant(ban), tokens))
+    flat = graph.integers(0, -1)
+    found, places = graph.TopK(graph.Reshape(found, flat), best, outputs=2, axis=1)
+    return {
+        "best_scores": found,
+        "best_places": places,
+        "best_tokens": graph.GatherElements(graph.Reshape(tokens, flat), places, axis=1),
+        "ends": graph.Add(graph.Gather(log_p, graph.integers(end), axis=2), scores),
+    }
+
+
+def _stack(products: list[Product]) -> Product:
+    return Product(torch.cat([p.weight for p in products]), torch.cat([p.bias for p in products]))

@@ -1,0 +1,133 @@
+"""A trained model as a folder for fast inference on a CPU: ONNX graphs and matrices, no code."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import save
+from torch import Tensor, nn
+
+from resmlp_mt.checkpoints.checksum import sum_files
+from resmlp_mt.checkpoints.loading import (
+    TrainedClassifier,
+    TrainedTranslator,
+    load_classifier,
+    load_translator,
+    read_checkpoint,
+)
+from resmlp_mt.data.sentences import CARD
+from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.errors import UserError
+from resmlp_mt.extras import import_with_onnx
+from resmlp_mt.files.export_layout import CLASSIFIER, CONFIG, FORMAT, MIXING, TRANSLATOR
+from resmlp_mt.files.output import whole_folder
+from resmlp_mt.models.translation import ResMLPModel
+from resmlp_mt.nn.fold import fold_mixer, has_offset, make_offset
+from resmlp_mt.nn.mixers import ToeplitzMatrix
+from resmlp_mt.tasks.image_classification import is_for_images
+
+
+def export_model(model: str | Path, out: Path, int8: bool) -> None:
+    """Make a folder that `Translator` or `Classifier.from_pretrained` take, and run fast.
+
+    Args:
+        model: A name of `pretrained_names`, a folder, or a checkpoint.
+        out: The folder to make. One that was exported before is replaced.
+        int8: Products in int8, a quarter of the size.
+
+    Raises:
+        UserError: If something is missing, `out` holds something else, or the model is a
+            classifier with another token mixer than the paper's.
+    """
+    path, state = read_checkpoint(model)
+    if is_for_images(state["cfg"].task):
+        export, trained = _export_classifier, load_classifier(path, state)
+    else:
+        export, trained = _export_translator, load_translator(path, state)
+    with whole_folder(out, mark=CONFIG) as new:
+        config = {"format": FORMAT} | export(trained, new, int8) | {"int8": int8}
+        config["sha256"] = sum_files(new, sorted(path.name for path in new.iterdir()))
+        (new / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dict:
+    if not isinstance(trained.model, ResMLPModel):
+        raise UserError(
+            f"a {type(trained.model).__name__} has no export: its self-attention is none of the "
+            "matrices that are exported; translate with the checkpoint itself"
+        )
+    graphs = import_with_onnx("resmlp_mt.export.translation_graphs")
+    encoder, decoder = trained.model.encoder, trained.model.decoder
+    symbols = trained.task.target_dictionary
+    banned = [symbols.pad(), symbols.unk()]
+    (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8))
+    (out / TRANSLATOR[1]).write_bytes(graphs.build_step(decoder, banned, symbols.eos(), int8))
+    # Not `save_file`, whose file only its owner may read: a service may run as another user.
+    (out / MIXING).write_bytes(save(export_mixing(trained.model)))
+    for lang in (trained.source, trained.target):
+        shutil.copy(trained.folder / f"dict.{lang}.txt", out)
+        shutil.copy(find_subwords(trained.folder, lang), out)
+    if (trained.folder / CARD).is_file():
+        shutil.copy(trained.folder / CARD, out)
+    return {
+        "kind": "translator",
+        "source_lang": trained.source,
+        "target_lang": trained.target,
+        "source_positions": encoder.longest,
+        "target_positions": decoder.longest,
+    }
+
+
+def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dict:
+    graphs = import_with_onnx("resmlp_mt.export.image_graph")
+    cfg = trained.task.cfg
+    graph = graphs.build_classifier(trained.model, cfg.mean, cfg.std, int8)
+    (out / CLASSIFIER).write_bytes(graph)
+    return {
+        "kind": "classifier",
+        "classes": trained.classes,
+        "pictures": {
+            "in_chans": cfg.in_chans,
+            "image_size": cfg.image_size,
+            "crop_pct": cfg.crop_pct,
+            "interpolation": str(cfg.interpolation),
+        },
+    }
+
+
+@torch.no_grad()
+def export_mixing(model) -> dict[str, np.ndarray]:
+    """What `OnnxSearch` slices by length, from a `ResMLPModel`."""
+    encoder, decoder = model.encoder, model.decoder
+    source = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in encoder.blocks]
+    target = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in decoder.blocks]
+    weights = {
+        "encoder.matrix": torch.stack([_matrix(mixer.matrix) for mixer in source]),
+        "decoder.matrix": torch.stack([_matrix(mixer.matrix) for mixer in target]),
+        "decoder.scale": torch.cat([mixer.scale for mixer in target]),
+    }
+    if getattr(source[0].matrix, "bias", None) is not None:
+        weights["encoder.bias"] = torch.stack([mixer.matrix.bias for mixer in source])
+    if has_offset(target[0]):
+        offsets = [make_offset(mixer, decoder.longest) for mixer in target]
+        weights["decoder.offset"] = torch.cat(offsets, dim=1)
+    for name, side in (("encoder", encoder), ("decoder", decoder)):
+        if side.embed.positions is not None:
+            weights[f"{name}.positions"] = _positions(side.embed, side.longest)
+    return {name: np.ascontiguousarray(weight.float().numpy()) for name, weight in weights.items()}
+
+
+def _matrix(matrix: nn.Module) -> Tensor:
+    """A, (H, N, N), or the weights of a Toeplitz A from the distance 1 - N to N - 1."""
+    if not isinstance(matrix, ToeplitzMatrix):
+        return matrix(0, matrix.weight.size(-1))[0]
+    unseen = matrix.nearest + matrix.farthest  # N - 1 where causal: what lies ahead
+    return nn.functional.pad(matrix.weight, (unseen, 0))
+
+
+def _positions(embed: nn.Module, positions: int) -> Tensor:
+    """What is added to the embeddings at each position. (N, C)."""
+    tokens = torch.full((1, positions), embed.tokens.padding_idx + 1)
+    return embed.positions(tokens)[0]

@@ -1,0 +1,89 @@
+"""Packages that are not installed everywhere, and what to say where they are missing."""
+
+import importlib
+from collections.abc import Iterable, Iterator
+
+from resmlp_mt.errors import UserError
+
+
+def import_with_onnx(name: str):
+    """Import a module that needs the extra [export].
+
+    Raises:
+        UserError: If that is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if str(error.name).split(".")[0] not in ("onnx", "onnxruntime"):
+            raise
+        raise UserError(
+            "this needs ONNX and ONNX Runtime: pip install 'resmlp_mt[export]'"
+        ) from None
+
+
+def import_with_fairseq(name: str, use: str):
+    """Import a module that needs fairseq and torch, which exported models do without.
+
+    Args:
+        name: The module.
+        use: What it is needed for.
+
+    Raises:
+        UserError: If one of them is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if str(error.name).split(".")[0] not in ("torch", "fairseq"):
+            raise
+        raise UserError(f"{use} needs {error.name}, which is not installed") from None
+
+
+try:
+    from tqdm import tqdm as Bar
+except ModuleNotFoundError:
+
+    class Bar:
+        """What stands for tqdm where that is not installed: it shows nothing."""
+
+        def __init__(self, items: Iterable = (), **options):
+            self.items = items
+
+        def __iter__(self) -> Iterator:
+            return iter(self.items)
+
+        def __enter__(self) -> "Bar":
+            return self
+
+        def __exit__(self, *error) -> None:
+            pass
+
+        def update(self, n: int = 1) -> None:
+            """Go on."""
+
+        @staticmethod
+        def write(text: str, file=None) -> None:
+            """Print a line."""
+            print(text, file=file)
+
+
+def import_timm():
+    """timm, or None where it is not installed.
+
+    Raises:
+        UserError: If it is installed and cannot be imported.
+    """
+    try:
+        import timm
+    except ModuleNotFoundError as error:
+        if error.name == "timm":
+            return None
+        raise UserError(f"timm is installed and needs {error.name}: pip install it") from None
+    except Exception as error:  # a torchvision that does not fit raises any kind
+        raise UserError(
+            f"timm is installed and cannot be imported ({error}); its torchvision must be built "
+            "for this torch: install both from one index, as with "
+            "pip install torch torchvision --index-url https://download.pytorch.org/whl/cpu"
+        ) from None
+    return timm

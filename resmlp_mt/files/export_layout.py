@@ -1,0 +1,11 @@
+"""What lies in a folder that `export_model` makes: the writer and the reader agree here."""
+
+from resmlp_mt.files.finding import EXPORT_CONFIG
+
+CONFIG = EXPORT_CONFIG
+MIXING = "mixing.safetensors"
+TRANSLATOR = ("encoder.onnx", "step.onnx")
+CLASSIFIER = "classifier.onnx"
+# Of what stands in CONFIG and the other files: a change that older or newer code would misread
+# takes the next number.
+FORMAT = 2

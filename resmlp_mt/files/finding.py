@@ -1,0 +1,77 @@
+"""Where models lie: those that come with the package, folders, checkpoints and exports."""
+
+import math
+import re
+from pathlib import Path
+
+from resmlp_mt.errors import UserError
+
+PRETRAINED = Path(__file__).parents[1] / "pretrained"
+# In the order of preference where a folder holds several.
+CHECKPOINT_NAMES = ("model.pt", "checkpoint_average.pt", "checkpoint_best.pt", "checkpoint_last.pt")
+EXPORT_CONFIG = "export.json"  # in every folder that `export_model` made, and in no other
+
+# What fairseq-train calls the checkpoints of its epochs' ends, and of updates within an epoch.
+_NUMBERED = re.compile(r"checkpoint(?:(\d+)|_(\d+)_(\d+))\.pt")
+
+
+def pretrained_names(kind: str | None = None) -> list[str]:
+    """The models that come with the package: those of "text", of "images", or all."""
+    kinds = {path.name: _kind(path) for path in PRETRAINED.glob("*") if path.is_dir()}
+    return sorted(name for name in kinds if kind in (None, kinds[name]))
+
+
+def _kind(folder: Path) -> str:
+    return "text" if any(folder.glob("dict.*.txt")) else "images"
+
+
+def find_checkpoint(model: str | Path, kind: str | None = None) -> Path:
+    """The checkpoint that a model's name, folder or file stands for.
+
+    Args:
+        model: A name of `pretrained_names`, a folder, or a checkpoint.
+        kind: As for `pretrained_names`: which ones to offer if there is none.
+
+    Raises:
+        UserError: If there is none.
+    """
+    path = Path(model)
+    # A folder of data may have the name of a model that comes with the package.
+    for folder in (path, PRETRAINED / str(model)):
+        for name in CHECKPOINT_NAMES:
+            if (folder / name).is_file():
+                return folder / name
+    if is_exported(path):
+        raise UserError(
+            f"{path}: exported, for inference alone; name the checkpoint or folder that it was "
+            "exported from"
+        )
+    if path.is_dir():
+        raise UserError(
+            f"{path}: no checkpoint in this folder (looked for {', '.join(CHECKPOINT_NAMES)})"
+        )
+    if not path.is_file():
+        raise UserError(
+            f"{model}: no such model; name a folder, a checkpoint, or one of "
+            f"{', '.join(pretrained_names(kind))}"
+        )
+    return path
+
+
+def is_exported(path: Path) -> bool:
+    """Whether `export_model` made this folder."""
+    return (path / EXPORT_CONFIG).is_file()
+
+
+def numbered_checkpoints(folder: Path) -> list[tuple[Path, bool]]:
+    """The numbered checkpoints of a training, oldest first.
+
+    Returns:
+        Each with whether it is of an epoch's end; the others are of --save-interval-updates.
+    """
+    found = {}
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if match := _NUMBERED.fullmatch(path.name):
+            epoch, within, update = match.groups()
+            found[path] = (int(epoch), math.inf) if epoch else (int(within), int(update))
+    return [(path, found[path][1] == math.inf) for path in sorted(found, key=found.get)]

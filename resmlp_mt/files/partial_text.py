@@ -1,0 +1,233 @@
+"""Text that is made from lines, in steps, and goes on after the last step if it was stopped."""
+
+import fcntl
+import gzip
+import hashlib
+import json
+import logging
+import lzma
+import os
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import find_target, open_stream, whole_file
+
+logger = logging.getLogger(__name__)
+
+# Bytes of text below which a step waits for the next one, to be compressed well.
+_SHORT = 2**14
+_PACKERS = {".gz": lambda data: gzip.compress(data, mtime=0), ".xz": lzma.compress}
+
+
+def open_text(path: Path, options: dict, resume: bool) -> "TextStream":
+    """A `PartialText`; or of what is no regular file, and so keeps nothing, a `TextStream`.
+
+    Args:
+        path: The file. One whose name ends in .gz or .xz is compressed.
+        options, resume: As for `PartialText`.
+
+    Raises:
+        UserError: If it cannot be written, or not be continued.
+    """
+    target = find_target(path)
+    stream = open_stream(target)
+    if stream is None:
+        return PartialText(target, options, resume, _PACKERS.get(path.suffix))
+    if resume:
+        stream.close()
+        raise UserError(f"{path}: no regular file, so that nothing is kept to --resume from")
+    return TextStream(stream, _PACKERS.get(path.suffix))
+
+
+def is_finished(path: Path) -> bool:
+    """Whether there is such a file, and no run that was stopped while it made it anew."""
+    return path.is_file() and not _part_of(find_target(path)).exists()
+
+
+def _part_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.part")
+
+
+class TextStream:
+    """Text written in steps.
+
+    Args:
+        stream: Where to; it is closed in the end.
+        pack: Compresses a step, so that the steps one after another are a compressed file.
+    """
+
+    lines = 0  # of which the text is there already
+
+    def __init__(self, stream: BinaryIO, pack=None):
+        self.stream, self.pack, self.step = stream, pack or bytes, bytearray()
+        self.is_empty = True  # of a compressed file, even no text takes some bytes
+
+    def follow(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield the lines whose text is not there yet."""
+        yield from lines
+
+    def write(self, text: str) -> None:
+        """Add text."""
+        self.step += text.encode()
+
+    def flush(self) -> None:
+        """End a step: all lines that were read are in the text."""
+        if self.pack is not bytes and len(self.step) < _SHORT:
+            return
+        self.stream.write(self.pack(self.step))
+        self.stream.flush()
+        self.step.clear()
+        self.is_empty = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        """Write what is left of a step if all went well, and close the stream."""
+        with self.stream:
+            if kind is None:
+                self._finish()
+
+    def _finish(self) -> None:
+        if self.step or self.is_empty:
+            self.stream.write(self.pack(self.step))
+        self.stream.flush()
+
+
+class PartialText(TextStream):
+    """Text that is made from lines, in steps, and goes on after the last step if it was stopped.
+
+    It grows in PATH.part; PATH.part.json says how far it is. PATH appears when the block of this
+    context manager ends without error.
+
+    Args:
+        path: The file to make, as `find_target` found it. It may be there: then it is replaced.
+        options: What the text depends on beside the lines. A part that was made with others is not
+            continued.
+        resume: Go on with a part that is there.
+        pack: As for `TextStream`.
+
+    Raises:
+        UserError: If another run makes the file, or there is a part that shall not or cannot be
+            continued.
+    """
+
+    def __init__(self, path: Path, options: dict, resume: bool, pack=None):
+        self.path, self.options = path, options
+        self.part = _part_of(path)
+        self.state = self.part.with_name(f"{self.part.name}.json")
+        self.digest, size = hashlib.sha256(), 0
+        self.expected = self.digest.hexdigest()
+        stopped = self.part.exists() and self.state.exists()
+        super().__init__(_open_alone(self.part), pack)
+        try:
+            if stopped and not resume:
+                raise UserError(
+                    f"{self.part}: left by a run that was stopped; go on with --resume, or remove "
+                    "it"
+                )
+            if stopped:
+                size = self._load()
+            else:
+                self.state.unlink(missing_ok=True)  # of a part that was removed
+            self.begun = self.lines
+            self.is_empty = size == 0
+            self.stream.truncate(size)  # what came after the last step
+            self.stream.seek(size)
+        except BaseException:
+            self.stream.close()
+            raise
+
+    def _load(self) -> int:
+        try:
+            state = json.loads(self.state.read_text(encoding="utf-8"))
+            self.lines, self.expected, size = state["lines"], state["sha256"], state["bytes"]
+        except (ValueError, KeyError, TypeError):
+            raise UserError(f"{self.state}: broken; remove it and {self.part}") from None
+        changed = [k for k, v in self.options.items() if state.get("options", {}).get(k) != v]
+        if changed:
+            was = state.get("options", {}).get(changed[0])
+            raise UserError(
+                f"{self.part} was begun with {changed[0]} {was}, not {self.options[changed[0]]}: "
+                "give the same options, or remove it"
+            )
+        if self.part.stat().st_size < size:
+            raise UserError(f"{self.part}: shorter than it was; remove it")
+        return size
+
+    def follow(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield the lines whose text is not there yet; the others are read past.
+
+        Raises:
+            UserError: If they are not those that the part was made from.
+        """
+        lines = iter(lines)
+        found = 0
+        for line in islice(lines, self.lines):
+            self.digest.update(line.encode() + b"\n")
+            found += 1
+        if (found, self.digest.hexdigest()) != (self.lines, self.expected):
+            raise UserError(
+                f"{self.part} was made from other lines than the first {self.lines:,} of this "
+                "input: give the same input, or remove it"
+            )
+        for line in lines:
+            self.digest.update(line.encode() + b"\n")
+            self.lines += 1
+            yield line
+
+    def flush(self) -> None:
+        """End a step: all lines that were read are in the text."""
+        super().flush()
+        if self.step:
+            return
+        state = {
+            "lines": self.lines,
+            "bytes": self.stream.tell(),
+            "sha256": self.digest.hexdigest(),
+            "options": self.options,
+        }
+        with whole_file(self.state) as new:
+            new.write_text(json.dumps(state), encoding="utf-8")
+
+    def __exit__(self, kind, error, trace) -> None:
+        """Give it its name if all went well; leave nothing behind if there is nothing yet."""
+        # Closed last: until then no other run takes the part for its own.
+        with self.stream:
+            if kind is None:
+                self._finish()
+                os.replace(self.part, self.path)
+                self.state.unlink(missing_ok=True)
+            elif not self.state.exists():
+                self.part.unlink()
+            elif self.lines > self.begun or not isinstance(error, UserError):
+                logger.warning(
+                    "%s: stopped half way; the same command with --resume goes on", self.part
+                )
+
+
+def _open_alone(path: Path) -> BinaryIO:
+    """Open a file that no other process has opened so; it may be new.
+
+    Raises:
+        UserError: If another one has it.
+    """
+    while True:
+        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        try:
+            # The system lets go of it however a process ends.
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.close()
+            raise UserError(
+                f"{path}: another run is at work on it; wait for its end, or write to another file"
+            ) from None
+        except OSError:  # a file system that has no locks
+            return stream
+        # Whoever had it may have finished, and renamed it, in between.
+        if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+            return stream
+        stream.close()

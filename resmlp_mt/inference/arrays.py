@@ -1,0 +1,41 @@
+"""Arrays from a safetensors file, with NumPy alone."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+# Of JSON. What Python makes of it takes 30 times as much memory.
+_MAX_HEADER = 2**22
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Read the arrays of numbers in float32 that `export_model` wrote.
+
+    The format (github.com/huggingface/safetensors): the length of a header in 8 bytes, the header
+    in JSON with the type, shape and place of each array, and the arrays.
+
+    Raises:
+        ValueError: If the file is no such one. Its messages name it.
+    """
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    if size > min(_MAX_HEADER, len(data) - 8):
+        raise ValueError(f"{path.name} has {size:,} bytes of JSON")
+    try:
+        header = json.loads(data[8 : 8 + size])
+        header.pop("__metadata__", None)
+        return {name: _read_array(memoryview(data)[8 + size :], **a) for name, a in header.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path.name}: {error}") from None
+
+
+def _read_array(data: memoryview, dtype: str, shape: list, data_offsets: list) -> np.ndarray:
+    start, end = data_offsets
+    for number in (start, end, *shape):
+        if type(number) is not int or number < 0:
+            raise ValueError(f"{number!r:.40} is no size")
+    if dtype != "F32" or end > len(data) or end - start != 4 * math.prod(shape):
+        raise ValueError(f"no array of {shape!r:.40} in {dtype!r:.40}")
+    return np.frombuffer(data[start:end], "<f4").reshape(shape).copy()  # aligned

@@ -1,0 +1,49 @@
+"""The engine of checkpoints: models that fairseq loaded, on any device."""
+
+import numpy as np
+import torch
+
+from resmlp_mt.inference.generator import Generator
+
+
+class FairseqSearch(Generator):
+    """Translates batches of token indices with a model that fairseq loaded.
+
+    Args:
+        model: The model.
+        task: Its translation task, with the dictionaries.
+        device: Where to translate: "cpu", "cuda", "cuda:1" ...
+    """
+
+    def __init__(self, model, task, device: str):
+        symbols, pad = task.target_dictionary, task.source_dictionary.pad()
+        super().__init__([model.to(device)], symbols, pad, device)
+        self.model = model
+        self.source_positions = model.encoder.max_positions()
+        self.target_positions = model.decoder.max_positions()
+
+    @torch.no_grad()
+    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+        """Where the last layer looks in the source for each token, averaged over its heads.
+
+        Args:
+            source: Token indices with the end of the sentence. (S,).
+            targets: Translations of it, without the end. Each (T,).
+
+        Returns:
+            Weights for the tokens of each translation and its end. Each (T + 1, S).
+        """
+        told = np.full((len(targets), 1 + max(map(len, targets))), self.symbols.eos())
+        for row, target in zip(told, targets, strict=True):
+            row[1 : len(target) + 1] = target
+        tokens = np.tile(source, (len(targets), 1))
+        told, tokens = (torch.from_numpy(x).to(self.device) for x in (told, tokens))
+        lengths = torch.full((len(targets),), len(source), device=self.device)
+        self.model.decoder.need_attn = True
+        try:
+            encoded = self.model.encoder(tokens, src_lengths=lengths)
+            _, extra = self.model.decoder(told, encoded)
+        finally:
+            self.model.decoder.need_attn = False
+        weights = extra["attn"][0].float().cpu().numpy()
+        return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]

@@ -1,0 +1,121 @@
+"""fairseq's SequenceGenerator: any search that it knows, with any models that look like its own."""
+
+import threading
+from functools import lru_cache
+
+import numpy as np
+import torch
+from fairseq.search import BeamSearch, LexicallyConstrainedBeamSearch
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.token_generation_constraints import pack_constraints
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.sampling import SeededSampling
+from resmlp_mt.inference.stopping import check_wanted
+
+# Of options in use at once there are few; a service is asked for any.
+_KEPT = 8
+
+
+class Generator:
+    """Translates batches of token indices.
+
+    Args:
+        models: fairseq's, or what looks like them; several are an ensemble, which takes the mean of
+            their probabilities at every step.
+        symbols: The target's dictionary.
+        pad: What pads sources.
+        device: Where the models are.
+    """
+
+    def __init__(self, models: list, symbols, pad: int, device: str):
+        self.models, self.symbols, self.pad, self.device = models, symbols, pad, device
+        self.positions = min(model.max_decoder_positions() for model in models)
+        self._own = threading.local()  # a search has a state: each thread has its own
+
+    def search(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """The finished hypotheses of each sentence, best first: tokens without the end, and score.
+
+        Args:
+            sources: Token indices with the end of the sentence. Each (S,).
+            options: How to search. The length of translations goes by the longest source.
+            guides: What leads the search of each.
+
+        Raises:
+            UserError: If the scores are no numbers, or nothing is as it was asked for.
+        """
+        guides = guides or [Guide()] * len(sources)
+        longest = min(options.longest(max(map(len, sources))), self.positions - 1)
+        _check_room(guides, longest)
+        generator = self._make(options, longest)
+        generator.search = _choose_strategy(self.symbols, options, guides)
+        lengths = torch.tensor(list(map(len, sources)), device=self.device)
+        tokens = _stack(sources, self.pad).to(self.device)
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": lengths}}
+        sample["id"] = torch.arange(len(sources), device=self.device)
+        led = {}
+        if any(guide.prefix.size for guide in guides):
+            prefixes = _stack([guide.prefix for guide in guides], self.symbols.pad())
+            led["prefix_tokens"] = prefixes.to(self.device)
+        if options.constraints:
+            wanted = [list(map(torch.from_numpy, guide.constraints)) for guide in guides]
+            led["constraints"] = pack_constraints(wanted)
+        try:
+            results = generator.generate(self.models, sample, **led)
+        except AssertionError:  # what fairseq answers where no score is a number
+            raise UserError("the model finds no translation; its weights are broken") from None
+        return [
+            [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]
+            for beams in results
+        ]
+
+    def _make(self, options: SearchOptions, longest: int) -> SequenceGenerator:
+        if not hasattr(self._own, "make"):
+            self._own.make = lru_cache(_KEPT)(self._build)
+        return self._own.make(options, longest)
+
+    def _build(self, options: SearchOptions, longest: int) -> SequenceGenerator:
+        generator = SequenceGenerator(
+            self.models,
+            self.symbols,
+            beam_size=options.beam,
+            len_penalty=options.lenpen,
+            max_len_b=longest,
+            unk_penalty=float("inf"),  # raw text has no <unk>
+            temperature=options.temperature,
+            no_repeat_ngram_size=options.no_repeat_ngram_size,
+        )
+        step = generator.model.forward_decoder
+        generator.model.forward_decoder = lambda *given: check_wanted() or step(*given)
+        return generator
+
+
+def _check_room(guides: list[Guide], longest: int) -> None:
+    for guide in guides:
+        for what, tokens in (
+            ("a prefix", len(guide.prefix)),
+            ("constraints", sum(map(len, guide.constraints))),
+        ):
+            if tokens > longest:
+                raise UserError(f"{what} of {tokens} subwords; a translation has {longest} at most")
+
+
+def _choose_strategy(symbols, options: SearchOptions, guides: list[Guide]):
+    if options.sampling:
+        return SeededSampling(symbols, options, guides)
+    if options.constraints:
+        return LexicallyConstrainedBeamSearch(symbols, options.constraints)
+    return BeamSearch(symbols)
+
+
+def _stack(rows: list[np.ndarray], pad: int) -> torch.Tensor:
+    return torch.nn.utils.rnn.pad_sequence(
+        list(map(torch.from_numpy, rows)), batch_first=True, padding_value=pad
+    )

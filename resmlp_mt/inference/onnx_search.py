@@ -1,0 +1,322 @@
+"""Beam search with ONNX Runtime over the graphs of `translation_graphs.py`.
+
+It finds what fairseq's SequenceGenerator finds. Beams share their past: what a position leaves for
+the mixers is kept where it was computed, and a beam is the list of places that it came through. So
+nothing is reordered, and dropping a sentence costs no more than its keys and values.
+
+Shapes as in `translation_graphs.py`.
+"""
+
+from functools import cached_property
+
+import numpy as np
+import onnxruntime
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.extras import import_with_fairseq
+from resmlp_mt.inference.beams import Beams
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.stopping import check_wanted
+
+# What an exported model leaves to fairseq.
+_MORE = "more than a plain beam search (samples, prefixes, constraints, temperature, ensembles)"
+_FAR_BELOW = np.float32(-1e9)
+# Share of finished sentences from which on it pays to drop them.
+_WORTH_DROPPING = 0.2
+
+
+class MixingMatrices:
+    """The matrices of the encoder's mixers, by length.
+
+    Args:
+        matrices: A of every layer, (L, H, N, N); or, of Toeplitz matrices, their weights from the
+            distance 1 - N to N - 1, (L, H, 2 N - 1).
+    """
+
+    def __init__(self, matrices: np.ndarray):
+        if matrices.ndim == 3:
+            positions = (matrices.shape[2] + 1) // 2
+            windows = np.lib.stride_tricks.sliding_window_view(matrices, positions, axis=2)
+            matrices = windows[..., ::-1]  # a view: row i, column j is w[N - 1 + i - j]
+        self.matrices = matrices
+
+    def squares(self, length: int) -> list[np.ndarray]:
+        """A[:length, :length] of every layer. L of (H, length, length)."""
+        return [np.ascontiguousarray(layer[:, :length, :length]) for layer in self.matrices]
+
+
+class MixingRows:
+    """The rows of the decoder's matrices, one at a time, for every channel.
+
+    Args:
+        matrices: As for `MixingMatrices`.
+        scale: What the rows are multiplied with. (L C,).
+    """
+
+    def __init__(self, matrices: np.ndarray, scale: np.ndarray):
+        self.matrices, self.scale = matrices, scale
+        # A row of a Toeplitz matrix is the end of its last one.
+        toeplitz, unseen = matrices.ndim == 3, matrices.shape[2] // 2
+        self.last = self._spread(matrices[:, :, unseen:][:, :, ::-1]) if toeplitz else None
+
+    def __getitem__(self, position: int) -> np.ndarray:
+        """The row of a position up to itself. (position + 1, L C)."""
+        if self.last is not None:
+            return self.last[len(self.last) - 1 - position :]
+        return self._spread(self.matrices[:, :, position, : position + 1])
+
+    def _spread(self, row: np.ndarray) -> np.ndarray:
+        row = row.transpose(2, 0, 1).reshape(row.shape[2], -1)
+        return np.repeat(row, len(self.scale) // row.shape[1], axis=1) * self.scale
+
+
+class OnnxSearch:
+    """Translates batches of token indices.
+
+    Args:
+        encoder, step: The graphs of `build_encoder` and `build_step`.
+        weights: "encoder.matrix" and "decoder.matrix", as for `MixingMatrices`; "decoder.scale",
+            (L C,), what A's rows are multiplied with; where the model has them "encoder.bias",
+            (L, H, N), "decoder.offset", (N, L C), and the "encoder.positions" and
+            "decoder.positions", (N, C).
+        source_dictionary, target_dictionary: fairseq's.
+        source_positions, target_positions: N of both sides, the end of a sentence included.
+
+    Raises:
+        ValueError: If a graph is broken.
+    """
+
+    device = "cpu"
+
+    def __init__(
+        self,
+        encoder: bytes,
+        step: bytes,
+        weights: dict[str, np.ndarray],
+        source_dictionary,
+        target_dictionary,
+        source_positions: int,
+        target_positions: int,
+    ):
+        # Batches side by side beat threads within a batch.
+        self.encoder, self.step = (start(graph, threads=1) for graph in (encoder, step))
+        self.weights = weights
+        # What a step adds at its position, where the model has it.
+        tables = {"offset": "decoder.offset", "position": "decoder.positions"}
+        self.tables = {name: weights[key] for name, key in tables.items() if key in weights}
+        self.source_matrices = MixingMatrices(weights["encoder.matrix"])
+        self.rows = MixingRows(weights["decoder.matrix"], weights["decoder.scale"])
+        self.source_dictionary, self.target_dictionary = source_dictionary, target_dictionary
+        self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
+        self.symbols = len(target_dictionary)
+        self.source_positions, self.target_positions = source_positions, target_positions
+
+    @cached_property
+    def model(self):
+        """The graphs as a model for fairseq's generator: an `ExportedModel`.
+
+        Raises:
+            UserError: If they are too old for that, or fairseq is not installed.
+        """
+        if "log_p" not in [output.name for output in self.step.get_outputs()]:
+            raise UserError(
+                "this export only does plain beam search: export the model again to sample, to "
+                "force prefixes or constraints, to bar repeats, or to join it with others"
+            )
+        made = import_with_fairseq("resmlp_mt.inference.exported_model", _MORE).ExportedModel
+        return made(self)
+
+    @cached_property
+    def generator(self):
+        """What searches with more than a plain beam: a `Generator`."""
+        made = import_with_fairseq("resmlp_mt.inference.generator", _MORE).Generator
+        return made([self.model], self.target_dictionary, self.pad, self.device)
+
+    def search(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """The finished beams of each sentence, best first: tokens without the end, and score.
+
+        What is more than a beam search, fairseq's generator does with the same graphs.
+
+        Args:
+            sources: Token indices with the end of the sentence. Each (S,).
+            options: How to search. The length of translations goes by the longest source.
+            guides: What leads the search of each sentence.
+        """
+        if guides or not options.is_plain:
+            return self.generator.search(sources, options, guides)
+        beam, lenpen = options.beam, options.lenpen
+        memory, mask = self.encode(self._pad(sources))
+        # Enough that K beams can go on whatever is banned: padding, <unk>, at first the end.
+        beams = self._start_beams(memory, beam, width=min(2 * beam + 3, self.symbols))
+        feed = self._bind(memory, mask, beams)
+        longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
+        for position in range(longest):
+            self._step(feed, beams, position)
+            beams.advance(lenpen)
+            left = np.count_nonzero(beams.unfinished)
+            if left == 0:
+                break
+            if left <= (1 - _WORTH_DROPPING) * len(beams.unfinished):
+                memory, mask = memory[:, beams.unfinished], mask[beams.unfinished]
+                beams.drop_finished()
+                feed = self._bind(memory, mask, beams)
+        else:
+            self._step(feed, beams, longest)
+            beams.end_all(lenpen)
+        return [sorted(found, key=lambda pair: -pair[1]) for found in beams.found]
+
+    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+        """Where the last layer looks in the source for each token, averaged over its heads.
+
+        Args:
+            source: Token indices with the end of the sentence. (S,).
+            targets: Translations of it, without the end. Each (T,).
+
+        Returns:
+            Weights for the tokens of each translation and its end. Each (T + 1, S).
+        """
+        memory, mask = self.encode(source[None])
+        beams = self._start_beams(memory, len(targets), width=1)
+        feed, key = self._bind(memory, mask, beams), memory[-2, 0]
+        steps = 1 + max(map(len, targets))
+        queries = np.empty((steps, *beams.tokens.shape, beams.now.shape[2]), np.float32)
+        for position, query in enumerate(queries):
+            _take(feed, "query", query)
+            self._step(feed, beams, position)
+            beams.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
+        heads, _, width = key.shape
+        queries = queries.reshape(steps, len(targets), heads, width).transpose(1, 2, 0, 3)
+        scores = queries @ key.swapaxes(1, 2) * width**-0.5  # (K, E, T, S)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
+        return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
+
+    def _start_beams(self, memory: np.ndarray, beam: int, width: int) -> Beams:
+        layers, sentences = len(memory) // 2, memory.shape[1]
+        channels = self.weights["decoder.scale"].size // layers
+        return Beams(sentences, beam, width, self.end, layers, channels)
+
+    def _pad(self, sources: list[np.ndarray]) -> np.ndarray:
+        tokens = np.full((len(sources), max(map(len, sources))), self.pad)
+        for row, source in zip(tokens, sources, strict=True):
+            row[: len(source)] = source
+        return tokens
+
+    def encode(self, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The keys and values of the sources, and the mask that the step adds to the scores.
+
+        Args:
+            tokens: Padded on the right. (B, S).
+
+        Returns:
+            (2 L, B, E, S, C / E) and (B, 1, 1, S).
+        """
+        length, real = tokens.shape[1], tokens != self.pad
+        feed = {"tokens": tokens, "mask": real[..., None].astype(np.float32)}
+        for layer, matrix in enumerate(self.source_matrices.squares(length)):
+            feed[f"matrix_{layer}"] = matrix
+        for layer, bias in enumerate(self.weights.get("encoder.bias", ())):
+            feed[f"bias_{layer}"] = bias[:, :length, None]
+        if "encoder.positions" in self.weights:
+            feed["positions"] = self.weights["encoder.positions"][:length]
+        (memory,) = self.encoder.run(["memory"], feed)
+        return memory, np.where(real, np.float32(0), _FAR_BELOW)[:, None, None]
+
+    def step_log_p(
+        self,
+        tokens: np.ndarray,
+        history: np.ndarray,
+        places: np.ndarray,
+        memory: np.ndarray,
+        mask: np.ndarray,
+        run_options: onnxruntime.RunOptions,
+    ) -> list[np.ndarray]:
+        """Log-probabilities of the next tokens, (B, K, V), and what the step leaves: (B, K, L C).
+
+        Args:
+            tokens: The last ones. (B, K).
+            history: What earlier steps left. (n, L C).
+            places: The rows of it that each beam comes from. (t, B, K).
+            memory, mask: What `encode` returned.
+            run_options: For ONNX Runtime.
+        """
+        row = self.rows[len(places)]
+        feed = {
+            "tokens": tokens,
+            "history": history,
+            "ancestors": places,
+            "row": row[:-1, None, None],
+            "mask": np.repeat(mask, tokens.shape[1], axis=2),
+        }
+        for layer, now in enumerate(row[-1].reshape(len(memory) // 2, 1, -1)):
+            feed[f"now_{layer}"] = now
+            feed[f"key_{layer}"], feed[f"value_{layer}"] = memory[2 * layer : 2 * layer + 2]
+        feed |= {n: table[len(places) : len(places) + 1] for n, table in self.tables.items()}
+        # For the choice, which is not made here.
+        feed |= {"scores": np.zeros((*tokens.shape, 1), np.float32)}
+        feed |= {"width": np.array([1]), "best": np.array([1])}
+        return self.step.run(["log_p", "values"], feed, run_options)
+
+    def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: Beams):
+        """Give the step what stays in its place until a sentence is dropped."""
+        feed, beam = self.step.io_binding(), beams.tokens.shape[1]
+        for layer in range(len(memory) // 2):
+            _give(feed, f"key_{layer}", memory[2 * layer])
+            _give(feed, f"value_{layer}", memory[2 * layer + 1])
+            _give(feed, f"now_{layer}", beams.now[layer])
+        _give(feed, "mask", np.repeat(mask, beam, axis=2))
+        _give(feed, "width", np.array([beams.width]))
+        _give(feed, "best", np.array([beams.best_tokens.shape[1]]))
+        for name in ("tokens", "scores", "history"):
+            _give(feed, name, getattr(beams, name))
+        for name in ("best_scores", "best_tokens", "best_places", "ends"):
+            _take(feed, name, getattr(beams, name))
+        return feed
+
+    def _step(self, feed: onnxruntime.IOBinding, beams: Beams, position: int) -> None:
+        check_wanted()
+        row = self.rows[position]
+        beams.now[:] = row[-1].reshape(beams.now.shape)
+        _give(feed, "row", row[:-1, None, None])
+        for name, table in self.tables.items():
+            _give(feed, name, table[position : position + 1])
+        _give(feed, "ancestors", beams.places)
+        if beams.make_room():
+            _give(feed, "history", beams.history)
+        _take(feed, "values", beams.remember())
+        self.step.run_with_iobinding(feed)
+
+
+def start(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
+    """Make a graph ready to run on the CPU.
+
+    Raises:
+        ValueError: If it is broken.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    try:
+        # The sum and the norm in one node take three times as long as in two.
+        return onnxruntime.InferenceSession(
+            graph, options, ["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
+        )
+    except Exception as error:  # ONNX Runtime's errors have nothing else in common
+        raise ValueError(str(error)) from None
+
+
+# ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.
+
+
+def _give(feed: onnxruntime.IOBinding, name: str, value: np.ndarray) -> None:
+    value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+    feed.bind_ortvalue_input(name, value)
+
+
+def _take(feed: onnxruntime.IOBinding, name: str, into: np.ndarray) -> None:
+    feed.bind_ortvalue_output(name, onnxruntime.OrtValue.ortvalue_from_numpy(into))

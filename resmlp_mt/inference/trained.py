@@ -1,0 +1,50 @@
+"""Checkpoints as what a `Translator` or a `Classifier` is made of."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from resmlp_mt.checkpoints.device import choose_device
+from resmlp_mt.checkpoints.loading import load_classifier, load_translator, read_checkpoint
+from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.fairseq_search import FairseqSearch
+
+
+def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCodec]:
+    """The engine and the codec of a checkpoint.
+
+    Args:
+        model: As for `find_checkpoint`.
+        device: As for `choose_device`.
+
+    Raises:
+        UserError: If something is missing, broken, or does not fit together.
+    """
+    trained = load_translator(*read_checkpoint(model, "text"))
+    engine = FairseqSearch(trained.model, trained.task, choose_device(device))
+    dictionaries = trained.task.source_dictionary, trained.task.target_dictionary
+    languages = trained.source, trained.target
+    return engine, TextCodec.from_folder(trained.folder, languages, dictionaries)
+
+
+def load_trained_classifier(
+    model: str | Path, device: str
+) -> tuple[Callable[[np.ndarray], np.ndarray], object, list[str]]:
+    """What a `Classifier` is made of, from a checkpoint.
+
+    Args:
+        model, device: As for `load_trained`.
+
+    Raises:
+        UserError: If something is missing or broken, or the model is no classifier.
+    """
+    trained, device = load_classifier(*read_checkpoint(model, "images")), choose_device(device)
+    network, normalise = trained.model.to(device), trained.task.normalise.to(device)
+
+    @torch.inference_mode()
+    def compute(pixels: np.ndarray) -> np.ndarray:
+        return network(normalise(torch.from_numpy(pixels).to(device))).cpu().numpy()
+
+    return compute, trained.task.cfg, trained.classes

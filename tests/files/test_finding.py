@@ -1,0 +1,32 @@
+import pytest
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import PRETRAINED, find_checkpoint
+
+
+def test_a_model_is_a_name_a_folder_or_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_checkpoint("cifar10") == PRETRAINED / "cifar10" / "model.pt"
+    (tmp_path / "run").mkdir()
+    for name in ("checkpoint_last.pt", "checkpoint_best.pt", "model.pt"):  # ever better
+        (tmp_path / "run" / name).touch()
+        assert find_checkpoint("run").name == name
+    assert find_checkpoint(tmp_path / "run/checkpoint_last.pt").name == "checkpoint_last.pt"
+
+
+def test_a_folder_of_data_does_not_hide_a_model_of_the_same_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cifar10/train").mkdir(parents=True)
+    assert find_checkpoint("cifar10") == PRETRAINED / "cifar10" / "model.pt"
+    (tmp_path / "cifar10/checkpoint_best.pt").touch()
+    assert find_checkpoint("cifar10").name == "checkpoint_best.pt"
+
+
+def test_what_is_no_model_is_refused(tmp_path):
+    with pytest.raises(UserError, match="no checkpoint in this folder"):
+        find_checkpoint(tmp_path)
+    with pytest.raises(UserError, match="nix: no such model.*cifar10, multi30k-en-de"):
+        find_checkpoint("nix")
+    for kind, name in {"text": "multi30k-en-de", "images": "cifar10"}.items():
+        with pytest.raises(UserError, match=f"one of {name}$"):
+            find_checkpoint("nix", kind)

@@ -1,0 +1,156 @@
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import refuse_overwriting, whole_file, whole_folder
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "deep" / "x"
+    with whole_file(target) as path:
+        path.write_text("new")
+        assert not target.exists()
+    assert target.read_text() == "new"
+    with pytest.raises(KeyboardInterrupt), whole_file(target) as path:
+        path.write_text("half")
+        raise KeyboardInterrupt
+    assert target.read_text() == "new"
+    assert [p.name for p in target.parent.iterdir()] == ["x"]
+
+
+def test_a_file_has_the_rights_of_any_new_file(tmp_path):
+    (tmp_path / "plain").write_text("")
+    with whole_file(tmp_path / "whole") as path:
+        path.write_text("")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "whole")]
+    assert modes[0] == modes[1]
+
+
+def test_links_are_followed(tmp_path):
+    target, link, far = tmp_path / "there" / "x", tmp_path / "link", tmp_path / "far"
+    link.symlink_to("there/x")
+    far.symlink_to(link)
+    for text in ("made", "made anew"):
+        with whole_file(far) as path:
+            path.write_text(text)
+        assert target.read_text() == text
+    assert far.is_symlink() and link.is_symlink() and len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_link_to_a_folder_is_followed(tmp_path):
+    (tmp_path / "link").symlink_to("there")
+    for text in ("made", "made anew"):
+        with whole_folder(tmp_path / "link", mark="mark") as folder:
+            (folder / "mark").write_text(text)
+        assert (tmp_path / "there/mark").read_text() == text
+    assert (tmp_path / "link").is_symlink() and len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_pipe_is_written_through(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+    with whole_file(tmp_path / "link") as path:
+        path.write_text("text")
+    reader.join(60)
+    assert read == ["text"] and pipe.is_fifo()
+
+
+def test_an_open_file_is_written_from_where_it_is(tmp_path):
+    with open(tmp_path / "x", "w+") as file:
+        for text in ("first ", "second "):
+            with whole_file(Path(f"/dev/fd/{file.fileno()}")) as path:
+                path.write_text(text)
+        os.write(file.fileno(), b"third")
+    assert (tmp_path / "x").read_text() == "first second third"
+
+
+@pytest.mark.parametrize("name", ["", "file/x", "loop", "open"])
+def test_what_cannot_be_written_is_refused(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    closed = os.open(tmp_path, os.O_RDONLY)
+    os.close(closed)
+    (tmp_path / "open").symlink_to(f"/dev/fd/{closed}")
+    said = "folder|leads back|Bad file"
+    with pytest.raises(UserError, match=said), whole_file(tmp_path / name):
+        raise AssertionError("the work was done")
+
+
+def test_a_source_is_not_overwritten(tmp_path):
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    source.write_text("")
+    copy.write_text("")
+    (tmp_path / "link").symlink_to(source)
+    refuse_overwriting(copy, [source, tmp_path / "missing"])
+    refuse_overwriting(tmp_path / "missing", [source])
+    with open(source) as stream:
+        for path, read in (
+            (source, source),
+            (tmp_path / "link", source),
+            (source, stream.fileno()),
+        ):
+            with pytest.raises(UserError, match="would be read and written"):
+                refuse_overwriting(path, [copy, read])
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "x"
+    for text in ("first", "second"):
+        with whole_folder(target, mark="mark") as folder:
+            (folder / "mark").write_text(text)
+            (folder / text).write_text("")
+        assert sorted(p.name for p in target.iterdir()) == sorted(["mark", text])
+    with pytest.raises(OSError, match="disk"), whole_folder(target, mark="mark") as folder:
+        (folder / "mark").write_text("third")
+        raise OSError("disk full")
+    assert (target / "mark").read_text() == "second"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_an_interrupt_while_folders_change_places_keeps_the_old_one(tmp_path, monkeypatch, calls):
+    with whole_folder(tmp_path / "x", mark="mark") as folder:
+        (folder / "mark").write_text("old")
+    rename, done = os.rename, []
+
+    def rename_and_interrupt(source, target):
+        done.append(target)
+        if len(done) == calls == 2:
+            raise KeyboardInterrupt  # before the new folder is in place
+        rename(source, target)
+        if len(done) == calls == 1:
+            raise KeyboardInterrupt  # after the old one has left
+
+    monkeypatch.setattr(os, "rename", rename_and_interrupt)
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "x", mark="mark") as folder:
+        (folder / "mark").write_text("new")
+    monkeypatch.undo()
+    assert (tmp_path / "x" / "mark").read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_another_made_is_not_replaced(tmp_path, kind):
+    target = tmp_path / "x"
+    if kind == "file":
+        target.write_text("letter")
+    else:
+        target.mkdir()
+        (target / "letter").write_text("")
+    with pytest.raises(UserError, match="holds something else"), whole_folder(target, mark="mark"):
+        pass
+    assert target.exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+def test_an_empty_folder_may_be_filled(tmp_path):
+    with whole_folder(tmp_path, mark="mark") as folder:
+        (folder / "mark").write_text("")
+    assert (tmp_path / "mark").exists()

@@ -1,0 +1,210 @@
+import fcntl
+import gzip
+import lzma
+import multiprocessing
+import os
+
+import pytest
+
+from resmlp_mt.data import partial_text
+from resmlp_mt.errors import UserError
+from resmlp_mt.files.partial_text import PartialText, TextStream, is_finished, open_text
+
+LINES = [f"line {i} ä\u2028" for i in range(20)]
+
+
+def shout(part, lines, step=3, stop=None):
+    """Write lines in capitals, a step at a time; `stop` of them later it is interrupted."""
+    seen = []
+    for line in part.follow(iter(lines)):
+        seen.append(line)
+        if stop is not None and len(seen) == stop:
+            raise KeyboardInterrupt
+        part.write(line.upper() + "\n")
+        if len(seen) % step == 0:
+            part.flush()
+    return seen
+
+
+@pytest.mark.parametrize("stop", range(1, len(LINES)))
+def test_interrupted_text_goes_on_where_its_last_step_ended(tmp_path, stop):
+    target = tmp_path / "x"
+    with pytest.raises(KeyboardInterrupt), PartialText(target, {}, False) as part:
+        shout(part, LINES, stop=stop)
+    assert not target.exists() and (stop > 3) == (tmp_path / "x.part").exists()
+    if stop > 3:
+        with open(tmp_path / "x.part", "ab") as torn:
+            torn.write(b"half a line that came after the last st")
+    with PartialText(target, {}, True) as part:
+        assert shout(part, LINES) == LINES[(stop - 1) // 3 * 3 :]
+    assert target.read_text("utf-8") == "".join(line.upper() + "\n" for line in LINES)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    with (
+        pytest.raises(KeyboardInterrupt),
+        PartialText(tmp_path / "x", {"--beam": 5}, False) as part,
+    ):
+        shout(part, LINES, stop=10)
+    return tmp_path / "x"
+
+
+def test_a_part_is_not_lost_by_starting_again(stopped):
+    with pytest.raises(UserError, match="x.part: left by a run .* --resume"):
+        PartialText(stopped, {"--beam": 5}, False)
+
+
+def test_a_part_is_not_continued_with_other_options(stopped):
+    with pytest.raises(UserError, match="begun with --beam 5, not 4"):
+        PartialText(stopped, {"--beam": 4}, True)
+
+
+@pytest.mark.parametrize("lines", [LINES[1:], LINES[:8], [*LINES[:8], "other"], []])
+def test_a_part_is_not_continued_from_other_lines(stopped, lines):
+    with (
+        pytest.raises(UserError, match="other lines than the first 9 of"),
+        PartialText(stopped, {"--beam": 5}, True) as part,
+    ):
+        shout(part, lines)
+    with PartialText(stopped, {"--beam": 5}, True) as part:
+        assert shout(part, LINES) == LINES[9:]
+
+
+@pytest.mark.parametrize("state", ["", "[]", "{", '{"lines": 3}'])
+def test_a_broken_state_is_named(stopped, state):
+    stopped.with_name("x.part.json").write_text(state)
+    with pytest.raises(UserError, match="x.part.json: broken"):
+        PartialText(stopped, {"--beam": 5}, True)
+
+
+def test_a_part_that_was_cut_is_named(stopped):
+    os.truncate(stopped.with_name("x.part"), 5)
+    with pytest.raises(UserError, match="shorter than it was"):
+        PartialText(stopped, {"--beam": 5}, True)
+
+
+def test_the_state_of_a_part_that_was_removed_counts_for_nothing(stopped):
+    stopped.with_name("x.part").unlink()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        PartialText(stopped, {"--beam": 4}, False) as part,
+    ):
+        shout(part, LINES, stop=1)
+    assert list(stopped.parent.iterdir()) == []
+
+
+def test_what_was_stopped_says_how_to_go_on(stopped, caplog):
+    with pytest.raises(UserError), PartialText(stopped, {"--beam": 5}, True) as part:
+        shout(part, LINES[1:])
+    assert not caplog.messages  # nothing went on
+    with pytest.raises(UserError), PartialText(stopped, {"--beam": 5}, True) as part:
+        shout(part, LINES)
+        raise UserError("a line that is no text")
+    assert "x.part: stopped half way; the same command with --resume" in caplog.messages[0]
+
+
+def hold(target, pipe):
+    """Make text of two lines, and wait to be told to go on after each."""
+    with PartialText(target, {}, False) as part:
+        for line in part.follow(["a", "b"]):
+            part.write(line)
+            part.flush()
+            pipe.send("wrote")
+            pipe.recv()
+
+
+@pytest.mark.parametrize("end", ["finished", "killed"])
+def test_a_second_run_is_refused_while_the_first_is_at_work(tmp_path, end):
+    target = tmp_path / "x"
+    processes = multiprocessing.get_context("fork")
+    pipe, others = processes.Pipe()
+    first = processes.Process(target=hold, args=(target, others))
+    first.start()
+    pipe.recv()
+    for resume in (False, True):
+        with pytest.raises(UserError, match="x.part: another run is at work on it"):
+            PartialText(target, {}, resume)
+    if end == "killed":
+        first.kill()
+    else:
+        pipe.send("on")
+        pipe.send("on")
+    first.join()
+    with PartialText(target, {}, resume=True) as part:
+        assert part.lines == (1 if end == "killed" else 0)
+        assert len(list(part.follow(["a", "b"]))) == (1 if end == "killed" else 2)
+
+
+def test_who_waited_for_the_lock_does_not_write_to_what_is_finished(tmp_path, monkeypatch):
+    flock, target = fcntl.flock, tmp_path / "x"
+    first = PartialText(target, {}, False)
+
+    def finish_and_lock(stream, how):
+        if not target.exists():
+            with first:
+                first.write("first")
+        flock(stream, how)
+
+    monkeypatch.setattr(fcntl, "flock", finish_and_lock)
+    with pytest.raises(KeyboardInterrupt), PartialText(target, {}, False) as second:
+        second.write("second")
+        raise KeyboardInterrupt
+    assert target.read_text() == "first"
+
+
+@pytest.mark.parametrize(("suffix", "unpack"), [(".gz", gzip), (".xz", lzma)])
+def test_compressed_text_goes_on_too(tmp_path, suffix, unpack, monkeypatch):
+    monkeypatch.setattr(partial_text, "_SHORT", 1)
+    target = tmp_path / f"x{suffix}"
+    with open_text(tmp_path / f"whole{suffix}", {}, False) as part:
+        shout(part, LINES)
+    with pytest.raises(KeyboardInterrupt), open_text(target, {}, False) as part:
+        shout(part, LINES, stop=10)
+    with open_text(target, {}, True) as part:
+        assert shout(part, LINES) == LINES[9:]
+    text = unpack.decompress(target.read_bytes()).decode()
+    assert text == "".join(line.upper() + "\n" for line in LINES)
+    assert target.read_bytes() == (tmp_path / f"whole{suffix}").read_bytes()
+    with open_text(target, {}, False) as part:
+        shout(part, [])
+    assert unpack.decompress(target.read_bytes()) == b""
+
+
+def test_text_that_comes_in_drops_is_compressed_well(tmp_path):
+    lines = [f"the line of number {i} in a long text" for i in range(3000)]
+    for name in ("whole.gz", "drops.gz"):
+        with open_text(tmp_path / name, {}, False) as part:
+            shout(part, lines, step=1 if name == "drops.gz" else len(lines))
+    whole, drops = ((tmp_path / name).stat().st_size for name in ("whole.gz", "drops.gz"))
+    assert drops < 1.2 * whole
+
+
+def test_what_is_finished_is_told_from_what_is_made_anew(tmp_path):
+    target = tmp_path / "x"
+    assert not is_finished(target)
+    target.write_text("old")
+    (tmp_path / "link").symlink_to(target)
+    assert is_finished(target) and is_finished(tmp_path / "link")
+    with open_text(tmp_path / "link", {}, False) as part:
+        assert not is_finished(target) and not is_finished(tmp_path / "link")
+        part.write("new")
+    assert target.read_text() == "new" and (tmp_path / "link").is_symlink()
+
+
+def test_a_pipe_gets_the_text_as_it_is_made_and_cannot_be_resumed(tmp_path):
+    reader, writer = os.pipe()
+    name = tmp_path / "pipe"
+    name.symlink_to(f"/dev/fd/{writer}")
+    with pytest.raises(UserError, match="no regular file"):
+        open_text(name, {}, resume=True)
+    with open_text(name, {}, resume=False) as out:
+        assert type(out) is TextStream and list(out.follow(LINES)) == LINES and out.lines == 0
+        for text in ("first", "second"):
+            out.write(text)
+            out.flush()
+            assert os.read(reader, 99).decode() == text
+    os.close(writer)
+    assert os.read(reader, 1) == b""
+    os.close(reader)

@@ -1,0 +1,338 @@
+"""The fast search against fairseq's SequenceGenerator, on models of every kind."""
+
+import numpy as np
+import pytest
+import torch
+from fairseq.search import LexicallyConstrainedBeamSearch
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.token_generation_constraints import pack_constraints
+
+from resmlp_mt.export.writer import export_mixing
+from resmlp_mt.inference.alignment import align_subwords, align_words
+from resmlp_mt.inference.ensemble import Ensemble
+from resmlp_mt.inference.fairseq_search import FairseqSearch
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.stopping import Stopped, stop_when
+from resmlp_mt.inference.translator import Attention
+from resmlp_mt.nn.mixers import MIXERS
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+
+from resmlp_mt.export.translation_graphs import build_encoder, build_step  # noqa: E402
+from resmlp_mt.inference.onnx_search import MixingMatrices, MixingRows, OnnxSearch  # noqa: E402
+
+LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
+
+
+def engines(model, task, int8=False):
+    """The fast one and the reference."""
+    model, symbols = model.float(), task.target_dictionary
+    fast = OnnxSearch(
+        build_encoder(model.encoder, model.decoder, int8),
+        build_step(model.decoder, [symbols.pad(), symbols.unk()], symbols.eos(), int8),
+        export_mixing(model),
+        task.source_dictionary,
+        symbols,
+        model.encoder.longest,
+        model.decoder.longest,
+    )
+    return fast, FairseqSearch(model, task, "cpu")
+
+
+def sources():
+    words = [torch.randint(4, 17, (length - 1,)).tolist() for length in LENGTHS]
+    return [np.array([*sentence, 2]) for sentence in words]
+
+
+def assert_alike(found, expected):
+    """All hypotheses, in order, but where two score the same within rounding."""
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [len(t) for t, _ in ours] and len(ours) == len(theirs)
+        np.testing.assert_allclose(
+            [s for _, s in ours], [s for _, s in theirs], rtol=1e-5, atol=2e-5
+        )
+        for (tokens, score), (other, _) in zip(ours, theirs, strict=True):
+            ties = [t.tolist() for t, s in theirs if abs(s - score) < 4e-5]
+            assert tokens.tolist() == other.tolist() or tokens.tolist() in ties
+
+
+@pytest.mark.parametrize("positions", ["none", "sinusoids", "learned"])
+@pytest.mark.parametrize("norm", ["affine", "layer"])
+@pytest.mark.parametrize("mixer", MIXERS)
+def test_every_model_is_searched_as_fairseq_does(mixer, norm, positions, build_model, task):
+    flags = dict(token_mixer=mixer, norm=norm, mixing_heads=4, decoder_attention_heads=3)
+    flags["no_token_positional_embeddings"] = positions == "none"
+    flags |= dict.fromkeys(("encoder_learned_pos", "decoder_learned_pos"), positions == "learned")
+    fast, reference = engines(build_model(**flags), task())
+    batch = sources()
+    for beam, lenpen in ((1, 1.0), (3, 0.0), (5, 1.4)):
+        expected = reference.search(batch, SearchOptions(beam, lenpen=lenpen))
+        assert_alike(fast.search(batch, SearchOptions(beam, lenpen=lenpen)), expected)
+
+
+def test_one_layer_one_head_and_shared_embeddings(build_model, task):
+    sizes = dict(decoder_layers=1, encoder_layers=1, encoder_embed_dim=24, mixing_heads=1)
+    model = build_model(task=task(joined=True), share_all_embeddings=True, **sizes)
+    fast, reference = engines(model, task(joined=True))
+    batch = sources()
+    assert_alike(fast.search(batch, SearchOptions(4)), reference.search(batch, SearchOptions(4)))
+
+
+def test_a_sentence_is_translated_the_same_alone_and_in_a_batch(build_model, task):
+    fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    batch = sources()
+    together = fast.search(batch, SearchOptions(4))
+    for source, found in zip(batch, together, strict=True):
+        assert_alike(fast.search([source], SearchOptions(4)), [found])
+
+
+def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
+    fast, reference = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    with torch.no_grad():
+        reference.model.decoder.output.weight[2] = 0  # nothing wants to end
+    fast, reference = engines(reference.model, task())
+    batch = sources()
+    for longest in (3, 200):
+        found = fast.search(batch, SearchOptions(3, max_len_b=longest))
+        assert_alike(found, reference.search(batch, SearchOptions(3, max_len_b=longest)))
+    assert max(len(tokens) for beams in found for tokens, _ in beams) == 8  # N = 9
+
+
+def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task):
+    for engine in engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task()):
+        steps = iter([False, False, False, True])
+        with pytest.raises(Stopped), stop_when(lambda: next(steps)):  # noqa: B023
+            engine.search(sources(), SearchOptions(3))
+        assert list(steps) == [] and engine.search(sources(), SearchOptions(3))
+
+
+def test_a_beam_wider_than_the_vocabulary(build_model, task):
+    fast, reference = engines(build_model(decoder_attention_heads=3), task())
+    batch = sources()
+    assert_alike(fast.search(batch, SearchOptions(12)), reference.search(batch, SearchOptions(12)))
+
+
+@pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
+def test_int8_scores_are_near_those_in_full_precision(preset, build_model, task):
+    full, reference = engines(build_model(preset, decoder_attention_heads=3, fresh=True), task())
+    rounded, _ = engines(reference.model, task(), int8=True)
+    batch = sources()
+    exact, near = (
+        np.array([beams[0][1] for beams in engine.search(batch, SearchOptions(1, max_len_b=1))])
+        for engine in (full, rounded)
+    )
+    assert 0 < np.abs(exact - near).max() < 0.1 * np.abs(exact).min()
+
+
+def test_toeplitz_matrices_are_views_of_their_weights():
+    weights = torch.randn(2, 3, 9).numpy()  # N = 5
+    matrices = MixingMatrices(weights)
+    assert np.shares_memory(matrices.matrices, weights)
+    for layer, square in enumerate(matrices.squares(4)):
+        for i in range(4):
+            for j in range(4):
+                assert (square[:, i, j] == weights[layer, :, 4 + i - j]).all()
+
+
+@pytest.mark.parametrize("kind", ["toeplitz", "free"])
+def test_a_row_has_the_scaled_weights_of_every_channel(kind):
+    weights = torch.randn(2, 3, 9).numpy()  # N = 5
+    free = np.stack(
+        [[[[h[4 + i - j] for j in range(5)] for i in range(5)] for h in layer] for layer in weights]
+    )
+    scale = torch.randn(2 * 6).numpy()  # 6 channels a layer, 2 a head
+    rows = MixingRows(weights if kind == "toeplitz" else free, scale)
+    for position in range(5):
+        row = rows[position]
+        assert row.shape == (position + 1, 12) and row.flags.c_contiguous
+        for j in range(position + 1):
+            expected = np.repeat(free[:, :, position, j].ravel(), 2) * scale
+            np.testing.assert_array_equal(row[j], expected)
+
+
+@pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
+def test_attention_is_that_of_fairseqs_search(preset, build_model, task):
+    fast, reference = engines(build_model(preset, decoder_attention_heads=3), task())
+    lengths = set()
+    for source in sources():
+        generator = SequenceGenerator([reference.model], reference.symbols, beam_size=3)
+        reference.model.decoder.need_attn = True
+        tokens = torch.from_numpy(source)[None]
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source)])}}
+        (beams,) = generator.generate([reference.model], sample)
+        targets = [found["tokens"][:-1].numpy() for found in beams]
+        lengths.update(map(len, targets))
+        for engine in (fast, reference):
+            for found, weights in zip(beams, engine.attend(source, targets), strict=True):
+                expected = found["attention"].T.numpy()
+                assert weights.shape == (len(found["tokens"]), len(source))
+                np.testing.assert_allclose(weights, expected, atol=1e-5)
+                np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)
+    assert len(lengths) > 1
+
+
+def said_by_fairseq(models, symbols, sources, strategy=None, led=None, **options):
+    """What fairseq's generator answers to our sources: of each, (tokens, score), best first."""
+    options = dict(beam_size=4, unk_penalty=float("inf")) | options
+    generator = SequenceGenerator(models, symbols, search_strategy=strategy, **options)
+    tokens = torch.nn.utils.rnn.pad_sequence(
+        list(map(torch.from_numpy, sources)), batch_first=True, padding_value=symbols.pad()
+    )
+    sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor(LENGTHS)}}
+    found = generator.generate(models, sample, **(led or {}))
+    return [[(f["tokens"][:-1].numpy(), f["score"].item()) for f in beams] for beams in found]
+
+
+def holds(tokens, wanted):
+    return any(list(tokens[i : i + len(wanted)]) == wanted for i in range(len(tokens)))
+
+
+KINDS = {
+    "paper": dict(norm="affine"),
+    "plus": dict(preset="resmlp_plus_tiny"),
+    "learned": dict(decoder_learned_pos=True, token_mixer="toeplitz", mixing_heads=4),
+}
+kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+@kinds
+def test_temperature_and_no_repeats_are_fairseqs(kind, build_model, task):
+    fast, reference = engines(build_model(**kind, decoder_attention_heads=3), task())
+    batch, symbols, plain = sources(), reference.symbols, SearchOptions(4)
+    for name, value in (("temperature", 2.5), ("no_repeat_ngram_size", 2)):
+        options = SearchOptions(4, **{name: value})
+        expected = said_by_fairseq([reference.model], symbols, batch, **{name: value})
+        for engine in (fast, reference):
+            assert_alike(engine.search(batch, options), expected)
+    pairs = [
+        [list(zip(t, t[1:], strict=False)) for beams in found for t, _ in beams]
+        for found in (expected, reference.search(batch, plain))
+    ]
+    repeats = [sum(len(p) - len(set(p)) for p in each) for each in pairs]
+    assert repeats[0] == 0 < repeats[1]
+
+
+@kinds
+def test_prefixes_are_forced_as_by_fairseq(kind, build_model, task):
+    fast, reference = engines(build_model(**kind, decoder_attention_heads=3), task())
+    batch, symbols = sources(), reference.symbols
+    prefixes = [torch.randint(4, 19, (i % 4,)).numpy() for i in range(len(batch))]
+    padded = torch.full((len(batch), 3), symbols.pad())
+    for row, prefix in zip(padded, prefixes, strict=True):
+        row[: len(prefix)] = torch.from_numpy(prefix)
+    led = dict(prefix_tokens=padded)
+    expected = said_by_fairseq([reference.model], symbols, batch, led=led)
+    for engine in (fast, reference):
+        found = engine.search(batch, SearchOptions(4), list(map(Guide, prefixes)))
+        assert_alike(found, expected)
+    for beams, prefix in zip(found, prefixes, strict=True):
+        assert all(t[: len(prefix)].tolist() == prefix.tolist() for t, s in beams)
+
+
+@kinds
+@pytest.mark.parametrize("order", ["ordered", "unordered"])
+def test_constraints_are_kept_as_by_fairseq(order, kind, build_model, task):
+    fast, reference = engines(build_model(**kind, decoder_attention_heads=3), task())
+    batch, symbols = sources(), reference.symbols
+    wanted = [[torch.randint(4, 19, (1 + i % 2,)) for i in range(n % 3)] for n in range(len(batch))]
+    strategy = LexicallyConstrainedBeamSearch(symbols, order)
+    led = dict(constraints=pack_constraints(wanted))
+    expected = said_by_fairseq([reference.model], symbols, batch, strategy, led)
+    guides = [Guide(constraints=tuple(w.numpy() for w in words)) for words in wanted]
+    for engine in (fast, reference):
+        found = engine.search(batch, SearchOptions(4, constraints=order), guides)
+        assert_alike(found, expected)
+    for beams, words in zip(found, wanted, strict=True):
+        assert all(holds(tokens, word.tolist()) for tokens, _ in beams for word in words)
+
+
+def test_an_ensemble_searches_with_the_mean_of_probabilities(build_model, task):
+    one = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    two = engines(build_model(decoder_attention_heads=4, decoder_layers=2), task())
+    symbols, batch = task().target_dictionary, sources()
+    models = [engine.model for engine in (one[1], two[1])]
+    expected = said_by_fairseq(models, symbols, batch)
+    for members in (one[1:] + two[1:], one[:1] + two[:1], one[:1] + two[1:]):
+        ensemble = Ensemble(list(members), symbols, symbols.pad(), "cpu")
+        assert_alike(ensemble.search(batch, SearchOptions(4)), expected)
+        attention = ensemble.attend(batch[1], [expected[1][0][0]])[0]
+        each = [m.attend(batch[1], [expected[1][0][0]])[0] for m in members]
+        np.testing.assert_allclose(attention, (each[0] + each[1]) / 2, atol=1e-6)
+    # Independent of all searches: the probabilities of the whole translations, read at once.
+    for source, beams in zip(batch, expected, strict=True):
+        for tokens, score in beams:
+            told = torch.tensor([[2, *tokens]])
+            with torch.no_grad():
+                logits = [m(torch.from_numpy(source)[None], None, told)[0][0] for m in models]
+            mean = sum(torch.softmax(x, -1) for x in logits) / 2
+            there = mean.log()[torch.arange(len(told[0])), [*tokens, 2]]
+            assert score == pytest.approx(there.mean().item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("limit", [dict(), dict(sampling_topk=3), dict(sampling_topp=0.6)])
+def test_samples_are_drawn_with_the_probabilities_of_the_model(limit, build_model, task):
+    fast, reference = engines(build_model(decoder_attention_heads=3), task())
+    source, count, heat = sources()[1], 3000, 1.3
+    with torch.no_grad():
+        encoded = reference.model.encoder(torch.from_numpy(source)[None])
+        logits = reference.model.decoder(torch.tensor([[2]]), encoded)[0][0, 0] / heat
+    logits[[1, 2, 3]] = -torch.inf  # padding, an end at once, and what is unknown
+    p = torch.softmax(logits, -1).double().numpy()
+    best = np.argsort(-p)
+    if "sampling_topk" in limit:
+        p[best[3:]] = 0
+    if "sampling_topp" in limit:
+        p[best[1 + np.argmax(p[best].cumsum() >= 0.6) :]] = 0
+    p /= p.sum()
+    options = SearchOptions(sampling=True, temperature=heat, max_len_b=1, **limit)
+    guides = [Guide(number=(i,)) for i in range(count)]
+    for engine in (fast, reference):
+        found = engine.search([source] * count, options, guides)
+        drawn = np.bincount([beams[0][0][0] for beams in found], minlength=19)
+        assert not drawn[p == 0].any()
+        # Five standard deviations: once in two million subwords by chance, and the seed is fixed.
+        assert (np.abs(drawn - count * p) <= 5 * np.sqrt(count * p * (1 - p)) + 1).all()
+
+
+def test_samples_depend_on_the_seed_and_the_sentence_alone(build_model, task):
+    fast, reference = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    batch, options = sources(), SearchOptions(sampling=True, nbest=3, seed=5)
+    guides = [Guide(number=(i, 0)) for i in range(len(batch))]
+    together = fast.search(batch, options, guides)
+    assert_alike(reference.search(batch, options, guides), together)
+    for source, guide, found in zip(batch, guides, together, strict=True):
+        assert_alike(fast.search([source], options, [guide]), [found])
+    for other in (SearchOptions(sampling=True, nbest=3, seed=6), options):
+        moved = [Guide(number=(i + 100 * (other is options), 0)) for i in range(len(batch))]
+        again = fast.search(batch, other, moved)
+        same = [
+            [t.tolist() for t, _ in a] == [t.tolist() for t, _ in b]
+            for a, b in zip(again, together, strict=True)
+        ]
+        assert sum(same) < len(batch) / 2
+
+
+def test_alignments_are_fairseqs(build_model, task):
+    fast, reference = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    reference.model.decoder.need_attn = True
+    generator = SequenceGeneratorWithAlignment([reference.model], reference.symbols, beam_size=3)
+    for source in sources():
+        tokens = torch.from_numpy(source)[None]
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source)])}}
+        (beams,) = generator.generate([reference.model], sample)
+        targets = [found["tokens"][:-1].numpy() for found in beams]
+        weights = fast.attend(source, targets)
+        for found, target, rows in zip(beams, targets, weights, strict=True):
+            names = [[*map(str, t), "end"] for t in (source[:-1], target)]
+            if len(source) > 1:
+                assert align_subwords([Attention(*names, rows)]) == found["alignment"]
+
+
+def test_words_are_aligned_by_their_subwords_over_all_parts():
+    first = Attention(["▁A", "▁dog", "s", "</s>"], ["▁Hunde", "▁", "!", "</s>"], None)
+    second = Attention(["▁Yes", "</s>"], ["▁Ja", "wohl", "</s>"], np.full((3, 2), 0.5))
+    first.weights = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0.1, 0.4, 0.2, 0.3], [0, 0, 0, 1]])
+    assert align_subwords([first, second]) == [(2, 0), (0, 1), (1, 2), (3, 3), (3, 4)]
+    assert align_words([first, second]) == [(1, 0), (0, 1), (1, 1), (2, 2)]

@@ -1,0 +1,171 @@
+import re
+
+import pytest
+
+from examples.lesson import sentence_pairs, sentences, write_lesson
+from examples.lesson.__main__ import main
+from examples.lesson.grammar import (
+    PRONOUNS,
+    WHO,
+    Clause,
+    NounPhrase,
+    clock,
+    date,
+    lay_out,
+    number,
+    prepositional,
+    refer_to,
+)
+from examples.lesson.words import BE, QUESTION, SUBORDINATE, VERBS, Pair
+
+BOY, MEN, GIRL = NounPhrase("boy"), NounPhrase("man", many=True), NounPhrase("girl")
+DOG, DOOR = NounPhrase("dog", "the", "old"), NounPhrase("door")
+TODAY, NOW = Pair("today", "heute"), Pair("now", "jetzt")
+SEE, OPEN, CALL, GIVE = (VERBS[name] for name in ("see", "open", "call", "give"))
+IN_KITCHEN = prepositional("in", NounPhrase("kitchen", "a", "small"))
+TO_STATION = prepositional("to", NounPhrase("station", "the", "new"))
+# What the rules of German say, in sentences written by hand.
+EXPECTED = [
+    (lay_out(Clause(BOY, SEE, object=DOG, negated=True), front=TODAY),
+     "today the boy does not see the old dog", "heute sieht der Junge den alten Hund nicht"),
+    (lay_out(Clause(BOY, SEE, object=NounPhrase("dog", "a", "old"), negated=True)),
+     "the boy does not see an old dog", "der Junge sieht keinen alten Hund"),
+    (lay_out(Clause(GIRL, OPEN, object=DOOR)),
+     "the girl opens the door", "das Mädchen macht die Tür auf"),
+    (lay_out(Clause(GIRL, OPEN, object=DOOR), SUBORDINATE),
+     "the girl opens the door", "das Mädchen die Tür aufmacht"),
+    (lay_out(Clause(GIRL, OPEN, "past", object=DOOR), SUBORDINATE),
+     "the girl opened the door", "das Mädchen die Tür aufgemacht hat"),
+    (lay_out(Clause(PRONOUNS["I"], CALL, "want", object=NounPhrase("boy", "this"), time=NOW)),
+     "I want to call this boy now", "ich will diesen Jungen jetzt anrufen"),
+    (lay_out(Clause(MEN, VERBS["sleep"], "past", place=IN_KITCHEN, negated=True), QUESTION),
+     "did the men not sleep in a small kitchen", "haben die Männer nicht in einer kleinen Küche "
+     "geschlafen"),
+    (lay_out(Clause(PRONOUNS["you"], VERBS["drive"], manner=TO_STATION, time=TODAY)),
+     "you drive to the new station today", "du fährst heute zum neuen Bahnhof"),
+    (lay_out(Clause(MEN, VERBS["go"], "past", manner=TO_STATION)),
+     "the men went to the new station", "die Männer sind zum neuen Bahnhof gegangen"),
+    (lay_out(Clause(BOY, GIVE, object=NounPhrase("apple", "a", "red"), recipient=PRONOUNS["she"])),
+     "the boy gives a red apple to her", "der Junge gibt ihr einen roten Apfel"),
+    (lay_out(Clause(MEN, VERBS["help"], object=NounPhrase("dog", 23, "small"))),
+     "the men help twenty-three small dogs", "die Männer helfen dreiundzwanzig kleinen Hunden"),
+    (lay_out(Clause(NounPhrase("horse", "my", "black"), VERBS["eat"], "can", negated=True,
+                    object=NounPhrase("egg", "a", many=True))),
+     "my black horse cannot eat eggs", "mein schwarzes Pferd kann keine Eier essen"),
+    (lay_out(Clause(BOY, VERBS["wait"]), QUESTION, Pair("whom", "auf wen")),
+     "whom does the boy wait for", "auf wen wartet der Junge"),
+    (lay_out(Clause(WHO, VERBS["pick"], "will", object=PRONOUNS["we"])),
+     "who will pick us up", "wer wird uns abholen"),
+    (lay_out(Clause(refer_to(NounPhrase("suitcase")), BE, complement=Pair("old", "alt")),
+             SUBORDINATE),
+     "it is old", "er alt ist"),
+    (prepositional("without", NounPhrase("boy", "a", "young")),
+     "without a young boy", "ohne einen jungen Jungen"),
+    (prepositional("with", NounPhrase("sister", "her", "old", many=True)),
+     "with her old sisters", "mit ihren alten Schwestern"),
+    (prepositional("next to", NounPhrase("house", "this", "red", many=True)),
+     "next to these red houses", "neben diesen roten Häusern"),
+    (prepositional("to", NounPhrase("school")), "to the school", "zur Schule"),
+    (clock(7, 30), "at half past seven", "um halb acht"),
+    (clock(12, 45), "at a quarter to one", "um Viertel vor eins"),
+    (clock(1, 0), "at one o'clock", "um ein Uhr"),
+    (date(3, "May"), "on the third of May", "am dritten Mai"),
+    (date(21, "March"), "on the twenty-first of March", "am einundzwanzigsten März"),
+    (number(67), "sixty-seven", "siebenundsechzig"),
+]  # fmt: skip
+GENDERS = {
+    "m": "Mann Junge Bruder Hund Bär Apfel Brief Stuhl Garten Bahnhof",
+    "f": "Frau Schwester Katze Birne Zeitung Tür Lampe Küche Schule",
+    "n": "Kind Pferd Ei Buch Bild Auto Haus Schloss",
+}
+# Each word that can stand before a singular, and the ending of an adjective after it.
+ENDINGS = {
+    "m": "der-e den-en dem-en im-en zum-en dieser-e diesen-en diesem-en -er en-en em-en",
+    "f": "die-e der-en zur-en diese-e dieser-en e-e er-en",
+    "n": "das-e dem-en im-en zum-en dieses-e diesem-en -es em-en",
+}
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return sentence_pairs(10000, seed=1)
+
+
+@pytest.mark.parametrize(("pair", "english", "german"), EXPECTED)
+def test_german_is_as_written_by_hand(pair, english, german):
+    assert pair == (english, german)
+
+
+def test_articles_and_adjectives_agree_with_a_gender_table_written_by_hand(pairs):
+    singular = {noun: gender for gender, nouns in GENDERS.items() for noun in nouns.split()}
+    allowed = {g: dict(row.split("-") for row in rows.split()) for g, rows in ENDINGS.items()}
+    stems = "alt|groß|klein|jung|freundlich|neu|schön|rot|schwarz|grün"
+    checked = 0
+    for _, german in pairs:
+        for word, stem, adjective, noun in re.findall(
+            rf"(\w+)(?: ({stems})(\w+))? ({'|'.join(singular)})\b", german
+        ):
+            # The endings of ein, kein and the possessives are the same.
+            word = re.sub("^(ein|kein|mein|dein|sein|ihr)(e|er|en|em|)$", r"\2", word.lower())
+            table = allowed[singular[noun]]
+            assert word in table, german
+            assert not stem or adjective == table[word], german
+            checked += 1
+    assert checked > 5000
+
+
+def test_only_a_dative_follows_a_preposition_that_takes_one(pairs):
+    articles = "d(?:er|ie|as|em|en)|(?:ein|mein|dein|sein)(?:e|er|es|em|en)?"
+    dative = "d(?:er|em|en)|(?:ein|mein|dein|sein)(?:er|em|en)"
+    found = [
+        word
+        for _, german in pairs
+        for word in re.findall(rf"\b(?:mit|hinter|neben|zu) ({articles})\b", german)
+    ]
+    assert len(found) > 200
+    assert all(re.fullmatch(dative, word) for word in found)
+
+
+def test_english_determines_german():
+    german = {}
+    for seed in (1, 2):
+        for source, target in sentence_pairs(10000, seed):
+            assert german.setdefault(source, target) == target
+
+
+def test_same_seed_gives_same_pairs_and_another_seed_others():
+    assert sentence_pairs(200, 3) == sentence_pairs(200, 3) != sentence_pairs(200, 4)
+
+
+def test_no_side_occurs_twice_in_short_sentences_with_a_capital_and_a_mark(pairs):
+    for side in zip(*pairs, strict=True):
+        assert len(set(side)) == len(pairs)
+        for text in side:
+            assert re.fullmatch(r"[A-ZÄÖÜ][\w ,'-]*\w[.?]", text)
+            assert len(text.split()) <= 20
+    assert all(english[-1] == german[-1] for english, german in pairs)
+
+
+def test_splits_share_no_sentence(tmp_path):
+    write_lesson(tmp_path, train=300, valid=50, test=40, seed=5)
+    for lang in ("en", "de"):
+        splits = [(tmp_path / f"{s}.{lang}").read_text("utf-8") for s in ("train", "valid", "test")]
+        lines = [split.splitlines() for split in splits]
+        assert [len(split) for split in lines] == [300, 50, 40]
+        assert len(set().union(*lines)) == 390
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_too_many_pairs_are_refused(monkeypatch):
+    monkeypatch.setattr(sentences, "_sentence", lambda rng: Pair("Yes.", "Ja."))
+    assert sentence_pairs(1) == [("Yes.", "Ja.")]
+    for count in (2, -1):
+        with pytest.raises(ValueError, match=f"{count} different pairs"):
+            sentence_pairs(count)
+
+
+def test_negative_split_is_refused_on_the_command_line(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--out", str(tmp_path / "out"), "--valid", "-1"])
+    assert "fewer than 0" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
