@@ -16,7 +16,7 @@ BELOW = {
     "nn": set(),
     "optim": set(),
     "files": {"errors"},
-    "data": {"errors", "files"},
+    "data": {"errors", "extras", "files"},
     "criterions": {"errors"},
     "compat": {"errors", "files", "data", "optim"},
     "models": {"errors", "files", "nn", "data"},

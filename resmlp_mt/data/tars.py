@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.extras import Bar
 
 _UNPACKERS = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 # Members that hold the names and attributes of others; tarfile reads them whole.
@@ -149,8 +149,8 @@ def _unpack(path: Path, unpacker, stamp: tuple[int, int]) -> Path:
     return Path(f"/proc/{os.getpid()}/fd/{out.fileno()}")
 
 
-def _bar(what: str, path: Path, read: Path) -> tqdm:
-    return tqdm(
+def _bar(what: str, path: Path, read: Path) -> Bar:
+    return Bar(
         desc=f"{what} {path.name}",
         total=read.stat().st_size,
         unit="B",

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from resmlp_mt.data import partial_text
 from resmlp_mt.errors import UserError
+from resmlp_mt.files import partial_text
 from resmlp_mt.files.partial_text import PartialText, TextStream, is_finished, open_text
 
 LINES = [f"line {i} ä\u2028" for i in range(20)]

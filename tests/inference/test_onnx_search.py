@@ -255,7 +255,7 @@ def test_an_ensemble_searches_with_the_mean_of_probabilities(build_model, task):
     models = [engine.model for engine in (one[1], two[1])]
     expected = said_by_fairseq(models, symbols, batch)
     for members in (one[1:] + two[1:], one[:1] + two[:1], one[:1] + two[1:]):
-        ensemble = Ensemble(list(members), symbols, symbols.pad(), "cpu")
+        ensemble = Ensemble(list(members), symbols, symbols.pad())
         assert_alike(ensemble.search(batch, SearchOptions(4)), expected)
         attention = ensemble.attend(batch[1], [expected[1][0][0]])[0]
         each = [m.attend(batch[1], [expected[1][0][0]])[0] for m in members]
