@@ -85,6 +85,19 @@ def test_pages_are_wrapped_and_their_links_lead_somewhere(path):
             assert anchor in names, link
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_of_pages_have_the_flags_that_there_are(path):
+    """Also where a command takes hours or a cluster, and no test runs it."""
+    scripts = [text for _, text in FENCE.findall(path.read_text(encoding="utf-8"))]
+    for line in "\n".join(scripts).replace("\\\n", " ").splitlines():
+        for command in re.findall(r"\bresmlp-mt ([^|&>#]*[^|&>#\s])", line):
+            name, *words = shlex.split(command)
+            if name == "train":
+                options.parse_args_and_arch(options.get_training_parser(), words)
+            elif name not in ("generate", "validate"):  # these look for a checkpoint at once
+                build_parser().parse_args([name, *words])
+
+
 def test_readme_translates_exports_and_serves(tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     assert len(shell(block("resmlp-mt translate --model multi"), tmp_path).splitlines()) == 2
