@@ -4,8 +4,10 @@ import csv
 import subprocess
 from pathlib import Path
 
+import numpy
 import pytest
 from cli.commands import run
+from PIL import Image
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
 
@@ -28,6 +30,21 @@ def test_the_plot_shows_the_committed_rows(tmp_path):
     (tmp_path / "less.csv").write_text("".join(text.splitlines(keepends=True)[:7]))
     run("python", SCRIPTS / "plot.py", tmp_path / "less.csv", "--out", pictures[1])
     assert pictures[0].read_bytes() != pictures[1].read_bytes()
+
+
+def test_the_committed_picture_of_quality_and_speed_is_that_of_the_committed_rows(tmp_path):
+    speed = (SCRIPTS / "translate.csv").read_text()
+    (tmp_path / "slower.csv").write_text(speed.replace("751.6", "451.6"))
+    names = {"same": [], "slower": ["--speed", tmp_path / "slower.csv"]}
+    pictures = {}
+    for name, flags in names.items():
+        path = tmp_path / f"{name}.png"
+        run("python", SCRIPTS / "quality_speed.py", "--out", path, *flags, fork=True)
+        pictures[name] = numpy.asarray(Image.open(path).convert("L"), dtype=float)
+    committed = numpy.asarray(Image.open(SCRIPTS / "quality_speed.png").convert("L"), dtype=float)
+    # A library of another version may smooth letters otherwise; a dot has some 80 pixels.
+    changed = {name: (abs(drawn - committed) > 64).sum() for name, drawn in pictures.items()}
+    assert changed["same"] < 20 < 100 < changed["slower"]
 
 
 def test_the_time_of_two_threads_is_told_by_operators(tmp_path):

@@ -586,7 +586,7 @@ def test_training_on_wmt14(recorder, model, lang):
 def test_the_commands_that_are_written_down_train(recorder):
     seen = []
     for path in sorted(EXAMPLES.glob("*14/README.md")):
-        text = path.read_text("utf-8").replace("$lr", "1e-3")
+        text = re.sub(r" *\\\n +", " ", path.read_text("utf-8")).replace("$lr", "1e-3")
         for assigned, command in WRITTEN.findall(text):
             variables = dict(word.split("=") for word in assigned.split())
             args = trained(*recorder(*command.split(), **variables))
