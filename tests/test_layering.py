@@ -17,7 +17,7 @@ BELOW = {
     "optim": set(),
     "data": {"errors"},
     "criterions": {"errors"},
-    "compat": {"errors", "starting", "data", "optim"},
+    "compat": {"errors", "starting", "nn", "data", "optim"},
     "models": {"errors", "nn", "data"},
     "tasks": {"errors", "nn", "data", "models", "criterions"},
     "inference": {"", "errors", "nn", "data", "compat", "models", "criterions", "tasks"},
