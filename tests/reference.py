@@ -89,8 +89,8 @@ def normalise(name: str, norm, x):
 
 
 def mix_channels(mlp, x):
-    hidden = linear(mlp[0], x)
-    return linear(mlp[3], hidden * (1 + torch.erf(hidden / math.sqrt(2))) / 2)
+    hidden = linear(mlp.fc1, x)
+    return linear(mlp.fc2, hidden * (1 + torch.erf(hidden / math.sqrt(2))) / 2)
 
 
 def attend(attention, x, memory, mask=None):

@@ -22,8 +22,8 @@ _BLOCK = re.compile(r"(?:(encoder|decoder)\.)?blocks\.(\d+)\.(.+)")
 _LETTERS = {
     "mix_tokens.matrix.weight": "A",
     "mix_tokens.mix.matrix.weight": "A",
-    "mix_channels.0.weight": "B",
-    "mix_channels.3.weight": "C",
+    "mix_channels.fc1.weight": "B",
+    "mix_channels.fc2.weight": "C",
 }
 
 

@@ -19,6 +19,7 @@ from fairseq.file_io import PathManager
 
 from resmlp_mt.compat.patching import patch
 from resmlp_mt.errors import UserError, refused_class
+from resmlp_mt.nn.old_names import rename
 
 _REFUSED = (
     "refused, since it holds {} that could run commands on this computer; use a checkpoint that "
@@ -83,6 +84,7 @@ def explain_broken_checkpoints() -> None:
                 # A matrix has more weights than rows, and a weight is no less than a byte.
                 if _find_largest(state["cfg"].model) > os.path.getsize(local):
                     raise UserError(_TOO_LARGE)
+                _rename(state)
                 return state
             reason = _FOREIGN
         except (FileNotFoundError, IsADirectoryError):
@@ -191,6 +193,14 @@ def _is_whole(state: dict) -> bool:
     extra, own = state["extra_state"] or {}, state.get("task_state")
     kept = [extra[name] for name in ("ema", "ema_fp32_params") if name in extra]
     return isinstance(own, (dict, type(None))) and all(map(_are_weights, (state["model"], *kept)))
+
+
+def _rename(state: dict) -> None:
+    """Give the weights in a checkpoint the names of today."""
+    extra = state["extra_state"] or {}
+    for part, name in ((state, "model"), (extra, "ema"), (extra, "ema_fp32_params")):
+        if name in part:
+            part[name] = rename(part[name])
 
 
 def _are_weights(weights: dict[str, torch.Tensor]) -> bool:

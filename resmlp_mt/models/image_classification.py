@@ -2,18 +2,26 @@
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
 from resmlp_mt.models.fit import list_differences
+from resmlp_mt.models.parts import GRID_MIXERS, SEQUENCE_NORMS, build_mixer, build_norm
 from resmlp_mt.models.presets import IMAGE_PRESETS, register_presets
 from resmlp_mt.models.resize import resize_matrices
-from resmlp_mt.nn.blocks import ResMLPBlock
-from resmlp_mt.nn.grid_mixers import GRID_MIXERS, build_grid_mixer
-from resmlp_mt.nn.norm import NORMS
-from resmlp_mt.nn.patches import AveragePooling, ClassMLP, PatchEmbedding, init_linear
+from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
+from resmlp_mt.nn.norm import LayerScale
+from resmlp_mt.nn.old_names import rename
+from resmlp_mt.nn.patches import (
+    AveragePooling,
+    ClassMLP,
+    ClassMLPLayer,
+    PatchEmbedding,
+    init_linear,
+)
 
 logger = logging.getLogger(__name__)
 POOLINGS = ("average", "class-mlp")
@@ -33,7 +41,7 @@ class ResMLPImageConfig(FairseqDataclass):
         default="linear",
         metadata={"help": "what mixes patches: the paper's matrix is 'linear'"},
     )
-    norm: ChoiceEnum(list(NORMS)) = field(
+    norm: ChoiceEnum(list(SEQUENCE_NORMS)) = field(
         default="affine", metadata={"help": "norm before every sublayer and the head"}
     )
     pooling: ChoiceEnum(list(POOLINGS)) = field(
@@ -77,25 +85,37 @@ class ResMLPImageModel(BaseFairseqModel):
         dim, side = cfg.embed_dim, image_size // cfg.patch_size
         hidden_dim = cfg.ffn_embed_dim or 4 * dim
         scale_init = cfg.layer_scale_init or _scale_by_depth(cfg.layers)
+        norm = partial(build_norm, str(cfg.norm), dim)
         self.grid = (side, side)
         self.image_size = image_size
         self.embed = PatchEmbedding(in_chans, dim, cfg.patch_size)
         self.blocks = nn.ModuleList(
             ResMLPBlock(
-                dim,
-                build_grid_mixer(str(cfg.token_mixer), dim, self.grid),
-                hidden_dim,
-                cfg.norm,
-                scale_init,
-                cfg.dropout,
-                drop_path=cfg.drop_path,
+                norm_1=norm(),
+                mix_tokens=build_mixer(str(cfg.token_mixer), dim, self.grid),
+                scale_1=LayerScale(dim, scale_init),
+                norm_2=norm(),
+                mix_channels=ChannelMLP(dim, hidden_dim),
+                scale_2=LayerScale(dim, scale_init),
+                drop=nn.Sequential(nn.Dropout(cfg.dropout), DropPath(cfg.drop_path)),
             )
             for _ in range(cfg.layers)
         )
         if cfg.pooling == "class-mlp":
-            self.pool = ClassMLP(dim, side * side, hidden_dim, cfg.norm, scale_init)
+            layers = (
+                ClassMLPLayer(
+                    norm_1=norm(),
+                    aggregate=nn.Linear(side * side, 1),
+                    scale_1=LayerScale(dim, scale_init),
+                    norm_2=norm(),
+                    mix_channels=ChannelMLP(dim, hidden_dim),
+                    scale_2=LayerScale(dim, scale_init),
+                )
+                for _ in range(2)
+            )
+            self.pool = ClassMLP(dim, layers, norm())
         else:
-            self.pool = AveragePooling(dim, cfg.norm)
+            self.pool = AveragePooling(norm())
         self.apply(init_linear)
         self.head = head
         # What `load_state_dict` may do to weights; the task says when.
@@ -139,6 +159,7 @@ class ResMLPImageModel(BaseFairseqModel):
         Raises:
             ValueError: Listing what is missing, unknown or of another shape.
         """
+        state_dict = rename(state_dict)
         if self.resizes:
             state_dict = resize_matrices(state_dict, self)
         if self.restarts_head:

@@ -18,11 +18,12 @@ from torch import Tensor, nn
 
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.files.finding import find_checkpoint
+from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS, build_mixer, build_norm
 from resmlp_mt.models.presets import PRESETS, register_presets
 from resmlp_mt.nn.attention import SourceAttention
-from resmlp_mt.nn.blocks import ResMLPBlock, ResMLPDecoderBlock
-from resmlp_mt.nn.mixers import MIXERS, build_mixer
-from resmlp_mt.nn.norm import NORMS
+from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock, ResMLPDecoderBlock
+from resmlp_mt.nn.norm import LayerScale
+from resmlp_mt.nn.old_names import rename
 
 # What a model has at least one of. An encoder without blocks reads words without their neighbours.
 COUNTS = """encoder_embed_dim encoder_ffn_embed_dim max_source_positions decoder_embed_dim
@@ -47,7 +48,7 @@ class ResMLPConfig(FairseqDataclass):
     decoder_attention_heads: int = field(
         default=8, metadata={"help": "heads of the attention to the encoder output"}
     )
-    token_mixer: ChoiceEnum(list(MIXERS)) = field(
+    token_mixer: ChoiceEnum(list(SEQUENCE_MIXERS)) = field(
         default="linear",
         metadata={"help": "what mixes positions: the paper's matrix is 'linear'"},
     )
@@ -57,7 +58,7 @@ class ResMLPConfig(FairseqDataclass):
     mixing_init_std: float = field(
         default=0.02, metadata={"help": "standard deviation that A starts with"}
     )
-    norm: ChoiceEnum(list(NORMS)) = field(
+    norm: ChoiceEnum(list(SEQUENCE_NORMS)) = field(
         default="affine", metadata={"help": "norm before every sublayer and the output"}
     )
     layer_scale_init: float = field(
@@ -134,17 +135,17 @@ class ResMLPEncoder(FairseqEncoder):
         self.embed = _Embedding(cfg, tokens, self.longest, cfg.encoder_learned_pos)
         self.blocks = nn.ModuleList(
             ResMLPBlock(
-                dim,
-                _build_mixer(cfg, dim, self.longest, causal=False),
-                cfg.encoder_ffn_embed_dim,
-                cfg.norm,
-                cfg.layer_scale_init,
-                cfg.dropout,
-                cfg.activation_dropout,
+                norm_1=build_norm(str(cfg.norm), dim),
+                mix_tokens=_build_mixer(cfg, dim, self.longest, causal=False),
+                scale_1=LayerScale(dim, cfg.layer_scale_init),
+                norm_2=build_norm(str(cfg.norm), dim),
+                mix_channels=ChannelMLP(dim, cfg.encoder_ffn_embed_dim, cfg.activation_dropout),
+                scale_2=LayerScale(dim, cfg.layer_scale_init),
+                drop=nn.Dropout(cfg.dropout),
             )
             for _ in range(cfg.encoder_layers)
         )
-        self.norm = NORMS[cfg.norm](dim)
+        self.norm = build_norm(str(cfg.norm), dim)
         self.apply(_init_linear)
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> dict:
@@ -204,23 +205,25 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         self.embed = _Embedding(cfg, tokens, self.longest, cfg.decoder_learned_pos)
         self.blocks = nn.ModuleList(
             ResMLPDecoderBlock(
-                dim,
-                _build_mixer(cfg, dim, self.longest, causal=True),
-                SourceAttention(
+                norm_1=build_norm(str(cfg.norm), dim),
+                mix_tokens=_build_mixer(cfg, dim, self.longest, causal=True),
+                scale_1=LayerScale(dim, cfg.layer_scale_init),
+                norm_c=build_norm(str(cfg.norm), dim),
+                attend=SourceAttention(
                     dim,
                     cfg.encoder_embed_dim,
                     cfg.decoder_attention_heads,
                     cfg.attention_dropout,
                 ),
-                cfg.decoder_ffn_embed_dim,
-                cfg.norm,
-                cfg.layer_scale_init,
-                cfg.dropout,
-                cfg.activation_dropout,
+                scale_c=LayerScale(dim, cfg.layer_scale_init),
+                norm_2=build_norm(str(cfg.norm), dim),
+                mix_channels=ChannelMLP(dim, cfg.decoder_ffn_embed_dim, cfg.activation_dropout),
+                scale_2=LayerScale(dim, cfg.layer_scale_init),
+                drop=nn.Dropout(cfg.dropout),
             )
             for _ in range(cfg.decoder_layers)
         )
-        self.norm = NORMS[cfg.norm](dim)
+        self.norm = build_norm(str(cfg.norm), dim)
         self.apply(_init_linear)
         self.output = nn.Linear(dim, len(dictionary), bias=False)
         if cfg.share_decoder_input_output_embed or cfg.share_all_embeddings:
@@ -251,8 +254,11 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         memory, memory_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
         start, states = 0, [None] * len(self.blocks)
         if incremental_state is not None:
-            states = [incremental_state.setdefault(f"block.{i}", {}) for i in range(len(states))]
-            start = states[0]["inputs"].size(1) if states[0] else 0
+            if not incremental_state:
+                blocks = [block.start() for block in self.blocks]
+                incremental_state.update(seen=0, blocks=blocks)
+            start, states = incremental_state["seen"], incremental_state["blocks"]
+            incremental_state["rows"], incremental_state["seen"] = prev_output_tokens.shape
         x = self.embed(prev_output_tokens, start)
         for block, state in zip(self.blocks[:-1], states[:-1], strict=True):
             x = block(x, memory, memory_mask, state)
@@ -271,15 +277,15 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         """Select hypotheses, in place. new_order: (R,) indices into the batch."""
-        for state in incremental_state.values():
-            shared = {name: state.pop(name) for name in ("keys", "values")}
-            beams = len(state["inputs"]) // len(shared["keys"])
+        rows = incremental_state.get("rows")
+        for state in incremental_state.get("blocks", []):
+            mix, attend = state["mix"], state["attend"]
+            beams = rows // len(attend["keys"])
             kept = _share(new_order // beams)
-            if not _is_all(kept, shared["keys"]):
-                shared = {name: tensor.index_select(0, kept) for name, tensor in shared.items()}
-            for name, tensor in state.items():
-                state[name] = tensor.index_select(0, new_order)
-            state |= shared
+            if not _is_all(kept, attend["keys"]):
+                state["attend"] = {name: t.index_select(0, kept) for name, t in attend.items()}
+            state["mix"] = {name: t.index_select(0, new_order) for name, t in mix.items()}
+        incremental_state["rows"] = len(new_order)
 
     def reorder_incremental_state_scripting(
         self, incremental_state: dict, new_order: Tensor
@@ -379,6 +385,7 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             ValueError: If the weights are of other dictionaries than the task's, or not shared
                 where the model shares them.
         """
+        state_dict = rename(state_dict)
         for side, module in (("encoder", self.encoder), ("decoder", self.decoder)):
             tokens = state_dict.get(f"{side}.embed.tokens.weight")
             if tokens is not None and len(tokens) != len(module.dictionary):
@@ -423,7 +430,12 @@ def _is_all(kept: Tensor, memory: Tensor) -> bool:
 
 def _build_mixer(cfg: ResMLPConfig, dim: int, positions: int, causal: bool) -> nn.Module:
     return build_mixer(
-        str(cfg.token_mixer), dim, positions, cfg.mixing_heads, causal, cfg.mixing_init_std
+        str(cfg.token_mixer),
+        dim,
+        positions,
+        heads=cfg.mixing_heads,
+        causal=causal,
+        init_std=cfg.mixing_init_std,
     )
 
 

@@ -1,29 +1,47 @@
-"""Residual blocks: the encoder's (which images share) and the decoder's.
+"""Residual blocks: the encoder's, which images share, and the decoder's.
 
-A block is two residual lines, three in the decoder. It takes a ready token mixer; masks and state
-pass through it to the mixer and to the attention.
+A block is two residual lines, three in the decoder. Its parts are handed in ready made, with
+`nn.Identity()` for what a model does not have. They also decide which shape a block works on:
+(B, L, C), or (B, C, rows, columns).
 """
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from resmlp_mt.nn.attention import SourceAttention
-from resmlp_mt.nn.norm import NORMS, LayerScale
+# What a block of the decoder remembers from step to step: a part for its mixer, and one for its
+# attention. What is in a part is the affair of the module that it belongs to.
+BlockState = dict[str, dict[str, Tensor]]
 
 
-class ChannelMLP(nn.Sequential):
-    """C GELU(B x) on each position (equation 3). Shape: (B, L, C) -> (B, L, C).
+class ChannelMLP(nn.Module):
+    """C GELU(B x) on each position (equation 3).
 
     Args:
         dim: Number of channels C.
         hidden_dim: Number of hidden channels, 4C in the paper.
         dropout: Probability to drop a hidden activation in training.
+        linear: linear(in, out) builds the two layers. `nn.Linear` works on (..., C), a convolution
+            of size 1 on (B, C, rows, columns).
     """
 
-    def __init__(self, dim: int, hidden_dim: int, dropout: float = 0.0):
-        super().__init__(
-            nn.Linear(dim, hidden_dim), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden_dim, dim)
-        )
+    def __init__(
+        self,
+        dim: int,
+        hidden_dim: int,
+        dropout: float = 0.0,
+        linear: Callable[[int, int], nn.Module] = nn.Linear,
+    ):
+        super().__init__()
+        self.fc1 = linear(dim, hidden_dim)
+        self.activate = nn.GELU()
+        self.drop = nn.Dropout(dropout)
+        self.fc2 = linear(hidden_dim, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Mix channels; the shape stays."""
+        return self.fc2(self.drop(self.activate(self.fc1(x))))
 
 
 class DropPath(nn.Module):
@@ -40,83 +58,103 @@ class DropPath(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drop whole samples of the batch. Shape: (B, L, C)."""
+        """Drop whole samples of the batch. Shape: (B, ...)."""
         if not self.training or self.rate == 0:
             return x
-        kept = torch.rand(x.size(0), 1, 1, device=x.device) >= self.rate
+        kept = torch.rand(len(x), *[1] * (x.dim() - 1), device=x.device) >= self.rate
         return x * kept.to(x.dtype).div_(1 - self.rate)
 
 
 class ResMLPBlock(nn.Module):
-    """x + drop(scale_1 * mix_tokens(norm_1(x))), then the same with mix_channels.
+    """Mix tokens, then channels.
+
+        x = x + drop(scale_1(mix_tokens(norm_1(x))))
+        x = x + drop(scale_2(mix_channels(norm_2(x))))
 
     Args:
-        dim: Number of channels C.
-        mixer: The token mixer, built for C channels.
-        hidden_dim: Hidden channels of the channel MLP.
-        norm: A name in NORMS.
-        scale_init: Initial LayerScale.
-        dropout: Probability to drop an element of a sublayer's output in training.
-        activation_dropout: The same for the hidden activations of the channel MLP.
-        drop_path: Probability to leave a sublayer out for a sample in training.
+        norm_1, mix_tokens, scale_1: The first line. The mixer may take more than x.
+        norm_2, mix_channels, scale_2: The second line.
+        drop: What both lines leave out in training. It has no weights.
     """
 
     def __init__(
         self,
-        dim: int,
-        mixer: nn.Module,
-        hidden_dim: int,
-        norm: str,
-        scale_init: float,
-        dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        drop_path: float = 0.0,
+        *,
+        norm_1: nn.Module,
+        mix_tokens: nn.Module,
+        scale_1: nn.Module,
+        norm_2: nn.Module,
+        mix_channels: nn.Module,
+        scale_2: nn.Module,
+        drop: nn.Module,
     ):
         super().__init__()
-        self.norm_1, self.scale_1 = NORMS[norm](dim), LayerScale(dim, scale_init)
-        self.norm_2, self.scale_2 = NORMS[norm](dim), LayerScale(dim, scale_init)
-        self.mix_tokens = mixer
-        self.mix_channels = ChannelMLP(dim, hidden_dim, activation_dropout)
-        self.drop = nn.Dropout(dropout)
-        if drop_path:
-            self.drop = nn.Sequential(self.drop, DropPath(drop_path))
+        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        self.norm_1, self.scale_1 = norm_1, scale_1
+        self.norm_2, self.scale_2 = norm_2, scale_2
+        self.mix_tokens, self.mix_channels = mix_tokens, mix_channels
+        self.drop = drop
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Mix tokens, then channels. x: (B, L, C); padding_mask: (B, L), True where padded."""
-        x = x + self.drop(self.scale_1(self.mix_tokens(self.norm_1(x), padding_mask)))
+    def forward(self, x: Tensor, *context: Tensor) -> Tensor:
+        """Mix tokens, then channels; the shape stays.
+
+        Args:
+            x: Features. (B, L, C) or (B, C, rows, columns), as the parts are made for.
+            *context: What the mixer takes besides x: for text the padding mask, (B, L), True where
+                padded; for images nothing.
+        """
+        x = x + self.drop(self.scale_1(self.mix_tokens(self.norm_1(x), *context)))
         return x + self.drop(self.scale_2(self.mix_channels(self.norm_2(x))))
 
 
-class ResMLPDecoderBlock(ResMLPBlock):
-    """The block with attention to the encoder output between its two lines.
+class ResMLPDecoderBlock(nn.Module):
+    """Mix tokens, attend to the memory, mix channels. Works on (B, T, C).
+
+        x = x + drop(scale_1(mix_tokens(norm_1(x))))
+        x = x + drop(scale_c(attend(norm_c(x), memory)))
+        x = x + drop(scale_2(mix_channels(norm_2(x))))
 
     Args:
-        dim, mixer, hidden_dim, norm, scale_init, **dropouts: As for `ResMLPBlock`; the mixer must
-            be causal.
-        attention: Attention to the encoder output.
+        norm_1, mix_tokens, scale_1: The first line. The mixer must be causal.
+        norm_c, attend, scale_c: The second line, with a `SourceAttention`.
+        norm_2, mix_channels, scale_2: The third line.
+        drop: What all three leave out in training. It has no weights.
     """
 
     def __init__(
         self,
-        dim: int,
-        mixer: nn.Module,
-        attention: SourceAttention,
-        hidden_dim: int,
-        norm: str,
-        scale_init: float,
-        dropout: float = 0.0,
-        activation_dropout: float = 0.0,
+        *,
+        norm_1: nn.Module,
+        mix_tokens: nn.Module,
+        scale_1: nn.Module,
+        norm_c: nn.Module,
+        attend: nn.Module,
+        scale_c: nn.Module,
+        norm_2: nn.Module,
+        mix_channels: nn.Module,
+        scale_2: nn.Module,
+        drop: nn.Module,
     ):
-        super().__init__(dim, mixer, hidden_dim, norm, scale_init, dropout, activation_dropout)
-        self.norm_c, self.scale_c = NORMS[norm](dim), LayerScale(dim, scale_init)
-        self.attend = attention
+        super().__init__()
+        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        self.norm_1, self.scale_1 = norm_1, scale_1
+        self.norm_2, self.scale_2 = norm_2, scale_2
+        self.mix_tokens, self.mix_channels = mix_tokens, mix_channels
+        self.drop = drop
+        self.norm_c, self.scale_c = norm_c, scale_c
+        self.attend = attend
+
+    @staticmethod
+    def start() -> BlockState:
+        """The state before the first step."""
+        return {"mix": {}, "attend": {}}
 
     def forward(
         self,
         x: Tensor,
         memory: Tensor,
         memory_mask: Tensor | None = None,
-        state: dict[str, Tensor] | None = None,
+        state: BlockState | None = None,
     ) -> Tensor:
         """Mix tokens, attend to the memory, mix channels.
 
@@ -124,15 +162,15 @@ class ResMLPDecoderBlock(ResMLPBlock):
             x: Features of the new positions. (B, T, C).
             memory: Encoder output. (B, S, memory_dim).
             memory_mask: True where the memory is padded. (B, S).
-            state: State of this block, shared by its mixer and its attention; None for a full
-                pass.
+            state: What earlier steps left, see `start`; None for a full pass.
 
         Returns:
             Features. (B, T, C).
         """
+        mix, attend = (None, None) if state is None else (state["mix"], state["attend"])
         # Pads follow the words, so that a causal mixer needs no mask.
-        x = x + self.drop(self.scale_1(self.mix_tokens(self.norm_1(x), None, state)))
-        x = x + self.drop(self.scale_c(self.attend(self.norm_c(x), memory, memory_mask, state)))
+        x = x + self.drop(self.scale_1(self.mix_tokens(self.norm_1(x), None, mix)))
+        x = x + self.drop(self.scale_c(self.attend(self.norm_c(x), memory, memory_mask, attend)))
         return x + self.drop(self.scale_2(self.mix_channels(self.norm_2(x))))
 
     def source_weights(
@@ -140,12 +178,12 @@ class ResMLPDecoderBlock(ResMLPBlock):
         x: Tensor,
         memory: Tensor,
         memory_mask: Tensor | None = None,
-        state: dict[str, Tensor] | None = None,
+        state: BlockState | None = None,
     ) -> Tensor:
         """The attention weights that `forward` uses for the same arguments, to show. (B, T, S).
 
         Leaves the state as it is, so it must be called before `forward`.
         """
-        seen = None if state is None else dict(state)
-        x = x + self.scale_1(self.mix_tokens(self.norm_1(x), None, seen))
+        mix = None if state is None else dict(state["mix"])
+        x = x + self.scale_1(self.mix_tokens(self.norm_1(x), None, mix))
         return self.attend.weights(self.norm_c(x), memory, memory_mask)

@@ -121,8 +121,7 @@ def fold_mixer(mixer: nn.Module, norm: nn.Module, scale: Tensor) -> FoldedMixer:
 
 def fold_channels(block: ResMLPBlock) -> tuple[Product, Product]:
     """The two products of a block's second residual line: GELU stands between them."""
-    first, _, _, second = block.mix_channels
     return (
-        fold_product(first, block.norm_2),
-        fold_product(second, scale=block.scale_2.gamma),
+        fold_product(block.mix_channels.fc1, block.norm_2),
+        fold_product(block.mix_channels.fc2, scale=block.scale_2.gamma),
     )

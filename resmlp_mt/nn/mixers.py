@@ -1,14 +1,19 @@
 """Token mixers: what stands in the place of self-attention.
 
-The contract. A mixer maps (B, L, C) to (B, L, C). Padded positions neither influence others nor
-matter: they are zeroed right before A, because the norm's bias and A's bias make pads non-zero
-after the first layer. A causal mixer promises that y[:, t] depends on x[:, :t+1] alone, in values
-and in gradients; given a state (a dict of batch-first tensors) it continues from the positions
-seen so far and returns the same y[:, t] as the full pass. Reordering a batch is therefore
-`index_select(0, order)` on each tensor of the state.
+The contract. A mixer maps (B, L, C) to (B, L, C). It takes a padding mask, (B, L), and zeroes
+padded positions right before A: the norm's bias and A's bias make pads non-zero after the first
+layer, and pads must neither influence others nor matter.
 
-A mixer is one of two things around a matrix: `LinearMixer` applies it, `GatedMixer` applies it to
-a projection and multiplies the result with a gate. A matrix knows its weights, nothing else.
+A causal mixer promises that y[:, t] depends on x[:, :t+1] alone, in values and in gradients. It
+also takes a state: a dict, empty at first, in which it keeps whatever tensors it likes, as long as
+their first dimension is the batch. With a state it continues from the positions seen so far, and
+returns the same y[:, t] as the full pass. The search reorders a batch by `index_select(0, order)`
+on each tensor of the state. A mixer puts new tensors into the state and never changes one in place:
+others may hold it.
+
+The mixers here are one of two things around a matrix: `LinearMixer` applies it, `GatedMixer`
+applies it to a projection and multiplies the result with a gate. A matrix knows its weights,
+nothing else.
 """
 
 import torch
@@ -151,27 +156,3 @@ class GatedMixer(nn.Module):
     ) -> Tensor:
         """Mix and gate; arguments and shapes as for `LinearMixer`."""
         return self.gate(x) * self.mix(self.value(x), padding_mask, state)
-
-
-# name: (matrix, gated)
-MIXERS = {
-    "linear": (FreeMatrix, False),
-    "toeplitz": (ToeplitzMatrix, False),
-    "gated-linear": (FreeMatrix, True),
-    "gated-toeplitz": (ToeplitzMatrix, True),
-}
-
-
-def build_mixer(
-    name: str, dim: int, positions: int, heads: int, causal: bool, init_std: float
-) -> nn.Module:
-    """Build the mixer called `name` in MIXERS for C = `dim` channels; the rest as `FreeMatrix`.
-
-    Raises:
-        ValueError: If the heads do not divide the channels.
-    """
-    if dim % heads:
-        raise ValueError(f"{heads} mixing heads do not divide {dim} channels")
-    matrix_class, gated = MIXERS[name]
-    matrix = matrix_class(positions, heads, causal, init_std)
-    return GatedMixer(dim, matrix) if gated else LinearMixer(matrix)

@@ -1,4 +1,4 @@
-"""Affine, LayerScale and the choice of norm (ResMLP, arXiv 2105.03404, equations 1 to 3)."""
+"""Affine and LayerScale (ResMLP, arXiv 2105.03404, equations 1 to 3)."""
 
 import torch
 from torch import Tensor, nn
@@ -30,15 +30,14 @@ class LayerScale(nn.Module):
     Args:
         dim: Number of channels C.
         init: Value that every channel's scale starts from.
+        trailing: Dimensions behind the channels: 0 for (B, L, C), 2 for (B, C, rows, columns).
     """
 
-    def __init__(self, dim: int, init: float):
+    def __init__(self, dim: int, init: float, trailing: int = 0):
         super().__init__()
         self.gamma = nn.Parameter(torch.full((dim,), float(init)))
+        self.trailing = trailing
 
     def forward(self, x: Tensor) -> Tensor:
-        """Rescale each channel. Shape: (..., C) -> (..., C)."""
-        return x * self.gamma
-
-
-NORMS = {"affine": Affine, "layer": nn.LayerNorm}
+        """Rescale each channel; the shape stays."""
+        return x * self.gamma.view(-1, *[1] * self.trailing)

@@ -1,10 +1,9 @@
 """The two ends of an image model: pixels to patches, and patches to one vector."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
-
-from resmlp_mt.nn.blocks import ChannelMLP
-from resmlp_mt.nn.norm import NORMS, LayerScale
 
 
 def init_linear(module: nn.Module) -> None:
@@ -36,13 +35,12 @@ class AveragePooling(nn.Module):
     """The mean of the normalised patches.
 
     Args:
-        dim: Number of channels C.
-        norm: A name in NORMS.
+        norm: The norm before it.
     """
 
-    def __init__(self, dim: int, norm: str):
+    def __init__(self, norm: nn.Module):
         super().__init__()
-        self.norm = NORMS[norm](dim)
+        self.norm = norm
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, N, C) -> (B, C)."""
@@ -56,19 +54,25 @@ class ClassMLPLayer(nn.Module):
     c = c + scale_2 * mlp(norm_2(c)).
 
     Args:
-        dim: Number of channels C.
-        positions: Number of patches N.
-        hidden_dim: Hidden channels of the channel MLP.
-        norm: A name in NORMS.
-        scale_init: Initial LayerScale.
+        norm_1, aggregate, scale_1: The first line; `aggregate` is a linear layer from N to 1.
+        norm_2, mix_channels, scale_2: The second line.
     """
 
-    def __init__(self, dim: int, positions: int, hidden_dim: int, norm: str, scale_init: float):
+    def __init__(
+        self,
+        *,
+        norm_1: nn.Module,
+        aggregate: nn.Linear,
+        scale_1: nn.Module,
+        norm_2: nn.Module,
+        mix_channels: nn.Module,
+        scale_2: nn.Module,
+    ):
         super().__init__()
-        self.norm_1, self.scale_1 = NORMS[norm](dim), LayerScale(dim, scale_init)
-        self.norm_2, self.scale_2 = NORMS[norm](dim), LayerScale(dim, scale_init)
-        self.aggregate = nn.Linear(positions, 1)
-        self.mix_channels = ChannelMLP(dim, hidden_dim)
+        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        self.norm_1, self.scale_1 = norm_1, scale_1
+        self.norm_2, self.scale_2 = norm_2, scale_2
+        self.aggregate, self.mix_channels = aggregate, mix_channels
 
     def forward(self, embedding: Tensor, x: Tensor) -> Tensor:
         """embedding: (B, C); x: the patches, (B, N, C). Returns the new embedding, (B, C)."""
@@ -80,20 +84,20 @@ class ClassMLPLayer(nn.Module):
 class ClassMLP(nn.Module):
     """Class-MLP (section 2): CaiT's class attention, with linear layers in place of attention.
 
-    A learned class embedding is updated by two layers. The code was never released; the shapes
-    are those that reproduce the published parameter counts (17.7M, 32.4M and 47.1M).
+    A learned class embedding is updated by each layer. The code was never released; with two
+    layers the shapes reproduce the published parameter counts (17.7M, 32.4M and 47.1M).
 
     Args:
-        dim, positions, hidden_dim, norm, scale_init: As for `ClassMLPLayer`.
+        dim: Number of channels C.
+        layers: The layers.
+        norm: The norm of the embedding after them.
     """
 
-    def __init__(self, dim: int, positions: int, hidden_dim: int, norm: str, scale_init: float):
+    def __init__(self, dim: int, layers: Iterable[ClassMLPLayer], norm: nn.Module):
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(dim))
-        self.layers = nn.ModuleList(
-            ClassMLPLayer(dim, positions, hidden_dim, norm, scale_init) for _ in range(2)
-        )
-        self.norm = NORMS[norm](dim)
+        self.layers = nn.ModuleList(layers)
+        self.norm = norm
         nn.init.trunc_normal_(self.embedding, std=0.02)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """The head of DINO (arXiv 2104.14294): features to cosines with K prototypes."""
 
+from collections import OrderedDict
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -37,13 +39,14 @@ class ProjectionHead(nn.Module):
         ):
             if size < 1:
                 raise ValueError(f"the head's {name} dimension must be at least 1, not {size}")
-        self.mlp = nn.Sequential(
-            nn.Linear(dim, hidden_dim),
-            nn.GELU(),
-            nn.Linear(hidden_dim, hidden_dim),
-            nn.GELU(),
-            nn.Linear(hidden_dim, bottleneck_dim),
-        )
+        layers = {
+            "fc1": nn.Linear(dim, hidden_dim),
+            "activate_1": nn.GELU(),
+            "fc2": nn.Linear(hidden_dim, hidden_dim),
+            "activate_2": nn.GELU(),
+            "fc3": nn.Linear(hidden_dim, bottleneck_dim),
+        }
+        self.mlp = nn.Sequential(OrderedDict(layers))
         self.prototypes = nn.Parameter(torch.empty(out_dim, bottleneck_dim))
         self.register_buffer("centre", torch.zeros(out_dim))
         self.mlp.apply(init_linear)

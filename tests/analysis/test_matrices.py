@@ -14,8 +14,7 @@ from resmlp_mt.analysis.matrices import (
 )
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
-from resmlp_mt.nn.grid_mixers import GRID_MIXERS
-from resmlp_mt.nn.mixers import MIXERS, build_mixer
+from resmlp_mt.models.parts import GRID_MIXERS, SEQUENCE_MIXERS, build_mixer
 
 
 def save(path, weights, **model):
@@ -72,7 +71,7 @@ def test_the_shares_of_a_checkpoint_made_by_hand(tmp_path):
     assert {row.share for row in measure_sparsity(parts, 0.02) if row.matrix == "A"} == {8 / 16}
 
 
-@pytest.mark.parametrize("mixer", sorted(MIXERS))
+@pytest.mark.parametrize("mixer", sorted(SEQUENCE_MIXERS))
 def test_a_translator_s_matrices_are_those_of_its_blocks(build_model, tmp_path, mixer):
     model = build_model(token_mixer=mixer, mixing_heads=4).float()
     path = save(tmp_path / "model.pt", model.state_dict(), token_mixer=mixer)
@@ -82,8 +81,8 @@ def test_a_translator_s_matrices_are_those_of_its_blocks(build_model, tmp_path, 
         for layer, block in zip(part.layers, side.blocks, strict=True):
             matrix = getattr(block.mix_tokens, "mix", block.mix_tokens).matrix
             assert torch.equal(layer["A"], matrix.weight)
-            assert torch.equal(layer["B"], block.mix_channels[0].weight)
-            assert torch.equal(layer["C"], block.mix_channels[-1].weight)
+            assert torch.equal(layer["B"], block.mix_channels.fc1.weight)
+            assert torch.equal(layer["C"], block.mix_channels.fc2.weight)
 
 
 @pytest.mark.parametrize("mixer", sorted(GRID_MIXERS))
@@ -95,17 +94,17 @@ def test_a_classifier_s_matrices_are_those_of_its_blocks(tmp_path, mixer):
     )
     assert name == mixer and part.name == "image"
     for layer, block in zip(part.layers, model.blocks, strict=True):
-        assert torch.equal(layer["B"], block.mix_channels[0].weight)
-        assert torch.equal(layer["C"], block.mix_channels[-1].weight)
+        assert torch.equal(layer["B"], block.mix_channels.fc1.weight)
+        assert torch.equal(layer["C"], block.mix_channels.fc2.weight)
         assert ("A" in layer) == (mixer == "linear")
         if mixer == "linear":
             assert torch.equal(layer["A"], block.mix_tokens.matrix.weight)
 
 
 @pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("name", sorted(MIXERS))
+@pytest.mark.parametrize("name", sorted(SEQUENCE_MIXERS))
 def test_the_expanded_matrix_is_the_one_that_the_mixer_applies(name, causal):
-    mixer = build_mixer(name, 6, positions=7, heads=3, causal=causal, init_std=1)
+    mixer = build_mixer(name, 6, 7, heads=3, causal=causal, init_std=1)
     matrix = getattr(mixer, "mix", mixer).matrix
     for positions in (1, 4, 7):
         expected = matrix(0, positions)[0]
@@ -185,6 +184,6 @@ def test_a_model_of_another_kind_is_refused(tmp_path):
 
 
 def test_a_diverged_model_is_refused(tmp_path):
-    weights = {"blocks.0.mix_channels.3.weight": torch.tensor([[1, float("nan")]])}
-    with pytest.raises(UserError, match="mix_channels.3.weight holds values that are no numbers"):
+    weights = {"blocks.0.mix_channels.fc2.weight": torch.tensor([[1, float("nan")]])}
+    with pytest.raises(UserError, match="mix_channels.fc2.weight holds values that are no numbers"):
         read_matrices(save(tmp_path / "model.pt", weights, token_mixer="none"))

@@ -128,7 +128,7 @@ def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
         weights(classifier / "checkpoint_best.pt"),
         weights(tmp_path / "tuned/checkpoint_last.pt"),
     )
-    name = "blocks.1.mix_channels.0.weight"
+    name = "blocks.1.mix_channels.fc1.weight"
     torch.testing.assert_close(new[name], old[name])
     assert new["head.weight"].shape == (2, 12)
 

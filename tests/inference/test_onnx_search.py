@@ -15,7 +15,7 @@ from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.stopping import Stopped, stop_when
 from resmlp_mt.inference.translator import Attention
-from resmlp_mt.nn.mixers import MIXERS
+from resmlp_mt.models.parts import SEQUENCE_MIXERS
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
@@ -60,7 +60,7 @@ def assert_alike(found, expected):
 
 @pytest.mark.parametrize("positions", ["none", "sinusoids", "learned"])
 @pytest.mark.parametrize("norm", ["affine", "layer"])
-@pytest.mark.parametrize("mixer", MIXERS)
+@pytest.mark.parametrize("mixer", SEQUENCE_MIXERS)
 def test_every_model_is_searched_as_fairseq_does(mixer, norm, positions, build_model, task):
     flags = dict(token_mixer=mixer, norm=norm, mixing_heads=4, decoder_attention_heads=3)
     flags["no_token_positional_embeddings"] = positions == "none"

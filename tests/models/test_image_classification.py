@@ -7,8 +7,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from resmlp_mt.models.image_classification import POOLINGS, ResMLPImageModel
+from resmlp_mt.models.parts import GRID_MIXERS
 from resmlp_mt.models.presets import IMAGE_PRESETS
-from resmlp_mt.nn.grid_mixers import GRID_MIXERS
 
 # Section 3 of arXiv 2105.03404 and its table 3, to the last parameter, at 224 pixels and 1000
 # classes; those of Class-MLP are printed as 17.7, 32.4 and 47.1 million.
@@ -111,7 +111,7 @@ def test_linear_layers_start_as_released():
     torch.manual_seed(0)
     model = build(image_size=64)
     for block in model.blocks:
-        for layer in (block.mix_channels[0], block.mix_channels[3]):
+        for layer in (block.mix_channels.fc1, block.mix_channels.fc2):
             assert 0.0195 < layer.weight.std() < 0.0205
             assert not layer.bias.any()
 

@@ -7,10 +7,10 @@ import torch
 from fairseq.data.data_utils import collate_tokens
 from torch.testing import assert_close
 
+from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS
 from resmlp_mt.models.presets import PRESETS
 from resmlp_mt.models.translation import COUNTS
-from resmlp_mt.nn.mixers import MIXERS
-from resmlp_mt.nn.norm import NORMS, LayerScale
+from resmlp_mt.nn.norm import Affine, LayerScale
 
 PAD, EOS, S, T = 1, 2, 7, 5
 LENGTHS = [(4, 3), (7, 2), (1, 5)]  # source and target of three sentences
@@ -152,7 +152,7 @@ def test_beams_share_the_memory_of_their_sentence(build_model):
         full, full_extra = model(source, None, history)
         assert_close(step, full[:, -1:])
         assert_close(extra["attn"][0], full_extra["attn"][0][:, -1:])
-        sizes = {len(t) for s in state.values() for name, t in s.items() if name != "inputs"}
+        sizes = {len(t) for block in state["blocks"] for t in block["attend"].values()}
         assert sizes == {len(encoder_out["encoder_out"][0])} == {len(order) // K}
         order = (torch.tensor(kept)[:, None] * K + torch.randint(K, (len(kept), K))).flatten()
         model.decoder.reorder_incremental_state_scripting(state, order)
@@ -284,10 +284,10 @@ def test_sizes_reach_their_side(build_model):
     model = build_model()
     assert (len(model.encoder.blocks), len(model.decoder.blocks)) == (2, 3)
     for side, dim, hidden in (model.encoder, 16, 20), (model.decoder, 24, 28):
-        assert {block.mix_channels[0].weight.shape for block in side.blocks} == {(hidden, dim)}
+        assert {block.mix_channels.fc1.weight.shape for block in side.blocks} == {(hidden, dim)}
 
 
-@pytest.mark.parametrize("name", MIXERS)
+@pytest.mark.parametrize("name", SEQUENCE_MIXERS)
 def test_token_mixer_and_its_flags_reach_every_block(name, build_model):
     lengths = dict(max_source_positions=300, max_target_positions=290)
     model = build_model(
@@ -305,12 +305,12 @@ def test_token_mixer_and_its_flags_reach_every_block(name, build_model):
         assert weights.std().item() == pytest.approx(0.05, rel=0.15)
 
 
-@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("norm", SEQUENCE_NORMS)
 def test_norm_and_layer_scale_init_reach_every_sublayer(norm, build_model):
     model = build_model(fresh=True, norm=norm, layer_scale_init=0.3)
     sublayers = 2 * 2 + 3 * 3
     modules = list(model.modules())
-    for name, norm_class in NORMS.items():
+    for name, norm_class in {"affine": Affine, "layer": torch.nn.LayerNorm}.items():
         count = sum(isinstance(m, norm_class) for m in modules)
         assert count == (sublayers + 2 if name == norm else 0)
     scales = torch.cat([m.gamma for m in modules if isinstance(m, LayerScale)])
@@ -322,7 +322,7 @@ def test_dropout_flags_reach_every_block(build_model):
     model = build_model(dropout=0.5, attention_dropout=0.25, activation_dropout=0.125)
     blocks = [*model.encoder.blocks, *model.decoder.blocks]
     assert {block.drop.p for block in blocks} == {0.5}
-    assert {block.mix_channels[2].p for block in blocks} == {0.125}
+    assert {block.mix_channels.drop.p for block in blocks} == {0.125}
     assert {block.attend.dropout for block in model.decoder.blocks} == {0.25}
 
 

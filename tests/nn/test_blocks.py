@@ -1,37 +1,34 @@
 """float64 with assert_close's defaults (1e-7): only the order of the sums differs."""
 
+import parts
 import pytest
 import reference
 import torch
+from torch import nn
 from torch.testing import assert_close
 
-from resmlp_mt.nn.attention import SourceAttention
-from resmlp_mt.nn.blocks import DropPath, ResMLPBlock, ResMLPDecoderBlock
-from resmlp_mt.nn.mixers import MIXERS, build_mixer
-from resmlp_mt.nn.norm import NORMS
+from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS
+from resmlp_mt.nn.blocks import DropPath
 
 B, S, T, C, M, N = 2, 7, 5, 16, 12, 9
 MASK = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
 
-every_mixer = pytest.mark.parametrize("name", MIXERS)
-every_norm = pytest.mark.parametrize("norm", NORMS)
+every_mixer = pytest.mark.parametrize("name", SEQUENCE_MIXERS)
+every_norm = pytest.mark.parametrize("norm", SEQUENCE_NORMS)
 
 
 @pytest.fixture
 def encoder_block(randomised):
-    def build(name="linear", norm="affine", **dropouts):
-        mixer = build_mixer(name, C, N, 2, False, 0.02)
-        return randomised(ResMLPBlock(C, mixer, 20, norm, 0.2, **dropouts))
+    def build(name="linear", norm="affine", **drops):
+        return randomised(parts.encoder_block(name, norm, C, N, 2, **drops))
 
     return build
 
 
 @pytest.fixture
 def decoder_block(randomised):
-    def build(name="linear", norm="affine", attention_dropout=0.0, **dropouts):
-        mixer = build_mixer(name, C, N, 2, True, 0.02)
-        attention = SourceAttention(C, M, 4, attention_dropout)
-        return randomised(ResMLPDecoderBlock(C, mixer, attention, 20, norm, 0.2, **dropouts))
+    def build(name="linear", norm="affine", **drops):
+        return randomised(parts.decoder_block(name, norm, C, M, N, 2, **drops))
 
     return build
 
@@ -76,13 +73,15 @@ def test_the_decoder_block_equals_its_naive_twin_in_outputs_weights_and_gradient
 
 @every_mixer
 def test_the_decoder_block_in_steps_equals_its_full_pass(name, decoder_block):
-    block, x, memory, state = decoder_block(name), features(B, T, C), features(B, S, M), {}
+    block, x, memory = decoder_block(name), features(B, T, C), features(B, S, M)
+    state = block.start()
     full, weights = block(x, memory, MASK), block.source_weights(x, memory, MASK)
     for t in range(T):
-        step, before = x[:, t : t + 1], dict(state)
+        step, before = x[:, t : t + 1], {name: dict(part) for name, part in state.items()}
         shown = block.source_weights(step, memory, MASK, state)
-        assert state.keys() == before.keys()
-        assert all(state[key] is before[key] for key in state)
+        for name, part in before.items():
+            assert state[name].keys() == part.keys()
+            assert all(state[name][key] is tensor for key, tensor in part.items())
         assert_close(shown, weights[:, t : t + 1])  # assert_close's defaults for float32
         assert_close(block(step, memory, MASK, state), full[:, t : t + 1])
 
@@ -104,8 +103,8 @@ def test_dropout_acts_on_each_residual_in_training_only(encoder_block, decoder_b
     x, memory = features(B, S, C), features(B, S, M)
     for build, inputs in (encoder_block, (x, MASK)), (decoder_block, (x, memory, MASK)):
         # All dropped: nothing but the residual connection is left.
-        assert torch.equal(build(dropout=1.0).train()(*inputs), x)
-        block = build(dropout=0.5)
+        assert torch.equal(build(drop=nn.Dropout(1.0)).train()(*inputs), x)
+        block = build(drop=nn.Dropout(0.5))
         assert not torch.equal(block.train()(*inputs), block(*inputs))
         assert torch.equal(block.eval()(*inputs), block(*inputs))
 
@@ -117,7 +116,7 @@ def test_activation_dropout_acts_on_hidden_activations_in_training_only(
     for build in encoder_block, decoder_block:
         mlp = build(activation_dropout=1.0).train().mix_channels
         # All dropped: nothing but the last bias is left.
-        assert torch.equal(mlp(x), mlp[-1].bias.expand_as(x))
+        assert torch.equal(mlp(x), mlp.fc2.bias.expand_as(x))
         assert_close(mlp.eval()(x), reference.mix_channels(mlp, x))
 
 
@@ -155,7 +154,7 @@ def test_a_drop_path_rate_that_is_no_probability_is_refused(rate):
 
 
 def test_a_block_drops_each_of_its_two_paths_for_itself(encoder_block):
-    block, x = encoder_block(drop_path=0.5), features(200, S, C)
+    block, x = encoder_block(drop=DropPath(0.5)), features(200, S, C)
     kept = block.train()(x)
     with torch.no_grad():
         mixed = block.scale_1(block.mix_tokens(block.norm_1(x)))

@@ -1,10 +1,11 @@
 """Folded layers compute what the layers do. float64: only the order of the sums differs."""
 
+import parts
 import pytest
 import torch
 from torch.testing import assert_close
 
-from resmlp_mt.nn.blocks import ResMLPBlock
+from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS
 from resmlp_mt.nn.fold import (
     fold_channels,
     fold_mixer,
@@ -13,23 +14,23 @@ from resmlp_mt.nn.fold import (
     normalise,
     split_norm,
 )
-from resmlp_mt.nn.grid_mixers import NoMixer
-from resmlp_mt.nn.mixers import MIXERS, build_mixer
-from resmlp_mt.nn.norm import NORMS
+from resmlp_mt.nn.grid_mixers import PatchMLP
+from resmlp_mt.nn.norm import Affine
 
 B, L, C, N, H = 3, 7, 16, 9, 4
 
-every_norm = pytest.mark.parametrize("norm", NORMS)
+every_norm = pytest.mark.parametrize("norm", SEQUENCE_NORMS)
 
 
 def build(randomised, mixer, norm, causal=False):
-    mixer = build_mixer(mixer, C, N, H, causal, 0.02)
-    return randomised(ResMLPBlock(C, mixer, 20, norm, 0.2))
+    if causal:
+        return randomised(parts.decoder_block(mixer, norm, C, C, N, H))
+    return randomised(parts.encoder_block(mixer, norm, C, N, H))
 
 
 @every_norm
 @pytest.mark.parametrize("causal", [False, True], ids=["both-ways", "causal"])
-@pytest.mark.parametrize("name", MIXERS)
+@pytest.mark.parametrize("name", SEQUENCE_MIXERS)
 def test_a_folded_mixer_is_norm_mixer_and_scale(name, causal, norm, randomised):
     block, x = build(randomised, name, norm, causal), torch.randn(B, L, C, dtype=torch.float64)
     mask = torch.arange(L) >= torch.tensor([[7], [4], [1]])
@@ -62,11 +63,11 @@ def test_the_folded_channel_mlp_is_norm_mlp_and_scale(norm, randomised):
 
 
 def test_a_product_without_bias_gets_the_norms(randomised):
-    norm, linear = randomised(NORMS["affine"](C)), randomised(torch.nn.Linear(C, 5, bias=False))
+    norm, linear = randomised(Affine(C)), randomised(torch.nn.Linear(C, 5, bias=False))
     x = torch.randn(B, C, dtype=torch.float64)
     assert_close(fold_product(linear, norm)(x), linear(norm(x)))
 
 
 def test_other_mixers_are_refused():
-    with pytest.raises(TypeError, match="NoMixer"):
-        fold_mixer(NoMixer(), NORMS["affine"](C), torch.ones(C))
+    with pytest.raises(TypeError, match="PatchMLP"):
+        fold_mixer(PatchMLP(N, 5), Affine(C), torch.ones(C))

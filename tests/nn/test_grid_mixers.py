@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from resmlp_mt.nn.grid_mixers import GRID_MIXERS, build_grid_mixer
+from resmlp_mt.models.parts import GRID_MIXERS, build_mixer
 
 # A grid that is not square, so that rows and columns cannot change places.
 B, H, W, C = 2, 3, 4, 5
@@ -49,16 +49,16 @@ def naive(name, mixer, x):
         hidden = [gelu(z @ mixer.fc1.weight.t() + mixer.fc1.bias) for z in channels]
         return torch.stack([z @ mixer.fc2.weight.t() + mixer.fc2.bias for z in hidden], 2)
     if name == "conv3x3":
-        return convolve(x, mixer[0].weight, mixer[0].bias)
-    y = convolve(x, mixer[0].weight, mixer[0].bias, groups=C)
+        return convolve(x, mixer.spatial.weight, mixer.spatial.bias)
+    y = convolve(x, mixer.spatial.weight, mixer.spatial.bias, groups=C)
     if name == "separable3x3":
-        y = y @ mixer[1].weight.flatten(1).t() + mixer[1].bias
+        y = y @ mixer.pointwise.weight.flatten(1).t() + mixer.pointwise.bias
     return y
 
 
 @every_mixer
 def test_a_mixer_equals_its_naive_twin_in_outputs_and_gradients(name, randomised):
-    mixer = randomised(build_grid_mixer(name, C, (H, W)))
+    mixer = randomised(build_mixer(name, C, (H, W)))
     x = torch.randn(B, N, C, dtype=torch.float64, requires_grad=True)
     noise, inputs = torch.randn_like(x), [x, *mixer.parameters()]
     got, expected = mixer(x), naive(name, mixer, x)
@@ -70,11 +70,11 @@ def test_a_mixer_equals_its_naive_twin_in_outputs_and_gradients(name, randomised
 
 
 def test_the_mlp_has_four_times_as_many_hidden_positions():
-    mixer = build_grid_mixer("mlp", C, (H, W))
+    mixer = build_mixer("mlp", C, (H, W))
     assert mixer.fc1.weight.shape == (4 * N, N)
 
 
 def test_the_matrix_starts_with_weights_of_a_standard_deviation_of_002_and_no_bias():
-    matrix = build_grid_mixer("linear", C, (14, 14)).matrix
+    matrix = build_mixer("linear", C, (14, 14)).matrix
     assert 0.0195 < matrix.weight.std() < 0.0205
     assert not matrix.bias.any()

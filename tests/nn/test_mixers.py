@@ -5,19 +5,20 @@ import reference
 import torch
 from torch.testing import assert_close
 
-from resmlp_mt.nn.mixers import MIXERS, FreeMatrix, LinearMixer, ToeplitzMatrix, build_mixer
+from resmlp_mt.models.parts import SEQUENCE_MIXERS, build_mixer
+from resmlp_mt.nn.mixers import FreeMatrix, LinearMixer, ToeplitzMatrix
 
 B, N, C = 3, 64, 8
 STD = 0.02
 
-every_mixer = pytest.mark.parametrize("name", MIXERS)
+every_mixer = pytest.mark.parametrize("name", SEQUENCE_MIXERS)
 every_direction = pytest.mark.parametrize("causal", [False, True], ids=["both-ways", "causal"])
 
 
 @pytest.fixture
 def build(randomised):
     def build(name, causal, heads=2, positions=N):
-        return randomised(build_mixer(name, C, positions, heads, causal, STD))
+        return randomised(build_mixer(name, C, positions, heads=heads, causal=causal))
 
     return build
 
@@ -166,4 +167,4 @@ def test_steps_with_state_and_reordering_equal_the_full_pass(name, chunks, posit
 @every_mixer
 def test_heads_must_divide_the_channels(name):
     with pytest.raises(ValueError, match=r"3 mixing heads.*8 channels"):
-        build_mixer(name, 8, N, 3, False, STD)
+        build_mixer(name, 8, N, heads=3)

@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from resmlp_mt.nn.norm import NORMS, Affine, LayerScale
+from resmlp_mt.models.parts import SEQUENCE_NORMS, build_norm
+from resmlp_mt.nn.norm import Affine, LayerScale
 
 
 @pytest.fixture
@@ -32,9 +33,9 @@ def test_layer_scale_multiplies_by_one_vector_that_starts_at_init_and_has_no_bia
     assert [(name, p.shape) for name, p in scale.named_parameters()] == [("gamma", (16,))]
 
 
-@pytest.mark.parametrize("name", NORMS)
+@pytest.mark.parametrize("name", SEQUENCE_NORMS)
 def test_a_norm_treats_each_position_alone(name, randomised, x):
-    norm = randomised(NORMS[name](16))
+    norm = randomised(build_norm(name, 16))
     changed = x.clone()
     changed[:, 3] += 1
     others = [0, 1, 2, 4]

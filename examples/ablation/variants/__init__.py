@@ -11,14 +11,14 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from torch import nn
 
+from resmlp_mt.models.parts import SEQUENCE_NORMS, build_norm
 from resmlp_mt.models.presets import PRESETS, register_presets
 from resmlp_mt.models.translation import ResMLPConfig, ResMLPModel
-from resmlp_mt.nn.mixers import MIXERS, LinearMixer, ToeplitzMatrix
-from resmlp_mt.nn.norm import NORMS
+from resmlp_mt.nn.mixers import LinearMixer
 
 from .mixers import GATES, MATRICES, SoftmaxMixer, VariantMixer, start_from
 
-NORM = ChoiceEnum(list(NORMS))
+NORM = ChoiceEnum(list(SEQUENCE_NORMS))
 
 
 @dataclass
@@ -73,19 +73,19 @@ class ResMLPVariant(ResMLPModel):
             for block in side.blocks:
                 block.mix_tokens = _build_mixer(cfg, dim, side.longest, name)
                 if norm := getattr(cfg, f"{name}_norm"):
-                    block.norm_1, block.norm_2 = NORMS[norm](dim), NORMS[norm](dim)
+                    block.norm_1, block.norm_2 = (build_norm(str(norm), dim) for _ in range(2))
                 if name == "decoder" and (norm := cfg.cross_norm or cfg.decoder_norm):
-                    block.norm_c = NORMS[norm](dim)
+                    block.norm_c = build_norm(str(norm), dim)
             if cfg.output_norm:
-                side.norm = NORMS[cfg.output_norm](dim)
+                side.norm = build_norm(str(cfg.output_norm), dim)
         if cfg.output_scale != 1:
             nn.init.constant_(model.decoder.norm.alpha, cfg.output_scale)
         return model
 
 
 def _build_mixer(cfg: VariantConfig, dim: int, positions: int, side: str) -> nn.Module:
-    matrix_class, gated = MIXERS[str(cfg.token_mixer)]
-    name = cfg.matrix or ("toeplitz" if matrix_class is ToeplitzMatrix else "free")
+    gated, toeplitz = (part in str(cfg.token_mixer) for part in ("gated", "toeplitz"))
+    name = cfg.matrix or ("toeplitz" if toeplitz else "free")
     matrix = MATRICES[name](positions, cfg.mixing_heads, side == "decoder", cfg.mixing_init_std)
     if cfg.matrix_init != "chance":
         start_from(str(cfg.matrix_init), matrix)

@@ -1,0 +1,32 @@
+"""Names that weights have in checkpoints of old, where layers were numbered, and have today."""
+
+import re
+from collections.abc import Mapping
+
+from torch import Tensor
+
+# What stands before a number, and the layers that had these numbers.
+_NUMBERED = {
+    re.compile(r"(.+\.)?(blocks|layers)\.\d+\.mix_channels\."): {"0": "fc1", "3": "fc2"},
+    re.compile(r"blocks\.\d+\.mix_tokens\."): {"0": "spatial", "1": "pointwise"},
+    re.compile(r"head\.mlp\."): {"0": "fc1", "2": "fc2", "4": "fc3"},
+}
+
+
+def rename(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights by the names of today, in the same order.
+
+    Names of today, and those of other models, stay as they are.
+
+    Args:
+        weights: A state dict.
+    """
+    return {_name_today(name): weight for name, weight in weights.items()}
+
+
+def _name_today(name: str) -> str:
+    for before, layers in _NUMBERED.items():
+        if match := before.match(name):
+            number, dot, rest = name[match.end() :].partition(".")
+            return f"{match[0]}{layers.get(number, number)}{dot}{rest}"
+    return name
