@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from resmlp_mt.data.checkpoints import PRETRAINED
-from resmlp_mt.inference.average import average_checkpoints
-from resmlp_mt.inference.matrices import read_matrices
 from torch.testing import assert_close
+
+from resmlp_mt.analysis.matrices import read_matrices
+from resmlp_mt.checkpoints.average import average_checkpoints
+from resmlp_mt.files.finding import PRETRAINED
 
 OLD = {kind: Path(__file__).parent / f"numbered/{kind}.pt" for kind in ("text", "image")}
 INPUTS = {
