@@ -112,8 +112,8 @@ def test_jobs_share_batches_text_by_text(batch):
     batcher = batch(translator)
     busy = batcher.submit(cut("busy"), Options())
     translator.at_work.acquire(timeout=60)
-    long = batcher.submit(cut(f"long {i}" for i in range(8)), Options())
-    other = batcher.submit(cut(f"other {i}" for i in range(3)), Options(SearchOptions(nbest=2)))
+    long = batcher.submit(cut(*(f"long {i}" for i in range(8))), Options())
+    other = batcher.submit(cut(*(f"other {i}" for i in range(3))), Options(SearchOptions(nbest=2)))
     short = batcher.submit(cut("short"), Options())
     translator.let_go.set()
     assert list(map(len, map(texts, (busy, long, other, short)))) == [1, 8, 3, 1]
