@@ -61,6 +61,19 @@ def test_the_time_of_two_threads_is_told_by_operators(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]  # no profile is left
 
 
+def test_what_starts_is_measured_against_an_import_of_torch(tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    run("python", SCRIPTS / "startup.py", "--rounds", 1, "--csv", tmp_path / "s.csv")
+    with open(tmp_path / "s.csv", newline="") as stream:
+        rows = {row["rival"]: row for row in csv.DictReader(stream)}
+    assert rows["import torch"]["ratio"] == "1.00"
+    # What imports torch takes its memory, whatever the machine does beside.
+    heavy = float(rows["import torch"]["memory_mib"])
+    assert float(rows["translate, checkpoint"]["memory_mib"]) > heavy
+    for name in ("resmlp-mt --help", "translate --help", "translate, exported"):
+        assert float(rows[name]["memory_mib"]) < heavy
+
+
 @pytest.mark.parametrize("script", ["translate.sh", "train.sh", "images.sh"])
 def test_scripts_of_races_are_shell(script):
     subprocess.run(["bash", "-n", SCRIPTS / script], check=True)

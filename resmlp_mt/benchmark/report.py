@@ -36,7 +36,7 @@ def make_rows(results: list[Result], rounds: int, threads: int, **described) -> 
             "rounds": rounds,
             "threads": threads,
             "machine": describe_machine(),
-            "versions": " ".join(filter(None, map(_find_version, _PACKAGES))),
+            "versions": describe_versions(),
             "date": datetime.date.today().isoformat(),
         }
         for result in results
@@ -78,6 +78,11 @@ def describe_machine() -> str:
         return torch.cuda.get_device_name()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{_name_processor()}, {cores} cores"
+
+
+def describe_versions() -> str:
+    """The packages that decide about speed, with their versions."""
+    return " ".join(filter(None, map(_find_version, _PACKAGES)))
 
 
 def _name_processor() -> str:

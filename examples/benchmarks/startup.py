@@ -1,0 +1,95 @@
+"""What a command takes from the first to the last instruction, against an import of torch.
+
+    python examples/benchmarks/startup.py --csv examples/benchmarks/startup.csv
+
+The commands run in turn, round by round, each in a process of its own. `ratio` is the median over
+the rounds of a command's seconds divided by those of `import torch` in the same round.
+"""
+
+import argparse
+import datetime
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from PIL import Image
+
+from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_versions, print_table
+from resmlp_mt.export.writer import export_model
+
+FIRST = "import torch"
+TEXT = "A man rides a bike."
+
+
+def main() -> None:
+    """Measure, print a table, and append to the CSV."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--csv", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        commands = list_commands(Path(name))
+        for command in commands.values():  # from the disk into memory
+            measure(command)
+        rounds = [{n: measure(c) for n, c in commands.items()} for _ in range(arguments.rounds)]
+    rows = [describe(name, rounds) for name in commands]
+    print_table(rows)
+    if arguments.csv:
+        append_rows(arguments.csv, rows)
+
+
+def list_commands(folder: Path) -> dict[str, list[str]]:
+    """The commands by name, with what they need in a folder."""
+    translator, classifier = folder / "translator", folder / "classifier"
+    export_model("multi30k-en-de", translator, int8=True)
+    export_model("cifar10", classifier, int8=True)
+    Image.linear_gradient("L").convert("RGB").save(folder / "picture.png")
+    ours = [sys.executable, "-m", "resmlp_mt.cli"]
+    return {
+        FIRST: [sys.executable, "-c", FIRST],
+        "resmlp-mt --help": [*ours, "--help"],
+        "translate --help": [*ours, "translate", "--help"],
+        "translate, exported": [*ours, "translate", "--model", str(translator), TEXT],
+        "classify, exported": [*ours, "classify", str(classifier), str(folder / "picture.png")],
+        "translate, checkpoint": [*ours, "translate", "--model", "multi30k-en-de", TEXT],
+    }
+
+
+def measure(command: list[str]) -> tuple[float, float]:
+    """Seconds, and the most memory in MiB.
+
+    Raises:
+        SystemExit: If the command fails.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    if status:
+        sys.exit(f"{' '.join(command)} failed")
+    return seconds, used.ru_maxrss / 2**10  # Linux counts in KiB
+
+
+def describe(name: str, rounds: list[dict[str, tuple[float, float]]]) -> dict:
+    """A row of the table."""
+    ratios = [measured[name][0] / measured[FIRST][0] for measured in rounds]
+    return {
+        "rival": name,
+        "seconds": f"{statistics.median(measured[name][0] for measured in rounds):.3f}",
+        "ratio": f"{statistics.median(ratios):.2f}",
+        "least": f"{min(ratios):.2f}",
+        "most": f"{max(ratios):.2f}",
+        "memory_mib": f"{max(measured[name][1] for measured in rounds):.0f}",
+        "rounds": len(rounds),
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+if __name__ == "__main__":
+    main()
