@@ -1,6 +1,17 @@
 """Layers shared by text and images. Torch only: this room never imports fairseq.
 
-Shapes, everywhere in this package: B batch, S source length, T target length, L any length,
-N positions that the mixing matrix A was made for, C channels, H mixing heads, V vocabulary,
-K classes. Tensors are batch first.
+The letters of shapes, here and in `models/`. Each has one meaning:
+
+    B  batch: sentences or images
+    R  rows of the decoder: the beams of B sentences
+    S  source length
+    T  target length
+    L  any length
+    N  positions that the mixing matrix A was made for
+    C  channels
+    H  mixing heads
+    V  vocabulary
+    K  classes
+
+What has no letter is written out: (B, C, rows, columns). Tensors are batch first.
 """

@@ -38,14 +38,14 @@ class SourceAttention(nn.Module):
         """Attend to the memory.
 
         Args:
-            x: Features that ask, K rows for each of the memory: beams of one sentence share its
-                keys and values. (B K, T, C).
+            x: Features that ask. The beams of a sentence share its keys and values, so that R is
+                a multiple of B. (R, T, C).
             memory: Encoder output. (B, S, memory_dim).
             memory_mask: True where the memory is padded. (B, S).
             state: Keeps the keys and values of the first step for the later ones.
 
         Returns:
-            Features gathered from the memory. (B K, T, C).
+            Features gathered from the memory. (R, T, C).
         """
         key, value = self._keys_and_values(memory, state)
         query = self._ask(x, len(key))
@@ -62,13 +62,13 @@ class SourceAttention(nn.Module):
         return self.out(y.transpose(1, 2).reshape(x.shape))
 
     def weights(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
-        """The attention weights of `forward`, averaged over heads, to show. (B K, T, S)."""
+        """The attention weights of `forward`, averaged over heads, to show. (R, T, S)."""
         query, key = self._ask(x, len(memory)), self._split(self.key(memory))
         scores = _score(query, key, memory_mask)
         return scores.float().softmax(-1).mean(1).reshape(*x.shape[:2], -1)
 
     def _ask(self, x: Tensor, memories: int) -> Tensor:
-        # (B K, T, C) -> (B, heads, K T, C / heads)
+        # (R, T, C) -> (B, heads, R / B * T, C / heads)
         return self._split(self.query(x).reshape(memories, -1, x.size(-1)))
 
     def _keys_and_values(self, memory: Tensor, state: dict[str, Tensor] | None):
@@ -86,7 +86,7 @@ class SourceAttention(nn.Module):
 
 
 def _score(query: Tensor, key: Tensor, memory_mask: Tensor | None) -> Tensor:
-    # (B, heads, Q, D) and (B, heads, S, D) -> (B, heads, Q, S)
+    # (B, heads, T, C / heads) and (B, heads, S, C / heads) -> (B, heads, T, S)
     scores = (query * query.size(-1) ** -0.5) @ key.transpose(-1, -2)
     if memory_mask is None:
         return scores

@@ -16,7 +16,7 @@ BlockState = dict[str, dict[str, Tensor]]
 
 
 class ChannelMLP(nn.Module):
-    """C GELU(B x) on each position (equation 3).
+    """fc2(GELU(fc1(x))) on each position (equation 3).
 
     Args:
         dim: Number of channels C.
@@ -108,7 +108,7 @@ class ResMLPBlock(nn.Module):
 
 
 class ResMLPDecoderBlock(nn.Module):
-    """Mix tokens, attend to the memory, mix channels. Works on (B, T, C).
+    """Mix tokens, attend to the memory, mix channels. Works on (R, T, C).
 
         x = x + drop(scale_1(mix_tokens(norm_1(x))))
         x = x + drop(scale_c(attend(norm_c(x), memory)))
@@ -159,13 +159,13 @@ class ResMLPDecoderBlock(nn.Module):
         """Mix tokens, attend to the memory, mix channels.
 
         Args:
-            x: Features of the new positions. (B, T, C).
+            x: Features of the new positions. (R, T, C).
             memory: Encoder output. (B, S, memory_dim).
             memory_mask: True where the memory is padded. (B, S).
             state: What earlier steps left, see `start`; None for a full pass.
 
         Returns:
-            Features. (B, T, C).
+            Features. (R, T, C).
         """
         mix, attend = (None, None) if state is None else (state["mix"], state["attend"])
         # Pads follow the words, so that a causal mixer needs no mask.
@@ -180,7 +180,7 @@ class ResMLPDecoderBlock(nn.Module):
         memory_mask: Tensor | None = None,
         state: BlockState | None = None,
     ) -> Tensor:
-        """The attention weights that `forward` uses for the same arguments, to show. (B, T, S).
+        """The attention weights that `forward` uses for the same arguments, to show. (R, T, S).
 
         Leaves the state as it is, so it must be called before `forward`.
         """

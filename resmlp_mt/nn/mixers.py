@@ -132,7 +132,7 @@ class LinearMixer(nn.Module):
 
 
 class GatedMixer(nn.Module):
-    """y = G x * (A V x): static mixing whose outcome depends on content, at two cheap products.
+    """y = gate(x) * A value(x): static mixing whose outcome depends on content, for two products.
 
     Not in the paper; it stands beside the gate of gMLP (arXiv 2105.08050), here linear and with a
     value projection of full width.

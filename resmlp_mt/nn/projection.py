@@ -1,4 +1,4 @@
-"""The head of DINO (arXiv 2104.14294): features to cosines with K prototypes."""
+"""The head of DINO (arXiv 2104.14294): features to cosines with prototypes."""
 
 from collections import OrderedDict
 
@@ -11,7 +11,7 @@ from resmlp_mt.nn.patches import init_linear
 
 
 class ProjectionHead(nn.Module):
-    """z = MLP(x); y[k] = cos(z, w[k]) for each of K prototypes.
+    """z = mlp(x); y[i] = cos(z, prototypes[i]).
 
     The published head is l2-normalisation, then a weight-normalised layer whose magnitudes are
     fixed at 1. That is a matrix of unit rows, which is what is computed here from a plain
@@ -24,7 +24,7 @@ class ProjectionHead(nn.Module):
         dim: Number of channels C of the features.
         hidden_dim: Hidden channels of the MLP.
         bottleneck_dim: Channels of z.
-        out_dim: K.
+        out_dim: Number of prototypes.
 
     Raises:
         ValueError: If a size is below 1.
@@ -57,11 +57,11 @@ class ProjectionHead(nn.Module):
         return F.normalize(self.mlp(x).float(), dim=-1)
 
     def directions(self) -> Tensor:
-        """The prototypes, each brought to length 1. (K, bottleneck_dim)."""
+        """The prototypes, each brought to length 1. (out_dim, bottleneck_dim)."""
         return F.normalize(self.prototypes.float(), dim=-1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Compare with the prototypes: (B, C) -> (B, K).
+        """Compare with the prototypes: (B, C) -> (B, out_dim).
 
         In float32 whatever the model's precision: DINO divides by a temperature of 0.04, which
         makes much of a cosine that bfloat16 rounds to two digits.
@@ -73,7 +73,7 @@ class ProjectionHead(nn.Module):
         """c = momentum c + (1 - momentum) mean(output), the mean of all workers' batches.
 
         Args:
-            output: What the teacher's head gave. (..., K).
+            output: What the teacher's head gave. (..., out_dim).
             momentum: Share of the old centre.
         """
         total = output.flatten(0, -2).sum(0, dtype=torch.float32)

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS
 from resmlp_mt.models.presets import PRESETS
-from resmlp_mt.models.translation import COUNTS
+from resmlp_mt.models.translation.config import COUNTS
 from resmlp_mt.nn.norm import Affine, LayerScale
 
 PAD, EOS, S, T = 1, 2, 7, 5

@@ -1,5 +1,7 @@
 """float64 with assert_close's defaults (1e-7): only the order of the sums differs."""
 
+from functools import partial
+
 import parts
 import pytest
 import reference
@@ -7,8 +9,9 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS
-from resmlp_mt.nn.blocks import DropPath
+from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS, build_norm
+from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
+from resmlp_mt.nn.norm import LayerScale
 
 B, S, T, C, M, N = 2, 7, 5, 16, 12, 9
 MASK = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
@@ -167,3 +170,39 @@ def test_a_block_drops_each_of_its_two_paths_for_itself(encoder_block):
                 if torch.allclose(kept[b], z[0]):
                     outcomes.add((tokens, channels))
     assert outcomes == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_a_block_works_on_pictures_with_parts_that_do(randomised):
+    conv = partial(nn.Conv2d, kernel_size=1)
+    pool = nn.AvgPool2d(3, stride=1, padding=1, count_include_pad=False)
+    block = randomised(
+        ResMLPBlock(
+            norm_1=build_norm("group", C, eps=0.1),
+            mix_tokens=pool,
+            scale_1=LayerScale(C, 0.2, trailing=2),
+            norm_2=nn.Identity(),
+            mix_channels=ChannelMLP(C, 20, linear=conv),
+            scale_2=nn.Identity(),
+            drop=DropPath(0.5),
+        )
+    )
+    x = torch.randn(200, C, 3, 4, dtype=torch.float64)
+    y = block.eval()(x)
+    mean, variance = x.mean((1, 2, 3), keepdim=True), x.var((1, 2, 3), False, keepdim=True)
+    alpha, beta, gamma = (
+        p[:, None, None] for p in (block.norm_1.weight, block.norm_1.bias, block.scale_1.gamma)
+    )
+    pooled = pool(alpha * (x - mean) / (variance + 0.1).sqrt() + beta)
+    z = x + gamma * pooled
+    layers = (
+        (layer.weight[:, :, 0, 0], layer.bias)
+        for layer in (block.mix_channels.fc1, block.mix_channels.fc2)
+    )
+    (w1, b1), (w2, b2) = layers
+    hidden = nn.functional.gelu(z.movedim(1, -1) @ w1.t() + b1)
+    assert_close(y, z + (hidden @ w2.t() + b2).movedim(-1, 1))
+    # Whole pictures are left out: where both lines are, nothing happened.
+    kept = block.train()(x)
+    alike = (kept == x).flatten(1)
+    assert set(alike.all(1).tolist()) == {True, False}
+    assert torch.equal(alike.any(1), alike.all(1))
