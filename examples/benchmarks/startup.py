@@ -8,12 +8,10 @@ the rounds of a command's seconds divided by those of `import torch` in the same
 
 import argparse
 import datetime
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from PIL import Image
@@ -23,6 +21,14 @@ from resmlp_mt.export.writer import export_model
 
 FIRST = "import torch"
 TEXT = "A man rides a bike."
+_MEASURE = """
+import os, subprocess, sys, time
+start = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+print(time.perf_counter() - start, used.ru_maxrss)  # KiB on Linux
+sys.exit(bool(status))
+"""
 
 
 def main() -> None:
@@ -65,13 +71,14 @@ def measure(command: list[str]) -> tuple[float, float]:
     Raises:
         SystemExit: If the command fails.
     """
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
-    if status:
-        sys.exit(f"{' '.join(command)} failed")
-    return seconds, used.ru_maxrss / 2**10  # Linux counts in KiB
+    # A child's most memory is at least its parent's, so a small process starts it.
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", _MEASURE, *command], capture_output=True, text=True
+    )
+    if found.returncode:
+        sys.exit(f"{' '.join(command)} failed: {found.stderr}")
+    seconds, kib = found.stdout.split()
+    return float(seconds), float(kib) / 2**10
 
 
 def describe(name: str, rounds: list[dict[str, tuple[float, float]]]) -> dict:
