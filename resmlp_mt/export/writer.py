@@ -26,7 +26,7 @@ from resmlp_mt.files.output import whole_folder
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.nn.fold import fold_mixer, has_offset, make_offset
 from resmlp_mt.nn.mixers import ToeplitzMatrix
-from resmlp_mt.tasks.image_classification import is_for_images
+from resmlp_mt.tasks.images import is_for_images
 
 
 def export_model(model: str | Path, out: Path, int8: bool) -> None:
