@@ -19,8 +19,9 @@ from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.files.output import whole_file, whole_folder
 from resmlp_mt.models.image_classification import ResMLPImageConfig
 from resmlp_mt.models.presets import IMAGE_PRESETS
-from resmlp_mt.models.released import check_fit, from_format, measure, read_weights, to_format
+from resmlp_mt.models.released import check_fit, from_format, measure, to_format
 from resmlp_mt.models.resize import resize_matrices
+from resmlp_mt.models.weight_files import read_weights
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 
 OUTPUT_SUFFIXES = (".safetensors", ".pth")

@@ -22,11 +22,10 @@ from resmlp_mt.models.released import (
     check_fit,
     from_format,
     measure,
-    read_weights,
     recognise,
     to_format,
-    unwrap,
 )
+from resmlp_mt.models.weight_files import read_weights, unwrap
 
 # Section 1.11 of the paper's facts: exact counts of the released code.
 PUBLISHED = {
@@ -211,7 +210,7 @@ def test_the_wrapper_of_a_training_is_taken_off(layout, wrapper, prefix):
     weights = random_weights(layout)
     wrapped = OrderedDict((prefix + name, tensor) for name, tensor in weights.items())
     wrapped = {wrapper: wrapped, "epoch": 3} if wrapper else wrapped
-    ours, found = from_format(wrapped)
+    ours, found = from_format(unwrap(wrapped))
     assert found == layout
     assert to_format(ours, layout).keys() == weights.keys()
 
@@ -273,7 +272,7 @@ def test_unknown_names_are_refused_without_a_model_too(layout):
 )
 def test_what_is_not_released_weights_is_refused(weights, said):
     with pytest.raises(UserError, match=said):
-        from_format(weights)
+        from_format(unwrap(weights))
 
 
 @both_layouts
