@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from resmlp_mt.models.fit import list_differences
 from resmlp_mt.models.parts import GRID_MIXERS, SEQUENCE_NORMS, build_mixer, build_norm
 from resmlp_mt.models.presets import IMAGE_PRESETS, register_presets
-from resmlp_mt.models.resize import resize_matrices
+from resmlp_mt.models.resize import resize_weights
 from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
 from resmlp_mt.nn.norm import LayerScale
 from resmlp_mt.nn.old_names import rename
 from resmlp_mt.nn.patches import (
+    Aggregate,
     AveragePooling,
     ClassMLP,
     ClassMLPLayer,
@@ -105,7 +106,7 @@ class ResMLPImageModel(BaseFairseqModel):
             layers = (
                 ClassMLPLayer(
                     norm_1=norm(),
-                    aggregate=nn.Linear(side * side, 1),
+                    aggregate=Aggregate(side * side),
                     scale_1=LayerScale(dim, scale_init),
                     norm_2=norm(),
                     mix_channels=ChannelMLP(dim, hidden_dim),
@@ -161,7 +162,7 @@ class ResMLPImageModel(BaseFairseqModel):
         """
         state_dict = rename(state_dict)
         if self.resizes:
-            state_dict = resize_matrices(state_dict, self)
+            state_dict = resize_weights(state_dict, self)
         if self.restarts_head:
             state_dict = self._with_fitting_head(state_dict)
         shapes = {name: tensor.shape for name, tensor in state_dict.items()}

@@ -20,6 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from resmlp_mt.nn.grids import READ, WRITTEN, Grid, resize
+
 
 class FreeMatrix(nn.Module):
     """A in R^(H x N x N): a weight for every pair of positions, a bias for every position.
@@ -57,6 +59,11 @@ class FreeMatrix(nn.Module):
         if self.causal:
             rows = rows.tril(start)
         return rows, self.bias[:, start:stop]
+
+    def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
+        """Its weights for the positions of one grid, interpolated for another (see `grids.py`)."""
+        roles = {"weight": (WRITTEN, READ), "bias": (WRITTEN,)}
+        return {name: resize(weight, roles[name], old, new) for name, weight in weights.items()}
 
 
 class ToeplitzMatrix(nn.Module):

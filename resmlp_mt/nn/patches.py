@@ -5,6 +5,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from resmlp_mt.nn.grids import READ, Grid, resize
+
 
 def init_linear(module: nn.Module) -> None:
     """Initialise a linear layer as released; others, convolutions too, keep torch's way."""
@@ -47,6 +49,22 @@ class AveragePooling(nn.Module):
         return self.norm(x).mean(1)
 
 
+class Aggregate(nn.Linear):
+    """y = a x + b: one row over the patches, the same for all channels. (..., N) -> (..., 1).
+
+    Args:
+        positions: Number of patches N.
+    """
+
+    def __init__(self, positions: int):
+        super().__init__(positions, 1)
+
+    def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
+        """Its weights for the patches of one grid, interpolated for another (see `grids.py`)."""
+        roles = {"weight": (READ,), "bias": ()}
+        return {name: resize(weight, roles[name], old, new) for name, weight in weights.items()}
+
+
 class ClassMLPLayer(nn.Module):
     """Update the class embedding from the patches, which stay as they are.
 
@@ -54,7 +72,7 @@ class ClassMLPLayer(nn.Module):
     c = c + scale_2 * mlp(norm_2(c)).
 
     Args:
-        norm_1, aggregate, scale_1: The first line; `aggregate` is a linear layer from N to 1.
+        norm_1, aggregate, scale_1: The first line; `aggregate` is an `Aggregate`.
         norm_2, mix_channels, scale_2: The second line.
     """
 
@@ -62,7 +80,7 @@ class ClassMLPLayer(nn.Module):
         self,
         *,
         norm_1: nn.Module,
-        aggregate: nn.Linear,
+        aggregate: nn.Module,
         scale_1: nn.Module,
         norm_2: nn.Module,
         mix_channels: nn.Module,
