@@ -50,36 +50,44 @@ class Family:
     obstacles: dict[re.Pattern, str]
 
 
+def _below(ours: str, theirs: str, parts: dict[str, Part]) -> dict[str, Part]:
+    """The parts within a module, which all layouts call the same."""
+    return {
+        f"{ours}.{name}": Part(
+            part.leaves, *(Key(f"{theirs}.{key.name}", key.leading) for key in part[1:])
+        )
+        for name, part in parts.items()
+    }
+
+
 _LINEAR = (".weight", ".bias")
 _AFFINE = (".alpha", ".beta")
 _WHOLE = ("",)
 
+# The released form: the linear mixer, which has one head, Affine, and average pooling.
+_RESMLP_BLOCK = {
+    "norm_1": Part(_AFFINE, Key("norm1"), Key("norm1", 2)),
+    "mix_tokens.matrix": Part(_LINEAR, Key("attn", -1), Key("linear_tokens", -1)),
+    "scale_1.gamma": Part(_WHOLE, Key("gamma_1"), Key("ls1")),
+    "norm_2": Part(_AFFINE, Key("norm2"), Key("norm2", 2)),
+    "mix_channels.fc1": Part(_LINEAR, Key("mlp.fc1"), Key("mlp_channels.fc1")),
+    "mix_channels.fc2": Part(_LINEAR, Key("mlp.fc2"), Key("mlp_channels.fc2")),
+    "scale_2.gamma": Part(_WHOLE, Key("gamma_2"), Key("ls2")),
+}
+
 FAMILIES = (
-    # The released form: the linear mixer, which has one head, Affine, and average pooling.
     Family(
-        "ResMLP",
-        {
-            "embed.proj": Part(_LINEAR, Key("patch_embed.proj"), Key("stem.proj")),
-            "blocks.#.norm_1": Part(_AFFINE, Key("blocks.#.norm1"), Key("blocks.#.norm1", 2)),
-            "blocks.#.mix_tokens.matrix": Part(
-                _LINEAR, Key("blocks.#.attn", -1), Key("blocks.#.linear_tokens", -1)
-            ),
-            "blocks.#.scale_1.gamma": Part(_WHOLE, Key("blocks.#.gamma_1"), Key("blocks.#.ls1")),
-            "blocks.#.norm_2": Part(_AFFINE, Key("blocks.#.norm2"), Key("blocks.#.norm2", 2)),
-            "blocks.#.mix_channels.fc1": Part(
-                _LINEAR, Key("blocks.#.mlp.fc1"), Key("blocks.#.mlp_channels.fc1")
-            ),
-            "blocks.#.mix_channels.fc2": Part(
-                _LINEAR, Key("blocks.#.mlp.fc2"), Key("blocks.#.mlp_channels.fc2")
-            ),
-            "blocks.#.scale_2.gamma": Part(_WHOLE, Key("blocks.#.gamma_2"), Key("blocks.#.ls2")),
+        name="ResMLP",
+        parts={
+            "stem.proj": Part(_LINEAR, Key("patch_embed.proj"), Key("stem.proj")),
+            **_below("stages.0.blocks.#", "blocks.#", _RESMLP_BLOCK),
             "pool.norm": Part(_AFFINE, Key("norm"), Key("norm", 2)),
             "head": Part(_LINEAR, Key("head"), Key("head")),
         },
         own=re.compile(r".*\.(matrix|norm_\d)\."),
         obstacles={
-            re.compile(r"blocks\.\d+\.mix_tokens\."): "its token mixer is not 'linear'",
-            re.compile(r"(blocks\.\d+|pool)\.norm"): "its norm is not 'affine'",
+            re.compile(r".*\.mix_tokens\."): "its token mixer is not 'linear'",
+            re.compile(r"(.*blocks\.\d+|pool)\.norm"): "its norm is not 'affine'",
             re.compile(r"pool\."): "its pooling is not 'average'",
             re.compile(r"head\."): "its head is not one linear layer",
         },

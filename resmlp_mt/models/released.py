@@ -9,7 +9,7 @@ from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.models.fit import list_differences
 from resmlp_mt.models.layouts import FAMILIES, LAYOUTS, Family, Key
 
-_BLOCK = re.compile(r"blocks\.(\d+)\.")
+_BLOCK = re.compile(r"(?:stages\.0\.)?blocks\.(\d+)\.")
 
 
 def to_format(state_dict: dict[str, Tensor], layout: str) -> dict[str, Tensor]:
@@ -59,6 +59,8 @@ def recognise(weights: dict[str, Tensor]) -> tuple[Family, str]:
     Raises:
         UserError: If it is none of the table.
     """
+    if any(".mix_channels." in name for name in weights):
+        raise UserError("these are weights of this project already: they need no import")
     theirs = {
         (family.name, layout): {key.name for key in _keys(family, layout, weights).values()}
         for family in FAMILIES
@@ -71,8 +73,6 @@ def recognise(weights: dict[str, Tensor]) -> tuple[Family, str]:
         family = next(family for family in FAMILIES if family.name == name)
         _check_family(weights, family, layout)
         return family, layout
-    if "embed.proj.weight" in weights:
-        raise UserError("these are weights of this project already: they need no import")
     names = " and ".join(family.name for family in FAMILIES)
     holds = name_some(list(weights), 10)
     raise UserError(f"neither the official {names} weights for images nor timm's; it holds {holds}")
@@ -104,8 +104,8 @@ def measure(weights: dict[str, Tensor]) -> dict[str, int]:
     keys = _keys(*recognise(weights), weights)
     shapes = {n: weights[key.name].shape for n, key in keys.items() if key.name in weights}
     matrix = next((shape for name, shape in shapes.items() if ".matrix." in name), ())
-    kernel, head = (shapes.get(f"{part}.weight", ()) for part in ("embed.proj", "head"))
-    sizes = {"layers": len({name.split(".")[1] for name in shapes if name.startswith("blocks.")})}
+    kernel, head = (shapes.get(f"{part}.weight", ()) for part in ("stem.proj", "head"))
+    sizes = {"layers": len({match.group(1) for name in shapes if (match := _BLOCK.match(name))})}
     if matrix:
         sizes["positions"] = matrix[0]
     if len(kernel) == 4:

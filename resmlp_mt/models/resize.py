@@ -15,7 +15,7 @@ from resmlp_mt.nn.grids import Grid, square_grid
 
 logger = logging.getLogger(__name__)
 
-_KERNEL = "embed.proj.weight"
+_KERNEL = "stem.proj.weight"
 
 
 def resize_weights(state_dict: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
@@ -25,7 +25,7 @@ def resize_weights(state_dict: dict[str, Tensor], model: nn.Module) -> dict[str,
 
     Args:
         state_dict: Weights of the same model for square images of any size.
-        model: A `ResMLPImageModel`.
+        model: An `ImageModel`.
 
     Returns:
         The weights for the model's grid; those given where the sizes are equal.
@@ -34,7 +34,7 @@ def resize_weights(state_dict: dict[str, Tensor], model: nn.Module) -> dict[str,
         ValueError: If a part cannot be brought to another grid.
     """
     own = model.state_dict()
-    if _KERNEL in state_dict:
+    if _KERNEL in state_dict and _KERNEL in own:
         _check_patch_size(state_dict[_KERNEL], own[_KERNEL])
     resized, changes = {}, []
     for prefix, part, new in _resizable(model):
@@ -51,9 +51,12 @@ def resize_weights(state_dict: dict[str, Tensor], model: nn.Module) -> dict[str,
 
 def _resizable(model: nn.Module) -> Iterator[tuple[str, nn.Module, Grid]]:
     """The parts that depend on a grid: what their weights' names begin with, and the grid."""
+    grids = {f"stages.{i}.": stage.grid for i, stage in enumerate(model.stages)}
+    grids["pool."] = model.stages[-1].grid
     for name, part in model.named_modules():
-        if hasattr(part, "resize"):
-            yield f"{name}.", part, model.grid
+        for prefix, grid in grids.items():
+            if name.startswith(prefix) and hasattr(part, "resize"):
+                yield f"{name}.", part, grid
 
 
 def _other_count(weights: dict[str, Tensor], own: dict[str, Tensor], positions: int) -> int:

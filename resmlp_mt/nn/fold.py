@@ -16,6 +16,9 @@ from torch import Tensor, nn
 
 from resmlp_mt.nn.norm import Affine
 
+# Those that `split_norm` knows.
+FOLDED_NORMS = (Affine, nn.LayerNorm)
+
 
 @dataclass
 class Product:

@@ -261,7 +261,7 @@ def test_unknown_names_are_refused_without_a_model_too(layout):
         ({"layer1.0.conv1.weight": torch.zeros(1)}, "neither the official.*layer1.0.conv1"),
         ({f"norm.{i}": torch.zeros(1) for i in range(12)}, "norm.9 and 2 more"),
         ({"norm.alpha": torch.zeros(1)}, "neither the official"),
-        ({"model": {"embed.proj.weight": torch.zeros(1)}, "cfg": {}}, "need no import"),
+        ({"model": {"a.mix_channels.fc1.weight": torch.zeros(1)}, "cfg": {}}, "need no import"),
         ({"model": {"a": torch.zeros(1), "b": 3, "c": "x"}}, r"no weights: b \(int\), c \(str\)"),
         ({"a": torch.zeros(1, dtype=torch.int8)}, r"a \(torch.int8\)"),
         ({3: torch.zeros(1)}, r"3 \(torch.float32\)"),

@@ -18,7 +18,7 @@ def build(side: int, **flags) -> ResMLPImageModel:
 
 def resize(matrix: torch.Tensor, new: int) -> torch.Tensor:
     """One mixing matrix, (N, N) -> (N', N')."""
-    name = "blocks.0.mix_tokens.matrix.weight"
+    name = "stages.0.blocks.0.mix_tokens.matrix.weight"
     return resize_weights({name: matrix[None]}, build(new))[name][0]
 
 
@@ -138,7 +138,7 @@ def test_a_model_of_another_image_size_loads_and_sees_constant_images_alike(
 
 def test_the_bias_is_interpolated_over_the_grid():
     bias = torch.randn(5, 5, dtype=torch.float64)
-    name = "blocks.1.mix_tokens.matrix.bias"
+    name = "stages.0.blocks.1.mix_tokens.matrix.bias"
     resized = resize_weights({name: bias.view(1, 25)}, build(8))[name]
     torch.testing.assert_close(resized, interpolate(bias, 8).view(1, 64))
 
@@ -183,12 +183,12 @@ def test_a_matrix_over_no_square_is_refused():
 
 def test_what_is_missing_or_of_another_width_is_reported_by_load_state_dict():
     weights = build(4).state_dict()
-    del weights["blocks.1.mix_tokens.matrix.weight"], weights["embed.proj.weight"]
-    weights["blocks.0.mix_tokens.matrix.weight"] = torch.zeros(1, 16, 9)
-    weights["blocks.0.mix_tokens.matrix.bias"] = torch.zeros(())
+    del weights["stages.0.blocks.1.mix_tokens.matrix.weight"], weights["stem.proj.weight"]
+    weights["stages.0.blocks.0.mix_tokens.matrix.weight"] = torch.zeros(1, 16, 9)
+    weights["stages.0.blocks.0.mix_tokens.matrix.bias"] = torch.zeros(())
     with pytest.raises(ValueError) as error:
         build(6).load_state_dict(weights)
     missing, shapes = str(error.value).splitlines()[1:]
-    for name in ("blocks.1.mix_tokens.matrix.weight", "embed.proj.weight"):
+    for name in ("stages.0.blocks.1.mix_tokens.matrix.weight", "stem.proj.weight"):
         assert name in missing
-    assert "blocks.0.mix_tokens.matrix.weight (1, 16, 9) instead of (1, 36, 36)" in shapes
+    assert "stages.0.blocks.0.mix_tokens.matrix.weight (1, 16, 9) instead of (1, 36, 36)" in shapes
