@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 from safetensors import torch as safetensors
 
 from resmlp_mt.checkpoints.pack import save_weights
+from resmlp_mt.checkpoints.weight_files import read_weights
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
@@ -21,7 +22,6 @@ from resmlp_mt.models.image_classification import ResMLPImageConfig
 from resmlp_mt.models.presets import IMAGE_PRESETS
 from resmlp_mt.models.released import check_fit, from_format, measure, to_format
 from resmlp_mt.models.resize import resize_weights
-from resmlp_mt.models.weight_files import read_weights
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 
 OUTPUT_SUFFIXES = (".safetensors", ".pth")

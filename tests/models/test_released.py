@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
+from resmlp_mt.checkpoints.weight_files import read_weights, unwrap
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
 from resmlp_mt.models.presets import IMAGE_PRESETS
@@ -25,7 +26,6 @@ from resmlp_mt.models.released import (
     recognise,
     to_format,
 )
-from resmlp_mt.models.weight_files import read_weights, unwrap
 
 # Section 1.11 of the paper's facts: exact counts of the released code.
 PUBLISHED = {
