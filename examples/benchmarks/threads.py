@@ -18,7 +18,7 @@ import onnxruntime
 from resmlp_mt.benchmark.images import draw_images, make_model
 from resmlp_mt.benchmark.report import append_rows, describe_machine, print_table
 from resmlp_mt.export.image_graph import build_classifier
-from resmlp_mt.tasks.image_classification import IMAGENET_MEAN, IMAGENET_STD
+from resmlp_mt.models.presets import IMAGENET
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = []
     for int8 in (False, True):
-        graph = build_classifier(make_model("resmlp_s12"), IMAGENET_MEAN, IMAGENET_STD, int8)
+        graph = build_classifier(make_model("resmlp_s12"), IMAGENET["mean"], IMAGENET["std"], int8)
         for batch in arguments.batch_size:
             one, two = (profile(graph, batch, n, arguments.runs) for n in (1, 2))
             for name in sorted(one, key=one.get, reverse=True):

@@ -17,7 +17,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.nn.mixers import FreeMatrix, ToeplitzMatrix
 
-_BLOCK = re.compile(r"(?:(encoder|decoder)\.)?blocks\.(\d+)\.(.+)")
+_BLOCK = re.compile(r"(?:(encoder|decoder)|stages\.(\d+))\.blocks\.(\d+)\.(.+)")
 # name within a block: matrix
 _LETTERS = {
     "mix_tokens.matrix.weight": "A",
@@ -71,15 +71,16 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
     """
     path = find_checkpoint(model)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-    found: dict[str, dict[int, dict[str, Tensor]]] = {}
+    found: dict[str, dict[tuple[int, int], dict[str, Tensor]]] = {}
     for name, tensor in (state.get("model") or {}).items():
         block = _BLOCK.fullmatch(name)
-        if block is None or block[3] not in _LETTERS:
+        if block is None or block[4] not in _LETTERS:
             continue
         if not tensor.isfinite().all():
             raise UserError(f"{path}: {name} holds values that are no numbers; training diverged")
         layers = found.setdefault(block[1] or "image", {})
-        layers.setdefault(int(block[2]), {})[_LETTERS[block[3]]] = tensor.float()
+        place = int(block[2] or 0), int(block[3])
+        layers.setdefault(place, {})[_LETTERS[block[4]]] = tensor.float()
     cfg = getattr(state.get("cfg"), "model", None)
     if not found:
         raise UserError(

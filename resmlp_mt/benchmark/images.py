@@ -17,8 +17,8 @@ from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_timm, import_with_onnx
 from resmlp_mt.models.image_classification import ResMLPImageModel
+from resmlp_mt.models.presets import IMAGENET
 from resmlp_mt.models.released import to_format
-from resmlp_mt.tasks.image_classification import IMAGENET_MEAN, IMAGENET_STD
 
 # Our preset: timm's name.
 ARCHITECTURES = {"resmlp_s12": "resmlp_12_224", "resmlp_s24": "resmlp_24_224"}
@@ -84,7 +84,7 @@ def _build_plain(architecture: str, threads: int):
 
 def _build_float(architecture: str, threads: int, int8: bool = False):
     build = import_with_onnx("resmlp_mt.export.image_graph").build_classifier
-    graph = build(make_model(architecture), IMAGENET_MEAN, IMAGENET_STD, int8)
+    graph = build(make_model(architecture), IMAGENET["mean"], IMAGENET["std"], int8)
     session = import_with_onnx("resmlp_mt.inference.onnx_search").start(graph, threads)
     return lambda images: torch.from_numpy(session.run(None, {"pixels": images.numpy()})[0])
 
@@ -112,7 +112,7 @@ def _make_timm(architecture: str) -> nn.Module:
 
 
 def _normalising(model: nn.Module) -> nn.Module:
-    return nn.Sequential(Normalise(IMAGENET_MEAN, IMAGENET_STD), model)
+    return nn.Sequential(Normalise(IMAGENET["mean"], IMAGENET["std"]), model)
 
 
 def _inferring(model: nn.Module):

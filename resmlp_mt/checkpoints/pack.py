@@ -14,7 +14,8 @@ from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.files.output import whole_folder
-from resmlp_mt.tasks.image_classification import IMAGE_TASK, is_for_images
+from resmlp_mt.tasks.image_classification import IMAGE_TASK
+from resmlp_mt.tasks.images import is_for_images
 
 CARD_NAME = "README.md"
 

@@ -13,14 +13,15 @@ from omegaconf import DictConfig
 from safetensors import torch as safetensors
 
 from resmlp_mt.checkpoints.pack import save_weights
+from resmlp_mt.checkpoints.weight_files import read_weights
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.files.output import whole_file, whole_folder
 from resmlp_mt.models.image_classification import ResMLPImageConfig
 from resmlp_mt.models.presets import IMAGE_PRESETS
-from resmlp_mt.models.released import check_fit, from_format, measure, read_weights, to_format
-from resmlp_mt.models.resize import resize_matrices
+from resmlp_mt.models.released import check_fit, from_format, measure, to_format
+from resmlp_mt.models.resize import resize_weights
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 
 OUTPUT_SUFFIXES = (".safetensors", ".pth")
@@ -67,7 +68,7 @@ def import_weights(
     if image_size is not None:
         cfg.task.image_size = image_size
         try:
-            ours = resize_matrices(ours, _build_empty(cfg, names))
+            ours = resize_weights(ours, _build_empty(cfg, names))
         except ValueError as error:
             raise UserError(f"--image-size {image_size}: {error}") from None
     state = {

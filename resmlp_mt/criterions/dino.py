@@ -6,12 +6,12 @@ import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
-from torch import Tensor, nn
+from torch import Tensor
 
 
 @dataclass
 class DinoCriterionConfig(FairseqDataclass):
-    """The flags of the loss; DINO's names and defaults, epochs counted in updates."""
+    """The flags of the loss; DINO's names and defaults."""
 
     student_temp: float = field(default=0.1, metadata={"help": "temperature of the student"})
     teacher_temp: float = field(
@@ -23,12 +23,6 @@ class DinoCriterionConfig(FairseqDataclass):
     )
     warmup_teacher_temp_updates: int = field(
         default=0, metadata={"help": "updates in which it goes to --teacher-temp, in equal steps"}
-    )
-    center_momentum: float = field(
-        default=0.9, metadata={"help": "share of the old centre in the teacher's new one"}
-    )
-    freeze_last_layer_updates: int = field(
-        default=0, metadata={"help": "updates in which the prototypes stay as they are"}
     )
 
 
@@ -48,8 +42,6 @@ class DinoCriterion(FairseqCriterion):
             if getattr(cfg, name) <= 0:
                 flag = name.replace("_", "-")
                 raise ValueError(f"--{flag} must be positive, not {getattr(cfg, name)}")
-        if not 0 <= cfg.center_momentum < 1:
-            raise ValueError(f"--center-momentum must be in [0, 1), not {cfg.center_momentum}")
         self.cfg = cfg
 
     def teacher_temp(self, update_num: int) -> float:
@@ -60,12 +52,13 @@ class DinoCriterion(FairseqCriterion):
         return cfg.warmup_teacher_temp + (cfg.teacher_temp - cfg.warmup_teacher_temp) * done
 
     def forward(self, model, sample: dict, reduce: bool = True) -> tuple[Tensor, int, dict]:
-        """The loss of a batch; in training, the centre takes its part of the teacher's output.
+        """The loss of a batch.
 
         Args:
-            model: The student: V B images, view by view, -> (V B, K), with a `ProjectionHead`.
-            sample: "net_input"; "teacher_output" (G, B, K), of the first G views; in training also
-                "update_num". Validation is at the final temperature.
+            model: The student: V B images, view by view, -> (V B, K).
+            sample: "net_input"; "teacher_output" (G, B, K), of the first G views; "centre" (K,),
+                which is taken from it; in training also "update_num". Validation is at the final
+                temperature.
             reduce: Sum over the batch.
 
         Returns:
@@ -74,15 +67,13 @@ class DinoCriterion(FairseqCriterion):
         if "teacher_output" not in sample:
             raise ValueError("--criterion dino goes with --task image_pretraining alone")
         output = sample["teacher_output"].float()
-        views, size = output.shape[:2]
+        size = output.size(1)
         student = model(**sample["net_input"]).float().unflatten(0, (-1, size))
-        head, cfg = model.head, self.cfg
+        cfg = self.cfg
         temp = self.teacher_temp(sample["update_num"]) if model.training else cfg.teacher_temp
-        log_q = ((output - head.centre) / temp).log_softmax(-1)
+        log_q = ((output - sample["centre"]) / temp).log_softmax(-1)
         log_p = (student / cfg.student_temp).log_softmax(-1)
         loss = cross_entropy(log_q.exp(), log_p)
-        if model.training:
-            head.update_centre(output, cfg.center_momentum)
         log = {
             "loss": loss.detach().sum(),
             "nsentences": size,
@@ -91,12 +82,6 @@ class DinoCriterion(FairseqCriterion):
         }
         log |= measure_spread(log_q)
         return (loss.sum() if reduce else loss), size, log
-
-    def cancel_gradients(self, model: nn.Module, update_num: int) -> None:
-        """After the backward pass: keep the prototypes where they are in the first updates."""
-        gradient = model.head.prototypes.grad
-        if update_num < self.cfg.freeze_last_layer_updates and gradient is not None:
-            gradient.zero_()
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict]) -> None:

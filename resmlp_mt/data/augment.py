@@ -21,15 +21,25 @@ from resmlp_mt.errors import UserError
 
 @dataclass
 class AugmentConfig(FairseqDataclass):
-    """What is done to training images once they are cut to size."""
+    """What every training does to images that are cut to size."""
 
     hflip: float = field(default=0.5, metadata={"help": "probability of a horizontal flip"})
     color_jitter: float = field(
         default=0.4,
-        metadata={"help": "jitter of brightness, contrast and saturation; not used with --aa"},
+        metadata={"help": "jitter of brightness, contrast and saturation"},
     )
+
+
+@dataclass
+class RecipeConfig(AugmentConfig):
+    """What a training on classes can do besides (the recipe of DeiT)."""
+
     aa: str = field(
-        default="", metadata={"help": "RandAugment, as 'rand-m9-mstd0.5-inc1' (timm's notation)"}
+        default="",
+        metadata={
+            "help": "RandAugment, as 'rand-m9-mstd0.5-inc1' (timm's notation); --color-jitter has "
+            "no part then"
+        },
     )
     reprob: float = field(default=0.0, metadata={"help": "probability of random erasing"})
     remode: ChoiceEnum(["pixel", "const"]) = field(
@@ -57,7 +67,7 @@ class AugmentPicture:
         UserError: If --aa is not in timm's notation.
     """
 
-    def __init__(self, cfg: AugmentConfig, mean: list[float], interpolation: str):
+    def __init__(self, cfg: RecipeConfig, mean: list[float], interpolation: str):
         self.hflip = cfg.hflip
         self.operations = RandAugment(cfg.aa, mean, interpolation) if cfg.aa else None
 
@@ -80,7 +90,7 @@ class Augment(nn.Module):
         UserError: If a flag is out of range, or kornia is missing.
     """
 
-    def __init__(self, cfg: AugmentConfig, mean: list[float], std: list[float], num_classes: int):
+    def __init__(self, cfg: RecipeConfig, mean: list[float], std: list[float], num_classes: int):
         super().__init__()
         _check(cfg)
         self.cfg = cfg
@@ -162,7 +172,7 @@ def _paste(images: Tensor, share: float) -> tuple[Tensor, float]:
     return mixed, 1 - (bottom - top) * (right - left) / (height * width)
 
 
-def _check(cfg: AugmentConfig) -> None:
+def _check(cfg: RecipeConfig) -> None:
     for name in ("hflip", "reprob", "mixup_prob", "mixup_switch_prob"):
         if not 0 <= (value := getattr(cfg, name)) <= 1:
             raise UserError(f"--{name.replace('_', '-')} is a probability, not {value}")

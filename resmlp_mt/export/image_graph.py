@@ -7,33 +7,68 @@ import torch
 from onnx import TensorProto
 from torch import nn
 
-from resmlp_mt.errors import UserError
 from resmlp_mt.export.graph import Graph, Stream, mix_channels
-from resmlp_mt.models.image_classification import ResMLPImageModel
-from resmlp_mt.nn.fold import fold_mixer, fold_product, make_offset, split_norm
-from resmlp_mt.nn.mixers import LinearMixer
-from resmlp_mt.nn.patches import AveragePooling, ClassMLPLayer
+from resmlp_mt.models.images import ImageModel
+from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
+from resmlp_mt.nn.fold import FOLDED_NORMS, fold_mixer, fold_product, make_offset, split_norm
+from resmlp_mt.nn.norm import LayerScale
+from resmlp_mt.nn.patches import PatchEmbedding
+from resmlp_mt.nn.pooling import AveragePooling, ClassMLP, ClassMLPLayer
+
+
+def can_fold(model: nn.Module) -> bool:
+    """Whether a graph can be made of a classifier's folded parts."""
+    if not isinstance(model, ImageModel) or len(model.stages) != 1:
+        return False
+    (stage,), pool = model.stages, model.pool
+    layers = pool.layers if isinstance(pool, ClassMLP) else []
+    return (
+        isinstance(model.stem, PatchEmbedding)
+        and isinstance(stage.downsample, nn.Identity)
+        and all(isinstance(block, ResMLPBlock) and _has_folds(block) for block in stage.blocks)
+        and all(_mixes_plainly(block) for block in stage.blocks)
+        and all(map(_has_folds, layers))
+        and isinstance(pool, (AveragePooling, ClassMLP))
+        and isinstance(pool.norm, FOLDED_NORMS)
+        and isinstance(model.head, nn.Linear)
+    )
+
+
+def _has_folds(block: nn.Module) -> bool:
+    """Whether the norms, the scales and the channel MLP of a block can be folded."""
+    return (
+        isinstance(block.norm_1, FOLDED_NORMS)
+        and isinstance(block.norm_2, FOLDED_NORMS)
+        and isinstance(block.scale_1, LayerScale)
+        and isinstance(block.scale_2, LayerScale)
+        and isinstance(block.mix_channels, ChannelMLP)
+        and isinstance(block.mix_channels.fc1, nn.Linear)
+    )
+
+
+def _mixes_plainly(block: ResMLPBlock) -> bool:
+    """Whether the mixer has a folded form, of one matrix and no gate."""
+    if not hasattr(block.mix_tokens, "fold"):
+        return False
+    mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
+    return mixer.gate is None and len(mixer.matrix(0, 1)[0]) == 1
 
 
 @torch.no_grad()
-def build_classifier(model: ResMLPImageModel, mean: list, std: list, int8: bool) -> bytes:
+def build_classifier(model: ImageModel, mean: list, std: list, int8: bool) -> bytes:
     """Input: pixels, uint8 (B, in_chans, H, W). Output: logits (B, K).
 
     Args:
-        model: A classifier of the paper's form: its token mixer is A.
+        model: A classifier that `can_fold`.
         mean, std: What the pixels of each channel are normalised with, on a scale of 0 to 1.
         int8: As for `Graph`.
-
-    Raises:
-        UserError: If the token mixer is another.
     """
-    if not all(isinstance(block.mix_tokens, LinearMixer) for block in model.blocks):
-        raise UserError("only classifiers with --token-mixer linear can be exported")
-    graph, patches = Graph(int8), model.grid[0] * model.grid[1]
+    (stage,) = model.stages
+    graph, patches = Graph(int8), stage.grid[0] * stage.grid[1]
     side = model.image_size
     pixels = graph.input("pixels", TensorProto.UINT8, "B", len(mean), side, side)
-    stream = Stream(graph, _embed(graph, model.embed.proj, mean, std, pixels))
-    for block in model.blocks:
+    stream = Stream(graph, _embed(graph, model.stem.proj, mean, std, pixels))
+    for block in stage.blocks:
         mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
         rows, _ = mixer.matrix(0, patches)
         y = graph.MatMul(graph.constant(rows[0]), stream.normalise(block.norm_1))

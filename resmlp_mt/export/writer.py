@@ -26,7 +26,7 @@ from resmlp_mt.files.output import whole_folder
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.nn.fold import fold_mixer, has_offset, make_offset
 from resmlp_mt.nn.mixers import ToeplitzMatrix
-from resmlp_mt.tasks.image_classification import is_for_images
+from resmlp_mt.tasks.images import is_for_images
 
 
 def export_model(model: str | Path, out: Path, int8: bool) -> None:
@@ -38,8 +38,8 @@ def export_model(model: str | Path, out: Path, int8: bool) -> None:
         int8: Products in int8, a quarter of the size.
 
     Raises:
-        UserError: If something is missing, `out` holds something else, or the model is a
-            classifier with another token mixer than the paper's.
+        UserError: If something is missing, `out` holds something else, or the model cannot be
+            exported.
     """
     path, state = read_checkpoint(model)
     if is_for_images(state["cfg"].task):
@@ -60,6 +60,12 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
         )
     graphs = import_with_onnx("resmlp_mt.export.translation_graphs")
     encoder, decoder = trained.model.encoder, trained.model.decoder
+    for block in [*encoder.blocks, *decoder.blocks]:
+        if not hasattr(block.mix_tokens, "fold"):
+            raise UserError(
+                f"a translator with a {type(block.mix_tokens).__name__} has no export: that mixer "
+                "has no folded form; translate with the checkpoint itself"
+            )
     symbols = trained.task.target_dictionary
     banned = [symbols.pad(), symbols.unk()]
     (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8))
@@ -81,9 +87,13 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
 
 
 def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dict:
-    graphs = import_with_onnx("resmlp_mt.export.image_graph")
-    cfg = trained.task.cfg
-    graph = graphs.build_classifier(trained.model, cfg.mean, cfg.std, int8)
+    folded = import_with_onnx("resmlp_mt.export.image_graph")
+    traced = import_with_onnx("resmlp_mt.export.traced_graph")
+    model, cfg = trained.model, trained.task.cfg
+    if folded.can_fold(model):
+        graph = folded.build_classifier(model, cfg.mean, cfg.std, int8)
+    else:
+        graph = traced.trace_classifier(model, cfg.mean, cfg.std, cfg.image_size, int8)
     (out / CLASSIFIER).write_bytes(graph)
     return {
         "kind": "classifier",

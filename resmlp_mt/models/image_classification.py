@@ -1,29 +1,21 @@
 """ResMLP for images (arXiv 2105.03404, section 2) as a fairseq model on the shared blocks."""
 
-import logging
 from dataclasses import dataclass, field
 from functools import partial
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model
-from torch import Tensor, nn
+from fairseq.models import register_model
+from torch import nn
 
-from resmlp_mt.models.fit import list_differences
+from resmlp_mt.models.images import ImageModel
 from resmlp_mt.models.parts import GRID_MIXERS, SEQUENCE_NORMS, build_mixer, build_norm
 from resmlp_mt.models.presets import IMAGE_PRESETS, register_presets
-from resmlp_mt.models.resize import resize_matrices
 from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
 from resmlp_mt.nn.norm import LayerScale
-from resmlp_mt.nn.old_names import rename
-from resmlp_mt.nn.patches import (
-    AveragePooling,
-    ClassMLP,
-    ClassMLPLayer,
-    PatchEmbedding,
-    init_linear,
-)
+from resmlp_mt.nn.patches import PatchEmbedding, init_linear
+from resmlp_mt.nn.pooling import Aggregate, AveragePooling, ClassMLP, ClassMLPLayer
+from resmlp_mt.nn.stages import Stage
 
-logger = logging.getLogger(__name__)
 POOLINGS = ("average", "class-mlp")
 
 
@@ -60,7 +52,7 @@ class ResMLPImageConfig(FairseqDataclass):
     dropout: float = field(default=0.0, metadata={"help": "dropout on sublayers"})
 
 
-class ResMLPImageModel(BaseFairseqModel):
+class ResMLPImageModel(ImageModel):
     """Images -> the task's head. Its defaults are the paper's ResMLP-S12.
 
     Args:
@@ -74,113 +66,57 @@ class ResMLPImageModel(BaseFairseqModel):
     """
 
     def __init__(self, cfg: ResMLPImageConfig, in_chans: int, image_size: int, head: nn.Module):
-        super().__init__()
-        if cfg.patch_size < 1 or image_size % cfg.patch_size or image_size < cfg.patch_size:
-            raise ValueError(
-                f"an image of {image_size} x {image_size} pixels cannot be cut into patches of "
-                f"{cfg.patch_size} x {cfg.patch_size}: choose --image-size as a multiple of "
-                "--patch-size"
-            )
-        _check(cfg)
+        _check(cfg, image_size)
         dim, side = cfg.embed_dim, image_size // cfg.patch_size
         hidden_dim = cfg.ffn_embed_dim or 4 * dim
-        scale_init = cfg.layer_scale_init or _scale_by_depth(cfg.layers)
+        scale = partial(LayerScale, dim, cfg.layer_scale_init or _scale_by_depth(cfg.layers))
         norm = partial(build_norm, str(cfg.norm), dim)
-        self.grid = (side, side)
-        self.image_size = image_size
-        self.embed = PatchEmbedding(in_chans, dim, cfg.patch_size)
-        self.blocks = nn.ModuleList(
+        grid = (side, side)
+        stem = PatchEmbedding(in_chans, dim, cfg.patch_size)
+        blocks = (
             ResMLPBlock(
                 norm_1=norm(),
-                mix_tokens=build_mixer(str(cfg.token_mixer), dim, self.grid),
-                scale_1=LayerScale(dim, scale_init),
+                mix_tokens=build_mixer(str(cfg.token_mixer), dim, grid),
+                scale_1=scale(),
                 norm_2=norm(),
                 mix_channels=ChannelMLP(dim, hidden_dim),
-                scale_2=LayerScale(dim, scale_init),
+                scale_2=scale(),
                 drop=nn.Sequential(nn.Dropout(cfg.dropout), DropPath(cfg.drop_path)),
             )
             for _ in range(cfg.layers)
         )
+        stage = Stage(grid, nn.Identity(), blocks)
+        pool = AveragePooling(norm())
         if cfg.pooling == "class-mlp":
             layers = (
                 ClassMLPLayer(
                     norm_1=norm(),
-                    aggregate=nn.Linear(side * side, 1),
-                    scale_1=LayerScale(dim, scale_init),
+                    aggregate=Aggregate(side * side),
+                    scale_1=scale(),
                     norm_2=norm(),
                     mix_channels=ChannelMLP(dim, hidden_dim),
-                    scale_2=LayerScale(dim, scale_init),
+                    scale_2=scale(),
                 )
                 for _ in range(2)
             )
-            self.pool = ClassMLP(dim, layers, norm())
-        else:
-            self.pool = AveragePooling(norm())
-        self.apply(init_linear)
-        self.head = head
-        # What `load_state_dict` may do to weights; the task says when.
-        self.resizes, self.restarts_head = True, False
+            pool = ClassMLP(dim, layers, norm())
+        for part in (stem, stage, pool):
+            part.apply(init_linear)
+        super().__init__(image_size, stem, [stage], pool, head)
 
     @classmethod
     def build_model(cls, cfg: ResMLPImageConfig, task) -> "ResMLPImageModel":
         """Build the model for the task's images, with the head that the task asks for."""
         return cls(cfg, task.in_chans, task.image_size, task.build_head(cfg.embed_dim))
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Score images.
 
-        Args:
-            images: Normalised pixels. (B, in_chans, image_size, image_size).
-
-        Returns:
-            What the head makes of them; logits (B, K) in classification.
-        """
-        return self.head(self.extract_features(images))
-
-    def extract_features(self, images: Tensor) -> Tensor:
-        """One vector an image, which the head reads. (B, C)."""
-        if images.shape[-2:] != (self.image_size, self.image_size):
-            raise ValueError(
-                f"images of {images.size(-2)} x {images.size(-1)} pixels given to a model for "
-                f"{self.image_size} x {self.image_size}"
-            )
-        x = self.embed(images)
-        for block in self.blocks:
-            x = block(x)
-        return self.pool(x)
-
-    def load_state_dict(self, state_dict: dict, strict: bool = True, model_cfg=None, args=None):
-        """Load weights; arguments as fairseq's.
-
-        Where the model `resizes`, mixing matrices for another image size are interpolated to its
-        grid. Where it `restarts_head`, a head of other shape is left as it was initialised, for
-        fine-tuning on other classes. Both are logged.
-
-        Raises:
-            ValueError: Listing what is missing, unknown or of another shape.
-        """
-        state_dict = rename(state_dict)
-        if self.resizes:
-            state_dict = resize_matrices(state_dict, self)
-        if self.restarts_head:
-            state_dict = self._with_fitting_head(state_dict)
-        shapes = {name: tensor.shape for name, tensor in state_dict.items()}
-        own = {name: tensor.shape for name, tensor in self.state_dict().items()}
-        if strict and (differences := list_differences(shapes, own)):
-            raise ValueError(f"the checkpoint is of another model:{differences}")
-        return super().load_state_dict(state_dict, strict, model_cfg, args)
-
-    def _with_fitting_head(self, state_dict: dict) -> dict:
-        own = {f"head.{name}": tensor for name, tensor in self.head.state_dict().items()}
-        head = {n: tensor for n, tensor in state_dict.items() if n.startswith("head.")}
-        if {n: t.shape for n, t in head.items()} == {n: t.shape for n, t in own.items()}:
-            return state_dict
-        found = "'s head has other classes" if head else " has no head"
-        logger.warning("the checkpoint%s: the head starts anew", found)
-        return {n: tensor for n, tensor in state_dict.items() if n not in head} | own
-
-
-def _check(cfg: ResMLPImageConfig) -> None:
+def _check(cfg: ResMLPImageConfig, image_size: int) -> None:
+    if cfg.patch_size < 1 or image_size % cfg.patch_size or image_size < cfg.patch_size:
+        raise ValueError(
+            f"an image of {image_size} x {image_size} pixels cannot be cut into patches of "
+            f"{cfg.patch_size} x {cfg.patch_size}: choose --image-size as a multiple of "
+            "--patch-size"
+        )
     least = {"embed_dim": 1, "layers": 1, "ffn_embed_dim": 0, "layer_scale_init": 0}
     for name, smallest in least.items():
         if getattr(cfg, name) < smallest:

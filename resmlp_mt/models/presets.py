@@ -50,24 +50,33 @@ PRESETS = {
     "resmlp_plus_tiny": _TINY | _PLUS,
 }
 
-# Images. B24's LayerScale is that of the released code, where depth alone would say 1e-5.
-_BIG = dict(embed_dim=768, layers=24, layer_scale_init=1e-6)
+# What the images of a preset are normalised with, and how they are cut for evaluation: the flags of
+# the same names. The paper's are those of ImageNet.
+IMAGENET = dict(
+    mean=[0.485, 0.456, 0.406],
+    std=[0.229, 0.224, 0.225],
+    crop_pct=0.9,
+    interpolation="bicubic",
+)
+# B24's LayerScale is that of the released code, where depth alone would say 1e-5.
+_BIG = IMAGENET | dict(embed_dim=768, layers=24, layer_scale_init=1e-6)
 
 IMAGE_PRESETS = {
-    "resmlp_s12": {},
-    "resmlp_s24": dict(layers=24),
-    "resmlp_s36": dict(layers=36),
+    "resmlp_s12": IMAGENET,
+    "resmlp_s24": IMAGENET | dict(layers=24),
+    "resmlp_s36": IMAGENET | dict(layers=36),
     "resmlp_b24": _BIG,
     "resmlp_b24_8": _BIG | dict(patch_size=8),
     # For images of 32 x 32 pixels.
-    "resmlp_cifar": dict(patch_size=4, embed_dim=128, layers=8, drop_path=0.0),
+    "resmlp_cifar": IMAGENET | dict(patch_size=4, embed_dim=128, layers=8, drop_path=0.0),
 }
 
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:
     """Register each preset as an architecture of the model, for the command line and for hydra.
 
-    A preset fills in what was left open, and so do the plain defaults.
+    A preset fills in what was left open, and so do the plain defaults. What is no flag of the model
+    is one of its task.
     """
     defaults = {f.name: f.default for f in fields(config_class) if not _is_reference(f.default)}
     for name, preset in presets.items():

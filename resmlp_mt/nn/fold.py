@@ -4,17 +4,20 @@ Before a product, Aff moves into it: W (alpha x + beta) + b = (W Diag(alpha)) x 
 after it LayerScale does. The mixing matrix acts on positions, so that alpha commutes with it, and
 beta leaves beta times the sums of A's rows: one vector a position. LayerNorm keeps its statistics;
 its alpha and beta move like those of Aff.
+
+A mixer that has a folded form has `fold(norm, scale)`. Models with other mixers are exported as
+they are.
 """
 
 from dataclasses import dataclass
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from resmlp_mt.nn.blocks import ResMLPBlock
-from resmlp_mt.nn.mixers import GatedMixer, LinearMixer
 from resmlp_mt.nn.norm import Affine
+
+# Those that `split_norm` knows.
+FOLDED_NORMS = (Affine, nn.LayerNorm)
 
 
 @dataclass
@@ -104,22 +107,17 @@ def fold_product(
 
 
 def fold_mixer(mixer: nn.Module, norm: nn.Module, scale: Tensor) -> FoldedMixer:
-    """scale * mixer(norm(x)), of a `LinearMixer` or a `GatedMixer`.
+    """scale * mixer(norm(x)), as the mixer itself folds it.
 
     Raises:
-        TypeError: If the mixer is neither.
+        TypeError: If it has no folded form.
     """
-    _, alpha, beta = split_norm(norm)
-    if isinstance(mixer, GatedMixer):
-        gate, value = fold_product(mixer.gate, norm, scale), fold_product(mixer.value, norm)
-        ones = torch.ones_like(scale)
-        return FoldedMixer(mixer.mix.matrix, gate, value, ones, torch.zeros_like(scale), ones)
-    if isinstance(mixer, LinearMixer):
-        return FoldedMixer(mixer.matrix, None, None, scale * alpha, scale * beta, scale)
-    raise TypeError(f"no way to fold a {type(mixer).__name__}")
+    if not hasattr(mixer, "fold"):
+        raise TypeError(f"no way to fold a {type(mixer).__name__}")
+    return mixer.fold(norm, scale)
 
 
-def fold_channels(block: ResMLPBlock) -> tuple[Product, Product]:
+def fold_channels(block: nn.Module) -> tuple[Product, Product]:
     """The two products of a block's second residual line: GELU stands between them."""
     return (
         fold_product(block.mix_channels.fc1, block.norm_2),

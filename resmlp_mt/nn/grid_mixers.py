@@ -8,6 +8,8 @@ image has no padding, so they take the features alone. They are those of table 3
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from resmlp_mt.nn.grids import Grid
+
 
 class PatchMLP(nn.Module):
     """y = (B GELU(A x^T))^T: an MLP over positions, the same for all channels (appendix A).
@@ -25,6 +27,17 @@ class PatchMLP(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Mix each channel across positions. (B, N, C)."""
         return self.fc2(F.gelu(self.fc1(x.transpose(1, 2)))).transpose(1, 2)
+
+    def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
+        """Refuse: its hidden layer has a size of its own for each grid.
+
+        Raises:
+            ValueError: Always.
+        """
+        raise ValueError(
+            "the weights are of another image size, and the token mixer 'mlp' cannot be "
+            "interpolated: the size of its hidden layer depends on the number of patches"
+        )
 
 
 class GridConvolution(nn.Module):

@@ -11,6 +11,11 @@ returns the same y[:, t] as the full pass. The search reorders a batch by `index
 on each tensor of the state. A mixer puts new tensors into the state and never changes one in place:
 others may hold it.
 
+Two more things a mixer may have. `resize(weights, old, new)` takes its weights for one grid of an
+image to another grid, or refuses with a `ValueError`; without it, its weights fit any grid.
+`fold(norm, scale)` gives what `fold.py` makes of it for inference; without it, a model is exported
+as it is.
+
 The mixers here are one of two things around a matrix: `LinearMixer` applies it, `GatedMixer`
 applies it to a projection and multiplies the result with a gate. A matrix knows its weights,
 nothing else.
@@ -19,6 +24,9 @@ nothing else.
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from resmlp_mt.nn.fold import FoldedMixer, fold_product, split_norm
+from resmlp_mt.nn.grids import READ, WRITTEN, Grid, resize
 
 
 class FreeMatrix(nn.Module):
@@ -57,6 +65,11 @@ class FreeMatrix(nn.Module):
         if self.causal:
             rows = rows.tril(start)
         return rows, self.bias[:, start:stop]
+
+    def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
+        """Its weights for the positions of one grid, interpolated for another (see `grids.py`)."""
+        roles = {"weight": (WRITTEN, READ), "bias": (WRITTEN,)}
+        return {name: resize(weight, roles[name], old, new) for name, weight in weights.items()}
 
 
 class ToeplitzMatrix(nn.Module):
@@ -130,6 +143,11 @@ class LinearMixer(nn.Module):
             y = y + bias.t().unsqueeze(-1)
         return y.flatten(-2)
 
+    def fold(self, norm: nn.Module, scale: Tensor) -> FoldedMixer:
+        """scale * mixer(norm(x)); see `fold.py`."""
+        _, alpha, beta = split_norm(norm)
+        return FoldedMixer(self.matrix, None, None, scale * alpha, scale * beta, scale)
+
 
 class GatedMixer(nn.Module):
     """y = gate(x) * A value(x): static mixing whose outcome depends on content, for two products.
@@ -156,3 +174,9 @@ class GatedMixer(nn.Module):
     ) -> Tensor:
         """Mix and gate; arguments and shapes as for `LinearMixer`."""
         return self.gate(x) * self.mix(self.value(x), padding_mask, state)
+
+    def fold(self, norm: nn.Module, scale: Tensor) -> FoldedMixer:
+        """scale * mixer(norm(x)); see `fold.py`."""
+        gate, value = fold_product(self.gate, norm, scale), fold_product(self.value, norm)
+        ones, zeros = torch.ones_like(scale), torch.zeros_like(scale)
+        return FoldedMixer(self.mix.matrix, gate, value, ones, zeros, ones)

@@ -1,4 +1,7 @@
-"""Names that weights have in checkpoints of old, where layers were numbered, and have today."""
+"""Names that weights have in checkpoints of old, and have today.
+
+Layers were numbered, and a model of images had its blocks and its stem without the names of today.
+"""
 
 import re
 from collections.abc import Mapping
@@ -11,6 +14,12 @@ _NUMBERED = {
     re.compile(r"blocks\.\d+\.mix_tokens\."): {"0": "spatial", "1": "pointwise"},
     re.compile(r"head\.mlp\."): {"0": "fc1", "2": "fc2", "4": "fc3"},
 }
+# A model of images had one stage, and no name for it.
+_OLD_STEM = "embed.proj.weight"
+_IMAGE_PARTS = {
+    re.compile(r"^embed\.(?=proj\.)"): "stem.",
+    re.compile(r"^(?=blocks\.\d+\.(norm|scale|mix)_)"): "stages.0.",
+}
 
 
 def rename(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -21,7 +30,17 @@ def rename(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     Args:
         weights: A state dict.
     """
-    return {_name_today(name): weight for name, weight in weights.items()}
+    names = {name: _name_today(name) for name in weights}
+    if _OLD_STEM in names:
+        names = {name: _name_image_part(today) for name, today in names.items()}
+    return {names[name]: weight for name, weight in weights.items()}
+
+
+def _name_image_part(name: str) -> str:
+    for old, today in _IMAGE_PARTS.items():
+        if old.match(name):
+            return old.sub(today, name)
+    return name
 
 
 def _name_today(name: str) -> str:

@@ -83,6 +83,11 @@ class ProjectionHead(nn.Module):
             dist.all_reduce(count)
         self.centre.lerp_(total / count, 1 - momentum)
 
+    def rest_prototypes(self) -> None:
+        """After a backward pass: leave the prototypes as they are in this update."""
+        if self.prototypes.grad is not None:
+            self.prototypes.grad.zero_()
+
     def _apply(self, fn, recurse=True):
         # --bf16 casts the whole model; steps of a tenth towards a mean need finer numbers.
         centre = self.centre

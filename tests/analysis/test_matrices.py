@@ -93,7 +93,7 @@ def test_a_classifier_s_matrices_are_those_of_its_blocks(tmp_path, mixer):
         save(tmp_path / "model.pt", model.state_dict(), token_mixer=mixer)
     )
     assert name == mixer and part.name == "image"
-    for layer, block in zip(part.layers, model.blocks, strict=True):
+    for layer, block in zip(part.layers, model.stages[0].blocks, strict=True):
         assert torch.equal(layer["B"], block.mix_channels.fc1.weight)
         assert torch.equal(layer["C"], block.mix_channels.fc2.weight)
         assert ("A" in layer) == (mixer == "linear")
@@ -184,6 +184,6 @@ def test_a_model_of_another_kind_is_refused(tmp_path):
 
 
 def test_a_diverged_model_is_refused(tmp_path):
-    weights = {"blocks.0.mix_channels.fc2.weight": torch.tensor([[1, float("nan")]])}
+    weights = {"stages.0.blocks.0.mix_channels.fc2.weight": torch.tensor([[1, float("nan")]])}
     with pytest.raises(UserError, match="mix_channels.fc2.weight holds values that are no numbers"):
         read_matrices(save(tmp_path / "model.pt", weights, token_mixer="none"))

@@ -26,7 +26,7 @@ def classifier(tmp_path):
         cfg = ResMLPImageConfig(patch_size=2, embed_dim=6, layers=3, token_mixer=mixer)
         model = ResMLPImageModel(cfg, 3, 8, torch.nn.Linear(6, 4))
         for scale, block in zip(
-            (1, -1, 2), model.blocks if mixer == "linear" else [], strict=False
+            (1, -1, 2), model.stages[0].blocks if mixer == "linear" else [], strict=False
         ):
             block.mix_tokens.matrix.weight.data = scale * torch.eye(16)[None]
         history = [{"optimizer_name": "Adam", "lr_scheduler_state": {}, "num_updates": 1}]

@@ -128,7 +128,7 @@ def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
         weights(classifier / "checkpoint_best.pt"),
         weights(tmp_path / "tuned/checkpoint_last.pt"),
     )
-    name = "blocks.1.mix_channels.fc1.weight"
+    name = "stages.0.blocks.1.mix_channels.fc1.weight"
     torch.testing.assert_close(new[name], old[name])
     assert new["head.weight"].shape == (2, 12)
 
@@ -139,7 +139,7 @@ def test_grey_images_train_with_amp_in_batches_counted_by_tokens(pictures, tmp_p
     output = train(pictures, tmp_path / "out", *flags, "--log-interval", 1)
     log = entries(output.stdout + output.stderr, "bsz")
     assert [float(entry["bsz"]) for entry in log if "num_updates" in entry][:3] == [8, 8, 8]
-    kernel = weights(tmp_path / "out/checkpoint_last.pt")["embed.proj.weight"]
+    kernel = weights(tmp_path / "out/checkpoint_last.pt")["stem.proj.weight"]
     assert kernel.shape == (12, 1, 4, 4)
 
 

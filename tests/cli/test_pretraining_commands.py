@@ -56,7 +56,7 @@ def test_the_checkpoint_holds_student_teacher_and_centre(pretrained):
     state = load(pretrained / "checkpoint2.pt")
     student, teacher = state["model"], state["extra_state"]["ema"]
     assert student.keys() == teacher.keys()
-    assert all(not torch.equal(student[n], teacher[n]) for n in student if n.startswith("blocks"))
+    assert all(not torch.equal(student[n], teacher[n]) for n in student if n.startswith("stages"))
     assert student["head.centre"].any()
     assert state["task_state"] == {}
 
@@ -105,8 +105,8 @@ def test_a_folder_of_pretraining_stands_for_its_last_checkpoint(pretrained, tmp_
     shutil.copy(folder / "checkpoint1.pt", folder / "checkpoint_best.pt")
     last = load(folder / "checkpoint_last.pt")["extra_state"]["ema"]
     for model, name in ((folder, "last"), (folder / "checkpoint_best.pt", "best")):
-        kernel = FeatureExtractor.from_pretrained(model, device="cpu").model.embed.proj.weight
-        assert torch.equal(kernel, last["embed.proj.weight"]) == (name == "last")
+        kernel = FeatureExtractor.from_pretrained(model, device="cpu").model.stem.proj.weight
+        assert torch.equal(kernel, last["stem.proj.weight"]) == (name == "last")
 
 
 def test_probing_a_classifier_finds_the_classes_that_it_knows(classifier, pictures, capsys):

@@ -105,7 +105,7 @@ def test_fairseq_validates_and_fine_tunes_what_was_imported(folder, imported, tm
     assert "interpolated from 8 x 8 to 10 x 10 patches" in training.stdout + training.stderr
     tuned = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["model"]
     model = load(imported)[0].state_dict()
-    name = "blocks.7.mix_channels.fc1.weight"
+    name = "stages.0.blocks.7.mix_channels.fc1.weight"
     assert tuned[name].equal(model[name]) and tuned["head.weight"].equal(model["head.weight"])
 
 

@@ -4,7 +4,7 @@ import torch
 from PIL import Image
 from torch.testing import assert_close
 
-from resmlp_mt.data.augment import Augment, AugmentConfig, AugmentPicture, Normalise
+from resmlp_mt.data.augment import Augment, AugmentPicture, Normalise, RecipeConfig
 from resmlp_mt.errors import UserError
 
 B, K, SIDE = 32, 5, 16
@@ -13,7 +13,7 @@ NOTHING = dict(hflip=0.0, color_jitter=0.0)
 
 
 def augment(mean=MEAN, std=STD, **flags):
-    cfg = AugmentConfig(**NOTHING | flags)
+    cfg = RecipeConfig(**NOTHING | flags)
     return Augment(cfg, mean, std, K)
 
 
@@ -43,7 +43,7 @@ def test_with_everything_off_images_are_only_normalised():
 
 def test_flips_mirror_some_pictures_and_leave_the_others():
     pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
-    flip, draw = AugmentPicture(AugmentConfig(hflip=0.5), MEAN, "bicubic"), np.random.default_rng(1)
+    flip, draw = AugmentPicture(RecipeConfig(hflip=0.5), MEAN, "bicubic"), np.random.default_rng(1)
     flipped = [np.asarray(flip(Image.fromarray(pixels), draw)) for _ in range(100)]
     mirrored = [np.array_equal(image, pixels[:, ::-1]) for image in flipped]
     assert mirrored == [not np.array_equal(image, pixels) for image in flipped]
@@ -136,7 +136,7 @@ def test_randaugment_takes_the_place_of_the_jitter():
     images, target = batch()
     y, _ = augment(aa="rand-m9-mstd0.5-inc1", color_jitter=0.4)(images, target)
     assert_close(y, plain(images))
-    pictures = AugmentPicture(AugmentConfig(aa="rand-m9-p1-inc1"), MEAN, "bicubic")
+    pictures = AugmentPicture(RecipeConfig(aa="rand-m9-p1-inc1"), MEAN, "bicubic")
     image, draw = Image.fromarray(images[0].permute(1, 2, 0).numpy()), np.random.default_rng(1)
     assert sum(pictures(image, draw) != image for _ in range(20)) > 15
 
@@ -148,7 +148,7 @@ def test_randaugment_takes_the_place_of_the_jitter():
 )
 def test_other_notations_than_randaugments_are_refused(notation):
     with pytest.raises(UserError, match=f"--aa {notation}: "):
-        AugmentPicture(AugmentConfig(aa=notation), MEAN, "bicubic")
+        AugmentPicture(RecipeConfig(aa=notation), MEAN, "bicubic")
 
 
 @pytest.mark.parametrize(

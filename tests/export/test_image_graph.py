@@ -1,20 +1,28 @@
 """Folded classifiers in ONNX Runtime against the models that they were made of."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
+from torch import nn
 from torch.testing import assert_close
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.graph_file import read_graph
 from resmlp_mt.models.image_classification import ResMLPImageModel
+from resmlp_mt.models.images import ImageModel
+from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
+from resmlp_mt.nn.norm import LayerScale
+from resmlp_mt.nn.stages import Stage
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
-from resmlp_mt.export.image_graph import build_classifier  # noqa: E402
+from resmlp_mt.export.image_graph import build_classifier, can_fold  # noqa: E402
+from resmlp_mt.export.traced_graph import trace_classifier  # noqa: E402
 from resmlp_mt.inference.onnx_search import start  # noqa: E402
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
@@ -36,6 +44,7 @@ def logits(model, pixels, int8=False):
 @pytest.mark.parametrize("norm", ["affine", "layer"])
 def test_the_graph_of_a_classifier_gives_its_logits(norm, pooling, randomised):
     model = build(randomised, norm=norm, pooling=pooling)
+    assert can_fold(model)
     pixels = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
     with torch.no_grad():
         expected = model(Normalise(MEAN, STD)(pixels))
@@ -46,10 +55,62 @@ def test_the_graph_of_a_classifier_gives_its_logits(norm, pooling, randomised):
     assert 0 < error < 0.1
 
 
-@pytest.mark.parametrize("mixer", ["none", "mlp", "depthwise3x3"])
-def test_other_mixers_are_refused(mixer, randomised):
-    with pytest.raises(UserError, match="--token-mixer linear"):
-        build_classifier(build(randomised, token_mixer=mixer), MEAN, STD, False)
+class Roll(nn.Module):
+    """A stranger's mixer, on (B, C, rows, columns): a part of the channels moves by one row."""
+
+    def forward(self, x):
+        moved, kept = x.split((2, x.size(1) - 2), dim=1)
+        return torch.cat([moved.roll(1, dims=2), kept], dim=1)
+
+
+def build_strange(randomised) -> ImageModel:
+    """A stranger's pyramid of two stages."""
+
+    def block(dim):
+        parts = dict(norm_1=nn.GroupNorm(1, dim), norm_2=nn.GroupNorm(1, dim), mix_tokens=Roll())
+        scales = dict(scale_1=nn.Identity(), scale_2=LayerScale(dim, 0.5, trailing=2))
+        mlp = ChannelMLP(dim, 9, linear=partial(nn.Conv2d, kernel_size=1))
+        return ResMLPBlock(**parts, **scales, mix_channels=mlp, drop=DropPath(0.1))
+
+    stages = [
+        Stage((8, 8), nn.Identity(), [block(6)]),
+        Stage((4, 4), nn.Conv2d(6, 10, 3, stride=2, padding=1), [block(10), block(10)]),
+    ]
+    pool = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    model = ImageModel(16, nn.Conv2d(3, 6, 2, stride=2), stages, pool, nn.Linear(10, 7))
+    return randomised(model).float().eval()
+
+
+@pytest.mark.parametrize("mixer", ["none", "mlp", "separable3x3", "stranger"])
+def test_a_classifier_without_a_fold_is_exported_as_it_is(mixer, randomised, tmp_path, capfd):
+    strange = mixer == "stranger"
+    model = build_strange(randomised) if strange else build(randomised, token_mixer=mixer)
+    assert not can_fold(model)
+    pixels = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
+    with torch.no_grad():
+        expected = model(Normalise(MEAN, STD)(pixels))
+    path = tmp_path / "classifier.onnx"
+    for int8, error in ((False, 1e-4), (True, 0.2)):
+        path.write_bytes(trace_classifier(model, MEAN, STD, 16, int8))
+        session = start(read_graph(path), threads=1)
+        for batch in (pixels, pixels[:1]):
+            found = torch.from_numpy(session.run(["logits"], {"pixels": batch.numpy()})[0])
+            assert_close(found, expected[: len(batch)], rtol=error, atol=error)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_a_graph_cannot_follow_is_refused():
+    class Unknown(nn.Module):
+        def forward(self, images):
+            return torch.linalg.eigvals(images.mean(1)).real
+
+    class Fixed(nn.Module):
+        def forward(self, images):
+            return images.flatten().view(len(images), -1)
+
+    for model in (Unknown(), Fixed()):
+        with pytest.raises(UserError, match=f"torch cannot export a {type(model).__name__}"):
+            trace_classifier(model, MEAN, STD, 16, False)
 
 
 def test_int8_weights_have_a_scale_for_each_output(randomised):

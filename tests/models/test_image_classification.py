@@ -75,8 +75,9 @@ def test_class_mlp_has_the_published_number_of_parameters(preset, millions):
 )
 def test_layer_scale_starts_by_depth_unless_told(flags, value):
     model = build(image_size=16, embed_dim=4, **flags)
-    assert all((block.scale_1.gamma == torch.tensor(value)).all() for block in model.blocks)
-    assert all((block.scale_2.gamma == torch.tensor(value)).all() for block in model.blocks)
+    for block in model.stages[0].blocks:
+        for scale in (block.scale_1, block.scale_2):
+            assert (scale.gamma == torch.tensor(value)).all()
 
 
 def test_b24_starts_as_released_and_not_by_its_depth():
@@ -110,7 +111,7 @@ def test_patches_do_not_communicate_without_a_mixer(randomised):
 def test_linear_layers_start_as_released():
     torch.manual_seed(0)
     model = build(image_size=64)
-    for block in model.blocks:
+    for block in model.stages[0].blocks:
         for layer in (block.mix_channels.fc1, block.mix_channels.fc2):
             assert 0.0195 < layer.weight.std() < 0.0205
             assert not layer.bias.any()
@@ -118,7 +119,7 @@ def test_linear_layers_start_as_released():
 
 def test_the_drop_path_rate_is_the_same_for_all_blocks():
     model = build(image_size=16, embed_dim=4, drop_path=0.3)
-    assert {block.drop[1].rate for block in model.blocks} == {0.3}
+    assert {block.drop[1].rate for block in model.stages[0].blocks} == {0.3}
 
 
 def test_grey_images_have_one_channel(randomised):
@@ -144,7 +145,7 @@ def test_a_head_for_other_classes_starts_anew_with_a_message(randomised, caplog)
     new.load_state_dict(old.state_dict())
     assert "head starts anew" in caplog.text
     assert_close(dict(new.head.state_dict()), head)
-    assert_close(new.blocks.state_dict(), old.blocks.state_dict())
+    assert_close(new.stages.state_dict(), old.stages.state_dict())
 
 
 def test_a_state_that_fits_is_loaded_whole_and_without_a_message(randomised, caplog):
@@ -158,13 +159,13 @@ def test_a_state_that_fits_is_loaded_whole_and_without_a_message(randomised, cap
 def test_weights_that_do_not_fit_are_listed(randomised):
     model = small(randomised)
     state = model.state_dict()
-    state["blocks.9.norm_1.alpha"] = state.pop("blocks.0.norm_1.alpha")
+    state["stages.0.blocks.9.norm_1.alpha"] = state.pop("stages.0.blocks.0.norm_1.alpha")
     state["head.weight"] = state["head.weight"][:5]
     with pytest.raises(ValueError) as raised:
         model.load_state_dict(state)
     assert str(raised.value).splitlines()[1:] == [
-        "  missing: blocks.0.norm_1.alpha",
-        "  unknown: blocks.9.norm_1.alpha",
+        "  missing: stages.0.blocks.0.norm_1.alpha",
+        "  unknown: stages.0.blocks.9.norm_1.alpha",
         "  of another shape: head.weight (5, 12) instead of (7, 12)",
     ]
 

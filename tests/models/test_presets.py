@@ -6,9 +6,11 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY, build_model
+from fairseq.tasks import setup_task
 from omegaconf import DictConfig, open_dict
 
-from resmlp_mt.models.presets import PRESETS
+from resmlp_mt.models.image_classification import ResMLPImageConfig
+from resmlp_mt.models.presets import IMAGENET, PRESETS, register_presets
 from resmlp_mt.models.translation import ResMLPConfig, ResMLPModel
 
 # hydra has much to say about how fairseq calls it.
@@ -131,3 +133,30 @@ def test_a_configuration_older_than_a_flag_still_builds_its_model(preset, task):
     shapes = {name: weight.shape for name, weight in new.state_dict().items()}
     assert {name: weight.shape for name, weight in old.state_dict().items()} == shapes
     assert old.encoder.embed.scale == new.encoder.embed.scale
+
+
+def test_what_images_are_like_is_the_presets_to_say_unless_the_command_line_does():
+    other = dict(mean=[0.5, 0.5, 0.5], std=[0.4, 0.4, 0.4], crop_pct=0.8, interpolation="bilinear")
+    preset = {"resmlp_of_other_images": dict(layers=2) | other}
+    register_presets("resmlp_image", ResMLPImageConfig, preset)
+
+    def configure(arch, *flags):
+        line = ["images", "--task", "image_classification", "--arch", arch, *flags]
+        parser = options.get_training_parser()
+        return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, line))
+
+    for arch, flags, expected in (
+        ("resmlp_of_other_images", [], other),
+        ("resmlp_of_other_images", ["--crop-pct", "1.0"], other | dict(crop_pct=1.0)),
+        ("resmlp_s12", [], IMAGENET),
+        ("resmlp_s12", ["--mean", "0,0.5,1"], IMAGENET | dict(mean=[0.0, 0.5, 1.0])),
+    ):
+        # What a checkpoint keeps, and what the task makes of it.
+        cfg = configure(arch, *flags)
+        assert {name: cfg.task[name] for name in expected} == expected
+        own = setup_task(cfg.task).cfg
+        assert {name: own[name] for name in expected} == expected
+        assert cfg.model.layers == (2 if "other" in arch else 12)
+    # An architecture that says nothing, as a stranger's, has ImageNet's.
+    own = setup_task(configure("resmlp_image").task).cfg
+    assert {name: own[name] for name in IMAGENET} == IMAGENET

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
+from resmlp_mt.checkpoints.weight_files import read_weights, unwrap
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
 from resmlp_mt.models.presets import IMAGE_PRESETS
@@ -22,10 +23,8 @@ from resmlp_mt.models.released import (
     check_fit,
     from_format,
     measure,
-    read_weights,
     recognise,
     to_format,
-    unwrap,
 )
 
 # Section 1.11 of the paper's facts: exact counts of the released code.
@@ -211,7 +210,7 @@ def test_the_wrapper_of_a_training_is_taken_off(layout, wrapper, prefix):
     weights = random_weights(layout)
     wrapped = OrderedDict((prefix + name, tensor) for name, tensor in weights.items())
     wrapped = {wrapper: wrapped, "epoch": 3} if wrapper else wrapped
-    ours, found = from_format(wrapped)
+    ours, found = from_format(unwrap(wrapped))
     assert found == layout
     assert to_format(ours, layout).keys() == weights.keys()
 
@@ -262,7 +261,7 @@ def test_unknown_names_are_refused_without_a_model_too(layout):
         ({"layer1.0.conv1.weight": torch.zeros(1)}, "neither the official.*layer1.0.conv1"),
         ({f"norm.{i}": torch.zeros(1) for i in range(12)}, "norm.9 and 2 more"),
         ({"norm.alpha": torch.zeros(1)}, "neither the official"),
-        ({"model": {"embed.proj.weight": torch.zeros(1)}, "cfg": {}}, "need no import"),
+        ({"model": {"a.mix_channels.fc1.weight": torch.zeros(1)}, "cfg": {}}, "need no import"),
         ({"model": {"a": torch.zeros(1), "b": 3, "c": "x"}}, r"no weights: b \(int\), c \(str\)"),
         ({"a": torch.zeros(1, dtype=torch.int8)}, r"a \(torch.int8\)"),
         ({3: torch.zeros(1)}, r"3 \(torch.float32\)"),
@@ -273,7 +272,7 @@ def test_unknown_names_are_refused_without_a_model_too(layout):
 )
 def test_what_is_not_released_weights_is_refused(weights, said):
     with pytest.raises(UserError, match=said):
-        from_format(weights)
+        from_format(unwrap(weights))
 
 
 @both_layouts

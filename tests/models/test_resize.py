@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
-from resmlp_mt.models.resize import resize_matrices
+from resmlp_mt.models.resize import resize_weights
 
 every_change = pytest.mark.parametrize("old, new", [(4, 8), (5, 7), (7, 5), (8, 4), (4, 1), (1, 3)])
 
@@ -18,8 +18,8 @@ def build(side: int, **flags) -> ResMLPImageModel:
 
 def resize(matrix: torch.Tensor, new: int) -> torch.Tensor:
     """One mixing matrix, (N, N) -> (N', N')."""
-    name = "blocks.0.mix_tokens.matrix.weight"
-    return resize_matrices({name: matrix[None]}, build(new))[name][0]
+    name = "stages.0.blocks.0.mix_tokens.matrix.weight"
+    return resize_weights({name: matrix[None]}, build(new))[name][0]
 
 
 def interpolate(image: torch.Tensor, new: int) -> torch.Tensor:
@@ -138,15 +138,15 @@ def test_a_model_of_another_image_size_loads_and_sees_constant_images_alike(
 
 def test_the_bias_is_interpolated_over_the_grid():
     bias = torch.randn(5, 5, dtype=torch.float64)
-    name = "blocks.1.mix_tokens.matrix.bias"
-    resized = resize_matrices({name: bias.view(1, 25)}, build(8))[name]
+    name = "stages.0.blocks.1.mix_tokens.matrix.bias"
+    resized = resize_weights({name: bias.view(1, 25)}, build(8))[name]
     torch.testing.assert_close(resized, interpolate(bias, 8).view(1, 64))
 
 
 @pytest.mark.parametrize("mixer", ["linear", "none", "mlp", "depthwise3x3"])
 def test_weights_of_the_same_size_stay_as_they_are(mixer, caplog):
     weights = build(4, token_mixer=mixer).state_dict()
-    assert resize_matrices(weights, build(4, token_mixer=mixer)) is weights
+    assert resize_weights(weights, build(4, token_mixer=mixer)) is weights
     assert not caplog.messages
 
 
@@ -160,7 +160,7 @@ def test_mixers_that_know_no_size_need_no_change(mixer, caplog):
 def test_weights_that_are_given_stay_as_they_were():
     weights = build(4).state_dict()
     before = {name: tensor.clone() for name, tensor in weights.items()}
-    resize_matrices(weights, build(6))
+    resize_weights(weights, build(6))
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights.items())
 
 
@@ -183,12 +183,12 @@ def test_a_matrix_over_no_square_is_refused():
 
 def test_what_is_missing_or_of_another_width_is_reported_by_load_state_dict():
     weights = build(4).state_dict()
-    del weights["blocks.1.mix_tokens.matrix.weight"], weights["embed.proj.weight"]
-    weights["blocks.0.mix_tokens.matrix.weight"] = torch.zeros(1, 16, 9)
-    weights["blocks.0.mix_tokens.matrix.bias"] = torch.zeros(())
+    del weights["stages.0.blocks.1.mix_tokens.matrix.weight"], weights["stem.proj.weight"]
+    weights["stages.0.blocks.0.mix_tokens.matrix.weight"] = torch.zeros(1, 16, 9)
+    weights["stages.0.blocks.0.mix_tokens.matrix.bias"] = torch.zeros(())
     with pytest.raises(ValueError) as error:
         build(6).load_state_dict(weights)
     missing, shapes = str(error.value).splitlines()[1:]
-    for name in ("blocks.1.mix_tokens.matrix.weight", "embed.proj.weight"):
+    for name in ("stages.0.blocks.1.mix_tokens.matrix.weight", "stem.proj.weight"):
         assert name in missing
-    assert "blocks.0.mix_tokens.matrix.weight (1, 16, 9) instead of (1, 36, 36)" in shapes
+    assert "stages.0.blocks.0.mix_tokens.matrix.weight (1, 16, 9) instead of (1, 36, 36)" in shapes

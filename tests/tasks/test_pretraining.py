@@ -1,4 +1,5 @@
 import copy
+from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
@@ -9,10 +10,11 @@ from omegaconf import OmegaConf
 from torch.testing import assert_close
 
 from resmlp_mt.criterions.dino import DinoCriterion, DinoCriterionConfig
+from resmlp_mt.data.views import AugmentViews
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
+from resmlp_mt.tasks.image_classification import ResMLPImageClassificationTask
 from resmlp_mt.tasks.image_pretraining import (
-    AugmentViews,
     ResMLPImagePretrainingConfig,
     ResMLPImagePretrainingTask,
 )
@@ -38,10 +40,15 @@ def config(**flags):
     return OmegaConf.structured(ResMLPImagePretrainingConfig(**FLAGS | flags))
 
 
+def augment(**flags):
+    cfg = config(**flags)
+    return AugmentViews(cfg, cfg.mean, cfg.std, cfg.image_size)
+
+
 @pytest.fixture
 def task():
     task = ResMLPImagePretrainingTask(config())
-    task.augment = AugmentViews(task.cfg)
+    task.augment = augment()
     return task
 
 
@@ -56,11 +63,11 @@ def sample(views=V):
     return {"id": torch.arange(B), "nsentences": B, "net_input": {"images": images}}
 
 
-def step(task, model, teacher, batch, update_num=0, **flags):
+def step(task, model, teacher, batch, update_num=0):
     """One training step without the optimizer's part."""
     torch.manual_seed(5)
     optimizer = SimpleNamespace(backward=lambda loss: loss.backward())
-    loss = DinoCriterion(DinoCriterionConfig(**flags), task)
+    loss = DinoCriterion(DinoCriterionConfig(), task)
     return task.train_step(batch, model, loss, optimizer, update_num, ema_model=teacher)
 
 
@@ -77,7 +84,7 @@ def test_views_come_one_after_the_other_and_only_the_second_is_solarised():
     many = 100
     grey = torch.randint(256, (many, V, 1, 1, 1), dtype=torch.uint8)
     images = grey.expand(many, V, 3, SIDE, SIDE)
-    views = AugmentViews(config(color_jitter=0.0))(images).view(V, many, 3, SIDE, SIDE)
+    views = augment(color_jitter=0.0)(images).view(V, many, 3, SIDE, SIDE)
     for v in (0, 2, 3):
         assert_close(views[v], normalised(images[:, v]))
     solarised = differing(views[1], normalised(images[:, 1]))
@@ -89,8 +96,8 @@ def test_views_come_one_after_the_other_and_only_the_second_is_solarised():
 def test_the_first_views_are_blurred_where_images_are_large_enough():
     for side, blurred in ((32, False), (96, True)):
         images = torch.randint(256, (2 * B, V, 1, side, side), dtype=torch.uint8)
-        cfg = config(image_size=side, in_chans=1, mean=[0.0], std=[1.0], hflip=0.0)
-        first, _, third, fourth = AugmentViews(cfg)(images).split(2 * B)
+        views = augment(image_size=side, in_chans=1, mean=[0.0], std=[1.0], hflip=0.0)
+        first, _, third, fourth = views(images).split(2 * B)
         changed = differing(first, images[:, 0] / 255)
         # The standard deviation is drawn, and may be too small to change a pixel.
         assert changed.sum() >= B if blurred else not changed.any()
@@ -106,16 +113,16 @@ def test_colours_change_in_most_images_and_flips_in_half():
     images = torch.randint(256, (60, V, 3, SIDE, SIDE), dtype=torch.uint8)
     plain = normalised(images.transpose(0, 1).flatten(0, 1))
     locals_only = slice(2 * 60, None)
-    y = AugmentViews(config(hflip=0.0))(images)[locals_only]
+    y = augment(hflip=0.0)(images)[locals_only]
     # A fifth is not jittered, four fifths of that not grey either: 16 in 100.
     assert 0.7 < differing(y, plain[locals_only]).float().mean() < 0.97
-    flips = AugmentViews(config(hflip=1.0, color_jitter=0.0))(images)[locals_only]
+    flips = augment(hflip=1.0, color_jitter=0.0)(images)[locals_only]
     assert differing(flips, plain[locals_only].flip(3)).float().mean() < 0.4  # those made grey
 
 
 def test_grey_images_have_views_too():
     images = torch.randint(256, (B, V, 1, SIDE, SIDE), dtype=torch.uint8)
-    views = AugmentViews(config(in_chans=1, mean=[0.5], std=[0.5]))(images)
+    views = augment(in_chans=1, mean=[0.5], std=[0.5])(images)
     assert views.shape == (V * B, 1, SIDE, SIDE) and views.abs().max() <= 1
 
 
@@ -145,16 +152,19 @@ def test_the_centre_is_the_students_whatever_the_teachers_copy_holds(task, model
     torch.nn.init.normal_(other.head.centre)
     losses = [step(task, copy.deepcopy(model), t, batch)[0] for t in (teacher, other)]
     assert torch.equal(*losses)
-    before = model.head.centre.clone()
-    step(task, model, teacher, batch)
-    assert not torch.equal(model.head.centre, before) and not teacher.head.centre.any()
+    before, output = model.head.centre.clone(), []
+    teacher.register_forward_hook(lambda module, args, found: output.append(found))
+    task.cfg.center_momentum = 0.8
+    loss = step(task, model, teacher, batch)[0]
+    assert_close(model.head.centre, 0.8 * before + 0.2 * output[0].mean(0))
+    assert torch.equal(loss, losses[0]) and not teacher.head.centre.any()
 
 
 def test_the_prototypes_rest_in_the_first_updates(task, model):
-    teacher = copy.deepcopy(model)
-    step(task, model, teacher, sample(), 2, freeze_last_layer_updates=3)
+    teacher, task.cfg.freeze_last_layer_updates = copy.deepcopy(model), 3
+    step(task, model, teacher, sample(), 2)
     assert not model.head.prototypes.grad.any() and model.head.mlp[0].weight.grad.any()
-    step(task, model, teacher, sample(), 3, freeze_last_layer_updates=3)
+    step(task, model, teacher, sample(), 3)
     assert model.head.prototypes.grad.any()
 
 
@@ -205,15 +215,20 @@ def test_half_precision_trains(task, model):
         (dict(global_crops_scale=[0.5]), "--global-crops-scale"),
         (dict(local_crops_scale=[0.5, 0.2]), "--local-crops-scale"),
         (dict(local_crops_number=-1), "--local-crops-number"),
-        (dict(mixup=0.8), "--mixup has no part"),
-        (dict(scale=[0.1, 1.0]), "--scale has no part"),
-        (dict(teacher_model="x"), "--teacher-model has no part"),
+        (dict(center_momentum=1.0), "--center-momentum"),
         (dict(in_chans=2), "--in-chans"),
     ],
 )
 def test_impossible_flags_are_refused(flags, said):
     with pytest.raises(UserError, match=said):
         ResMLPImagePretrainingTask(config(**flags))
+
+
+def test_it_is_no_classification():
+    # So fairseq itself refuses --mixup and the others.
+    assert not issubclass(ResMLPImagePretrainingTask, ResMLPImageClassificationTask)
+    others = {"num_classes", "teacher_model", "scale", "aa", "reprob", "mixup", "cutmix"}
+    assert not others & {flag.name for flag in fields(ResMLPImagePretrainingConfig)}
 
 
 def test_another_loss_is_refused(task):

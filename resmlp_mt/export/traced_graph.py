@@ -1,0 +1,114 @@
+"""The ONNX graph of any classifier, by torch's own exporter. Nothing is folded.
+
+Shapes: B images, K classes.
+"""
+
+import io
+import tempfile
+import warnings
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from onnxruntime.quantization import quantize_dynamic
+from onnxruntime.quantization.quant_utils import add_pre_process_metadata
+from torch import Tensor, nn
+
+from resmlp_mt.data.augment import Normalise
+from resmlp_mt.errors import UserError
+
+_OPSET = 18
+
+
+@torch.no_grad()
+def trace_classifier(model: nn.Module, mean: list, std: list, image_size: int, int8: bool) -> bytes:
+    """Input: pixels, uint8 (B, in_chans, H, W). Output: logits (B, K).
+
+    Args:
+        model: Maps normalised images to logits.
+        mean, std: What the pixels of each channel are normalised with, on a scale of 0 to 1.
+        image_size: Side of the images in pixels.
+        int8: Keep the weights of products as int8.
+
+    Raises:
+        UserError: If torch cannot export the model, or what it exported gives other logits.
+    """
+    whole = nn.Sequential(Normalise(mean, std), model).eval()
+    pixels = torch.randint(256, (3, len(mean), image_size, image_size), dtype=torch.uint8)
+    graph = onnx.load_from_string(_export(whole, pixels[:2]))
+    _compare(graph, whole, pixels)
+    return _shorten(_quantise(graph) if int8 else graph).SerializeToString()
+
+
+def _export(model: nn.Module, pixels: Tensor) -> bytes:
+    buffer, batch = io.BytesIO(), {0: "B"}
+    try:
+        # Its warnings are about itself: torch has a newer exporter, which needs another package.
+        # Where it fails, it prints all that it has.
+        with warnings.catch_warnings(action="ignore"), redirect_stdout(io.StringIO()):
+            torch.onnx.export(
+                model,
+                (pixels,),
+                buffer,
+                input_names=["pixels"],
+                output_names=["logits"],
+                dynamic_axes={"pixels": batch, "logits": batch},
+                opset_version=_OPSET,
+                dynamo=False,
+            )
+    except (RuntimeError, torch.onnx.OnnxExporterError) as error:
+        reason = str(error).split("\n")[0]
+        raise UserError(f"torch cannot export a {_name(model)} to ONNX: {reason}") from None
+    return buffer.getvalue()
+
+
+def _shorten(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Give values short names, and nodes none. The exporter's take more room than the nodes."""
+    graph, names = model.graph, {"pixels": "pixels", "logits": "logits", "": ""}
+    tensors = [*graph.initializer]
+    for node in graph.node:
+        node.ClearField("name")
+        tensors += [attribute.t for attribute in node.attribute if attribute.HasField("t")]
+        for values in (node.input, node.output):
+            values[:] = [names.setdefault(value, f"v{len(names)}") for value in values]
+    for weight in graph.initializer:
+        weight.name = names.setdefault(weight.name, f"v{len(names)}")
+    for tensor in tensors:
+        tensor.ClearField("data_location")  # it is said to be this file; `read_graph` wants no word
+    del graph.value_info[:]
+    return model
+
+
+def _compare(graph: onnx.ModelProto, model: nn.Module, pixels: Tensor) -> None:
+    """Check the graph on images that it was not traced with, and on another number of them."""
+    providers = ["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=providers)
+    expected = model(pixels).numpy()
+    try:
+        found = session.run(["logits"], {"pixels": pixels.numpy()})[0]
+    except Exception:  # ONNX Runtime's, of any kind
+        found = np.empty(0)
+    fits = found.shape == expected.shape and np.allclose(found, expected, rtol=1e-3, atol=1e-3)
+    # What reads an export takes no graph within a graph, which can take time without end.
+    nested = any(part.HasField("g") for node in graph.graph.node for part in node.attribute)
+    if nested or not fits:
+        raise UserError(
+            f"torch cannot export a {_name(model)} to ONNX: what it computes depends on values or "
+            "on the number of images in a way that a graph cannot follow"
+        )
+
+
+def _quantise(model: onnx.ModelProto) -> onnx.ModelProto:
+    add_pre_process_metadata(model)  # else it advises, in every export, to optimise the graph first
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "int8.onnx"
+        products = ["MatMul", "Gemm"]
+        quantize_dynamic(model, path, per_channel=True, op_types_to_quantize=products)
+        return onnx.load(path)
+
+
+def _name(model: nn.Sequential) -> str:
+    return type(model[1]).__name__

@@ -1,0 +1,95 @@
+"""What all models of images are: a stem, stages, pooling and a head."""
+
+import logging
+from collections.abc import Iterable
+
+from fairseq.models import BaseFairseqModel
+from torch import Tensor, nn
+
+from resmlp_mt.models.fit import list_differences
+from resmlp_mt.models.resize import resize_weights
+from resmlp_mt.nn.old_names import rename
+from resmlp_mt.nn.stages import Stage
+
+logger = logging.getLogger(__name__)
+
+
+class ImageModel(BaseFairseqModel):
+    """Images -> what the head makes of them. A family is a subclass that builds its parts.
+
+    Args:
+        image_size: Side of the images, in pixels.
+        stem: Maps images to the features of the first grid.
+        stages: At least one; an isotropic model has one.
+        pool: Maps the features of the last grid to one vector an image, (B, C).
+        head: Maps (B, C) to the output.
+    """
+
+    def __init__(
+        self,
+        image_size: int,
+        stem: nn.Module,
+        stages: Iterable[Stage],
+        pool: nn.Module,
+        head: nn.Module,
+    ):
+        super().__init__()
+        self.image_size = image_size
+        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        self.stem, self.stages = stem, nn.ModuleList(stages)
+        self.pool, self.head = pool, head
+        # What `load_state_dict` may do to weights; the task says when.
+        self.resizes, self.restarts_head = True, False
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Score images.
+
+        Args:
+            images: Normalised pixels. (B, in_chans, image_size, image_size).
+
+        Returns:
+            What the head makes of them; logits (B, K) in classification.
+        """
+        return self.head(self.extract_features(images))
+
+    def extract_features(self, images: Tensor) -> Tensor:
+        """One vector an image, which the head reads. (B, C)."""
+        if images.shape[-2:] != (self.image_size, self.image_size):
+            raise ValueError(
+                f"images of {images.size(-2)} x {images.size(-1)} pixels given to a model for "
+                f"{self.image_size} x {self.image_size}"
+            )
+        x = self.stem(images)
+        for stage in self.stages:
+            x = stage(x)
+        return self.pool(x)
+
+    def load_state_dict(self, state_dict: dict, strict: bool = True, model_cfg=None, args=None):
+        """Load weights; arguments as fairseq's.
+
+        Where the model `resizes`, mixing matrices for another image size are interpolated to its
+        grid. Where it `restarts_head`, a head of other shape is left as it was initialised, for
+        fine-tuning on other classes. Both are logged.
+
+        Raises:
+            ValueError: Listing what is missing, unknown or of another shape.
+        """
+        state_dict = rename(state_dict)
+        if self.resizes:
+            state_dict = resize_weights(state_dict, self)
+        if self.restarts_head:
+            state_dict = self._with_fitting_head(state_dict)
+        shapes = {name: tensor.shape for name, tensor in state_dict.items()}
+        own = {name: tensor.shape for name, tensor in self.state_dict().items()}
+        if strict and (differences := list_differences(shapes, own)):
+            raise ValueError(f"the checkpoint is of another model:{differences}")
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+    def _with_fitting_head(self, state_dict: dict) -> dict:
+        own = {f"head.{name}": tensor for name, tensor in self.head.state_dict().items()}
+        head = {n: tensor for n, tensor in state_dict.items() if n.startswith("head.")}
+        if {n: t.shape for n, t in head.items()} == {n: t.shape for n, t in own.items()}:
+            return state_dict
+        found = "'s head has other classes" if head else " has no head"
+        logger.warning("the checkpoint%s: the head starts anew", found)
+        return {n: tensor for n, tensor in state_dict.items() if n not in head} | own
