@@ -171,7 +171,7 @@ def _translate(
     """Write the translations of the lines, which are counted from the first, as the lines come."""
     from resmlp_mt.data.arrivals import take_arrived
     from resmlp_mt.extras import Bar
-    from resmlp_mt.inference.translator import MOSTLY, explain_unknown
+    from resmlp_mt.inference.hypotheses import MOSTLY, explain_unknown
 
     quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
     number, warned = first, arguments.quiet

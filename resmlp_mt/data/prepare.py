@@ -1,7 +1,6 @@
 """Raw parallel text -> subwords, dictionaries and binarized data, with a report."""
 
 import json
-import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import sentencepiece
 from tqdm import tqdm
 
+from resmlp_mt.data.binarize import binarize, share_unknown, write_dictionaries
 from resmlp_mt.data.sentences import write_card
 from resmlp_mt.data.subwords import JOINED_NAME, find_subwords, load_subwords, train_subwords
 from resmlp_mt.data.text import read_pairs
@@ -133,9 +133,11 @@ def prepare(
         if isinstance(subwords, Path):
             dictionaries = [subwords / f"dict.{lang}.txt" for lang in langs]
         else:
-            dictionaries = _write_dictionaries(models, trained_on, langs, text)
-        _binarize(text, langs, list(splits), dictionaries, workers, folder)
-        _count_unknown(folder, langs, text, reports)
+            dictionaries = write_dictionaries(models, trained_on, langs, text)
+        binarize(text, langs, list(splits), dictionaries, workers, folder)
+        for lang in langs:
+            for split, report in reports.items():
+                report.unknown_rate[lang] = share_unknown(folder, lang, text / split)
         pairs = _spread(read_pairs(splits["train"], *langs), counts["train"], _CARD_LINES)
         write_card(folder, (source for source, _ in pairs), langs[0])
         for path in text.iterdir():
@@ -267,74 +269,6 @@ def _write_sides(
     report.mean_length = {lang: total[lang] / max(report.kept, 1) for lang in langs}
     report.max_length = {lang: longest[lang] for lang in langs}
     return occurrences
-
-
-def _write_dictionaries(
-    models: list[sentencepiece.SentencePieceProcessor],
-    occurrences: list[Counter],
-    langs: tuple[str, str],
-    folder: Path,
-) -> list[Path]:
-    """A dictionary for each language, with every piece that its SentencePiece model can emit.
-
-    The training text, as it is segmented, need not hold them all: a word that is new may be made
-    of a piece that never stood alone there, and must not become <unk> for that.
-    """
-    from fairseq.data import Dictionary
-
-    if models[0] is models[1]:
-        occurrences = [occurrences[0] + occurrences[1]] * 2
-    paths = [folder / f"dict.{lang}.txt" for lang in langs]
-    for model, seen, path in zip(models, occurrences, paths, strict=True):
-        dictionary = Dictionary()
-        for i in range(model.get_piece_size()):
-            if not (model.is_control(i) or model.is_unknown(i)):
-                piece = model.id_to_piece(i)
-                dictionary.add_symbol(piece, n=seen[piece])
-        dictionary.finalize()  # most frequent first, the size a multiple of 8
-        dictionary.save(str(path))
-    return paths
-
-
-def _binarize(
-    text: Path,
-    langs: tuple[str, str],
-    splits: list[str],
-    dictionaries: list[Path],
-    workers: int,
-    folder: Path,
-) -> None:
-    from fairseq import options
-    from fairseq_cli import preprocess
-
-    tests = [str(text / split) for split in splits if split.startswith("test")]
-    arguments = ["--source-lang", langs[0], "--target-lang", langs[1]]
-    arguments += ["--trainpref", str(text / "train"), "--validpref", str(text / "valid")]
-    arguments += ["--testpref", ",".join(tests)] if tests else []
-    for side, path in zip(("src", "tgt"), dictionaries, strict=True):
-        arguments += [f"--{side}dict", str(path)]
-    arguments += ["--destdir", str(folder), "--workers", str(workers)]
-    logging.getLogger("fairseq_cli.preprocess").setLevel(logging.WARNING)
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
-    (folder / "preprocess.log").unlink(missing_ok=True)
-
-
-def _count_unknown(
-    folder: Path, langs: tuple[str, str], text: Path, reports: dict[str, SplitReport]
-) -> None:
-    from fairseq.data import Dictionary
-
-    for lang in langs:
-        dictionary = Dictionary.load(str(folder / f"dict.{lang}.txt"))
-        for split, report in reports.items():
-            unknown = total = 0
-            with open(f"{text / split}.{lang}", encoding="utf-8") as lines:
-                for line in lines:
-                    pieces = line.split()
-                    total += len(pieces)
-                    unknown += sum(dictionary.index(p) == dictionary.unk() for p in pieces)
-            report.unknown_rate[lang] = unknown / max(total, 1)
 
 
 def _write_raw(

@@ -3,13 +3,13 @@
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
+from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar, import_with_fairseq
@@ -17,38 +17,10 @@ from resmlp_mt.files.finding import is_exported
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.exported import load_exported_translator
 from resmlp_mt.inference.guides import Guide, Row, lay_beside, make_guides
+from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.segments import Segment, find_spaces, split_text
+from resmlp_mt.inference.segments import Segment, split_text
 from resmlp_mt.inference.threads import count_threads
-
-MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
-
-
-@dataclass
-class Attention:
-    """Where the last layer of the decoder looks in the source, averaged over its heads.
-
-    `source` and `target` are subwords with the end of the sentence; `weights`, (T, S), has a row
-    for each of the target's, which sums to 1.
-    """
-
-    source: list[str]
-    target: list[str]
-    weights: np.ndarray
-
-
-@dataclass
-class Hypothesis:
-    """A translation and its score: mean log-probability (base e) of its subwords.
-
-    `attention`, if it was asked for, is one of each part of the line that was translated at once:
-    mostly of the whole. `unknown` is the share of the source's characters that the model never saw.
-    """
-
-    text: str
-    score: float
-    attention: list[Attention] = field(default_factory=list, repr=False)
-    unknown: float = field(default=0.0, repr=False)
 
 
 class Translator:
@@ -336,36 +308,6 @@ def _load(model: str | Path, device: str) -> tuple:
     if is_exported(Path(model)):
         return load_exported_translator(Path(model), device)
     return _import_trained().load_trained(model, device)
-
-
-def explain_unknown(text: str) -> str:
-    """What to say of the first text of which more than `MOSTLY` is unknown."""
-    start = f"{text.strip():.20}"
-    return (
-        f"the model never saw most characters of this ({start} ...); what it makes of such text "
-        "has nothing to do with it. More of the kind are not named"
-    )
-
-
-def join(parts: list[list[Hypothesis]], segments: list[Segment], language: str) -> list[Hypothesis]:
-    """Put a text together: its k-th translation from the k-th of every part.
-
-    Args:
-        parts: The translations of what `Translator.split` returned.
-        segments: What it returned; the white space between the parts is taken from there.
-        language: Of the translation.
-    """
-    if not parts:
-        return [Hypothesis("", 0.0)]
-    spaces = find_spaces(segments, " " if parts_sentences_by_blanks(language) else "")
-    return [
-        Hypothesis(
-            spaces[0] + "".join(h.text + space for h, space in zip(kth, spaces[1:], strict=True)),
-            sum(hypothesis.score for hypothesis in kth) / len(kth),
-            [attention for hypothesis in kth for attention in hypothesis.attention],
-        )
-        for kth in zip(*parts, strict=False)  # as many as the part with the fewest
-    ]
 
 
 def _batches(lengths: list[int], batch_tokens: int, alike: bool) -> Iterator[list[int]]:

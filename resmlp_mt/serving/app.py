@@ -19,9 +19,10 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 import resmlp_mt
+from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
-from resmlp_mt.inference.translator import Hypothesis, Translator, join
+from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
 from resmlp_mt.serving.limits import LOOPBACK, CheckHost, LimitBody, Limits, refuse
 from resmlp_mt.serving.metrics import Measure, Metrics

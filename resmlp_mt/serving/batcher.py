@@ -11,10 +11,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import Stopped, check_wanted, stop_when
-from resmlp_mt.inference.translator import Hypothesis, Translator
+from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.request import USUAL_BEAM
 
 logger = logging.getLogger(__name__)

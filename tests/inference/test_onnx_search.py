@@ -12,15 +12,16 @@ from resmlp_mt.inference.alignment import align_subwords, align_words
 from resmlp_mt.inference.ensemble import Ensemble
 from resmlp_mt.inference.fairseq_search import FairseqSearch
 from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.hypotheses import Attention
+from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.stopping import Stopped, stop_when
-from resmlp_mt.inference.translator import Attention
 from resmlp_mt.models.parts import SEQUENCE_MIXERS
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
 from resmlp_mt.export.translation_graphs import build_encoder, build_step  # noqa: E402
-from resmlp_mt.inference.onnx_search import MixingMatrices, MixingRows, OnnxSearch  # noqa: E402
+from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
 
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
 

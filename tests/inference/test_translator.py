@@ -9,10 +9,10 @@ from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import Stopped, stop_when
-from resmlp_mt.inference.translator import Hypothesis, join
 
 
 @pytest.fixture(scope="module")

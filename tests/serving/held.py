@@ -3,9 +3,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import check_wanted
-from resmlp_mt.inference.translator import Attention, Hypothesis
 
 
 class Held:

@@ -1,0 +1,48 @@
+"""A of an exported model, cut for what is translated."""
+
+import numpy as np
+
+
+class MixingMatrices:
+    """The matrices of the encoder's mixers, by length.
+
+    Args:
+        matrices: A of every layer, (L, H, N, N); or, of Toeplitz matrices, their weights from the
+            distance 1 - N to N - 1, (L, H, 2 N - 1).
+    """
+
+    def __init__(self, matrices: np.ndarray):
+        if matrices.ndim == 3:
+            positions = (matrices.shape[2] + 1) // 2
+            windows = np.lib.stride_tricks.sliding_window_view(matrices, positions, axis=2)
+            matrices = windows[..., ::-1]  # a view: row i, column j is w[N - 1 + i - j]
+        self.matrices = matrices
+
+    def squares(self, length: int) -> list[np.ndarray]:
+        """A[:length, :length] of every layer. L of (H, length, length)."""
+        return [np.ascontiguousarray(layer[:, :length, :length]) for layer in self.matrices]
+
+
+class MixingRows:
+    """The rows of the decoder's matrices, one at a time, for every channel.
+
+    Args:
+        matrices: As for `MixingMatrices`.
+        scale: What the rows are multiplied with. (L C,).
+    """
+
+    def __init__(self, matrices: np.ndarray, scale: np.ndarray):
+        self.matrices, self.scale = matrices, scale
+        # A row of a Toeplitz matrix is the end of its last one.
+        toeplitz, unseen = matrices.ndim == 3, matrices.shape[2] // 2
+        self.last = self._spread(matrices[:, :, unseen:][:, :, ::-1]) if toeplitz else None
+
+    def __getitem__(self, position: int) -> np.ndarray:
+        """The row of a position up to itself. (position + 1, L C)."""
+        if self.last is not None:
+            return self.last[len(self.last) - 1 - position :]
+        return self._spread(self.matrices[:, :, position, : position + 1])
+
+    def _spread(self, row: np.ndarray) -> np.ndarray:
+        row = row.transpose(2, 0, 1).reshape(row.shape[2], -1)
+        return np.repeat(row, len(self.scale) // row.shape[1], axis=1) * self.scale
