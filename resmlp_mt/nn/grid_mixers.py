@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class PatchMLP(nn.Module):
-    """y = (B GELU(A x^T))^T: an MLP over positions, the same for all channels (appendix A).
+    """fc2(GELU(fc1(x^T)))^T: an MLP over positions, the same for all channels (appendix A).
 
     Args:
         positions: N.
