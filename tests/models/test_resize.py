@@ -1,9 +1,16 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from parts import encoder_block
+from torch import nn
 
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
+from resmlp_mt.models.images import ImageModel
 from resmlp_mt.models.resize import resize_weights
+from resmlp_mt.nn.norm import Affine
+from resmlp_mt.nn.patches import PatchEmbedding
+from resmlp_mt.nn.pooling import AveragePooling
+from resmlp_mt.nn.stages import Stage
 
 every_change = pytest.mark.parametrize("old, new", [(4, 8), (5, 7), (7, 5), (8, 4), (4, 1), (1, 3)])
 
@@ -13,7 +20,7 @@ def build(side: int, **flags) -> ResMLPImageModel:
     cfg = ResMLPImageConfig(patch_size=3, embed_dim=12, layers=2, drop_path=0.0)
     for name, value in flags.items():
         setattr(cfg, name, value)
-    return ResMLPImageModel(cfg, 2, side * cfg.patch_size, torch.nn.Linear(12, 5)).eval()
+    return ResMLPImageModel(cfg, 2, side * cfg.patch_size, nn.Linear(12, 5)).eval()
 
 
 def resize(matrix: torch.Tensor, new: int) -> torch.Tensor:
@@ -134,6 +141,37 @@ def test_a_model_of_another_image_size_loads_and_sees_constant_images_alike(
     torch.testing.assert_close(new_model(colour.expand(-1, -1, 3 * new, 3 * new)), old_logits)
     said = f"mixing matrices interpolated from 4 x 4 to {new} x {new} patches"
     assert caplog.messages == [said]
+
+
+class Halve(nn.Module):
+    """The mean of each two by two positions. (B, N, C) -> (B, N / 4, C)."""
+
+    def forward(self, x):
+        side = int(x.size(1) ** 0.5)
+        x = x.transpose(1, 2).unflatten(2, (side, side))
+        return F.avg_pool2d(x, 2).flatten(2).transpose(1, 2)
+
+
+def build_pyramid(side: int) -> ImageModel:
+    """Two stages, the second on half of side x side positions."""
+
+    def stage(side, downsample):
+        block = encoder_block("linear", "affine", 12, side**2, heads=1)
+        return Stage((side, side), downsample, [block])
+
+    stages = [stage(side, nn.Identity()), stage(side // 2, Halve())]
+    pool = AveragePooling(Affine(12))
+    return ImageModel(3 * side, PatchEmbedding(2, 12, 3), stages, pool, nn.Linear(12, 5)).eval()
+
+
+def test_each_stage_of_a_pyramid_is_interpolated_to_its_own_grid(randomised):
+    old_model, new_model = with_equal_sums(randomised(build_pyramid(4))), build_pyramid(8).double()
+    new_model.load_state_dict(old_model.state_dict())
+    sizes = [stage.blocks[0].mix_tokens.matrix.weight.shape for stage in new_model.stages]
+    assert sizes == [(1, 64, 64), (1, 16, 16)]
+    colour = torch.randn(7, 2, 1, 1, dtype=torch.float64)
+    expected = old_model(colour.expand(-1, -1, 12, 12))
+    torch.testing.assert_close(new_model(colour.expand(-1, -1, 24, 24)), expected)
 
 
 def test_the_bias_is_interpolated_over_the_grid():
