@@ -26,6 +26,7 @@ from resmlp_mt.criterions.image_classification import ImageClassificationCriteri
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.files.finding import pretrained_names
 from resmlp_mt.models.image_classification import ResMLPImageConfig
+from resmlp_mt.nn.old_names import rename
 from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 
 ROOT = Path(__file__).parents[1]
@@ -211,7 +212,7 @@ def test_documentation_of_fine_tuning_goes_on_from_the_model(tmp_path):
     for name in ("dict.en.txt", "dict.de.txt", "spm.model"):
         assert (tmp_path / "data-bin/mine" / name).read_bytes() == (start / name).read_bytes()
     before, after = (
-        torch.load(path, weights_only=True)["model"]
+        rename(torch.load(path, weights_only=True)["model"])
         for path in (start / "model.pt", tmp_path / "checkpoints/mine/checkpoint_best.pt")
     )
     assert before.keys() == after.keys()
