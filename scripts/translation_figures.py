@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from resmlp_mt.cli.curves import read_log
+from resmlp_mt.analysis.training_log import read_log
 from resmlp_mt.data.text import read_lines
 
 try:

@@ -1,6 +1,7 @@
 """Imports point down, as in the table below."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,14 @@ def test_nn_can_be_imported_without_fairseq():
         [sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_scripts_and_examples_import_what_is_there():
+    """Many of them run for hours, and no test runs those to their end."""
+    root = PACKAGE.parent
+    for path in [*root.glob("scripts/**/*.py"), *root.glob("examples/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith(PACKAGE.name):
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    assert hasattr(module, alias.name), f"{path.relative_to(root)}: {alias.name}"

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from plan import STAGES, Run, Stage, list_flags, list_runs
 
-from resmlp_mt.cli.curves import read_log
+from resmlp_mt.analysis.training_log import read_log
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE.parents[1] / "scripts"

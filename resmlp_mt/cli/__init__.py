@@ -71,7 +71,7 @@ def main() -> int:
             # Importing fairseq leaves the root logger at DEBUG.
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             warnings.formatwarning = lambda message, *_, **__: f"resmlp-mt {command}: {message}\n"
-            # Leave as after an error, so that half-written files are cleared away.
+            # Exit as after an error, so that half-written files are removed.
             signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
             status = arguments.run(arguments) or 0
             sys.stdout.flush()
@@ -106,7 +106,7 @@ def main() -> int:
 
 
 def _drop_output() -> None:
-    """Let Python, which flushes stdout when it exits, not fail on what cannot be written."""
+    """Keep Python from failing when it flushes stdout at its exit and cannot write."""
     try:
         sys.stdout.flush()
     except OSError:

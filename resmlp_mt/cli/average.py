@@ -1,4 +1,4 @@
-"""Average the weights of several checkpoints: mostly better than the best one alone.
+"""Average the weights of several checkpoints. The mean is mostly better than the best one.
 
 resmlp-mt average checkpoints/mine --last 10 --out checkpoints/mine/checkpoint_average.pt
 resmlp-mt average a.pt b.pt --out mean.pt

@@ -1,7 +1,8 @@
-r"""Measure speed against what would be used instead, in turn, on the same work and machine.
+r"""Race models against what would be used instead, on the same work and machine.
 
-Every rival has a process of its own; after a round to warm up they take turns for --rounds rounds.
-The ratio is that of two rates within a round, to the first rival: its median, least and most.
+Every rival has a process of its own. After a round to warm up they take turns for --rounds rounds.
+A ratio is the rate of a rival divided by that of the first rival, within a round. The table has its
+median, least and most.
 
   resmlp-mt benchmark translate --input test.en --reference test.de \
       --models ours=checkpoints/fast transformer=checkpoints/transformer ctranslate2=ct2-model

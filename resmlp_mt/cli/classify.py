@@ -1,8 +1,8 @@
 """Name what is in pictures.
 
-Takes files, folders (searched through) and quoted globs; prints a line for each picture: its path,
-then class and probability, the best first, between tabs. Control characters in a name, such as
-newlines, are spelt out; with --json names are as they are.
+Takes files, folders with all that is in them, and quoted globs. Prints a line for each picture: its
+path, then classes with their probabilities, the best first, with tabs between them. Control
+characters in names, such as newlines, are escaped; with --json names stay as they are.
 
   resmlp-mt classify cifar10 photo.jpg pictures/
   resmlp-mt classify checkpoints/mine 'pictures/*.png' --topk 1 --json

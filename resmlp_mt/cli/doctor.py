@@ -19,7 +19,7 @@ _EXTRAS = {
     "serve": ("fastapi", "fastapi-offline", "uvicorn", "prometheus-client"),
     "benchmark": ("ctranslate2",),
 }
-# Installed in part, or for another torch, they break what imports them: module: what does.
+# Modules that break others if they are installed in part or for another torch: what imports them.
 _IMPORTED = {"torch": "everything", "fairseq": "everything"}
 
 
@@ -100,7 +100,7 @@ def _show_devices() -> None:
         _row(f"cuda:{i}", torch.cuda.get_device_name(i))
     if not torch.cuda.is_available():
         found = choose_device("auto")
-        # No fault on a machine that has none; where there is one, this says what to look at.
+        # No accelerator is no fault. Where the machine has one, this tells what to check.
         built = f" (torch is built for CUDA {torch.version.cuda})" if torch.version.cuda else ""
         _row("accelerator", f"{'none' if found == 'cpu' else found}{built}")
 

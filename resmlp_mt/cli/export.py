@@ -1,7 +1,7 @@
 """Write a translator or a classifier in the form that is fastest on a CPU, for ONNX Runtime.
 
-Norms and scales are folded away, and with --int8 the products take a quarter of the size and less
-time. `translate` and `classify` take the folder as their --model; it needs nothing else.
+Norms and scales are folded into the weights beside them. With --int8 the weights take a quarter of
+the size, and less time. `translate` and `classify` take the folder, which needs nothing else.
 
   resmlp-mt export multi30k-en-de --int8 --out fast-model
 """

@@ -22,14 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--image-size",
         type=int,
         metavar="N",
-        help="side of the images in pixels; the mixing matrices are interpolated where it is not "
-        "that of the weights (default: theirs)",
+        help="side of the images in pixels; for another side than that of the weights, the mixing "
+        "matrices are interpolated (default: that of the weights)",
     )
     parser.add_argument(
         "--classes",
         type=Path,
         metavar="FILE",
-        help="the name of a class a line, in the order of the outputs (default: their numbers)",
+        help="file with the name of a class a line, in the order of the outputs (default: numbers)",
     )
     parser.add_argument(
         "--ema",

@@ -1,6 +1,6 @@
-"""Put a model together: weights without the optimizer, dictionaries, SentencePiece model.
+"""Make a folder with all that a model needs: weights, dictionaries, SentencePiece model.
 
-The folder can be moved, and `translate --model DIR` needs nothing else.
+The optimizer's state is left out. The folder can be moved, and `translate --model DIR` takes it.
 
   resmlp-mt pack checkpoints/mine/checkpoint_average.pt --half --out my-model
 """

@@ -34,7 +34,7 @@ def run_program(program: str, arguments: list[str]) -> None:
     if "--user-dir" not in arguments:
         plugin = str(Path(__file__).parents[1])
         arguments = ["--user-dir", plugin, *arguments]
-        utils.import_user_module.memo = {plugin}  # it is imported, and that is no news
+        utils.import_user_module.memo = {plugin}  # imported already; fairseq need not say so
     sys.argv = [f"resmlp-mt {program}", *arguments]
     if program == "interactive" and "--bpe" not in arguments:
         sys.argv += _name_subwords(arguments)
@@ -80,7 +80,7 @@ def _name_subwords(arguments: list[str]) -> list[str]:
 
 
 def _explain(error: Exception, program: str) -> str | None:
-    """What to tell a user of an error that fairseq or our model raised; None if it is a bug."""
+    """A message for an error of fairseq or of our model that is the user's mistake; else None."""
     text = str(error)
     if size := re.search(
         r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip", text

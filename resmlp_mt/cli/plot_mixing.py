@@ -1,8 +1,8 @@
 """Draw the matrices A that mix positions: figure 2 of the paper for classifiers, maps for others.
 
-Of a classifier it shows, for each layer, the rows of A that belong to the central patches, each as
-an image over all patches. Of a translator it shows A itself, its heads side by side: a row for
-each output position, a column for each input position, the encoder above the decoder.
+For a classifier it shows the rows of A for the central patches, layer by layer. Each row is drawn
+as an image over all patches. For a translator it shows A itself, its heads side by side. Rows are
+output positions, columns input positions. The encoder stands above the decoder.
 
 MODEL is a checkpoint, a folder with one, or the name of a model that comes with the package.
 

@@ -1,8 +1,8 @@
-"""Measure how much a model's features tell of the classes of a folder of images.
+"""Measure how well a model's features tell the classes of a folder of images apart.
 
-The model stays as it is. k-NN lets the nearest training images vote; a linear classifier (logistic
-regression) is trained on the features of the training images. Both are evaluated on the validation
-images; without --knn and --linear, both are done. A line a method: its name and top-1 in percent.
+The model is not trained. --knn lets the nearest training images vote. --linear trains a linear
+classifier (logistic regression) on the features of the training images. Without either flag both
+are done. Each prints a line: its name, and its top-1 on the validation images in percent.
 
   resmlp-mt probe checkpoints/dino/checkpoint_last.pt cifar10/
   resmlp-mt probe cifar10 cifar10.tar.xz --knn 10 --split test --csv probe.csv
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ema",
         action=argparse.BooleanOptionalAction,
-        help="take the moving average that --store-ema kept: with image_pretraining it is DINO's "
+        help="take the moving average that --store-ema kept; with image_pretraining it is DINO's "
         "teacher, and taken if it is there",
     )
     parser.add_argument(

@@ -14,7 +14,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="print the N best, as number of the line, score and translation between tabs",
+        help="print the N best of each line: number, score and translation, between tabs",
     )
     search.add_argument(
         "--lenpen",
@@ -28,7 +28,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="A",
-        help="at most A x + B subwords, where x are the source's (default: %(default)s)",
+        help="a source of x subwords gets at most A x + B (default: %(default)s)",
     )
     search.add_argument(
         "--max-len-b", type=int, default=200, metavar="B", help="default: %(default)s"
@@ -38,7 +38,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="no sequence of N subwords comes twice (default: all may)",
+        help="let no sequence of N subwords come twice (default: no limit)",
     )
     _add_sampling(parser.add_argument_group("sampling"))
     _add_guides(parser.add_argument_group("what translations hold"))
@@ -48,50 +48,50 @@ def _add_sampling(group) -> None:
     group.add_argument(
         "--sampling",
         action="store_true",
-        help="draw translations, --nbest of each line, instead of searching for the best",
+        help="draw --nbest translations of each line at random instead of searching for the best",
     )
     group.add_argument(
-        "--sampling-topk", type=int, metavar="N", help="draw among the N likeliest subwords alone"
+        "--sampling-topk", type=int, metavar="N", help="draw from the N likeliest subwords only"
     )
     group.add_argument(
         "--sampling-topp",
         type=float,
         metavar="P",
-        help="draw among the fewest subwords alone that have the probability P together",
+        help="draw from the fewest subwords whose probabilities sum to P",
     )
     group.add_argument(
         "--temperature",
         type=float,
         default=1.0,
         metavar="T",
-        help="divide logits by T: below 1 takes what is likely more often (default: %(default)s)",
+        help="divide logits by T: below 1 prefers likely subwords (default: %(default)s)",
     )
     group.add_argument(
         "--seed",
         type=int,
         default=1,
         metavar="N",
-        help="the same seed draws the same for the same lines (default: %(default)s)",
+        help="the same seed draws the same translations of the same lines (default: %(default)s)",
     )
 
 
 def _add_guides(group) -> None:
     group.add_argument(
-        "--prefix", default="", metavar="TEXT", help="what every translation begins with"
+        "--prefix", default="", metavar="TEXT", help="text that every translation begins with"
     )
     group.add_argument(
         "--prefix-column",
         type=int,
         metavar="N",
-        help="what a line's translation begins with stands in its Nth column, after N - 1 tabs",
+        help="column N of each line, after N - 1 tabs, is what its translation begins with",
     )
     group.add_argument(
         "--constraints",
         nargs="?",
         const="ordered",
         choices=("ordered", "unordered"),
-        help="words that a line's translation must hold stand in it after tabs, in their order "
-        "or in any (default: ordered)",
+        help="words behind the tabs of a line must occur in its translation, in this order or in "
+        "any (default: ordered)",
     )
 
 

@@ -1,8 +1,8 @@
 """Translate for others over HTTP: POST /translate, a page at /, /docs, /healthz, /metrics.
 
-Requests that come together are translated together. The model may be a checkpoint, or faster on a
-CPU, what 'resmlp-mt export' made. There is no password and no TLS: leave it on loopback, or put a
-proxy before it.
+Requests that come together are translated together. The model may be a checkpoint. What 'resmlp-mt
+export' made is faster on a CPU. There is no password and no TLS: leave the server on loopback, or
+put a proxy before it.
 
   resmlp-mt serve multi30k-en-de
   curl localhost:8080/translate --json '{"text": "A man rides a bike."}'
@@ -44,8 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--max-beam", 32, "widest beam that a request may ask for; more is answered with 422"),
         ("--max-request-bytes", 1_000_000, "larger requests are answered with 413"),
         ("--max-answer-bytes", 10_000_000, "requests with larger answers are answered with 413"),
-        ("--max-connections", 1000, "connections at once; idle ones make room for new ones"),
-        ("--max-connections-per-client", 250, "of one address; of a proxy's: of all behind it"),
+        ("--max-connections", 1000, "connections at once; idle ones are closed for new ones"),
+        ("--max-connections-per-client", 250, "from one address, which may be a proxy's"),
     ):
         text = f"{said} (default: %(default)s)"
         parser.add_argument(flag, type=int, default=default, metavar="N", help=text)

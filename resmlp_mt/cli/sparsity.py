@@ -1,9 +1,9 @@
-"""Say how many weights of each layer's matrices are next to nothing: figure 3 of the paper.
+"""Count the weights of each layer's matrices that are next to nothing: figure 3 of the paper.
 
-A mixes positions; B and C are the first and the second matrix of the channel MLP. The table gives
-the share of weights below 5% of the largest of their matrix, in absolute value; each mixing head is
-a matrix of its own. Only weights that act count: of a decoder's A, those that look back. Weights
-between positions that no training text reached count too; they are still about as initialised.
+A mixes positions. B and C are the first and the second matrix of the channel MLP. The table gives
+the share of weights that are below 5% of the largest of their matrix, in absolute value. Each
+mixing head is a matrix of its own. Of a decoder's A only the weights that look back count. Weights
+between positions that no training text reached count too. They are about as they were initialised.
 
 MODEL is a checkpoint, a folder with one, or the name of a model that comes with the package.
 

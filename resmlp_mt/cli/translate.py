@@ -1,10 +1,10 @@
-"""Raw text in, raw text out: one line a line, in order, empty lines kept.
+"""Translate raw text. Each line gives a line, in the same order; empty lines stay empty.
 
 Takes sentences as arguments, files with --input, or standard input. A model that was trained on
-single sentences gets them one by one, and the line is joined again.
+single sentences gets the sentences of a line one by one. Their translations are joined again.
 
-Long work goes to --output FILE, which appears when it is finished, in the place of what had that
-name; stopped half way, the same command with --resume goes on.
+--output FILE is for long work. The file appears when it is finished, and replaces one of that
+name. If the command was stopped half way, repeat it with --resume.
 
   resmlp-mt translate --model multi30k-en-de "A man rides a bike."
   resmlp-mt translate --model checkpoints/mine < text.en > text.de
@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         action="append",
         metavar="NAME|DIR|FILE",
-        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made; given several "
-        "times, these models translate together",
+        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made; several "
+        "translate together",
     )
     parser.add_argument(
         "--input",
@@ -42,14 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="text files, .gz, .xz too; - is standard input",
+        help="text files, also .gz and .xz; - is standard input",
     )
     parser.add_argument(
         "--tsv-column",
         type=int,
         metavar="N",
-        help="lines have columns between tabs: translate the N-th, counted from 1, and keep the "
-        "others as they are",
+        help="translate column N of lines with tabs, counted from 1, and keep the other columns",
     )
     parser.add_argument(
         "--output",
@@ -74,14 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="word",
         choices=("word", "subword"),
-        help="after each translation a tab and the pairs SOURCE-TARGET of words that belong "
-        "together, counted from 0; or of subwords, as fairseq prints them",
+        help="print after each translation, behind a tab, which words belong together: pairs "
+        "SOURCE-TARGET, counted from 0; or which subwords, as fairseq prints them",
     )
     parser.add_argument(
         "--split-sentences",
         action=argparse.BooleanOptionalAction,
-        help="translate each sentence of a line by itself, or leave lines whole where they are not "
-        "too long (default: as the model was trained)",
+        help="translate each sentence of a line by itself, or lines as a whole unless they are too "
+        "long (default: as the model was trained)",
     )
     parser.add_argument(
         "--batch-tokens",
@@ -95,8 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1000,
         metavar="N",
-        help="lines translated together, at most; what comes through a pipe or from a terminal is "
-        "answered as it comes (default: %(default)s)",
+        help="most lines translated together; lines from a pipe or a terminal are answered as they "
+        "come (default: %(default)s)",
     )
     parser.add_argument(
         "--threads",
@@ -125,8 +124,8 @@ def run(arguments: argparse.Namespace) -> None:
         others = ("json", "print_alignment", "prefix_column", "constraints")
         if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
             raise UserError(
-                "--tsv-column prints the columns and reads no more: leave out --nbest, --json, "
-                "--print-alignment, --prefix-column and --constraints"
+                "--tsv-column prints the line with one column translated: leave out --nbest, "
+                "--json, --print-alignment, --prefix-column and --constraints"
             )
     if arguments.resume and not arguments.output:
         raise UserError("--resume needs --output")

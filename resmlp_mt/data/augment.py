@@ -100,7 +100,7 @@ class Augment(nn.Module):
         # As in timm, RandAugment takes the place of the jitter.
         jitters = bool(cfg.color_jitter) and not cfg.aa
         self.colours = K.ColorJitter(*3 * [cfg.color_jitter], p=1.0) if jitters else nn.Identity()
-        # Scale and ratio of timm's.
+        # timm's scale and ratio.
         self.erase = K.RandomErasing(p=cfg.reprob, scale=(0.02, 1 / 3), ratio=(0.3, 10 / 3))
 
     @torch.no_grad()
@@ -129,7 +129,7 @@ class Augment(nn.Module):
         return torch.where(kept, images, fill)
 
     def _mix(self, images: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Mix each image with its mirror place in the batch, all by the same share."""
+        """Mix the first image with the last, the second with the last but one ..., by one share."""
         cfg = self.cfg
         if not (cfg.mixup or cfg.cutmix) or torch.rand(()) >= cfg.mixup_prob:
             return images, target

@@ -17,8 +17,8 @@ def write_dictionaries(
 ) -> list[Path]:
     """A dictionary for each language, with every piece that its SentencePiece model can emit.
 
-    The training text, as it is segmented, need not hold them all: a word that is new may be made
-    of a piece that never stood alone there, and must not become <unk> for that.
+    The segmented training text need not hold them all. A new word may be made of a piece that never
+    stood alone there. It must not become <unk>.
     """
     from fairseq.data import Dictionary
 

@@ -30,7 +30,7 @@ def resize_and_crop(
     left, top = (int(round((side - size) / 2)) for side in resized)
     if image.size == tuple(resized):
         return to_pixels(image.crop((left, top, left + size, top + size)))
-    # As resizing the whole and then cropping, at the cost of the crop, however long the image.
+    # The same as to resize the whole and crop it, at the cost of the crop, however long the image.
     edges = zip((left, top, left + size, top + size), image.size * 2, resized * 2, strict=True)
     box = tuple(edge * side / new for edge, side, new in edges)
     return to_pixels(image.resize((size, size), INTERPOLATIONS[interpolation], box=box))
@@ -80,7 +80,7 @@ def _random_box(
                 w,
                 h,
             )
-    # Too long an image for that: the centre, as long as the ratio allows.
+    # A very long image may have no such part: take the centre, as long as the ratio allows.
     w, h = min(width, round(height * ratio[1])), min(height, round(width / ratio[0]))
     return (width - w) // 2, (height - h) // 2, w, h
 

@@ -18,13 +18,13 @@ SUFFIXES = (".png", ".jpg", ".jpeg")
 SPLIT_FOLDERS = {"train": ("train",), "valid": ("val", "valid", "validation"), "test": ("test",)}
 # What else users may have as single images.
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
-# Pillow's limit, where it only warns: twice as many it refuses.
+# Pillow only warns of more pixels than this. It refuses twice as many.
 _MAX_PIXELS = 1024**3 // 4 // 3
-# As JPEG has it. Pillow takes 30 bytes a line for itself, whatever the width.
+# JPEG's own limit. Pillow takes 30 bytes for every line, whatever the width.
 _MAX_SIDE = 2**16 - 1
-# A progressive JPEG has ten or so. Each goes over all pixels, however few bytes it has.
+# A progressive JPEG has ten or so. Each goes over all pixels, though it may have few bytes.
 _MAX_SCANS = 50
-# What stands before a part of a JPEG, and can be in no other.
+# The marker at the start of a part of a JPEG. No part holds one.
 _MARKER = re.compile(rb"\xff([\xc0-\xcf\xd9-\xfe])")
 
 
@@ -68,7 +68,7 @@ def _read(source: str | Path | BinaryIO) -> bytes:
 
 
 def _count_scans(data: bytes) -> int:
-    """How often a JPEG goes over its pixels."""
+    """Scans of a JPEG. Each goes over all of its pixels."""
     scans, place = 0, 2
     while (marker := _MARKER.search(data, place)) and marker[1] != b"\xd9":  # the end
         scans += marker[1] == b"\xda"
@@ -77,7 +77,7 @@ def _count_scans(data: bytes) -> int:
 
 
 def _turn_upright(image: Image.Image) -> Image.Image:
-    # A copy only of what is turned: the pixels may be many.
+    # In place: only an image that is turned takes a copy, and it may be large.
     with suppress(Exception):  # metadata that cannot be read turns nothing
         ImageOps.exif_transpose(image, in_place=True)
     return image
@@ -146,10 +146,10 @@ class ImageFolder:
         return len(self.names)
 
     def align(self, classes: list[str]) -> None:
-        """Count the classes as `classes` does, a model's or another split's.
+        """Number the classes as `classes` does: those of a model, or of another split.
 
         Raises:
-            UserError: If they are others; names them.
+            UserError: If the folder has other classes. The message names them.
         """
         check_same_classes(classes, self.classes, str(self.path))
         self.targets = np.array([classes.index(name) for name in self.classes])[self.targets]
@@ -160,7 +160,7 @@ class ImageFolder:
 
         Raises:
             BrokenImage: If it cannot be decoded; names the file.
-            UserError: If it cannot be read: the next one will hardly fare better.
+            UserError: If the file cannot be read. The next one would hardly fare better.
         """
         try:
             data = self._read(i)

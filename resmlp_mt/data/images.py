@@ -152,11 +152,11 @@ class ImageDataset(FairseqDataset):
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """No in training: the workers of a reused iterator would stay in their first epoch."""
+        """False in training: the workers of a reused iterator would stay in their first epoch."""
         return not self.train
 
     def num_tokens(self, index: int) -> int:
-        """One: what --max-tokens counts are images."""
+        """One, since --max-tokens counts images."""
         return 1
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:

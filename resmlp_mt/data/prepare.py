@@ -43,7 +43,8 @@ class NewSubwords:
         joined: One SentencePiece model and one dictionary for both languages.
         model_type: "bpe" or "unigram".
         character_coverage, normalization_rule_name: As `train_subwords` takes them.
-        sentences: Sentences at most that a model learns from; of more, that many spread evenly.
+        sentences: Most sentences that a model learns from. Of a longer text it takes that many,
+            spread evenly.
     """
 
     vocab_size: int
@@ -196,7 +197,7 @@ def _drop(report: SplitReport, reason: str) -> None:
 
 
 def _spread(items: Iterable, total: int, wanted: int) -> Iterator:
-    """Of `total` items, those `wanted` that are spread evenly; all where there are fewer."""
+    """Choose `wanted` of `total` items, spread evenly; all where there are fewer."""
     for i, item in enumerate(items):
         if total <= wanted or i * wanted // total != (i + 1) * wanted // total:
             yield item

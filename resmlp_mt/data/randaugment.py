@@ -75,7 +75,7 @@ class RandAugment:
 def _posterize(image: Image.Image, level: float, sign: int, increasing: bool) -> Image.Image:
     bits = int(4 * level)
     bits = 4 - bits if increasing else bits
-    # Not Pillow's own, which refuses to keep 0 bits: a black picture.
+    # Pillow's own refuses to keep 0 bits, which gives a black picture.
     kept = [value & (0xFF << (8 - bits)) & 0xFF for value in range(256)]
     return image.point(kept * len(image.getbands()))
 

@@ -13,8 +13,8 @@ from resmlp_mt.errors import UserError
 CARD = "text.json"
 _FEW = 0.1  # of training lines hold several sentences: such a model drops all but the first
 
-# Characters cut at once, and the longest sentence: the time grows with their square where quotes
-# stay open.
+# Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
+# with their square.
 _WINDOW = 5000
 # Without the splitter: punctuation that ends a sentence, what closes behind it, and white space,
 # which full-width punctuation goes without.
@@ -33,7 +33,7 @@ def split_sentences(text: str, language: str) -> list[str]:
         at punctuation alone, with a warning.
     """
     find_sentences = _splitter()
-    # All white space is a blank to the splitter, which fails on a wide one after an initial.
+    # Give the splitter blanks alone: it fails on a wide one after an initial.
     plain = re.sub(r"\s", " ", text)
     language = _base(language)
     sentences: list[str] = []
@@ -42,7 +42,7 @@ def split_sentences(text: str, language: str) -> list[str]:
         window = plain[start : start + _WINDOW]
         found = find_sentences(language, window)
         if start + _WINDOW < len(text):
-            # The last one's end may lie behind the window.
+            # The last sentence may end behind the window.
             found = found[:-1] or [window[: window.rfind(" ") + 1] or window]
         for sentence in found:
             sentences.append(text[start : start + len(sentence)])
@@ -78,7 +78,7 @@ def _base(language: str) -> str:
 
 
 def write_card(folder: Path, lines: Iterable[str], language: str) -> None:
-    """Note beside a model's subwords whether it knows but single sentences.
+    """Write beside a model's subwords whether it was trained on single sentences.
 
     Args:
         folder: Where the subwords lie.
@@ -95,10 +95,10 @@ def write_card(folder: Path, lines: Iterable[str], language: str) -> None:
 
 
 def wants_sentences(folder: Path) -> bool:
-    """Whether the model in a folder needs its text cut into sentences; not if nothing says so.
+    """Whether the model in a folder needs its text cut into sentences. No, if no file says so.
 
     Raises:
-        UserError: If what says so is broken.
+        UserError: If the file is broken.
     """
     path = folder / CARD
     if not path.is_file():

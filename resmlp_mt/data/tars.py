@@ -1,4 +1,4 @@
-"""Tar archives read by place, with their mistakes named: nothing is unpacked but a compression."""
+"""Tar archives, read in place. Only their compression is unpacked. Errors name the fault."""
 
 import gzip
 import lzma
@@ -64,10 +64,10 @@ def index_tar(path: Path) -> TarIndex:
     return _index(path, (path.stat().st_mtime_ns, path.stat().st_size))
 
 
-# The last one is kept, as all splits need it: ImageNet has a million headers to read.
+# Keep the last index: all splits need it, and ImageNet has a million headers.
 @lru_cache(maxsize=1)
 def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
-    """Index the version of a file that `stamp` tells from others."""
+    """Index a file. A change of the file changes `stamp`, and so the cached index."""
     with open(path, "rb") as stream:
         start = stream.read(6)
     plain = path
@@ -85,7 +85,7 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
             while (member := tar.next()) is not None:
                 if tar.offset > size:
                     raise tarfile.ReadError("it breaks off")
-                tar.members.clear()  # or it keeps them all
+                tar.members.clear()  # else tarfile keeps them all
                 bar.update(tar.offset - bar.n)
                 if member.issparse():
                     raise tarfile.ReadError("a file with holes; pack it without --sparse")

@@ -11,7 +11,7 @@ PRETRAINED = Path(__file__).parents[1] / "pretrained"
 CHECKPOINT_NAMES = ("model.pt", "checkpoint_average.pt", "checkpoint_best.pt", "checkpoint_last.pt")
 EXPORT_CONFIG = "export.json"  # in every folder that `export_model` made, and in no other
 
-# What fairseq-train calls the checkpoints of its epochs' ends, and of updates within an epoch.
+# fairseq-train's names for checkpoints: at the end of an epoch, and within one.
 _NUMBERED = re.compile(r"checkpoint(?:(\d+)|_(\d+)_(\d+))\.pt")
 
 
@@ -67,7 +67,8 @@ def numbered_checkpoints(folder: Path) -> list[tuple[Path, bool]]:
     """The numbered checkpoints of a training, oldest first.
 
     Returns:
-        Each with whether it is of an epoch's end; the others are of --save-interval-updates.
+        Pairs of a path and whether it was written at the end of an epoch. The others come from
+        --save-interval-updates.
     """
     found = {}
     for path in folder.iterdir() if folder.is_dir() else ():

@@ -66,7 +66,7 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
             if path.exists():
                 os.rename(path, old)
             os.rename(new, path)
-        except BaseException:  # an interrupt between the two must not cost the old one
+        except BaseException:  # an interrupt between the renames must not lose the old one
             if old.exists() and not path.exists():
                 os.rename(old, path)
             raise
@@ -75,10 +75,9 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
 
 
 def find_target(path: Path) -> Path:
-    """Where links lead, to be written to; its folder is made.
+    """Follow links to the file to write, and make its folder.
 
-    An open file of this process, such as /dev/stdout and what the shell makes of `>(command)`, is
-    the end of its links.
+    Links end at an open file of this process, such as /dev/stdout or the shell's `>(command)`.
 
     Raises:
         UserError: If it is a folder, or cannot be made.
@@ -106,11 +105,11 @@ def open_stream(target: Path) -> BinaryIO | None:
     """Open what `find_target` found if it is no regular file: a device, a pipe, an open file.
 
     Raises:
-        UserError: If it is an open file that is not open.
+        UserError: If it names a file of this process that is not open.
     """
     if _is_open_file(target):
         try:
-            # Opened by its name, it would be written from its start.
+            # To open it by its name would write from its start.
             return os.fdopen(os.dup(int(target.name)), "wb")
         except OSError as error:
             raise UserError(f"{target}: {error.strerror}") from None
@@ -133,7 +132,7 @@ def refuse_overwriting(path: Path, sources: Iterable[Path | int]) -> None:
         UserError: If it is one of the sources.
     """
     for source in sources:
-        with suppress(OSError):  # the one is not there yet, the other is missed when it is read
+        with suppress(OSError):  # `path` may be new; a missing source is noticed when it is read
             if path.is_file() and os.path.samestat(path.stat(), os.stat(source)):
                 raise UserError(f"{path}: would be read and written; write to another file")
 

@@ -17,13 +17,13 @@ from resmlp_mt.files.output import find_target, open_stream, whole_file
 
 logger = logging.getLogger(__name__)
 
-# Bytes of text below which a step waits for the next one, to be compressed well.
+# A step of fewer bytes waits for the next one, so that it compresses well.
 _SHORT = 2**14
 _PACKERS = {".gz": lambda data: gzip.compress(data, mtime=0), ".xz": lzma.compress}
 
 
 def open_text(path: Path, options: dict, resume: bool) -> "TextStream":
-    """A `PartialText`; or of what is no regular file, and so keeps nothing, a `TextStream`.
+    """A `PartialText`, or a `TextStream` where the file is not a regular one and keeps nothing.
 
     Args:
         path: The file. One whose name ends in .gz or .xz is compressed.
@@ -43,7 +43,7 @@ def open_text(path: Path, options: dict, resume: bool) -> "TextStream":
 
 
 def is_finished(path: Path) -> bool:
-    """Whether there is such a file, and no run that was stopped while it made it anew."""
+    """Whether the file is there, and no stopped run was making it anew."""
     return path.is_file() and not _part_of(find_target(path)).exists()
 
 
@@ -63,7 +63,7 @@ class TextStream:
 
     def __init__(self, stream: BinaryIO, pack=None):
         self.stream, self.pack, self.step = stream, pack or bytes, bytearray()
-        self.is_empty = True  # of a compressed file, even no text takes some bytes
+        self.is_empty = True  # even an empty compressed file has some bytes
 
     def follow(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines whose text is not there yet."""
@@ -194,8 +194,8 @@ class PartialText(TextStream):
             new.write_text(json.dumps(state), encoding="utf-8")
 
     def __exit__(self, kind, error, trace) -> None:
-        """Give it its name if all went well; leave nothing behind if there is nothing yet."""
-        # Closed last: until then no other run takes the part for its own.
+        """Rename the part if all went well. Remove it if nothing is in it yet."""
+        # Closed last: until then its lock keeps other runs away.
         with self.stream:
             if kind is None:
                 self._finish()
@@ -218,7 +218,7 @@ def _open_alone(path: Path) -> BinaryIO:
     while True:
         stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
         try:
-            # The system lets go of it however a process ends.
+            # The system unlocks it however a process ends.
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             stream.close()

@@ -31,7 +31,8 @@ from resmlp_mt.serving.request import TranslationRequest, explain, limit_request
 PAGE = Path(__file__).parent / "page"
 # Characters of a request that take noticeably long to split, and how many such requests may wait.
 _LONG, _LONG_WAITING = 20_000, 16
-# Lines for each text that the queue holds: blank ones do not go there, but take time to split.
+# Most lines of a request, for each text that the queue holds. Blank lines are not queued, but take
+# time to split.
 _BLANK = 10
 # The page needs nothing but what lies beside it.
 _PAGE_HEADERS = {
@@ -41,7 +42,7 @@ _PAGE_HEADERS = {
 
 
 class AttentionMap(BaseModel):
-    """Subwords with the end of the sentence, and for each of the target's a row of weights."""
+    """Subwords with the end of the sentence, and a row of weights for each of the target."""
 
     source: list[str]
     target: list[str]
@@ -134,7 +135,7 @@ def build_app(
     async def translate(asked: limit_request(limits), request: Request):
         """Translate texts, in order."""
         answer = asyncio.ensure_future(desk.answer(asked))
-        left = asyncio.ensure_future(request.receive())  # what comes now is that the client left
+        left = asyncio.ensure_future(request.receive())  # says that the client left
         try:
             await asyncio.wait(
                 [answer, left], timeout=limits.timeout, return_when="FIRST_COMPLETED"
@@ -189,7 +190,7 @@ def build_app(
 
 
 class Desk:
-    """Where a request is taken apart, queued, and its answer put together.
+    """Splits a request into texts, queues them, and joins their translations to an answer.
 
     Args:
         translator: What translates.
@@ -199,13 +200,13 @@ class Desk:
 
     def __init__(self, translator: Translator, batcher: Batcher, limits: Limits):
         self.translator, self.batcher, self.limits = translator, batcher, limits
-        # Both beside the event loop, where the other requests would wait for them. A megabyte takes
-        # seconds to split: such requests wait for one another, and for nobody else.
+        # Both run beside the event loop, so that other requests need not wait. A megabyte takes
+        # seconds to split. Such requests wait for one another.
         self.quick, self.slow = ThreadPoolExecutor(4), ThreadPoolExecutor(1)
         self.long_waiting = 0
 
     async def answer(self, asked: TranslationRequest) -> Response:
-        """The answer to a request; whoever cancels it ends what is done for it."""
+        """The answer to a request. To cancel it ends the work for it."""
         texts = [asked.text] if isinstance(asked.text, str) else asked.text
         search = SearchOptions(beam=asked.beam, nbest=asked.nbest, lenpen=asked.lenpen)
         try:
@@ -253,7 +254,7 @@ class Desk:
             hypotheses = join(list(islice(rest, len(parts))), parts, codec.target_language)
             unknown = codec.share_unknown(piece for part in parts for piece in part.pieces)
             result = _describe(text, unknown, hypotheses)
-            # One by one, so that the server's other threads get their turns.
+            # One at a time, so that other threads get their turns.
             results.append(json.dumps(result, ensure_ascii=False))
         return ('{"results":[' + ",".join(results) + "]}").encode()
 

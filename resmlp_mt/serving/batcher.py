@@ -60,7 +60,7 @@ class Job:
 
     @property
     def waiting(self) -> int:
-        """Texts that no worker has taken, and somebody wants."""
+        """Texts that wait for a worker, without those of cancelled jobs."""
         return 0 if self.answer.done() else len(self.segments) - self.taken
 
     def put(self, index: int, hypotheses: list[Hypothesis]) -> None:
@@ -87,8 +87,8 @@ class Batcher:
 
     Args:
         translator: What translates. It has as many workers as threads.
-        batch_size: Texts translated together; as many fewer as the beam is wider than the usual
-            one, so that others wait for no batch longer than for a usual one.
+        batch_size: Texts translated together at the usual beam. A wider beam makes batches smaller
+            by as much, so that none takes longer than a usual one.
         queue_size: Texts that may wait.
         answer_bytes: About what the translations of a job may take as JSON.
         observe: Told the size of each batch.
@@ -117,7 +117,7 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """Texts that no worker has taken, and somebody wants."""
+        """Texts that wait for a worker, without those of cancelled jobs."""
         return sum(job.waiting for job in self.jobs)
 
     def submit(self, segments: list[Segment], options: Options) -> Job:
@@ -176,7 +176,7 @@ class Batcher:
                     batch.append((job, job.taken))
                     job.taken += 1
                 alike = [job for job in alike if job.waiting]
-            # Who was served goes behind those who were not.
+            # Jobs that were served go behind those that were not.
             served = {id(job) for job, _ in batch}
             self.jobs = sorted(jobs, key=lambda job: id(job) in served)
         return batch
@@ -185,7 +185,7 @@ class Batcher:
         return [job for job in self.jobs if job.waiting]
 
     def _translate(self, batch: list[tuple[Job, int]]) -> None:
-        """Give each job what was found for it; less where nobody wants it any more."""
+        """Give each job its translations. Stop when all of its jobs were cancelled."""
         segments, options = [job.segments[i] for job, i in batch], batch[0][0].options
         try:
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):

@@ -11,7 +11,7 @@ from collections import defaultdict
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-# Seconds for the head of a request, which is one small packet mostly.
+# Seconds for the head of a request, which is mostly one small packet.
 HEAD_SECONDS = 10
 # Bytes of requests and answers that may wait for slow clients, of all connections together.
 HELD_BYTES = 100_000_000

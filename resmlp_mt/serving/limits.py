@@ -56,7 +56,7 @@ class CheckHost:
     async def __call__(self, scope, receive, send) -> None:
         """Answer a request."""
         if scope["type"] == "http":
-            # Programs of old, as health checks are, may send none. No browser does.
+            # Old programs, such as health checks, may send none. Every browser sends one.
             host = dict(scope["headers"]).get(b"host", b"localhost").decode("latin-1")
             if not self._is_own(host):
                 message = "the Host header names no host of this server; see serve --allow-host"
@@ -129,7 +129,7 @@ class LimitBody:
 
 
 def _has_two_ends(scope) -> bool:
-    """Whether a proxy in front may take another place for the end of the request."""
+    """Whether a proxy in front may see the end of the request elsewhere."""
     headers = dict(scope["headers"])
     return b"transfer-encoding" in headers and (
         b"content-length" in headers or scope["http_version"] == "1.0"

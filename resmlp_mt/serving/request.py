@@ -20,7 +20,7 @@ from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.serving.limits import Limits
 
 USUAL_BEAM = 5
-# Mistakes that an answer names; of the others it says how many they are.
+# Mistakes that an answer names. It counts the others.
 _NAMED = 3
 # Characters of a key or a mistake that are shown.
 _WORD, _MISTAKE = 40, 200
@@ -31,7 +31,7 @@ def _mend(text: object) -> object:
 
 
 Text = Annotated[str, BeforeValidator(_mend)]
-# By its type, or a mistake in a list would be explained as if it were one in a string too.
+# Chosen by type: else a mistake in a list would be explained as one in a string too.
 Texts = Annotated[
     Annotated[Text, Tag("a text")] | Annotated[list[Text], Tag("several texts")],
     Discriminator(lambda texts: "several texts" if isinstance(texts, list) else "a text"),
@@ -98,7 +98,7 @@ def limit_request(limits: Limits) -> type[TranslationRequest]:
 
 
 def too_many(texts: int, limits: Limits) -> HTTPException:
-    """What a request of more texts than the queue holds is answered with."""
+    """The answer to a request with more texts than the queue holds."""
     return HTTPException(413, f"{texts:,} sentences; send {limits.queue_size:,} at most")
 
 

@@ -21,7 +21,7 @@ _OWN_FILES = 100
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at that address, before anything slow happens.
+    """Open a socket at an address, before anything slow happens.
 
     Raises:
         OSError: If that is not possible.
@@ -84,20 +84,21 @@ class Server(uvicorn.Server):
         self.watching = asyncio.create_task(self.crowd.watch())
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """End; without waiting for anything if told so again."""
+        """End. When called again, end without waiting."""
         self.force_exit = self.should_exit
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what came before, and end."""
-        # uvicorn closes idle connections at once, whose client may be about to ask: those get an
-        # answer that says that it is the last, or are closed when they are idle too long, as ever.
+        # uvicorn would close idle connections at once, though a client may be about to ask. Here it
+        # still gets an answer, which says that it is the last. A connection that stays idle is
+        # closed as always.
         for server in self.servers:
             server.close()
         last = [*self.server_state.default_headers, (b"connection", b"close")]
         self.server_state.default_headers = last
         for connection in self.crowd.all:
-            if connection.cycle is not None:  # a request has the headers of when it came
+            if connection.cycle is not None:  # a request keeps the headers from its arrival
                 connection.cycle.default_headers = last
         patience = time.monotonic() + KEEP_ALIVE_SECONDS
         while self.crowd.all and time.monotonic() < patience and not self.force_exit:
@@ -110,5 +111,5 @@ class Server(uvicorn.Server):
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
-            # A process must not end under threads that compute.
+            # Let threads that compute finish before the process ends.
             await self.lifespan.shutdown()
