@@ -33,30 +33,30 @@ def words(command) -> list[str]:
 
 
 def run(
-    *command, cwd=None, stdin=None, check=True, fork=False, **options
+    *command, cwd=None, stdin=None, check=True, own=False, **options
 ) -> subprocess.CompletedProcess:
     """Run a console command of this environment on real files.
 
-    Where no more is asked than what it says and its status, `fork` spares the seconds in which a
-    process of its own would import fairseq; it is not checked then.
+    It runs in a fork of a process that has imported fairseq, which spares the seconds of that. With
+    `own`, or with options of `subprocess.run`, it is a process of its own.
     """
     environment = ENVIRONMENT | options.pop("env", {})
-    binary = isinstance(stdin, bytes)
-    if fork:
-        given = stdin if binary else (stdin or "").encode()
-        status, *said = run_fork(list(map(str, command)), given, cwd, environment, **options)
-        return subprocess.CompletedProcess(command, status, *(text.decode() for text in said))
-    result = subprocess.run(
-        words(command),
-        cwd=cwd,
-        input=stdin if binary or stdin is None else stdin.encode(),
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
-        env=environment,
-        timeout=1800,  # what hangs, whatever else the machine does
-        **options,
-    )
-    result.stdout, result.stderr = result.stdout.decode(), result.stderr.decode()
+    given = stdin if isinstance(stdin, bytes | None) else stdin.encode()
+    if own or options:
+        result = subprocess.run(
+            words(command),
+            cwd=cwd,
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            env=environment,
+            timeout=1800,  # what hangs, whatever else the machine does
+            **options,
+        )
+        status, *said = result.returncode, result.stdout, result.stderr
+    else:
+        status, *said = run_fork(list(map(str, command)), given or b"", cwd, environment)
+    result = subprocess.CompletedProcess(command, status, *(text.decode() for text in said))
     if check:
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
     return result

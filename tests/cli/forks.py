@@ -47,7 +47,7 @@ def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[
         (folder / "0").write_bytes(stdin)
         process = FORKS.Process(target=become, args=(command, folder, cwd, dict(environment)))
         process.start()
-        process.join(300)
+        process.join(1800)  # what hangs, whatever else the machine does
         process.kill()
         process.join()
         return process.exitcode, *((folder / stream).read_bytes() for stream in "12")

@@ -47,9 +47,9 @@ def test_checkpoints_of_updates_serve_where_there_are_too_few_of_epochs(trained,
     ]
     out = ["--out", tmp_path / "mean.pt"]
     for count, expected in (1, ["1"]), (2, ["_1_1000", "_2_900"]):
-        result = average(tmp_path, "--last", count, *out, fork=True)
+        result = average(tmp_path, "--last", count, *out, check=False)
         assert re.findall(r"/checkpoint(\w+)\.pt\n", result.stdout) == expected
-    refusal = average(tmp_path, "--last", 4, *out, fork=True)
+    refusal = average(tmp_path, "--last", 4, *out, check=False)
     assert_refused(refusal, "1 of epochs and 3 of updates, but not 4 of a kind")
 
 
@@ -59,7 +59,7 @@ def test_a_mean_of_rounded_weights_is_not_rounded_again(trained, tmp_path):
     for state, path in zip(states, paths, strict=True):
         state["model"] = {name: tensor.bfloat16() for name, tensor in state["model"].items()}
         torch.save(state, path)
-    average(*paths, "--out", tmp_path / "mean.pt", fork=True)
+    average(*paths, "--out", tmp_path / "mean.pt", check=False)
     assert_mean(tmp_path / "mean.pt", paths)
 
 
@@ -93,7 +93,7 @@ def test_a_mean_generates_and_continues_training(trained, prepared, tmp_path):
     ],
 )
 def test_impossible_choices_are_refused(trained, tmp_path, arguments, said):
-    assert_refused(average(trained, *arguments, "--out", tmp_path / "x.pt", fork=True), said)
+    assert_refused(average(trained, *arguments, "--out", tmp_path / "x.pt", check=False), said)
     assert not list(tmp_path.iterdir())
 
 
@@ -103,13 +103,15 @@ def test_other_models_and_missing_files_are_refused(trained, tmp_path):
     torch.save(state, tmp_path / "other.pt")
     out = ["--out", tmp_path / "x.pt"]
     both = [trained / "checkpoint1.pt", tmp_path / "other.pt"]
-    assert_refused(average(*both, *out, fork=True), "not of the same model")
-    assert_refused(average(tmp_path / "none.pt", *out, fork=True), "none.pt: no such checkpoint")
-    assert_refused(average(tmp_path, "--last", 1, *out, fork=True), "no numbered checkpoints")
+    assert_refused(average(*both, *out, check=False), "not of the same model")
+    assert_refused(average(tmp_path / "none.pt", *out, check=False), "none.pt: no such checkpoint")
+    assert_refused(average(tmp_path, "--last", 1, *out, check=False), "no numbered checkpoints")
     # What cannot be written is refused before anything is read.
-    assert_refused(average(tmp_path / "none.pt", "--out", tmp_path, fork=True), "a folder; name a")
+    assert_refused(
+        average(tmp_path / "none.pt", "--out", tmp_path, check=False), "a folder; name a"
+    )
     command = ["plot-mixing", tmp_path / "none.pt", "--out", tmp_path]
-    assert_refused(run("resmlp-mt", *command, fork=True), "a folder; name a file")
+    assert_refused(run("resmlp-mt", *command, check=False), "a folder; name a file")
 
 
 def test_a_full_disk_leaves_the_old_file_whole(trained, tmp_path):

@@ -70,7 +70,7 @@ def test_broken_pictures_are_named_and_the_others_still_classified(classifier, p
     (tmp_path / "folder.png").mkdir()
     (tmp_path / ".hidden.png").touch()
     (tmp_path / "notes.txt").touch()
-    result = classify(classifier, f"{tmp_path}/**", "--json", fork=True)
+    result = classify(classifier, f"{tmp_path}/**", "--json", check=False)
     assert_refused(result, "cut.png", "empty.jpg", "2 of 3 images could not be read")
     assert [entry["path"] for entry in json.loads(result.stdout)] == [str(good)]
 
@@ -79,11 +79,11 @@ def test_any_name_takes_a_line(tmp_path):
     for name in ("two\nlines\t\x1b[31m.png", "broken\n.png"):
         Image.new("RGB", (9, 9)).save(tmp_path / name)
     (tmp_path / "broken\n.png").write_bytes(b"x")
-    result = classify("cifar10", tmp_path, "--topk", 1, fork=True)
+    result = classify("cifar10", tmp_path, "--topk", 1, check=False)
     assert_refused(result, "broken\\n.png: broken image", "1 of 2 images")
     (line,) = result.stdout.splitlines()
     assert line.startswith(f"{tmp_path}/two\\nlines\\t\\x1b[31m.png\t")
-    (entry,) = json.loads(classify("cifar10", tmp_path, "--json", fork=True).stdout)
+    (entry,) = json.loads(classify("cifar10", tmp_path, "--json", check=False).stdout)
     assert entry["path"] == f"{tmp_path}/two\nlines\t\x1b[31m.png"
 
 
@@ -102,11 +102,11 @@ def test_any_name_takes_a_line(tmp_path):
 )
 def test_mistakes_are_one_message(arguments, said, classifier, pictures, tmp_path):
     places = dict(model=classifier, picture=pictures / "val/over/0.png", empty=tmp_path)
-    assert_refused(classify(*[a.format(**places) for a in arguments], fork=True), said)
+    assert_refused(classify(*[a.format(**places) for a in arguments], check=False), said)
 
 
 def test_translate_says_that_a_classifier_does_not_translate(classifier):
-    result = run("resmlp-mt", "translate", "--model", classifier, "Hello.", fork=True)
+    result = run("resmlp-mt", "translate", "--model", classifier, "Hello.", check=False)
     assert_refused(result, "a model of images", "resmlp-mt classify")
 
 

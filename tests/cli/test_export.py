@@ -73,12 +73,12 @@ def test_a_model_exported_anew_takes_the_place_of_the_old_one(exported, packed, 
 
 
 def test_what_has_no_export_is_refused(exported, prepared, tmp_path):
-    refusal = run("resmlp-mt", "export", exported, "--out", tmp_path / "out", fork=True)
+    refusal = run("resmlp-mt", "export", exported, "--out", tmp_path / "out", check=False)
     assert_refused(refusal, f"{exported}: exported, for inference alone; name the checkpoint")
     flags = ["--arch", "transformer_iwslt_de_en", "--encoder-layers", 1, "--decoder-layers", 1]
     write_checkpoint(tmp_path / "transformer.pt", *flags, data=prepared)
     model = tmp_path / "transformer.pt"
-    refusal = run("resmlp-mt", "export", model, "--out", tmp_path / "out", fork=True)
+    refusal = run("resmlp-mt", "export", model, "--out", tmp_path / "out", check=False)
     assert_refused(refusal, "a TransformerModel has no export")
 
 
@@ -89,7 +89,7 @@ def test_impossible_exports_are_refused(packed, tmp_path):
         (packed, tmp_path / "other", "something else"),
         (tmp_path / "none", tmp_path / "out", "no such model"),
     ):
-        assert_refused(run("resmlp-mt", "export", model, "--out", out, fork=True), said)
+        assert_refused(run("resmlp-mt", "export", model, "--out", out, check=False), said)
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
     assert (tmp_path / "other" / "thesis.txt").read_text() == "precious"
 
@@ -101,10 +101,10 @@ def test_a_broken_export_is_refused(name, exported, tmp_path):
     copy = tmp_path / "model"
     shutil.copytree(exported, copy)
     (copy / name).write_bytes((copy / name).read_bytes()[:20])
-    assert_refused(translate(copy, "a", fork=True), "model")
+    assert_refused(translate(copy, "a", check=False), "model")
     if name != "export.json":  # which makes a folder an export
         (copy / name).unlink()
-        assert_refused(translate(copy, "a", fork=True), name)
+        assert_refused(translate(copy, "a", check=False), name)
 
 
 @pytest.mark.parametrize("flags", [[], ["--int8"]], ids=["float", "int8"])
@@ -139,22 +139,22 @@ def test_a_classifier_that_cannot_be_folded_is_exported_too(pictures, tmp_path):
 
 def test_an_export_of_one_kind_is_not_taken_for_the_other(exported, classifier, pictures, tmp_path):
     run("resmlp-mt", "export", classifier, "--out", tmp_path / "fast")
-    assert_refused(translate(tmp_path / "fast", "a", fork=True), "exported classifier")
+    assert_refused(translate(tmp_path / "fast", "a", check=False), "exported classifier")
     command = ["resmlp-mt", "classify", exported, pictures / "val"]
-    assert_refused(run(*command, fork=True), "exported translator")
+    assert_refused(run(*command, check=False), "exported translator")
     (tmp_path / "fast" / "classifier.onnx").write_bytes(b"torn")
     command[2] = tmp_path / "fast"
-    assert_refused(run(*command, fork=True), "classifier.onnx: damaged")
+    assert_refused(run(*command, check=False), "classifier.onnx: damaged")
 
 
 def test_what_an_export_cannot_do_is_refused(exported, tmp_path):
-    assert_refused(translate(exported, "a", "--device", "cuda", fork=True), "on the CPU")
-    assert_refused(translate(exported, "a", "--threads", 0, fork=True), "--threads")
+    assert_refused(translate(exported, "a", "--device", "cuda", check=False), "on the CPU")
+    assert_refused(translate(exported, "a", "--threads", 0, check=False), "--threads")
     (tmp_path / "onnxruntime.py").write_text(
         "raise ModuleNotFoundError('no onnxruntime', name='onnxruntime')"
     )
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     program = ["import sys; from resmlp_mt.cli import main; sys.exit(main())"]
     flags = ["translate", "--model", exported, "a"]
-    done = run("python", "-c", *program, *flags, env={"PYTHONPATH": paths}, check=False)
+    done = run("python", "-c", *program, *flags, env={"PYTHONPATH": paths}, own=True, check=False)
     assert_refused(done, "pip install", "[export]")

@@ -102,17 +102,17 @@ def test_lexical_constraints_are_kept(prepared, trained):
     ]
     lines = "The dog sleeps.\tHund\nThe old man sees the cat.\t\tHaus\n"
     for order in ("ordered", "unordered"):
-        output = run(*command, "--constraints", order, stdin=lines, fork=True).stdout
+        output = run(*command, "--constraints", order, stdin=lines, check=False).stdout
         texts = re.findall(r"^D-\d+\t\S+\t(.*)", output, flags=re.M)
         assert len(texts) == 2 and "Hund" in texts[0] and "Haus" in texts[1]
-    short = run(*command, "--constraints", "--max-len-b", 1, stdin=lines, fork=True)
+    short = run(*command, "--constraints", "--max-len-b", 1, stdin=lines, check=False)
     assert_refused(short, "--constraints: a translation has no room")
 
 
 def test_constraints_of_binarized_data_are_refused(prepared, trained):
     path = trained / "checkpoint_best.pt"
     for program in (("fairseq-generate",), ("resmlp-mt", "generate")):
-        result = generate(prepared, path, "--constraints", program=program, fork=True)
+        result = generate(prepared, path, "--constraints", program=program, check=False)
         assert_refused(result, "--constraints: binarized data holds no words")
 
 
@@ -220,7 +220,7 @@ def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
 def test_a_training_that_diverges_ends_with_advice(prepared, tmp_path):
     command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
     command += ["--lr", 1e30, "--save-dir", tmp_path, "--save-interval-updates", 1]
-    assert_refused(run(*command, fork=True), "training diverged", "--lr", "--clip-norm")
+    assert_refused(run(*command, check=False), "training diverged", "--lr", "--clip-norm")
     assert (tmp_path / "checkpoint_1_1.pt").exists()
 
 
@@ -251,7 +251,7 @@ def test_the_first_losses_in_low_precision_are_those_of_fp32(
 
 def test_fp16_without_a_gpu_is_refused(prepared, tmp_path):
     command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-    result = run(*command, "--fp16", "--save-dir", tmp_path, fork=True)
+    result = run(*command, "--fp16", "--save-dir", tmp_path, check=False)
     assert_refused(result, "needs a GPU", "--bf16")
 
 
@@ -259,7 +259,7 @@ def test_compilation_without_a_compiler_is_refused(prepared, tmp_path):
     command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
     command += ["--torch-compile", "--save-dir", tmp_path / "model"]
     cache = {"CXX": "/none", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    assert_refused(run(*command, fork=True, env=cache), "--torch-compile needs a C++ compiler")
+    assert_refused(run(*command, check=False, env=cache), "--torch-compile needs a C++ compiler")
 
 
 @pytest.mark.parametrize("program", [("fairseq-train",), ("resmlp-mt", "train")])
@@ -299,25 +299,25 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         ("--decoder-layers", 0): "--decoder-layers must be at least 1, not 0",
         ("--max-source-positions", 2): "all of it is longer than --max-source-positions",
     }.items():
-        assert_refused(run(*command, *flags, "--save-dir", tmp_path, fork=True), said)
+        assert_refused(run(*command, *flags, "--save-dir", tmp_path, check=False), said)
 
 
 @pytest.mark.parametrize("program", ["generate", "interactive", "validate"])
 def test_a_checkpoint_that_is_not_there_is_refused(prepared, program):
     for path in "nope.pt", f"{prepared}:nope.pt":
-        result = run("resmlp-mt", program, prepared, "--path", path, fork=True)
+        result = run("resmlp-mt", program, prepared, "--path", path, check=False)
         assert_refused(result, "no such model" if path == "nope.pt" else "no checkpoint in this")
 
 
 def test_validate_finds_the_task_and_the_model(prepared, trained, pictures):
     limits = ["--batch-size", 16, "--user-dir", ROOT / "resmlp_mt"]
-    result = run("fairseq-validate", prepared, "--path", trained, *limits, fork=True)
+    result = run("fairseq-validate", prepared, "--path", trained, *limits, check=False)
     assert result.returncode == 0 and "loss" in result.stdout + result.stderr
     # A model that comes with the package, by its name; its pictures have other classes than ours.
-    result = run("resmlp-mt", "validate", pictures, "--path", "cifar10", *limits, fork=True)
+    result = run("resmlp-mt", "validate", pictures, "--path", "cifar10", *limits, check=False)
     assert_refused(result, "classes")
     assert_refused(
-        run("resmlp-mt", "validate", prepared, fork=True), "--path CHECKPOINT is missing"
+        run("resmlp-mt", "validate", prepared, check=False), "--path CHECKPOINT is missing"
     )
 
 
@@ -325,7 +325,7 @@ def test_a_source_longer_than_the_matrix_is_refused_with_its_line(raw, prepared,
     command = ["resmlp-mt", "interactive", prepared, "--path", trained / "checkpoint_best.pt"]
     command += ["--bpe", "sentencepiece", "--sentencepiece-model", prepared / "spm.model"]
     text = "The dog sleeps.\n" + "the dog " * 60 + "\n"
-    result = run(*command, "--buffer-size", 2, stdin=text, fork=True)
+    result = run(*command, "--buffer-size", 2, stdin=text, check=False)
     assert_refused(result, "line 2", "60")
 
 
@@ -336,8 +336,8 @@ def test_paths_that_are_not_there_are_named():
         flags = [x for pair in (whole | {flag: "nope"}).items() for x in pair]
         command = [name, "interactive"] if name == "resmlp-mt" else ["fairseq-interactive", *PLUGIN]
         languages = ["--source-lang", "en", "--target-lang", "de"]
-        assert_refused(run(*command, model, *languages, *flags, fork=True), "nope: ")
-    result = run("resmlp-mt", "generate", model, "--path", "nope", *languages, fork=True)
+        assert_refused(run(*command, model, *languages, *flags, check=False), "nope: ")
+    result = run("resmlp-mt", "generate", model, "--path", "nope", *languages, check=False)
     assert_refused(result, "nope: no such model")
 
 
@@ -352,7 +352,7 @@ def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path)
         "--path",
         trained / "checkpoint_best.pt",
     ]
-    assert_refused(run(*command, fork=True), "trained with a dictionary of")
+    assert_refused(run(*command, check=False), "trained with a dictionary of")
 
 
 def test_logs_are_json(trained):

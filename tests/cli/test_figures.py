@@ -122,7 +122,7 @@ def test_columns_stay_aligned_beyond_ten_layers():
 
 def test_a_model_without_the_matrix_is_refused(classifier, tmp_path):
     command = ["plot-mixing", classifier("mlp"), "--out", tmp_path / "a.png"]
-    assert_refused(run("resmlp-mt", *command, fork=True), "token mixer 'mlp' has no matrix A")
+    assert_refused(run("resmlp-mt", *command, check=False), "token mixer 'mlp' has no matrix A")
     assert not (tmp_path / "a.png").exists()
 
 

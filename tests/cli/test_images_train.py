@@ -106,16 +106,16 @@ def test_a_teacher_is_learnt_from_and_must_know_the_same_classes(classifier, pic
     misfit = {"PYTHONPATH": f"{write_misfit_timm(tmp_path)}:{ROOT}"}
     flags = ["--teacher-model", "regnety_160", "--distillation-alpha", 1.0, "--max-epoch", 4]
     flags += ["--best-checkpoint-metric", "top1", "--maximize-best-checkpoint-metric"]
-    output = train(pictures, tmp_path / "student", *flags, cwd=tmp_path, env=misfit)
+    output = train(pictures, tmp_path / "student", *flags, cwd=tmp_path, env=misfit, own=True)
     valid = entries(output.stdout + output.stderr, "valid_top1")
     # All it was told came from the teacher.
     assert float(valid[-1]["valid_top1"]) > 80
     others = tmp_path / "others"
     draw_pictures(others, {"train": 2, "val": 1}, classes=("above", "left"))
-    refused = train(others, tmp_path / "x", *flags, cwd=tmp_path, fork=True)
+    refused = train(others, tmp_path / "x", *flags, cwd=tmp_path, check=False)
     assert_refused(refused, "--teacher-model", "other classes", "only the teacher: over")
     flags[1] = "multi30k-en-de"
-    assert_refused(train(pictures, tmp_path / "x", *flags, fork=True), "no classifier of images")
+    assert_refused(train(pictures, tmp_path / "x", *flags, check=False), "no classifier of images")
 
 
 def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
@@ -145,21 +145,21 @@ def test_grey_images_train_with_amp_in_batches_counted_by_tokens(pictures, tmp_p
 
 def test_what_does_not_fit_a_checkpoint_is_listed(classifier, pictures, tmp_path):
     shutil.copytree(classifier, tmp_path / "run")
-    resumed = train(pictures, tmp_path / "run", "--image-size", 24, "--max-epoch", 9, fork=True)
+    resumed = train(pictures, tmp_path / "run", "--image-size", 24, "--max-epoch", 9, check=False)
     assert_refused(resumed, "of another model", "blocks.0.mix_tokens.matrix.weight (1, 16, 16)")
     start = ["--finetune-from-model", classifier / "checkpoint_best.pt", "--norm", "layer"]
-    tuned = train(pictures, tmp_path / "x", *start, fork=True)
+    tuned = train(pictures, tmp_path / "x", *start, check=False)
     assert_refused(tuned, "missing: blocks.0.norm_1.weight", "unknown: blocks.0.norm_1.alpha")
-    lost = train(pictures, tmp_path / "x", "--finetune-from-model", "nix", fork=True)
+    lost = train(pictures, tmp_path / "x", "--finetune-from-model", "nix", check=False)
     assert_refused(lost, "nix: no such model")
 
 
 def test_validate_takes_a_folder_and_asks_for_what_is_missing(classifier, pictures):
     own = ("resmlp-mt", "validate")
     assert validate(pictures, classifier, program=own)["valid_top1"] > 80
-    assert_refused(run(*own, pictures, "--batch-size", 8, fork=True), "--path CHECKPOINT")
+    assert_refused(run(*own, pictures, "--batch-size", 8, check=False), "--path CHECKPOINT")
     flag = f"--path={classifier / 'checkpoint_last.pt'}"
-    assert_refused(run(*own, pictures, flag, fork=True), "Must specify batch size")
+    assert_refused(run(*own, pictures, flag, check=False), "Must specify batch size")
 
 
 def test_a_broken_image_is_skipped_in_training_and_refused_in_validation(pictures, tmp_path):
@@ -173,13 +173,13 @@ def test_a_broken_image_is_skipped_in_training_and_refused_in_validation(picture
     bad.write_bytes(b"not an image")
     path = tmp_path / "out/checkpoint_last.pt"
     for workers in (0, 1):
-        result = validate(data, path, "--num-workers", workers, fork=True)
+        result = validate(data, path, "--num-workers", workers, check=False)
         assert_refused(result, str(bad))
 
 
 def test_bad_input_is_one_message(pictures, tmp_path):
     def refuse(data, *flags, said, **options):
-        result = train(data, tmp_path / "x", *flags, fork=True, **options)
+        result = train(data, tmp_path / "x", *flags, check=False, **options)
         assert_refused(result, *said)
         assert len(result.stderr.strip().splitlines()[-1]) < 600
 

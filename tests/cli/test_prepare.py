@@ -72,7 +72,7 @@ def test_subwords_of_a_model_are_taken(raw, prepared, packed, tmp_path):
         (["--vocab-size", 8000, "--like", packed, *langs], "not for de and fr"),
         (["--vocab-size", 8000, "--like", tmp_path / "nosuch"], "no such model"),
     ):
-        assert_refused(prepare(few, tmp_path / "out", *options, fork=True), said)
+        assert_refused(prepare(few, tmp_path / "out", *options, check=False), said)
 
 
 def test_packed_files_and_several_tests_are_read(raw, tmp_path, prepared):
@@ -198,7 +198,7 @@ SPOILERS = [
 def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
     folder = shutil.copytree(raw, tmp_path / "raw")
     said = spoil(folder)
-    assert_refused(prepare(folder, tmp_path / "out", fork=True), *said)
+    assert_refused(prepare(folder, tmp_path / "out", check=False), *said)
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
@@ -222,14 +222,14 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
     ],
 )
 def test_impossible_flags_are_refused_and_leave_nothing(raw, tmp_path, options, said):
-    assert_refused(prepare(raw, tmp_path / "out", *options, fork=True), *said)
+    assert_refused(prepare(raw, tmp_path / "out", *options, check=False), *said)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(raw, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("years of work")
-    assert_refused(prepare(raw, tmp_path / "out", fork=True), "holds something else")
+    assert_refused(prepare(raw, tmp_path / "out", check=False), "holds something else")
     assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
 
 

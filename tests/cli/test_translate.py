@@ -78,18 +78,18 @@ def test_one_column_is_translated_and_the_others_stay(packed, sources, expected)
     output = translate(packed, *options, stdin="\n".join(rows)).stdout
     answers = [f"{i}\t{text}\t x  \t" for i, text in enumerate(expected)]
     assert output.splitlines() == answers
-    result = translate(packed, *options, stdin="a\tb\nc\n", fork=True)
+    result = translate(packed, *options, stdin="a\tb\nc\n", check=False)
     assert_refused(result, "line 2 has 1 columns", "--tsv-column 2")
 
 
 def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources):
     lines = "\n".join([sources[0], "你好，世界", "Привет, мир", ""])
-    result = translate(packed, "--json", stdin=lines, fork=True)
+    result = translate(packed, "--json", stdin=lines, check=False)
     shares = [json.loads(line)["unknown"] for line in result.stdout.splitlines()]
     assert shares[0] == 0 and min(shares[1:]) > 0.5
     assert result.stderr.count("line 2: the model never saw most") == 1
     assert "line 3" not in result.stderr
-    assert translate(packed, "--quiet", stdin=lines, fork=True).stderr == ""
+    assert translate(packed, "--quiet", stdin=lines, check=False).stderr == ""
 
 
 def test_output_to_a_file_is_that_to_standard_output(packed, raw, tmp_path, expected):
@@ -116,7 +116,7 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
             if state.exists():
                 done = json.loads(state.read_text())["lines"]
         process.send_signal(signal.SIGSTOP)  # or it may end meanwhile
-        assert_refused(run(*command, fork=True), "long.de.part: another run is at work on it")
+        assert_refused(run(*command, check=False), "long.de.part: another run is at work on it")
         process.send_signal(end)
         process.send_signal(signal.SIGCONT)
         said, _ = process.communicate()
@@ -125,12 +125,12 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
     assert_refused(translate(model, *options, "--output", target, check=False), "--resume")
     with open(model / "dict.de.txt", "a") as dictionary:
         dictionary.write("\n")
-    changed = translate(model, *options, "--output", target, "--resume", fork=True)
+    changed = translate(model, *options, "--output", target, "--resume", check=False)
     assert_refused(changed, "long.de.part was begun with --model of SHA-256")
     shutil.copy(packed / "dict.de.txt", model)
     translate(model, *options, "--output", target, "--resume")
     assert target.read_text("utf-8") == translate(packed, *options).stdout
-    again = translate(model, *options, "--output", target, "--resume", fork=True)
+    again = translate(model, *options, "--output", target, "--resume", check=False)
     assert again.returncode == 0 and "long.de is finished" in again.stderr
 
 
@@ -149,7 +149,7 @@ def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, 
     source = shutil.copy(raw / "test.en", tmp_path)
     text = Path(source).read_text()
     for output, said in ((tmp_path, "a folder; name a file"), (source, "read and written")):
-        refused = translate(packed, "--input", source, "--output", output, fork=True)
+        refused = translate(packed, "--input", source, "--output", output, check=False)
         assert_refused(refused, f"{output}: ", said)
     assert Path(source).read_text() == text and len(list(tmp_path.iterdir())) == 1
 
@@ -192,7 +192,7 @@ def test_a_line_is_its_sentences_joined(packed, trained, prepared, sources, expe
     assert translate(bare, short).stdout != alone
     assert translate(bare, short, "--split-sentences").stdout == alone
     (bare / "text.json").write_text('{"split_sentences": "no"}')
-    assert_refused(translate(bare, short, fork=True, check=False), "text.json: broken")
+    assert_refused(translate(bare, short, check=False), "text.json: broken")
 
 
 def test_nbest_and_json_agree_and_are_sorted(packed, sources, expected):
@@ -339,7 +339,7 @@ BREAKERS = [
 def test_a_broken_model_is_refused(packed, tmp_path, break_it):
     folder = shutil.copytree(packed, tmp_path / "model")
     said = break_it(folder)
-    assert_refused(translate(folder, "The dog sleeps.", fork=True, cwd=tmp_path), said)
+    assert_refused(translate(folder, "The dog sleeps.", check=False, cwd=tmp_path), said)
     assert not (folder / "pwned").exists()
 
 
@@ -365,15 +365,15 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
     ],
 )
 def test_impossible_flags_are_refused(packed, options, said):
-    assert_refused(translate(packed, *options, stdin="x\n", fork=True), said)
+    assert_refused(translate(packed, *options, stdin="x\n", check=False), said)
 
 
 def test_unknown_names_list_the_shipped_models():
-    result = translate("multi30k-en-xx", "hello", fork=True)
+    result = translate("multi30k-en-xx", "hello", check=False)
     assert_refused(result, "multi30k-en-xx: no such model", "multi30k-en-de")
     assert "cifar10" not in result.stderr
 
 
 def test_input_that_is_not_utf8_is_named_by_line(packed):
-    result = translate(packed, stdin=b"a\nb\n" + b"\xff\n", fork=True)
+    result = translate(packed, stdin=b"a\nb\n" + b"\xff\n", check=False)
     assert_refused(result, "standard input, line 3: not UTF-8")

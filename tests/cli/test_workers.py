@@ -45,7 +45,7 @@ def run_two(*command, check=True):
 
     def work(rank):
         environment = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), **meet}
-        return run(*(str(w).format(rank=rank) for w in command), env=environment, fork=True)
+        return run(*(str(w).format(rank=rank) for w in command), env=environment, check=False)
 
     with ThreadPoolExecutor() as pool:
         results = list(pool.map(work, range(2)))
@@ -225,7 +225,7 @@ def test_sigterm_stops_the_workers_that_fairseq_started(two_gpus, prepared, tmp_
 
 def test_workers_without_gpus_are_for_torchrun_to_start(prepared, tmp_path):
     command = ["resmlp-mt", "train", prepared, *TEXT, "--distributed-world-size", 2]
-    result = run(*command, "--save-dir", tmp_path, fork=True)
+    result = run(*command, "--save-dir", tmp_path, check=False)
     assert_refused(result, "--distributed-world-size 2", "there are 0", "torchrun")
 
 
@@ -258,7 +258,7 @@ def test_sharded_data_is_a_folder_an_epoch_in_turn(prepared, tmp_path):
 def test_tasks_of_srun_do_not_train_apart(prepared, tmp_path):
     result = run(
         "resmlp-mt", "train", prepared, *TEXT, "--save-dir", tmp_path,
-        env={"SLURM_STEP_NUM_TASKS": "4"}, fork=True,
+        env={"SLURM_STEP_NUM_TASKS": "4"}, check=False,
     )  # fmt: skip
     assert_refused(result, "srun started 4 tasks", "torchrun")
     assert not list(tmp_path.iterdir())
