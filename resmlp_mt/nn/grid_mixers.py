@@ -12,7 +12,7 @@ from resmlp_mt.nn.grids import Grid
 
 
 class PatchMLP(nn.Module):
-    """y = (B GELU(A x^T))^T: an MLP over positions, the same for all channels (appendix A).
+    """fc2(GELU(fc1(x^T)))^T: an MLP over positions, the same for all channels (appendix A).
 
     Args:
         positions: N.

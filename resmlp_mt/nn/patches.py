@@ -24,5 +24,5 @@ class PatchEmbedding(nn.Module):
         self.proj = nn.Conv2d(in_chans, dim, patch_size, stride=patch_size)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(B, in_chans, H patch, W patch) -> (B, N = H W, C), row by row."""
+        """(B, in_chans, height, width) -> (B, N, C): the patches, row by row."""
         return self.proj(images).flatten(2).transpose(1, 2)
