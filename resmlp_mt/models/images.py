@@ -35,7 +35,7 @@ class ImageModel(BaseFairseqModel):
     ):
         super().__init__()
         self.image_size = image_size
-        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        # Checkpoints keep the optimizer's state in the order of the parameters. Keep this order.
         self.stem, self.stages = stem, nn.ModuleList(stages)
         self.pool, self.head = pool, head
         # What `load_state_dict` may do to weights; the task says when.
