@@ -1,4 +1,4 @@
-"""How much an image model's features tell of the classes: k-NN and a linear classifier on top.
+"""How well an image model's features tell classes apart: by k-NN and a linear classifier.
 
 Both leave the features as they are, as DINO evaluates them (arXiv 2104.14294, section 4.1), and
 learn from the training images what their classes look like. Legend of shapes: N training images,
@@ -83,7 +83,7 @@ class FeatureExtractor:
         last = path.with_name("checkpoint_last.pt")
         chosen_as_best = path.name == "checkpoint_best.pt" and Path(model).is_dir()
         if name == PRETRAINING_TASK and chosen_as_best and last.is_file():
-            # The best one has only the lowest loss, as a teacher has that tells images least apart.
+            # The best one has the lowest loss. So has a teacher that hardly tells images apart.
             path, state = last, checkpoint_utils.load_checkpoint_to_cpu(str(last))
         if name not in (IMAGE_TASK, PRETRAINING_TASK):
             raise UserError(f"{path}: a model for {name}, not for images")

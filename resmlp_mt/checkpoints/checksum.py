@@ -1,4 +1,4 @@
-"""What tells one model from another at the same place."""
+"""Checksums, which tell a model from another one in the same place."""
 
 import hashlib
 from collections.abc import Iterable

@@ -55,7 +55,7 @@ def moving_average(state: dict, path: Path) -> dict[str, torch.Tensor]:
 
 
 def _store_once(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Let equal tensors share their memory, and so their place in the file: tied embeddings do."""
+    """Let equal tensors, such as tied embeddings, share their memory and place in the file."""
     kept: dict[tuple, list[torch.Tensor]] = {}
     shared = {}
     for name, tensor in weights.items():

@@ -19,10 +19,13 @@ class DinoCriterionConfig(FairseqDataclass):
     )
     warmup_teacher_temp: float = field(
         default=0.04,
-        metadata={"help": "where it starts; lower it where the loss does not fall at first"},
+        metadata={
+            "help": "the temperature at the start; lower it if the loss does not fall at first"
+        },
     )
     warmup_teacher_temp_updates: int = field(
-        default=0, metadata={"help": "updates in which it goes to --teacher-temp, in equal steps"}
+        default=0,
+        metadata={"help": "updates until the temperature is --teacher-temp, in equal steps"},
     )
 
 
@@ -33,7 +36,7 @@ class DinoCriterion(FairseqCriterion):
     q = softmax((t - c) / T_t) of the teacher's output t on each global view, p = softmax(s / T_s)
     of the student's output s on every view. The loss is the mean of -sum_k q_i[k] log p_j[k] over
     all pairs of a global view i and another view j. The centre c keeps the teacher from giving one
-    prototype to all images, the low temperature T_t from giving them all prototypes alike.
+    prototype to all images. The low temperature T_t keeps it from giving all prototypes alike.
     """
 
     def __init__(self, cfg: DinoCriterionConfig, task):
@@ -85,8 +88,8 @@ class DinoCriterion(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Log means per image: the loss, the teacher's entropy, what the student lacks to it (kl),
-        and what the teacher's output tells of the image (information).
+        """Log means per image: the loss, the teacher's entropy, the student's divergence from
+        it (kl), and how much the teacher's output tells of the image (information).
 
         A collapsed teacher gives the same to all images: its information is 0.
         """
@@ -121,7 +124,7 @@ def cross_entropy(q: Tensor, log_p: Tensor) -> Tensor:
     pairs = len(q) * (len(log_p) - 1)
     if not pairs:
         raise ValueError("DINO compares views: one alone has no other to be compared with")
-    # The sum over j comes first, so that nothing has a dimension for pairs.
+    # Sum over j first: then no tensor needs a dimension for pairs.
     others = log_p.sum(0) - log_p[: len(q)]
     return -(q * others).sum((0, 2)) / pairs
 

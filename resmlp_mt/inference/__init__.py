@@ -1,1 +1,1 @@
-"""Trained models at work: translating raw text, averaging checkpoints."""
+"""Trained models at work: text to translations, pictures to classes."""

@@ -1,4 +1,4 @@
-"""Which part of a text each part of its translation was made from: hard alignments of attention."""
+"""Hard alignments from attention: the source of each part of a translation."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -7,7 +7,7 @@ _SPACE = "▁"  # what SentencePiece writes for the space before a word
 
 
 def align_subwords(attentions: Sequence) -> list[tuple[int, int]]:
-    """A pair for each subword of a translation: the subword of the source it looks at most, and it.
+    """A pair for each subword of a translation: the source subword it looks at most, and itself.
 
     Args:
         attentions: Of the parts of a line, `Attention` each.
@@ -38,6 +38,6 @@ def align_words(attentions: Sequence) -> list[tuple[int, int]]:
 
 
 def _number_words(subwords: list[str]) -> list[int]:
-    """The word of each subword. The first begins one whatever it looks like."""
+    """The word of each subword. The first subword always begins a word."""
     begins = [i == 0 or word.startswith(_SPACE) for i, word in enumerate(subwords)]
     return [count - 1 for count in accumulate(begins)]

@@ -21,7 +21,7 @@ class TextCodec:
         languages: Of source and target.
         subwords: Their SentencePiece models.
         dictionaries: Theirs: a `Vocabulary` each, or a `Dictionary` of fairseq.
-        wants_sentences: Whether the model knows but single sentences.
+        wants_sentences: Whether the model was trained on single sentences.
     """
 
     def __init__(

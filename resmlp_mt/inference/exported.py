@@ -151,7 +151,7 @@ def _check_pictures(classes: list[str], cut: SimpleNamespace) -> None:
 
 
 def _explain(folder: Path, compute: Callable) -> Callable:
-    """Let what a graph cannot compute be a fault of the export."""
+    """Raise what a graph cannot compute as a fault of the export."""
 
     @wraps(compute)
     def explained(*args):

@@ -1,7 +1,7 @@
-"""ONNX graphs from files that a stranger may have made: read, and refused if they reach further.
+"""ONNX graphs from files that a stranger may have made. Those that reach beyond it are refused.
 
-What is looked for are fields of ONNX's protocol buffers, which are read here byte by byte: the
-package `onnx` is not needed to run a model, and would copy all weights to look at them.
+The fields of ONNX's protocol buffers are read here byte by byte. The package `onnx` is not needed
+to run a model, and would copy all weights to look at them.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ _MAX_STRUCTURE = 2**18
 # What a field of a protocol buffer holds, and its bytes where they are always as many.
 _NUMBER, _CONTENT, _SIZES = 0, 2, {1: 8, 5: 4}
 
-# The messages of onnx.proto on the way to what may not be there: by the number of a field what it
-# holds, or what is wrong with it. Other fields hold nothing that reaches further.
+# The messages of onnx.proto that lead to what is forbidden. By the number of a field: the message
+# in it, or what is wrong with it. Other fields reach no further.
 _EXTERNAL, _SPARSE = "weights in another file", "a sparse tensor"
 _NESTED, _FUNCTION, _TRAINING = "a graph within the graph", "a function", "what training needs"
 _MESSAGES: dict[str, dict[int, str]] = {
@@ -47,7 +47,7 @@ def read_graph(path: Path) -> bytes:
 
 
 def _find_faults(data: memoryview, kind: str) -> Iterator[str]:
-    """Yield what a message may not have, wherever in it that is."""
+    """Yield what is forbidden in a message, at any depth."""
     for number, _, content in _fields(data):
         held = _MESSAGES[kind].get(number)
         if held in _MESSAGES:

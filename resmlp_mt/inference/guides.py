@@ -20,7 +20,7 @@ class Guide:
     Attributes:
         prefix: Token indices that its translation begins with. (P,).
         constraints: Token indices that its translation holds, each in a row.
-        number: What its samples depend on beside the seed: the line, and the part of it.
+        number: Of the line, and of the part in it. With the seed it decides the samples.
     """
 
     prefix: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
@@ -53,7 +53,7 @@ def lay_beside(
 def make_guides(codec: TextCodec, rows: list[Row], parts: list[int], first: int) -> list[Guide]:
     """A guide for every part of the rows.
 
-    What a line begins with, its first part does.
+    The prefix of a line goes to its first part.
 
     Args:
         codec: The model's.

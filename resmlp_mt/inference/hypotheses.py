@@ -41,8 +41,8 @@ def explain_unknown(text: str) -> str:
     """What to say of the first text of which more than `MOSTLY` is unknown."""
     start = f"{text.strip():.20}"
     return (
-        f"the model never saw most characters of this ({start} ...); what it makes of such text "
-        "has nothing to do with it. More of the kind are not named"
+        f"the model never saw most characters of this ({start} ...); its translation has "
+        "nothing to do with it. Further ones are not named"
     )
 
 

@@ -214,7 +214,7 @@ class OnnxSearch:
             feed[f"now_{layer}"] = now
             feed[f"key_{layer}"], feed[f"value_{layer}"] = memory[2 * layer : 2 * layer + 2]
         feed |= {n: table[len(places) : len(places) + 1] for n, table in self.tables.items()}
-        # For the choice, which is not made here.
+        # Inputs of the choice among candidates, which is not made here.
         feed |= {"scores": np.zeros((*tokens.shape, 1), np.float32)}
         feed |= {"width": np.array([1]), "best": np.array([1])}
         return self.step.run(["log_p", "values"], feed, run_options)

@@ -20,10 +20,10 @@ class SearchOptions:
         no_repeat_ngram_size: No sequence of so many subwords comes twice in a translation; 0 allows
             all.
         sampling: Draw each subword with the probability that the model gives it.
-        sampling_topk: Draw among so many of the likeliest alone.
-        sampling_topp: Draw among the fewest that have this probability together alone.
-        temperature: What the model's logits are divided by; below 1 is surer of itself.
-        seed: Decides, with the numbers of a text, what is drawn.
+        sampling_topk: Draw from this many of the likeliest subwords only.
+        sampling_topp: Draw from the fewest subwords whose probabilities sum to this.
+        temperature: Divides the model's logits. Below 1 it makes likely subwords likelier.
+        seed: Decides what is drawn, together with the number of a text.
         constraints: Whether the words that a translation must hold come in the order in which they
             are given, "ordered", or in any, "unordered"; None if there are none.
 
@@ -67,7 +67,7 @@ class SearchOptions:
         self._check_choice()
 
     def _check_choice(self) -> None:
-        """Check what says among which subwords to choose."""
+        """Check the options that choose among subwords."""
         for name in ("sampling_topk", "sampling_topp"):
             self._check(name, self.sampling or getattr(self, name) is None, "needs sampling")
         if self.sampling_topk is not None:
@@ -84,7 +84,7 @@ class SearchOptions:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a beam search does it, without more."""
+        """Whether a plain beam search does all of it."""
         return not (self.sampling or self.no_repeat_ngram_size or self.constraints) and (
             self.temperature == 1
         )

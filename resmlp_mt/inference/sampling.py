@@ -1,4 +1,4 @@
-"""Sampling whose outcome depends on the seed and the sentence, not on what is translated beside."""
+"""Sampling that depends on the seed and the sentence, not on the rest of the batch."""
 
 import numpy as np
 import torch
@@ -54,7 +54,7 @@ class SeededSampling(Search):
         sums = self._leave_out(probs).cumsum(-1)
         drawn = [self.generators[i].random(samples) for i in original_batch_idxs.tolist()]
         drawn = torch.from_numpy(np.stack(drawn)).to(sums)[..., None]
-        # The first whose sum is above what was drawn: never one of no probability.
+        # The first whose sum is above the number drawn: never one of probability 0.
         tokens = torch.searchsorted(sums, drawn * sums[..., -1:], right=True)
         tokens = tokens.clamp(max=(sums < sums[..., -1:]).sum(-1, keepdim=True))
         found = lprobs.gather(-1, tokens)[..., 0]

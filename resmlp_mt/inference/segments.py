@@ -33,8 +33,8 @@ def split_text(
 ) -> list[Segment]:
     """Cut a text into segments of at most `longest` subwords.
 
-    Lines are kept apart. Of a line only what has to be is cut: a line into sentences, a sentence
-    into clauses, a clause between words, a word between characters. Sentences are kept apart too;
+    Lines are kept apart. A line is cut no further than it must be: into sentences, a sentence into
+    clauses, a clause between words, a word between characters. Sentences are kept apart too;
     smaller parts fill a segment. A character of more subwords than fit loses the last of them.
 
     Args:
@@ -72,7 +72,7 @@ def find_spaces(segments: list[Segment], usual: str) -> list[str]:
 
     Args:
         segments: As `split_text` returned them; one at least.
-        usual: What a language has between sentences, for where there is none, or a blank.
+        usual: What the language puts between sentences, in the place of nothing or a blank.
     """
     texts = [segment.text for segment in segments]
     before = [text[: len(text) - len(text.lstrip())] for text in texts]

@@ -1,4 +1,4 @@
-"""Ends a search from outside, between two of its steps: what nobody waits for costs no more."""
+"""Ends a search from outside, between two steps, when nobody waits for it any more."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

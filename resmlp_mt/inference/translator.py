@@ -257,7 +257,7 @@ class Translator:
         return results
 
     def split(self, text: str, split_sentences: bool | None = None) -> list[Segment]:
-        """What is translated at once, with the white space around it: joined it is the text.
+        """Split a text into what is translated at once. Joined, the parts are the text.
 
         Lines are translated apart. Those that are too long for the model are cut in any case.
 

@@ -1,4 +1,4 @@
-"""What keeps a state dict from fitting a model."""
+"""Why a state dict does not fit a model."""
 
 from collections.abc import Iterable, Mapping
 

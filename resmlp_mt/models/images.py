@@ -1,4 +1,4 @@
-"""What all models of images are: a stem, stages, pooling and a head."""
+"""The base of all models of images: a stem, stages, pooling and a head."""
 
 import logging
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class ImageModel(BaseFairseqModel):
-    """Images -> what the head makes of them. A family is a subclass that builds its parts.
+    """A model of images. A family of models is a subclass that builds the parts.
 
     Args:
         image_size: Side of the images, in pixels.
@@ -35,10 +35,10 @@ class ImageModel(BaseFairseqModel):
     ):
         super().__init__()
         self.image_size = image_size
-        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        # Checkpoints keep the optimizer's state in the order of the parameters. Keep this order.
         self.stem, self.stages = stem, nn.ModuleList(stages)
         self.pool, self.head = pool, head
-        # What `load_state_dict` may do to weights; the task says when.
+        # What `load_state_dict` may change; the task sets these.
         self.resizes, self.restarts_head = True, False
 
     def forward(self, images: Tensor) -> Tensor:

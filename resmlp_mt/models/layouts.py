@@ -1,4 +1,4 @@
-"""How weights of images are named where they are published: a table, a row a family of models.
+"""The names of published image weights: a table with a row for each family of models.
 
 "official" is the layout of the code that came with the paper, "timm" that of
 huggingface/pytorch-image-models.

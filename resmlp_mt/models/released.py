@@ -13,14 +13,14 @@ _BLOCK = re.compile(r"(?:stages\.0\.)?blocks\.(\d+)\.")
 
 
 def to_format(state_dict: dict[str, Tensor], layout: str) -> dict[str, Tensor]:
-    """Our weights as a published layout names and shapes them.
+    """Give our weights the names and shapes of a published layout.
 
     Args:
         state_dict: Of a `ResMLPImageModel`, with a head or without one.
         layout: A name in LAYOUTS.
 
     Raises:
-        UserError: If the layout has no place for the model, naming what stands against it.
+        UserError: If the layout cannot hold the model. The message says why.
     """
     family = max(FAMILIES, key=lambda row: len(_keys(row, layout, state_dict) & state_dict.keys()))
     keys = _keys(family, layout, state_dict)
@@ -95,7 +95,7 @@ def check_fit(weights: dict[str, Tensor], model: nn.Module) -> None:
 
 
 def measure(weights: dict[str, Tensor]) -> dict[str, int]:
-    """Sizes that weights in a published layout tell, as far as they hold the parts to see it.
+    """The sizes that can be seen from weights in a published layout.
 
     Returns:
         Some of `positions` (N), `in_chans`, `patch_size`, `embed_dim` (C), `layers` and
@@ -149,7 +149,7 @@ def _keys(family: Family, layout: str, state_dict: Iterable[str]) -> dict[str, K
 
 
 def _lead(tensor: Tensor, dims: int) -> Tensor:
-    """With so many dimensions of size 1 more at the beginning; negative: fewer."""
+    """Add so many dimensions of size 1 at the beginning; if negative, remove them."""
     for _ in range(abs(dims)):
         tensor = tensor.unsqueeze(0) if dims > 0 else tensor.squeeze(0)
     return tensor

@@ -1,8 +1,8 @@
 """Weights for one image size, brought to another.
 
-The parts of a model whose weights depend on the grid know how: they have `resize(weights, old,
-new)`, which takes their own weights for a grid and returns them for another one, or refuses with a
-`ValueError`. Parts without it fit any grid.
+Parts of a model whose weights depend on the grid have `resize(weights, old, new)`. It takes their
+weights for one grid and returns them for another, or refuses with a `ValueError`. Parts without it
+fit any grid.
 """
 
 import logging
@@ -60,7 +60,7 @@ def _resizable(model: nn.Module) -> Iterator[tuple[str, nn.Module, Grid]]:
 
 
 def _other_count(weights: dict[str, Tensor], own: dict[str, Tensor], positions: int) -> int:
-    """The positions that weights are for, where they are not for these; else 0."""
+    """The positions that weights are for, if they differ from these; else 0."""
     for name, weight in weights.items():
         for found, expected in zip(weight.shape, own[name].shape, strict=False):
             if found != expected == positions:

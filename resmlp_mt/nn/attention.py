@@ -57,7 +57,7 @@ class SourceAttention(nn.Module):
                 attn_mask=None if memory_mask is None else ~memory_mask[:, None, None, :],
                 dropout_p=self.dropout if self.training else 0.0,
             )
-        else:  # for the few queries of a step torch's kernel takes twice as long on CPUs
+        else:  # torch's kernel takes twice as long for the few queries of a step on CPUs
             y = _score(query, key, memory_mask).softmax(-1) @ value
         return self.out(y.transpose(1, 2).reshape(x.shape))
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 # What a block of the decoder remembers from step to step: a part for its mixer, and one for its
-# attention. What is in a part is the affair of the module that it belongs to.
+# attention. Only the module that a part belongs to knows what is in it.
 BlockState = dict[str, dict[str, Tensor]]
 
 
@@ -89,7 +89,7 @@ class ResMLPBlock(nn.Module):
         drop: nn.Module,
     ):
         super().__init__()
-        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        # Checkpoints keep the optimizer's state in the order of the parameters. Keep this order.
         self.norm_1, self.scale_1 = norm_1, scale_1
         self.norm_2, self.scale_2 = norm_2, scale_2
         self.mix_tokens, self.mix_channels = mix_tokens, mix_channels
@@ -136,7 +136,7 @@ class ResMLPDecoderBlock(nn.Module):
         drop: nn.Module,
     ):
         super().__init__()
-        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        # Checkpoints keep the optimizer's state in the order of the parameters. Keep this order.
         self.norm_1, self.scale_1 = norm_1, scale_1
         self.norm_2, self.scale_2 = norm_2, scale_2
         self.mix_tokens, self.mix_channels = mix_tokens, mix_channels
@@ -168,7 +168,7 @@ class ResMLPDecoderBlock(nn.Module):
             Features. (R, T, C).
         """
         mix, attend = (None, None) if state is None else (state["mix"], state["attend"])
-        # Pads follow the words, so that a causal mixer needs no mask.
+        # Pads follow the words, so a causal mixer needs no mask.
         x = x + self.drop(self.scale_1(self.mix_tokens(self.norm_1(x), None, mix)))
         x = x + self.drop(self.scale_c(self.attend(self.norm_c(x), memory, memory_mask, attend)))
         return x + self.drop(self.scale_2(self.mix_channels(self.norm_2(x))))
@@ -182,7 +182,7 @@ class ResMLPDecoderBlock(nn.Module):
     ) -> Tensor:
         """The attention weights that `forward` uses for the same arguments, to show. (R, T, S).
 
-        Leaves the state as it is, so it must be called before `forward`.
+        Call it before `forward`, which changes the state. This leaves the state as it is.
         """
         mix = None if state is None else dict(state["mix"])
         x = x + self.scale_1(self.mix_tokens(self.norm_1(x), None, mix))

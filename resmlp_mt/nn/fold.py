@@ -1,9 +1,9 @@
 """Norms and scales folded into the products beside them: the same function in fewer operations.
 
-Before a product, Aff moves into it: W (alpha x + beta) + b = (W Diag(alpha)) x + (W beta + b), and
-after it LayerScale does. The mixing matrix acts on positions, so that alpha commutes with it, and
-beta leaves beta times the sums of A's rows: one vector a position. LayerNorm keeps its statistics;
-its alpha and beta move like those of Aff.
+An Aff before a product moves into it: W (alpha x + beta) + b = (W Diag(alpha)) x + (W beta + b). A
+LayerScale after the product moves into it too. The mixing matrix acts on positions, so alpha
+commutes with it. beta becomes beta times the sums of A's rows: a vector for each position.
+LayerNorm keeps its statistics. Its alpha and beta move like those of Aff.
 
 A mixer that has a folded form has `fold(norm, scale)`. Models with other mixers are exported as
 they are.
@@ -43,7 +43,7 @@ class FoldedMixer:
 
     Attributes:
         matrix: The unfolded mixer's matrix.
-        gate, value: Products that hold norm and LayerScale; None where nothing is gated.
+        gate, value: Products with norm and LayerScale folded in; None where nothing is gated.
         scale: What the channels of A x are multiplied with: alpha and LayerScale. (C,).
         shift: What the sums of A's rows are multiplied with: beta and LayerScale. (C,).
         bias_scale: What the bias of A is multiplied with. (C,).
@@ -58,12 +58,12 @@ class FoldedMixer:
 
 
 def has_offset(mixer: FoldedMixer) -> bool:
-    """Whether a position gets a vector of its own added."""
+    """Whether a vector is added to each position."""
     return mixer.gate is None or getattr(mixer.matrix, "bias", None) is not None
 
 
 def make_offset(mixer: FoldedMixer, positions: int) -> Tensor:
-    """What a mixer adds at each position where none of those that it sees is padded. (N, C)."""
+    """The vector that a mixer adds to each position, if no position is padded. (N, C)."""
     rows, bias = mixer.matrix(0, positions)
     offset = _by_channel(rows.sum(2), mixer.shift)
     return offset if bias is None else offset + _by_channel(bias, mixer.bias_scale)
@@ -75,14 +75,14 @@ def _by_channel(heads: Tensor, channels: Tensor) -> Tensor:
 
 
 def split_norm(norm: nn.Module) -> tuple[float | None, Tensor, Tensor]:
-    """What a norm is made of: the epsilon of its statistics, None without any; alpha; beta."""
+    """The parts of a norm: the epsilon of its statistics (None if it has none), alpha, beta."""
     if isinstance(norm, Affine):
         return None, norm.alpha, norm.beta
     return norm.eps, norm.weight, norm.bias
 
 
 def normalise(x: Tensor, epsilon: float | None) -> Tensor:
-    """What is left of a norm when its alpha and beta have moved on. Shape: (..., C)."""
+    """A norm without its alpha and beta, which are folded elsewhere. Shape: (..., C)."""
     return x if epsilon is None else F.layer_norm(x, x.shape[-1:], eps=epsilon)
 
 

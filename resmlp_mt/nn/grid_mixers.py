@@ -2,7 +2,7 @@
 
 They map (B, N, C) to (B, N, C), where the N positions are the patches of a grid, row by row. An
 image has no padding, so they take the features alone. They are those of table 3 of ResMLP (arXiv
-2105.03404); their shapes are what reproduces its parameter counts.
+2105.03404). Their shapes reproduce its parameter counts.
 """
 
 import torch.nn.functional as F

@@ -1,7 +1,7 @@
 """Weights that lie on a grid of positions, interpolated for another grid.
 
-A mixing matrix maps the positions of a grid to the positions of the same grid, so that both its
-rows and its columns lie on a grid of two dimensions, and all four are interpolated:
+A mixing matrix maps the positions of a grid to the positions of the same grid. So its rows lie on a
+grid of two dimensions, and its columns too. All four are interpolated:
 A' = U A D. U interpolates what A gives from the old grid to the new one (bicubic; antialiased where
 the grid shrinks). D averages the positions of the new grid to those of the old one: U transposed,
 with each row scaled to the sum 1. For n times as many positions, each column gets about 1/n of the
@@ -58,7 +58,7 @@ def resize(weight: Tensor, roles: tuple[str, ...], old: Grid, new: Grid) -> Tens
 
 def _interpolation(old: int, new: int) -> Tensor:
     """U along one side of the grid. Every row sums to 1. (new, old)."""
-    # As rows of an image, the old positions being its channels: torch 2.13 antialiases wrongly
+    # Interpolated as an image whose channels are the old positions: torch 2.13 antialiases wrongly
     # where there is one channel and one column.
     image = torch.eye(old, dtype=torch.float64).view(1, old, 1, old)
     up = F.interpolate(

@@ -150,10 +150,10 @@ class LinearMixer(nn.Module):
 
 
 class GatedMixer(nn.Module):
-    """y = gate(x) * A value(x): static mixing whose outcome depends on content, for two products.
+    """y = gate(x) * A value(x): the gate makes mixing depend on content, for two more products.
 
-    Not in the paper; it stands beside the gate of gMLP (arXiv 2105.08050), here linear and with a
-    value projection of full width.
+    Not in the paper. It is like the gate of gMLP (arXiv 2105.08050), but linear, and with a value
+    projection of full width.
 
     Args:
         dim: Number of channels C.

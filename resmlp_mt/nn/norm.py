@@ -24,8 +24,8 @@ class Affine(nn.Module):
 class LayerScale(nn.Module):
     """The Aff after a sublayer, as released: a scale per channel and no bias.
 
-    Equations 2 and 3 write a bias here; the released image code and the published parameter
-    counts have none, since the sublayer before it ends in a bias of its own.
+    Equations 2 and 3 write a bias here. The released image code and the published parameter counts
+    have none: the sublayer before it ends in a bias of its own.
 
     Args:
         dim: Number of channels C.

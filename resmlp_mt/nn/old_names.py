@@ -1,4 +1,4 @@
-"""Names that weights have in checkpoints of old, and have today.
+"""The old names of weights in checkpoints, and those of today.
 
 Layers were numbered, and a model of images had its blocks and its stem without the names of today.
 """

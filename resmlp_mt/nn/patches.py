@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 
 def init_linear(module: nn.Module) -> None:
-    """Initialise a linear layer as released; others, convolutions too, keep torch's way."""
+    """Initialise a linear layer as the released code does. Others keep torch's defaults."""
     if isinstance(module, nn.Linear):
         nn.init.trunc_normal_(module.weight, std=0.02)
         nn.init.zeros_(module.bias)

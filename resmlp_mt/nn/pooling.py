@@ -1,4 +1,4 @@
-"""The other end of an image model: patches to one vector."""
+"""Pooling of an image model: patches to one vector."""
 
 from collections.abc import Iterable
 
@@ -62,7 +62,7 @@ class ClassMLPLayer(nn.Module):
         scale_2: nn.Module,
     ):
         super().__init__()
-        # Checkpoints keep the optimizer's state in the order of the parameters: this one stays.
+        # Checkpoints keep the optimizer's state in the order of the parameters. Keep this order.
         self.norm_1, self.scale_1 = norm_1, scale_1
         self.norm_2, self.scale_2 = norm_2, scale_2
         self.aggregate, self.mix_channels = aggregate, mix_channels

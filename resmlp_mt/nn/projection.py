@@ -14,11 +14,11 @@ class ProjectionHead(nn.Module):
     """z = mlp(x); y[i] = cos(z, prototypes[i]).
 
     The published head is l2-normalisation, then a weight-normalised layer whose magnitudes are
-    fixed at 1. That is a matrix of unit rows, which is what is computed here from a plain
-    parameter: nothing that copies, averages or casts parameters needs to know of it.
+    fixed at 1. That is a matrix of unit rows. Here they are a plain parameter, brought to length 1
+    when it is used. So what copies, averages or casts parameters needs no special case.
 
-    The head also keeps DINO's centre, the running mean of the teacher's output. It is the
-    student's: a moving average of the model has a copy that lags behind and that nobody reads.
+    The head also keeps DINO's centre, the running mean of the teacher's output. The student's is
+    the one in use. The moving average of the model has a copy that lags behind and is never read.
 
     Args:
         dim: Number of channels C of the features.
@@ -63,8 +63,8 @@ class ProjectionHead(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Compare with the prototypes: (B, C) -> (B, out_dim).
 
-        In float32 whatever the model's precision: DINO divides by a temperature of 0.04, which
-        makes much of a cosine that bfloat16 rounds to two digits.
+        In float32, whatever the model's precision. bfloat16 rounds a cosine to two digits, and
+        DINO divides by a temperature of 0.04, which enlarges the error.
         """
         return F.linear(self.bottleneck(x), self.directions())
 

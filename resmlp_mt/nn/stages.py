@@ -1,4 +1,4 @@
-"""What an image goes through between its stem and its pooling."""
+"""The stages of an image model, between its stem and its pooling."""
 
 from collections.abc import Iterable
 

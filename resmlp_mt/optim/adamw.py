@@ -31,5 +31,5 @@ class FusedAdamW(FairseqAdam):
     """
 
     def __init__(self, cfg: FusedAdamWConfig, params):
-        FairseqOptimizer.__init__(self, cfg)  # FairseqAdam's would choose a kernel
+        FairseqOptimizer.__init__(self, cfg)  # FairseqAdam's own would choose a kernel
         self._optimizer = _AdamW(params, fused=True, **self.optimizer_config)

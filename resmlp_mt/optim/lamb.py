@@ -14,14 +14,14 @@ class Lamb(torch.optim.Optimizer):
         u <- (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) + decay w
         w <- w - lr (|w| / |u|) u
 
-    Without weight decay a weight is not adapted: its last line is w <- w - lr u, as Adam's. So it
-    is where |w| or |u| is 0.
+    A weight without weight decay is not adapted: its last line is w <- w - lr u, as in Adam. The
+    same holds where |w| or |u| is 0.
 
     Args:
         params: Weights, or groups of them.
         lr, betas, eps, weight_decay: As above.
-        bias_correction: Whether the averages are divided by 1 - b^t, as apex and timm do unless
-            told otherwise; the third version of the paper does not.
+        bias_correction: Divide the averages by 1 - b^t, as apex and timm do by default. The third
+            version of the paper does not.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Lamb(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable | None = None):
-        """Update the weights that have gradients; those are left as they are."""
+        """Update the weights that have gradients. The gradients stay as they are."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -68,6 +68,6 @@ class Lamb(torch.optim.Optimizer):
         if decay:
             update.add_(weight, alpha=decay)
             ratio = weight.norm() / update.norm()
-            # Not a branch, for which a GPU would have to be waited for.
+            # No branch: it would have to wait for the GPU.
             update.mul_(torch.where(ratio.isfinite() & (ratio > 0), ratio, 1.0))
         weight.sub_(update, alpha=group["lr"])

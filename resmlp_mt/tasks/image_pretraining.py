@@ -45,7 +45,7 @@ class ResMLPImagePretrainingConfig(ImageTaskConfig):
         default=0.9, metadata={"help": "share of the old centre in the teacher's new one"}
     )
     freeze_last_layer_updates: int = field(
-        default=0, metadata={"help": "updates in which the prototypes stay as they are"}
+        default=0, metadata={"help": "updates at the start that leave the prototypes as they are"}
     )
     store_ema: bool = II("ema.store_ema")
     ema_fp32: bool = II("ema.ema_fp32")

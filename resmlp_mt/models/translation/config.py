@@ -7,7 +7,7 @@ from omegaconf import II
 
 from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS
 
-# What a model has at least one of. An encoder without blocks reads words without their neighbours.
+# Sizes that are 1 or more. An encoder may have no blocks, and read words without their neighbours.
 COUNTS = """encoder_embed_dim encoder_ffn_embed_dim max_source_positions decoder_embed_dim
     decoder_ffn_embed_dim decoder_layers max_target_positions decoder_attention_heads
     mixing_heads""".split()
@@ -35,16 +35,16 @@ class ResMLPConfig(FairseqDataclass):
         metadata={"help": "what mixes positions: the paper's matrix is 'linear'"},
     )
     mixing_heads: int = field(
-        default=1, metadata={"help": "matrices A a layer, each for its share of the channels"}
+        default=1, metadata={"help": "matrices A in a layer; each mixes its share of the channels"}
     )
     mixing_init_std: float = field(
-        default=0.02, metadata={"help": "standard deviation that A starts with"}
+        default=0.02, metadata={"help": "standard deviation of A at the start"}
     )
     norm: ChoiceEnum(list(SEQUENCE_NORMS)) = field(
         default="affine", metadata={"help": "norm before every sublayer and the output"}
     )
     layer_scale_init: float = field(
-        default=0.2, metadata={"help": "LayerScale that every sublayer's output starts with"}
+        default=0.2, metadata={"help": "LayerScale of every sublayer's output at the start"}
     )
     dropout: float = field(default=0.1, metadata={"help": "dropout on embeddings and sublayers"})
     attention_dropout: float = field(

@@ -87,7 +87,7 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         return start, incremental_state["blocks"]
 
     def make_generation_fast_(self, need_attn: bool = False, **kwargs) -> None:
-        """fairseq calls this before it generates; `need_attn` stands for --print-alignment."""
+        """fairseq calls this before it generates. `need_attn` comes from --print-alignment."""
         self.need_attn = need_attn
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
@@ -111,7 +111,7 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
     def reorder_incremental_state_scripting(
         self, incremental_state: dict, new_order: Tensor
     ) -> None:
-        """The same; fairseq's would look for more of it in every module, at every step."""
+        """The same. fairseq's own would search every module for it, at every step."""
         self.reorder_incremental_state(incremental_state, new_order)
 
     def max_positions(self) -> int:

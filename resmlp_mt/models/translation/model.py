@@ -82,7 +82,7 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         return hub_utils.GeneratorHubInterface(cfg, task, models)
 
     def set_num_updates(self, num_updates: int) -> None:
-        """fairseq calls this before every update, and outside of training never.
+        """Compile on the first call. fairseq calls this before every update, and only in training.
 
         So only trainings compile: the steps of a search would each be another shape.
         """
