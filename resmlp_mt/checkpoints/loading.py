@@ -113,8 +113,9 @@ def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
         _check_numbers(models[0])
-    except UserError:
-        raise
+    except UserError as error:
+        named = str(error).startswith(f"{path}: ")
+        raise (error if named else UserError(f"{path}: {error}")) from None
     except (ValueError, RuntimeError) as error:
         raise UserError(f"{path}: {error}") from None
     except Exception as error:  # a broken configuration fails anywhere in OmegaConf and fairseq
