@@ -106,9 +106,10 @@ def _find(path: str, kind: str | None = None) -> str:
     return str(find_checkpoint(path, kind))
 
 
-def _kind_of(flags: Namespace) -> str:
+def _kind_of(flags: Namespace) -> str | None:
     """Whether the task is of images or of text, as `find_checkpoint` calls them."""
-    return "images" if str(flags.task).startswith("image_") else "text"
+    task = getattr(flags, "task", None)
+    return task and ("images" if str(task).startswith("image_") else "text")
 
 
 def _find_task(path: str | None) -> str:
