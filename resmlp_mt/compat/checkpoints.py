@@ -14,8 +14,6 @@ from pathlib import Path
 import numpy
 import omegaconf
 import torch
-from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
 
 from resmlp_mt.compat.messages import refused_class
 from resmlp_mt.compat.patching import Patch
@@ -80,7 +78,7 @@ def _is_value(candidate: type) -> bool:
     return issubclass(candidate, omegaconf.nodes.ValueNode)
 
 
-def read_checkpoint(
+def load_checkpoint(
     path: str | Path, overrides: dict | None = None, on_all_ranks: bool = False
 ) -> dict:
     """Read a checkpoint of fairseq without running code from it, as any of its versions wrote it.
@@ -109,9 +107,9 @@ def read_checkpoint(
 @PATCH.replaces(
     "fairseq.checkpoint_utils:load_checkpoint_to_cpu", "(path, arg_overrides, load_on_all_ranks)"
 )
-def load(_, path, arg_overrides=None, load_on_all_ranks=False):
+def load_in_fairseq(_, path, arg_overrides=None, load_on_all_ranks=False):
     """Read by our own hand: fairseq's calls torch.load as each of its versions likes."""
-    return read_checkpoint(path, arg_overrides, load_on_all_ranks)
+    return load_checkpoint(path, arg_overrides, load_on_all_ranks)
 
 
 @PATCH.replaces(
@@ -161,6 +159,8 @@ def _read(path: str) -> object:
 
 def _modernise(state: object, overrides: dict) -> dict:
     """Bring what was read into the form of today's fairseq."""
+    from fairseq import checkpoint_utils
+
     if not isinstance(state, dict):
         raise UserError(_FOREIGN)
     for part in ("cfg", "args"):
@@ -193,6 +193,9 @@ def _check_parts(state: dict, size: int) -> None:
 
 def _fetch(path: str, on_all_ranks: bool) -> str:
     """The file on this computer that fairseq would read: anew where the path is a remote one."""
+    # Not above: it imports the plugin, which imports this module.
+    from fairseq.file_io import PathManager
+
     if not PathManager.path_requires_pathmanager(path):
         return path
     try:

@@ -6,10 +6,11 @@ import os
 from argparse import Namespace
 
 import torch
-from fairseq import checkpoint_utils, optim, utils
+from fairseq import optim, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.file_io import PathManager
 
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
@@ -117,4 +118,4 @@ def _find_task(path: str | None) -> str:
     if path is None:
         raise UserError("--path CHECKPOINT is missing: what shall be validated?")
     checkpoint = _find(utils.split_paths(path)[0])
-    return checkpoint_utils.load_checkpoint_to_cpu(checkpoint)["cfg"].task._name
+    return load_checkpoint(checkpoint)["cfg"].task._name

@@ -4,10 +4,10 @@ import logging
 import os
 from pathlib import Path
 
-from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import numbered_checkpoints
@@ -32,14 +32,14 @@ _OTHER_OPTIMIZER = (
 
 
 @PATCH.replaces("fairseq.checkpoint_utils:load_checkpoint", "08e4fa03a2ab")
-def load(load_checkpoint, cfg, trainer, **passed_on):
+def find_and_load(load, cfg, trainer, **passed_on):
     """Start afresh only where there is nothing to go on from.
 
     checkpoint_last.pt may be gone though others of the same training lie beside it.
     """
     last = os.path.join(cfg.save_dir, LAST)
     if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
-        return load_checkpoint(cfg, trainer, **passed_on)
+        return load(cfg, trainer, **passed_on)
     if cfg.restore_file != LAST:
         _check_named(cfg)
     elif not PathManager.exists(last) and (others := _newest_first(cfg.save_dir)):
@@ -48,7 +48,7 @@ def load(load_checkpoint, cfg, trainer, **passed_on):
         found = {"restore_file": str(others[0]), "finetune_from_model": None}
         cfg = OmegaConf.merge(cfg, found)
     try:
-        return load_checkpoint(cfg, trainer, **passed_on)
+        return load(cfg, trainer, **passed_on)
     except UserError as error:
         whole = None
         if str(error).startswith(f"{last}: "):
@@ -92,7 +92,7 @@ def _newest_first(folder: str) -> list[Path]:
 
 def _is_whole(path: Path) -> bool:
     try:
-        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        load_checkpoint(path)
     except UserError:
         return False
     return True
