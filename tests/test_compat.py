@@ -7,11 +7,10 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, optim, options
 from fairseq.data import data_utils
-from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.logging import progress_bar
 
 from resmlp_mt import compat
+from resmlp_mt.compat.noise import silence_noise
 from resmlp_mt.errors import UserError
 
 
@@ -47,7 +46,7 @@ def test_known_noise_is_dropped_and_other_warnings_are_not():
     with warnings.catch_warnings(record=True) as caught:
         warnings.resetwarnings()
         warnings.simplefilter("always")
-        compat.silence_noise()
+        silence_noise()
         warnings.warn("hydra.experimental.compose() is no longer experimental.", stacklevel=1)
         warnings.warn("\nThe version_base parameter is not specified.", stacklevel=1)
         warnings.warn(
@@ -110,70 +109,14 @@ def test_bf16_on_a_cpu_takes_the_plain_attention(fused_attention):
 def test_forgotten_validation_sets_are_looked_for_in_folders_alone(tmp_path):
     (tmp_path / "valid1.bin").touch()
     (tmp_path / "images.tar").touch()
-    assert data_utils._find_extra_valid_paths(str(tmp_path)) == {"valid1"}
-    assert data_utils._find_extra_valid_paths(str(tmp_path / "images.tar")) == set()
 
+    def configure(data):
+        parser, line = options.get_training_parser(), [str(data), "--arch", "resmlp_tiny"]
+        return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, line))
 
-def test_a_line_stands_once_in_the_log_file_however_many_epochs_there_are(tmp_path):
-    log = tmp_path / "train.log"
-    handlers = list(progress_bar.logger.handlers)
-    try:
-        for epoch in range(3):
-            bar = progress_bar.progress_bar([1], "json", log_file=str(log), epoch=epoch)
-            bar.print({"loss": epoch}, tag="valid")
-    finally:
-        progress_bar.logger.handlers[:] = handlers
-    assert [line.count("valid_loss") for line in log.read_text().splitlines()] == [1, 1, 1]
-
-
-@pytest.mark.parametrize("count", [1, 7, 8, 30, 33])
-@pytest.mark.parametrize("limits", [{"max_sentences": 8}, {"max_tokens": 100}])
-def test_every_sentence_is_in_a_batch(count, limits):
-    lengths = numpy.random.default_rng(1).integers(1, 10, count)
-    batches = data_utils.batch_by_size(
-        numpy.arange(count),
-        num_tokens_fn=lengths.__getitem__,
-        num_tokens_vec=lengths,
-        required_batch_size_multiple=8,
-        **limits,
-    )
-    assert numpy.concatenate(batches).tolist() == list(range(count))
-    assert all(len(b) <= limits.get("max_sentences", count) for b in batches)
-    assert all(lengths[b].max() * len(b) <= limits.get("max_tokens", 10**6) for b in batches)
-
-
-def deal(count, workers, state=None):
-    """The iterators of all workers, each batch of one sentence."""
-    data = torch.utils.data.TensorDataset(torch.arange(count))
-    iterators = [
-        EpochBatchIterator(data, list, [[i] for i in range(count)], 1, workers, worker)
-        for worker in range(workers)
-    ]
-    for iterator in iterators:
-        if state:
-            iterator.load_state_dict(state)
-    return iterators
-
-
-@pytest.mark.parametrize(("before", "after"), [(2, 1), (1, 2), (2, 3), (3, 2), (4, 4)])
-def test_other_workers_go_on_with_the_rest_of_an_epoch(before, after):
-    count, taken = 26, 5
-    first = deal(count, before)
-    epochs = [iterator.next_epoch_itr() for iterator in first]
-    had = [next(epoch)[0][0].item() for _ in range(taken) for epoch in epochs]
-    then = deal(count, after, first[0].state_dict())
-    rest = [batch[0][0].item() for it in then for batch in it.next_epoch_itr() if batch]
-    assert set(had + rest) == set(range(count))
-    assert len(had + rest) - count == before * taken % after  # seen again
-
-
-@pytest.mark.parametrize("count", [15, 16])
-@pytest.mark.parametrize("done", [0, 6, 7])
-def test_batches_are_joined_in_twos_from_any_place_on(count, done):
-    batches = CountingIterator(range(done, count), start=done)
-    groups = list(GroupedIterator(batches, 2))
-    assert sum(groups, []) == list(range(done, count)) and not batches.has_next()
-    assert all(len(group) == 2 for group in groups[:-1])
+    data_utils.raise_if_valid_subsets_unintentionally_ignored(configure(tmp_path / "images.tar"))
+    with pytest.raises(ValueError, match="valid1"):
+        data_utils.raise_if_valid_subsets_unintentionally_ignored(configure(tmp_path))
 
 
 @pytest.mark.parametrize("flags", [["--optimizer", "adam"], ["--optimizer", "adagrad"]])

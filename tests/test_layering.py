@@ -14,14 +14,14 @@ PACKAGE = Path(__file__).parent.parent / "resmlp_mt"
 BELOW = {
     "errors": set(),
     "extras": {"errors"},
-    "nn": set(),
-    "optim": set(),
+    "nn": {"errors"},
+    "optim": {"compat"},
     "files": {"errors"},
     "data": {"errors", "extras", "files"},
     "criterions": {"errors"},
-    "compat": {"errors", "files", "nn", "data", "optim"},
-    "models": {"errors", "files", "nn", "data"},
-    "tasks": {"errors", "extras", "files", "nn", "data", "models", "criterions"},
+    "compat": {"errors", "files", "nn", "data"},
+    "models": {"errors", "files", "nn", "data", "compat"},
+    "tasks": {"errors", "extras", "files", "nn", "data", "models", "criterions", "compat"},
     "plugin": {"compat", "criterions", "models", "optim", "tasks"},
 }
 BELOW["checkpoints"] = BELOW["tasks"] | {"tasks"}

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from fairseq import checkpoint_utils
 from torch import Tensor
 
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.nn.mixers import FreeMatrix, ToeplitzMatrix
@@ -70,7 +70,7 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
         UserError: If there is no such model, or it is no ResMLP, or its training diverged.
     """
     path = find_checkpoint(model)
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    state = load_checkpoint(path)
     found: dict[str, dict[tuple[int, int], dict[str, Tensor]]] = {}
     for name, tensor in (state.get("model") or {}).items():
         block = _BLOCK.fullmatch(name)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from fairseq import checkpoint_utils
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from resmlp_mt.checkpoints.device import choose_device
 from resmlp_mt.checkpoints.loading import build
 from resmlp_mt.checkpoints.pack import moving_average
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.data.images import ImageDataset
@@ -78,13 +78,13 @@ class FeatureExtractor:
         """
         path = find_checkpoint(model)
         device = choose_device(device)
-        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        state = load_checkpoint(path)
         name = state["cfg"].task.get("_name")
         last = path.with_name("checkpoint_last.pt")
         chosen_as_best = path.name == "checkpoint_best.pt" and Path(model).is_dir()
         if name == PRETRAINING_TASK and chosen_as_best and last.is_file():
             # The best one has the lowest loss. So has a teacher that hardly tells images apart.
-            path, state = last, checkpoint_utils.load_checkpoint_to_cpu(str(last))
+            path, state = last, load_checkpoint(last)
         if name not in (IMAGE_TASK, PRETRAINING_TASK):
             raise UserError(f"{path}: a model for {name}, not for images")
         if ema is None:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import torch
-from fairseq import checkpoint_utils
 from tqdm import tqdm
 
 from resmlp_mt.checkpoints.pack import moving_average, save_weights
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import numbered_checkpoints
 from resmlp_mt.files.output import find_target, whole_file
@@ -45,7 +45,7 @@ def best_checkpoints(paths: list[Path], count: int) -> list[Path]:
     """The `count` checkpoints with the best validation score (--best-checkpoint-metric)."""
     scores = {}
     for path in tqdm(paths, desc="read scores", disable=None, leave=False):
-        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        state = load_checkpoint(path)
         score = (state.get("extra_state") or {}).get("val_loss")
         if score is None:
             raise UserError(f"{path}: no validation score in it; use --last instead of --best")
@@ -72,7 +72,7 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
     find_target(out)  # what cannot be written fails before the work
     total, state = {}, None
     for path in tqdm(paths, desc="average", disable=None, leave=False):
-        state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        state = load_checkpoint(path)
         if ema:
             state["model"] = moving_average(state, path)
         weights = {name: tensor.double() for name, tensor in state["model"].items()}

@@ -10,6 +10,7 @@ from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 from torch import nn
 
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.data.vocabulary import check_dictionaries
 from resmlp_mt.errors import UserError
@@ -28,7 +29,7 @@ def read_checkpoint(model: str | Path, kind: str | None = None) -> tuple[Path, d
         UserError: If there is none, it is broken, or of a task that has no configuration.
     """
     path = find_checkpoint(model, kind)
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    state = load_checkpoint(path)
     if not isinstance(state["cfg"].task, DictConfig):  # none of ours, nor fairseq's translation
         raise UserError(f"{path}: trained neither to translate nor to classify images")
     return path, state
@@ -113,8 +114,9 @@ def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
     try:
         models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
         _check_numbers(models[0])
-    except UserError:
-        raise
+    except UserError as error:
+        named = str(error).startswith(f"{path}: ")
+        raise (error if named else UserError(f"{path}: {error}")) from None
     except (ValueError, RuntimeError) as error:
         raise UserError(f"{path}: {error}") from None
     except Exception as error:  # a broken configuration fails anywhere in OmegaConf and fairseq

@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 import torch
-from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
 from resmlp_mt.checkpoints.loading import find_companions
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.sentences import CARD
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
@@ -79,7 +79,7 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
         UserError: If something is missing, or `out` holds something else.
     """
     checkpoint = find_checkpoint(model)
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+    state = load_checkpoint(checkpoint)
     companions = []
     if is_for_images(state["cfg"].task):
         state["cfg"].task.teacher_model = ""

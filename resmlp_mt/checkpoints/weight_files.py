@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from resmlp_mt.errors import UserError, name_some, refused_class
+from resmlp_mt.compat.messages import refused_class
+from resmlp_mt.errors import UserError, name_some
 
 logger = logging.getLogger(__name__)
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar")

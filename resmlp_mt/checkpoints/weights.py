@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import torch
-from fairseq import checkpoint_utils, options
+from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks import setup_task
 from omegaconf import DictConfig
@@ -14,6 +14,7 @@ from safetensors import torch as safetensors
 
 from resmlp_mt.checkpoints.pack import save_weights
 from resmlp_mt.checkpoints.weight_files import read_weights
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
@@ -100,7 +101,7 @@ def export_weights(model: str | Path, layout: str, out: Path) -> None:
     if out.suffix not in OUTPUT_SUFFIXES:
         raise UserError(f"{out}: weights are written to {' or '.join(OUTPUT_SUFFIXES)}")
     path = find_checkpoint(model)
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    state = load_checkpoint(path)
     if state["cfg"].task.get("_name") != IMAGE_TASK:
         raise UserError(f"{path}: not an image classifier")
     try:

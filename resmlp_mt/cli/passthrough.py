@@ -3,11 +3,11 @@
 import importlib
 import logging
 import os
-import re
 import sys
 from pathlib import Path
 
-from resmlp_mt.errors import UserError, explain
+from resmlp_mt.compat.messages import explain
+from resmlp_mt.errors import UserError
 
 # name: what the help says of it. Each is a module of fairseq_cli.
 PROGRAMS = {
@@ -42,7 +42,7 @@ def run_program(program: str, arguments: list[str]) -> None:
     try:
         module.cli_main()
     except Exception as error:
-        if advice := _explain(error, program):
+        if advice := explain(error, program):
             raise UserError(advice) from None
         raise
 
@@ -77,19 +77,3 @@ def _name_subwords(arguments: list[str]) -> list[str]:
         return []
     print(f"raw text is split into subwords by {model} (--bpe sentencepiece)", file=sys.stderr)
     return ["--bpe", "sentencepiece", "--sentencepiece-model", str(model)]
-
-
-def _explain(error: Exception, program: str) -> str | None:
-    """A message for an error of fairseq or of our model that is the user's mistake; else None."""
-    text = str(error)
-    if size := re.search(
-        r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip", text
-    ):
-        lengths = re.sub(r"np\.\w+\((\d+)\)", r"\1", size.group(2))
-        among = " of the buffer" if program == "interactive" else ""
-        return (
-            f"line {int(size.group(1)) + 1}{among} has {lengths} tokens (source, target), "
-            f"the model takes {size.group(3)}; shorten it, or leave such lines out with "
-            "--skip-invalid-size-inputs-valid-test"
-        )
-    return explain(error)

@@ -1,88 +1,38 @@
-"""The seam to fairseq and torch of today. Each patch has a guard, a reason and a test.
+"""The seam to fairseq and torch of today: what has to be put right in them, and their messages.
 
 fairseq imports this plugin while it parses the command line, before it loads any checkpoint and
 before hydra composes the configuration, so that what is put right here holds for all commands.
+docs/patches.md lists every function that is replaced. The modules without patches (messages,
+programs, noise) need neither fairseq nor torch.
 """
 
+import importlib
 import logging
+import os
 import warnings
 
-# Importing fairseq asks for tensorboardX, which nothing here needs.
-logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+from resmlp_mt.compat.noise import keep_root_logger, silence_noise
+from resmlp_mt.compat.programs import check_apex, exit_with_explanation, is_program
 
-from resmlp_mt.compat.noise import keep_root_logger, silence_noise  # noqa: E402
-
-with keep_root_logger():
-    from resmlp_mt.compat.batches import (
-        go_on_with_other_workers,
-        keep_batches_on_resuming,
-        keep_last_batch,
-        take_archives_for_data,
-    )
-    from resmlp_mt.compat.checkpoints import (
-        allow_harmless_classes,
-        explain_broken_checkpoints,
-        limit_models,
-        refuse_resolvers,
-    )
-    from resmlp_mt.compat.dictionaries import name_broken_dictionaries
-    from resmlp_mt.compat.flags import mend_parsed_flags
-    from resmlp_mt.compat.languages import warn_of_other_languages
-    from resmlp_mt.compat.programs import (
-        check_apex,
-        exit_with_explanation,
-        is_program,
-    )
-    from resmlp_mt.compat.resuming import find_where_to_go_on, refuse_misfit_optimizers
-    from resmlp_mt.compat.saving import write_whole_checkpoints
-    from resmlp_mt.compat.search import (
-        bar_repeats_on_cpus,
-        mend_constraints,
-        mend_diverse_beam,
-    )
-    from resmlp_mt.compat.training import (
-        fit_optimizers_to_precision,
-        log_once,
-        offer_lamb_without_apex,
-        stop_on_sigterm,
-        survive_the_search_for_nan,
-    )
-    from resmlp_mt.compat.workers import (
-        join_workers,
-        resume_together,
-        stop_spawned_workers,
-    )
+# Each declares one patch.
+MENDED = (
+    "checkpoints", "flags", "groups", "nan", "resuming", "saving", "stopping", "workers"
+)  # fmt: skip
 
 
 def apply() -> None:
-    """Apply every patch; the second time changes nothing."""
+    """Put everything right; the second time changes nothing."""
+    # Importing fairseq asks for tensorboardX, which nothing here needs.
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     if is_program():  # the warnings of others are theirs
         silence_noise()
-    allow_harmless_classes()
-    explain_broken_checkpoints()
-    limit_models()
-    refuse_resolvers()
-    name_broken_dictionaries()
-    warn_of_other_languages()
-    keep_last_batch()
-    keep_batches_on_resuming()
-    go_on_with_other_workers()
-    mend_diverse_beam()
-    bar_repeats_on_cpus()
-    mend_constraints()
-    log_once()
-    take_archives_for_data()
-    mend_parsed_flags()
-    join_workers()
-    resume_together()
-    stop_spawned_workers()
-    write_whole_checkpoints()
-    find_where_to_go_on()
-    stop_on_sigterm()
-    survive_the_search_for_nan()
-    offer_lamb_without_apex()
-    fit_optimizers_to_precision()
-    refuse_misfit_optimizers()
+    with keep_root_logger():
+        modules = {name: importlib.import_module(f"resmlp_mt.compat.{name}") for name in MENDED}
+    modules["checkpoints"].allow_harmless_classes()
+    applied = {name: module.PATCH.apply() for name, module in modules.items()}
+    if is_program() and not applied["checkpoints"]:
+        # Then fairseq reads checkpoints as it likes: torch must refuse code by itself.
+        os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     exit_with_explanation()
     if complaint := check_apex():
         warnings.warn(complaint, stacklevel=2)

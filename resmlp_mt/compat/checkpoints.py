@@ -14,12 +14,20 @@ from pathlib import Path
 import numpy
 import omegaconf
 import torch
-from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
 
-from resmlp_mt.compat.patching import patch
-from resmlp_mt.errors import UserError, refused_class
+from resmlp_mt.compat.messages import refused_class
+from resmlp_mt.compat.patching import Patch
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.old_names import rename
+
+PATCH = Patch(
+    "checkpoints safe",
+    "trusts what a checkpoint holds: main passes weights_only=False to torch.load, which runs "
+    "pickled code; all versions resolve ${oc.env:SECRET} in its configuration, build a model of "
+    "any size, and end in a traceback where the file is broken",
+    "whoever loads a checkpoint of somebody else, or one that was damaged",
+    "it is read as data alone, and what is wrong with it is said in a sentence",
+)
 
 _REFUSED = (
     "refused, since it holds {} that could run commands on this computer; use a checkpoint that "
@@ -70,40 +78,124 @@ def _is_value(candidate: type) -> bool:
     return issubclass(candidate, omegaconf.nodes.ValueNode)
 
 
-def explain_broken_checkpoints() -> None:
-    """Make fairseq say which checkpoint it could not load, and why."""
+def load_checkpoint(
+    path: str | Path, overrides: dict | None = None, on_all_ranks: bool = False
+) -> dict:
+    """Read a checkpoint of fairseq without running code from it, as any of its versions wrote it.
 
-    @patch(checkpoint_utils, "load_checkpoint_to_cpu")
-    def load_or_explain(load, path, arg_overrides=None, load_on_all_ranks=False):
-        local = path
-        try:
-            local = _fetch(path, load_on_all_ranks)
-            _check_archive(local)
-            state = load(local, arg_overrides, load_on_all_ranks)
-            if _is_whole(state):
-                # A matrix has more weights than rows, and a weight is no less than a byte.
-                if _find_largest(state["cfg"].model) > os.path.getsize(local):
-                    raise UserError(_TOO_LARGE)
-                _rename(state)
-                return state
-            reason = _FOREIGN
-        except (FileNotFoundError, IsADirectoryError):
-            reason = "no such checkpoint"
-        except (pickle.UnpicklingError, zipfile.BadZipFile) as error:
-            reason = _explain_refusal(str(error))
-        except (EOFError, RuntimeError, OSError) as error:
-            if isinstance(error, OSError) and error.errno != errno.EINVAL:
-                raise  # the disk's trouble, not the file's
-            reason = _explain_damage(str(error).strip(), local)
-        except UserError as error:
-            reason = str(error)
-        except Exception:  # what is no configuration fails anywhere in OmegaConf and fairseq
-            reason = _FOREIGN
-        raise UserError(f"{path}: {reason}")
+    Args:
+        path: The file; what iopath knows, if it is installed.
+        overrides: Flags to put in the place of those that it was trained with.
+        on_all_ranks: Whether all workers read it at the same time.
+
+    Returns:
+        What fairseq's `load_checkpoint_to_cpu` returns: "model", "cfg" ...
+
+    Raises:
+        UserError: If there is none, it is broken, or holds more than data; it names the file.
+    """
+    try:
+        local = _fetch(str(path), on_all_ranks)
+        state = _modernise(_read(local), overrides or {})
+        _check_parts(state, os.path.getsize(local))
+        _rename(state)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error.__cause__
+    return state
+
+
+@PATCH.replaces(
+    "fairseq.checkpoint_utils:load_checkpoint_to_cpu", "(path, arg_overrides, load_on_all_ranks)"
+)
+def load_in_fairseq(_, path, arg_overrides=None, load_on_all_ranks=False):
+    """Read by our own hand: fairseq's calls torch.load as each of its versions likes."""
+    return load_checkpoint(path, arg_overrides, load_on_all_ranks)
+
+
+@PATCH.replaces(
+    "fairseq.checkpoint_utils:load_model_ensemble_and_task",
+    "(filenames, arg_overrides, task, strict, suffix, num_shards, state)",
+)
+def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
+    """Let a model not be greater than its checkpoint, whose configuration may say anything."""
+    if arg_overrides or not all(map(os.path.isfile, filenames)):
+        # Of sizes that the user chose, or in several files.
+        return load_ensemble(filenames, arg_overrides, *args, **kwargs)
+    # Equal weights may be stored once, as those of a model are that was never trained.
+    left = 10**6 + sum(2 * os.path.getsize(name) for name in filenames)
+
+    def count(module, name, parameter):
+        nonlocal left
+        left -= parameter.numel() + 400  # each has a cost of its own
+        if left < 0:
+            raise UserError(f"{filenames[0]}: {_TOO_LARGE}")
+
+    hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
+    try:
+        return load_ensemble(filenames, arg_overrides, *args, **kwargs)
+    finally:
+        hook.remove()
+
+
+def _read(path: str) -> object:
+    """What torch finds in a file, where it is data alone."""
+    try:
+        _check_archive(path)
+        with open(path, "rb") as stream:
+            return torch.load(stream, map_location="cpu", weights_only=True)
+    except UserError:
+        raise
+    except (FileNotFoundError, IsADirectoryError):
+        raise UserError("no such checkpoint") from None
+    except (pickle.UnpicklingError, zipfile.BadZipFile) as error:
+        raise UserError(_explain_refusal(str(error))) from None
+    except (EOFError, RuntimeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise  # the disk's trouble, not the file's
+        raise UserError(_explain_damage(str(error).strip(), path)) from None
+    except Exception as error:  # torch's reader fails anywhere on a file that was forged
+        raise UserError("not a checkpoint, or a corrupt one") from error
+
+
+def _modernise(state: object, overrides: dict) -> dict:
+    """Bring what was read into the form of today's fairseq."""
+    from fairseq import checkpoint_utils
+
+    if not isinstance(state, dict):
+        raise UserError(_FOREIGN)
+    for part in ("cfg", "args"):
+        _check_interpolations(state.get(part))
+    try:
+        if state.get("args") is not None:
+            vars(state["args"]).update(overrides)
+        if state.get("cfg") is not None:
+            state["cfg"] = omegaconf.OmegaConf.create(state["cfg"], flags={"allow_objects": True})
+            checkpoint_utils.overwrite_args_by_name(state["cfg"], overrides)
+        return checkpoint_utils._upgrade_state_dict(state)
+    except Exception as error:  # fairseq and OmegaConf fail anywhere on what they did not write
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise UserError(f"{_FOREIGN}: {reason:.200}") from error
+
+
+def _check_parts(state: dict, size: int) -> None:
+    """Check that a checkpoint has what it must have, in a file of `size` bytes."""
+    try:
+        whole = _is_whole(state)
+        largest = _find_largest(state["cfg"].model) if whole else 0
+    except (omegaconf.errors.OmegaConfBaseException, RecursionError):  # a field that names none
+        whole, largest = False, 0
+    if not whole:
+        raise UserError(_FOREIGN)
+    # A matrix has more weights than rows, and a weight is no less than a byte.
+    if largest > size:
+        raise UserError(_TOO_LARGE)
 
 
 def _fetch(path: str, on_all_ranks: bool) -> str:
     """The file on this computer that fairseq would read: anew where the path is a remote one."""
+    # Not above: it imports the plugin, which imports this module.
+    from fairseq.file_io import PathManager
+
     if not PathManager.path_requires_pathmanager(path):
         return path
     try:
@@ -138,26 +230,12 @@ def _check_archive(path: str) -> None:
             raise UserError(f"corrupt checkpoint (wrong checksum of {damaged}); copy it again")
 
 
-def refuse_resolvers() -> None:
-    """Let a checkpoint's configuration not ask for what is not in it: a variable, a file.
+def _check_interpolations(value: object) -> None:
+    """Let a configuration not ask for what is not in it: a variable, a file.
 
     OmegaConf resolves "${oc.env:SECRET}" wherever it stands, and `pack` would write the secret into
     what is passed on. fairseq writes values alone; one field that names another is harmless.
     """
-
-    @patch(checkpoint_utils, "overwrite_args_by_name")
-    def overwrite(overwrite_args_by_name, cfg, overrides):
-        _check_interpolations(cfg)
-        overwrite_args_by_name(cfg, overrides)
-
-    @patch(checkpoint_utils, "_upgrade_state_dict")
-    def upgrade(upgrade_state_dict, state):
-        _check_interpolations(state.get("cfg"))
-        _check_interpolations(state.get("args"))
-        return upgrade_state_dict(state)
-
-
-def _check_interpolations(value: object) -> None:
     if isinstance(value, omegaconf.Container):
         value = omegaconf.OmegaConf.to_container(value, resolve=False)
     if isinstance(value, str) and "${" in value and not _FIELD.fullmatch(value):
@@ -183,28 +261,35 @@ def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
 
 def _is_whole(state: dict) -> bool:
     """Whether a checkpoint has weights, and a configuration with all its parts."""
-    cfg, parts = state["cfg"], ("common", "checkpoint", "generation")
-    if not all(isinstance(cfg[part], omegaconf.DictConfig) for part in parts):
+    cfg, parts = state.get("cfg"), ("common", "checkpoint", "generation")
+    if not isinstance(cfg, omegaconf.DictConfig):
+        return False
+    if not all(isinstance(cfg.get(part), omegaconf.DictConfig) for part in parts):
         return False
     # Models and tasks of old, fairseq's own among them, have a namespace.
     either = omegaconf.DictConfig, argparse.Namespace
-    if not (isinstance(cfg.task, either) and isinstance(cfg.model, either)):
+    if not all(isinstance(cfg.get(part), either) for part in ("task", "model")):
         return False
-    extra, own = state["extra_state"] or {}, state.get("task_state")
+    extra, own = state.get("extra_state") or {}, state.get("task_state")
+    if not isinstance(extra, dict) or not isinstance(own, dict | None):
+        return False
     kept = [extra[name] for name in ("ema", "ema_fp32_params") if name in extra]
-    return isinstance(own, (dict, type(None))) and all(map(_are_weights, (state["model"], *kept)))
+    return all(map(_are_weights, (state.get("model"), *kept)))
 
 
 def _rename(state: dict) -> None:
     """Give the weights in a checkpoint the names of today."""
-    extra = state["extra_state"] or {}
+    extra = state.get("extra_state") or {}
     for part, name in ((state, "model"), (extra, "ema"), (extra, "ema_fp32_params")):
         if name in part:
             part[name] = rename(part[name])
 
 
-def _are_weights(weights: dict[str, torch.Tensor]) -> bool:
-    return all(isinstance(name, str) and _is_plain(tensor) for name, tensor in weights.items())
+def _are_weights(weights: object) -> bool:
+    return isinstance(weights, dict) and all(
+        isinstance(name, str) and isinstance(tensor, torch.Tensor) and _is_plain(tensor)
+        for name, tensor in weights.items()
+    )
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
@@ -215,30 +300,6 @@ def _is_plain(tensor: torch.Tensor) -> bool:
         and not (tensor.is_complex() or tensor.is_quantized)
         and tensor.nbytes <= tensor.untyped_storage().nbytes()
     )
-
-
-def limit_models() -> None:
-    """Let a model not be greater than its checkpoint, whose configuration may say anything."""
-
-    @patch(checkpoint_utils, "load_model_ensemble_and_task")
-    def load(load_models, filenames, arg_overrides=None, *args, **kwargs):
-        if arg_overrides or not all(map(os.path.isfile, filenames)):
-            # Of sizes that the user chose, or in several files.
-            return load_models(filenames, arg_overrides, *args, **kwargs)
-        # Equal weights may be stored once, as those of a model are that was never trained.
-        left = 10**6 + sum(2 * os.path.getsize(name) for name in filenames)
-
-        def count(module, name, parameter):
-            nonlocal left
-            left -= parameter.numel() + 400  # each has a cost of its own
-            if left < 0:
-                raise UserError(f"{filenames[0]}: {_TOO_LARGE}")
-
-        hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
-        try:
-            return load_models(filenames, arg_overrides, *args, **kwargs)
-        finally:
-            hook.remove()
 
 
 def _explain_refusal(error: str) -> str:

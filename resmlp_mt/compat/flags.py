@@ -1,55 +1,116 @@
 """What fairseq and torch make of flags."""
 
 import importlib.util
+import logging
 import os
+from argparse import Namespace
 
 import torch
-from fairseq import checkpoint_utils, options, utils
+from fairseq import optim, utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.file_io import PathManager
 
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.compat.languages import warn_of_whole_words
-from resmlp_mt.compat.patching import patch
+from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint
 
+logger = logging.getLogger(__name__)
 
-def mend_parsed_flags() -> None:
-    """Put right what fairseq and torch make of some flags.
+PATCH = Patch(
+    "flags",
+    "takes --bf16 for a wish to train on a TPU, talks by NCCL on CPUs, takes --fp16 on CPUs and "
+    "optimizers that do not fit it and fails later, lists an archive of images as if it were a "
+    "folder, and trains from scratch where --finetune-from-model names a folder",
+    "whoever trains on CPUs, in 16 bits, on a .tar of images, or on from a folder",
+    "each is put right or refused before anything is loaded; --path and --finetune-from-model take "
+    "folders and the names of models that come with the package",
+)
 
-    Workers on CPUs cannot talk by NCCL, fairseq's default. fairseq takes --bf16 for a wish to train
-    on a TPU, on CPUs and GPUs too, and torch's fused attention is slower than plain products in
-    bf16 on CPUs. And fairseq trains from scratch without a word where --finetune-from-model names
-    a folder; here a folder, or a model that comes with the package, stands for the checkpoint in
-    it, and for --path as well. fairseq-validate alone asks for the task that its checkpoint names.
+
+@PATCH.replaces("fairseq.options:parse_args_and_arch", "535ef0431681")
+def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
+    """Parse as fairseq does, and put right what it made of it."""
+    known, _ = parser.parse_known_args(input_args)
+    if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
+        parser.set_defaults(task=_find_task(known.path))
+    parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
+    flags = parsed[0] if isinstance(parsed, tuple) else parsed
+    _mend_hardware(flags)
+    _mend_paths(flags)
+    if getattr(flags, "optimizer", None):
+        _mend_precision(flags)
+    warn_of_whole_words(flags)
+    return parsed
+
+
+def _mend_hardware(flags: Namespace) -> None:
+    if getattr(flags, "tpu", False) and importlib.util.find_spec("torch_xla") is None:
+        flags.tpu = False
+    if _is_on_cpu(flags):
+        if getattr(flags, "distributed_backend", None) == "nccl":
+            flags.distributed_backend = "gloo"
+        if getattr(flags, "bf16", False):
+            # Slower there than plain products; whatever its name, this is for CPUs too.
+            torch.backends.cuda.enable_flash_sdp(False)
+
+
+def _mend_paths(flags: Namespace) -> None:
+    if start := getattr(flags, "finetune_from_model", None):
+        flags.finetune_from_model = _find(start, _kind_of(flags))
+    in_parts = getattr(flags, "checkpoint_suffix", "") or (
+        getattr(flags, "checkpoint_shard_count", 1) > 1
+    )
+    if (path := getattr(flags, "path", None)) and not in_parts:
+        found = [_find(part, _kind_of(flags)) for part in utils.split_paths(path)]
+        flags.path = os.pathsep.join(found)
+    data = getattr(flags, "data", None)
+    if data and not all(map(os.path.isdir, utils.split_paths(data))):
+        # fairseq looks for forgotten valid1, valid2 ... in it, as it would in a folder.
+        flags.ignore_unused_valid_subsets = True
+
+
+def _mend_precision(flags: Namespace) -> None:
+    """Take weights one by one where an optimizer needs it, and refuse what it cannot do.
+
+    fairseq joins the weights of --fp16 in one long vector, which adagrad and lamb do not take.
     """
-
-    @patch(options, "parse_args_and_arch")
-    def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
-        known, _ = parser.parse_known_args(input_args)
-        if getattr(known, "task", "given") is None:
-            parser.set_defaults(task=_find_task(known.path))
-        parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
-        namespace = parsed[0] if isinstance(parsed, tuple) else parsed
-        if getattr(namespace, "tpu", False) and importlib.util.find_spec("torch_xla") is None:
-            namespace.tpu = False
-        on_cpu = getattr(namespace, "cpu", False) or not torch.cuda.is_available()
-        if on_cpu and getattr(namespace, "distributed_backend", None) == "nccl":
-            namespace.distributed_backend = "gloo"
-        if getattr(namespace, "bf16", False) and on_cpu:
-            torch.backends.cuda.enable_flash_sdp(False)  # whatever its name, on CPUs too
-        if start := getattr(namespace, "finetune_from_model", None):
-            namespace.finetune_from_model = _find(start)
-        in_parts = getattr(namespace, "checkpoint_suffix", "") or (
-            getattr(namespace, "checkpoint_shard_count", 1) > 1
+    flag = "bf16" if flags.bf16 else "fp16"
+    if not getattr(flags, flag):
+        return
+    cfg = convert_namespace_to_omegaconf(flags).optimizer
+    optimizer = optim.build_optimizer(cfg, [torch.nn.Parameter(torch.zeros(1))])
+    small = flags.memory_efficient_fp16 or flags.memory_efficient_bf16
+    if small and not optimizer.supports_memory_efficient_fp16:
+        raise UserError(
+            f"--optimizer {flags.optimizer} needs a copy of the weights in fp32, which "
+            f"--memory-efficient-{flag} does not keep: take --{flag}, or --optimizer adam"
         )
-        if (path := getattr(namespace, "path", None)) and not in_parts:
-            namespace.path = os.pathsep.join(map(_find, utils.split_paths(path)))
-        warn_of_whole_words(namespace)
-        return parsed
+    if flag == "bf16":
+        return
+    if _is_on_cpu(flags):  # fairseq fails at once, or when it overflows
+        raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
+    if not (flags.fp16_no_flatten_grads or optimizer.supports_flat_params):
+        logger.info("--optimizer %s sets --fp16-no-flatten-grads", flags.optimizer)
+        flags.fp16_no_flatten_grads = True
 
 
-def _find(path: str) -> str:
-    return path if PathManager.path_requires_pathmanager(path) else str(find_checkpoint(path))
+def _is_on_cpu(flags: Namespace) -> bool:
+    return getattr(flags, "cpu", False) or not torch.cuda.is_available()
+
+
+def _find(path: str, kind: str | None = None) -> str:
+    """The checkpoint that a path or a name stands for; if there is none, that kind is offered."""
+    if PathManager.path_requires_pathmanager(path):
+        return path
+    return str(find_checkpoint(path, kind))
+
+
+def _kind_of(flags: Namespace) -> str | None:
+    """Whether the task is of images or of text, as `find_checkpoint` calls them."""
+    task = getattr(flags, "task", None)
+    return task and ("images" if str(task).startswith("image_") else "text")
 
 
 def _find_task(path: str | None) -> str:
@@ -57,4 +118,4 @@ def _find_task(path: str | None) -> str:
     if path is None:
         raise UserError("--path CHECKPOINT is missing: what shall be validated?")
     checkpoint = _find(utils.split_paths(path)[0])
-    return checkpoint_utils.load_checkpoint_to_cpu(checkpoint)["cfg"].task._name
+    return load_checkpoint(checkpoint)["cfg"].task._name

@@ -1,26 +1,132 @@
-"""How a function of fairseq is replaced."""
+"""One declaration for every patch: what is mended, for whom, and which functions it knows.
+
+A patch replaces functions of fairseq. It is applied where all of them read as they did when it was
+written; where one does not, it is left out with a warning, and fairseq stays as it is.
+"""
 
 import functools
+import hashlib
+import inspect
+import logging
+import pkgutil
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+logger = logging.getLogger(__name__)
+
+PATCHES: list["Patch"] = []
 
 
-def patch(owner, name: str):
-    """Decorate what shall stand in place of `owner.name`; it gets the original as first argument.
+@dataclass(frozen=True)
+class Replacement:
+    """What stands in the place of a function, and how that function is recognised.
 
-    Applying the same patch twice changes nothing. Another one of the same function gets the first
-    as its original.
+    Attributes:
+        target: "module:Class.function", or "module:REGISTRY[name]" for a class under a name.
+        ours: A function that gets the one it replaces first; for a name, a class.
+        known: Digests of the sources that it was written for; or the names of the parameters, as
+            "(path, cfg)", where all that matters is how it is called.
+        guards: Whose source is looked at: the function, or those that go with it.
     """
+
+    target: str
+    ours: Callable
+    known: tuple[str, ...]
+    guards: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A defect of fairseq that takes something of ours in the place of fairseq's.
+
+    Attributes:
+        name: What the table in docs/patches.md calls it.
+        defect: What fairseq does.
+        met_by: Who meets it.
+        instead: What happens here.
+        seen_in: The versions of fairseq in which the functions read so.
+    """
+
+    name: str
+    defect: str
+    met_by: str
+    instead: str
+    seen_in: tuple[str, ...] = ("0.12.3",)
+    replacements: list[Replacement] = field(default_factory=list)
+
+    def __post_init__(self):
+        PATCHES.append(self)
+
+    def replaces(self, target: str, *known: str, guards: tuple[str, ...] = ()):
+        """Decorate what shall stand in the place of a function.
+
+        Args:
+            target, known, guards: As for `Replacement`.
+        """
+
+        def declare(ours: Callable) -> Callable:
+            self.replacements.append(Replacement(target, ours, known, guards or (target,)))
+            return ours
+
+        return declare
+
+    def apply(self) -> bool:
+        """Replace the functions, all or none; the second time changes nothing.
+
+        Returns:
+            Whether they are replaced.
+        """
+        unknown = [g for r in self.replacements for g in r.guards if not _is_known(g, r.known)]
+        if unknown:
+            logger.warning(
+                "this version of fairseq is not known to resmlp_mt: %s differs and is left as it "
+                "is. What it does: it %s (docs/patches.md, %s)",
+                ", ".join(unknown),
+                self.defect,
+                self.name,
+            )
+            return False
+        for replacement in self.replacements:
+            _replace(replacement)
+        return True
+
+
+def find_original(target: str) -> Callable:
+    """The function as fairseq has it, whatever stands in its place. target: "module:function"."""
+    return inspect.unwrap(pkgutil.resolve_name(target))
+
+
+def digest(function: Callable) -> str:
+    """What a function's source is recognised by."""
+    source = textwrap.dedent(inspect.getsource(function))
+    return hashlib.sha256(source.encode()).hexdigest()[:12]
+
+
+def _is_known(guard: str, known: tuple[str, ...]) -> bool:
+    try:
+        found = find_original(guard)
+        parameters = ", ".join(inspect.signature(found).parameters)
+        return f"({parameters})" in known or digest(found) in known
+    except (ImportError, AttributeError, OSError):  # gone, or without its source
+        return False
+
+
+def _replace(replacement: Replacement) -> None:
+    place, _, name = replacement.target.rstrip("]").replace("[", ".").rpartition(".")
+    if "[" in replacement.target:
+        pkgutil.resolve_name(place)[name] = replacement.ours
+        return
+    if ":" not in place:  # a function of a module
+        place, name = replacement.target.split(":")
+    owner = pkgutil.resolve_name(place)
     original = getattr(owner, name)
-    installed = getattr(original, "patches", ())
+    if getattr(original, "ours", None) is replacement.ours:
+        return
 
-    def install(replacement):
-        patch_name = f"{replacement.__module__}.{replacement.__qualname__}"
-        if patch_name not in installed:
+    @functools.wraps(original)
+    def patched(*args, **kwargs):
+        return replacement.ours(original, *args, **kwargs)
 
-            @functools.wraps(original)
-            def patched(*args, **kwargs):
-                return replacement(original, *args, **kwargs)
-
-            patched.replaced, patched.patches = original, (*installed, patch_name)
-            setattr(owner, name, patched)
-
-    return install
+    patched.ours = replacement.ours
+    setattr(owner, name, patched)

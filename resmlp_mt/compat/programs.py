@@ -4,7 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from resmlp_mt.errors import explain
+from resmlp_mt.compat.messages import explain
 
 
 def is_our_command() -> bool:
@@ -27,8 +27,9 @@ def exit_with_explanation() -> None:
         return
 
     def hook(kind, error, trace):
-        if text := explain(error):
-            print(f"{Path(sys.argv[0]).name}: {text}", file=sys.stderr)
+        name = Path(sys.argv[0]).name
+        if text := explain(error, name.removeprefix("fairseq-")):
+            print(f"{name}: {text}", file=sys.stderr)
             sys.exit(2)
         sys.__excepthook__(kind, error, trace)
 

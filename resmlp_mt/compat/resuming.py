@@ -4,12 +4,11 @@ import logging
 import os
 from pathlib import Path
 
-from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
-from fairseq.optim import FairseqOptimizer
 from omegaconf import OmegaConf
 
-from resmlp_mt.compat.patching import patch
+from resmlp_mt.compat.checkpoints import load_checkpoint
+from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import numbered_checkpoints
 
@@ -17,36 +16,65 @@ logger = logging.getLogger(__name__)
 LAST = "checkpoint_last.pt"  # fairseq's default
 
 
-def find_where_to_go_on() -> None:
-    """Start a training afresh only where there is nothing to go on from.
+PATCH = Patch(
+    "going on",
+    "starts a training afresh, without a word, where the file that it looks for is missing, and "
+    "takes an optimizer's state for weights of other sizes, which fails at a later step",
+    "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
+    "--restore-file, or changed the sizes of the model",
+    "it goes on from the newest checkpoint that is there, or says what is missing or does not fit",
+)
+_OTHER_OPTIMIZER = (
+    "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
+    "shared: train with the flags of the checkpoint, or into another --save-dir; or start the "
+    "optimizer anew with --reset-optimizer, or from the weights alone with --finetune-from-model"
+)
 
-    fairseq does so wherever the file that it looks for is missing: the one that --restore-file
-    names, or checkpoint_last.pt, though others of the same training may lie beside it.
+
+@PATCH.replaces("fairseq.checkpoint_utils:load_checkpoint", "08e4fa03a2ab")
+def find_and_load(load, cfg, trainer, **passed_on):
+    """Start afresh only where there is nothing to go on from.
+
+    checkpoint_last.pt may be gone though others of the same training lie beside it.
     """
+    last = os.path.join(cfg.save_dir, LAST)
+    if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
+        return load(cfg, trainer, **passed_on)
+    if cfg.restore_file != LAST:
+        _check_named(cfg)
+    elif not PathManager.exists(last) and (others := _newest_first(cfg.save_dir)):
+        if trainer.is_data_parallel_master:
+            logger.warning("%s is not there: going on from %s, the newest one", last, others[0])
+        found = {"restore_file": str(others[0]), "finetune_from_model": None}
+        cfg = OmegaConf.merge(cfg, found)
+    try:
+        return load(cfg, trainer, **passed_on)
+    except UserError as error:
+        whole = None
+        if str(error).startswith(f"{last}: "):
+            whole = next(filter(_is_whole, _newest_first(cfg.save_dir)), None)
+        if whole is None:
+            raise
+        raise UserError(
+            f"{error}, or go on from an older one that is whole: --restore-file {whole}"
+        ) from None
 
-    @patch(checkpoint_utils, "load_checkpoint")
-    def load(load_checkpoint, cfg, trainer, **passed_on):
-        last = os.path.join(cfg.save_dir, LAST)
-        if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
-            return load_checkpoint(cfg, trainer, **passed_on)
-        if cfg.restore_file != LAST:
-            _check_named(cfg)
-        elif not PathManager.exists(last) and (others := _newest_first(cfg.save_dir)):
-            if trainer.is_data_parallel_master:
-                logger.warning("%s is not there: going on from %s, the newest one", last, others[0])
-            found = {"restore_file": str(others[0]), "finetune_from_model": None}
-            cfg = OmegaConf.merge(cfg, found)
-        try:
-            return load_checkpoint(cfg, trainer, **passed_on)
-        except UserError as error:
-            whole = None
-            if str(error).startswith(f"{last}: "):
-                whole = next(filter(_is_whole, _newest_first(cfg.save_dir)), None)
-            if whole is None:
-                raise
-            raise UserError(
-                f"{error}, or go on from an older one that is whole: --restore-file {whole}"
-            ) from None
+
+@PATCH.replaces("fairseq.optim.fairseq_optimizer:FairseqOptimizer.load_state_dict", "31855574a433")
+def load_optimizer(load_state, self, *args, **kwargs):
+    """Refuse a state that is of another model.
+
+    A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
+    model), but training cannot go on there with what the optimizer knew of the old one.
+    """
+    try:
+        load_state(self, *args, **kwargs)
+    except ValueError as error:  # torch: of another number of weights
+        raise UserError(_OTHER_OPTIMIZER) from error
+    for parameter, state in self.optimizer.state.items():
+        for name in ("exp_avg", "sum", "momentum_buffer"):
+            if name in state and state[name].shape != parameter.shape:
+                raise UserError(_OTHER_OPTIMIZER)
 
 
 def _check_named(cfg) -> None:
@@ -64,33 +92,7 @@ def _newest_first(folder: str) -> list[Path]:
 
 def _is_whole(path: Path) -> bool:
     try:
-        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        load_checkpoint(path)
     except UserError:
         return False
     return True
-
-
-def refuse_misfit_optimizers() -> None:
-    """Name an optimizer state that is of another model, which would fail at a step.
-
-    A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
-    model), but training cannot go on there with what the optimizer knew of the old one.
-    """
-
-    @patch(FairseqOptimizer, "load_state_dict")
-    def load(load_state, self, *args, **kwargs):
-        try:
-            load_state(self, *args, **kwargs)
-        except ValueError as error:  # torch: of another number of weights
-            raise UserError(_OTHER_OPTIMIZER) from error
-        for parameter, state in self.optimizer.state.items():
-            for name in ("exp_avg", "sum", "momentum_buffer"):
-                if name in state and state[name].shape != parameter.shape:
-                    raise UserError(_OTHER_OPTIMIZER)
-
-
-_OTHER_OPTIMIZER = (
-    "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
-    "shared: train with the flags of the checkpoint, or into another --save-dir; or start the "
-    "optimizer anew with --reset-optimizer, or from the weights alone with --finetune-from-model"
-)

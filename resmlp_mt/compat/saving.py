@@ -6,34 +6,36 @@ from pathlib import Path
 from typing import BinaryIO
 
 import torch
-from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 
-from resmlp_mt.compat.patching import patch
+from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 
+PATCH = Patch(
+    "checkpoints whole",
+    "copies a checkpoint to its other names in place, where a kill leaves half of one, and answers "
+    "a full disk by writing twice more behind what was written",
+    "whoever's training is killed, or whose disk is full, while a checkpoint is written",
+    "a checkpoint appears whole or not at all, and a full disk is named with the file",
+)
 
-def write_whole_checkpoints() -> None:
-    """Let a checkpoint appear whole or not at all.
 
-    fairseq copies an epoch's checkpoint to its other names in place, where a kill leaves half of
-    one, and answers a full disk by writing twice more behind what was written. Remote checkpoints
-    are left to fairseq.
-    """
+@PATCH.replaces("fairseq.checkpoint_utils:torch_persistent_save", "5f397c23bc88")
+def save(persistent_save, obj, filename, async_write=False):
+    """Write to one side, then rename. Remote checkpoints are left to fairseq."""
+    if PathManager.path_requires_pathmanager(filename):
+        return persistent_save(obj, filename, async_write)
+    return _place(filename, lambda stream: _save(obj, stream))
 
-    @patch(checkpoint_utils, "torch_persistent_save")
-    def save(persistent_save, obj, filename, async_write=False):
-        if PathManager.path_requires_pathmanager(filename):
-            return persistent_save(obj, filename, async_write)
-        return _place(filename, lambda stream: _save(obj, stream))
 
-    @patch(PathManager, "copy")
-    def copy(copy_file, src_path, dst_path, overwrite=False):
-        if any(map(PathManager.path_requires_pathmanager, (src_path, dst_path))):
-            return copy_file(src_path, dst_path, overwrite)
-        with open(src_path, "rb") as source:
-            _place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
-        return True
+@PATCH.replaces("fairseq.file_io:PathManager.copy", "e4ce3f5c1ff0")
+def copy(copy_file, src_path, dst_path, overwrite=False):
+    """Copy to one side, then rename."""
+    if any(map(PathManager.path_requires_pathmanager, (src_path, dst_path))):
+        return copy_file(src_path, dst_path, overwrite)
+    with open(src_path, "rb") as source:
+        _place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
+    return True
 
 
 def _place(filename: str, write) -> None:

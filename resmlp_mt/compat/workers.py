@@ -1,63 +1,83 @@
-"""Several workers."""
+"""Several workers: how they meet, on CPUs too, and go on from one checkpoint."""
 
 import datetime
 import functools
-import multiprocessing
 import os
-import signal
 import socket
 import time
 
 import torch
-from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
-from fairseq.models import distributed_fairseq_model
 from fairseq.trainer import Trainer
 
-from resmlp_mt.compat.patching import patch
+from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 
+PATCH = Patch(
+    "workers",
+    "counts workers in GPUs, so that each worker on CPUs would train a model of its own; and lets "
+    "the first one send the checkpoint to the others in pickles that torch refuses to load, where "
+    "one without the file waits for ever",
+    "whoever trains with torchrun on CPUs, or goes on with several workers",
+    "the workers of torchrun train one model, each loads the checkpoint, and all end with a "
+    "message if they have not the same one",
+)
 
-def join_workers() -> None:
-    """Let the workers of torchrun train together on CPUs too.
 
-    fairseq counts workers in GPUs: without one, each worker would train a model of its own, and
-    torch's DistributedDataParallel would be told to use a GPU.
-    """
+@PATCH.replaces("fairseq.distributed.utils:infer_init_method", "340321c1d2a1")
+def infer(infer_init_method, cfg, *args, **kwargs):
+    """Let the workers of torchrun meet, whatever they compute on."""
+    workers = os.environ.get("WORLD_SIZE", "1")
+    launched = "LOCAL_RANK" in os.environ and int(workers) > 1
+    if not launched or cfg.distributed_init_method is not None:
+        try:
+            infer_init_method(cfg, *args, **kwargs)
+        except AssertionError as error:
+            if not str(error).startswith("world size is"):
+                raise
+            raise UserError(
+                f"--distributed-world-size {cfg.distributed_world_size}: fairseq starts a "
+                f"worker for a GPU, and there are {torch.cuda.device_count()}; start workers "
+                "on CPUs with torchrun instead (docs/workers.md)"
+            ) from None
+        tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
+        if int(tasks) > 1 and cfg.distributed_init_method is None:
+            raise UserError(
+                f"srun started {tasks} tasks, which would each train a model of their own: "
+                "start one task a node, and in it torchrun (docs/workers.md)"
+            )
+        return
     _register_meeting()
+    cfg.distributed_init_method = "resmlp-mt://"
+    cfg.distributed_world_size, cfg.distributed_rank = int(workers), int(os.environ["RANK"])
+    cfg.device_id = int(os.environ["LOCAL_RANK"])
+    cfg.distributed_no_spawn = True
 
-    @patch(distributed_utils, "infer_init_method")
-    def infer(infer_init_method, cfg, *args, **kwargs):
-        workers = os.environ.get("WORLD_SIZE", "1")
-        launched = "LOCAL_RANK" in os.environ and int(workers) > 1
-        if not launched or cfg.distributed_init_method is not None:
-            try:
-                infer_init_method(cfg, *args, **kwargs)
-            except AssertionError as error:
-                if not str(error).startswith("world size is"):
-                    raise
-                raise UserError(
-                    f"--distributed-world-size {cfg.distributed_world_size}: fairseq starts a "
-                    f"worker for a GPU, and there are {torch.cuda.device_count()}; start workers "
-                    "on CPUs with torchrun instead (docs/workers.md)"
-                ) from None
-            tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
-            if int(tasks) > 1 and cfg.distributed_init_method is None:
-                raise UserError(
-                    f"srun started {tasks} tasks, which would each train a model of their own: "
-                    "start one task a node, and in it torchrun (docs/workers.md)"
-                )
-            return
-        cfg.distributed_init_method = "resmlp-mt://"
-        cfg.distributed_world_size, cfg.distributed_rank = int(workers), int(os.environ["RANK"])
-        cfg.device_id = int(os.environ["LOCAL_RANK"])
-        cfg.distributed_no_spawn = True
 
-    @patch(distributed_fairseq_model, "DistributedDataParallel")
-    def wrap(parallel, module, device_ids, output_device, **kwargs):
-        if not next(module.parameters()).is_cuda:
-            device_ids = output_device = None
-        return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
+@PATCH.replaces(
+    "fairseq.models.distributed_fairseq_model:DistributedDataParallel",
+    "caa68bcad9ad",
+    guards=("fairseq.models.distributed_fairseq_model:DistributedFairseqModel",),
+)
+def wrap(parallel, module, device_ids, output_device, **kwargs):
+    """Name no GPU to torch where the model is on none."""
+    if not next(module.parameters()).is_cuda:
+        device_ids = output_device = None
+    return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
+
+
+@PATCH.replaces("fairseq.trainer:Trainer.load_checkpoint", "31d0e74e6cc6")
+def load(load_checkpoint, self, filename, *args, **kwargs):
+    """Let every worker load the checkpoint, and notice where they have not the same one."""
+    if self.data_parallel_world_size == 1:
+        return load_checkpoint(self, filename, *args, **kwargs)
+    self.cfg.checkpoint.load_checkpoint_on_all_dp_ranks = True
+    there = PathManager.isfile(filename)
+    _agree(there, f"has {'' if there else 'no '}{os.path.abspath(filename)}", self)
+    extra_state = load_checkpoint(self, filename, *args, **kwargs)
+    updates = self.get_num_updates()
+    _agree(updates, f"has {os.path.abspath(filename)} of {updates} updates", self)
+    return extra_state
 
 
 @functools.cache  # torch takes a name once
@@ -98,50 +118,6 @@ def _find_store(shared, size: int, timeout: datetime.timedelta):
             if time.monotonic() > end:
                 raise
             time.sleep(0.2)
-
-
-def stop_spawned_workers() -> None:
-    """Hand SIGTERM to the workers that fairseq starts itself, and say what they complain of.
-
-    It would kill the one that waits for them, and leave them running without a checkpoint.
-    """
-
-    @patch(torch.multiprocessing, "spawn")
-    def spawn(start, *args, **kwargs):
-        def forward(number, frame):
-            for worker in multiprocessing.active_children():
-                os.kill(worker.pid, number)
-
-        before = signal.signal(signal.SIGTERM, forward)
-        try:
-            return start(*args, **kwargs)
-        except torch.multiprocessing.ProcessRaisedException as error:
-            kind, _, said = str(error).strip().splitlines()[-1].partition(": ")
-            if kind == f"{UserError.__module__}.{UserError.__name__}":
-                raise UserError(said) from None
-            raise
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
-
-def resume_together() -> None:
-    """Let every worker load the checkpoint, and notice where they have not the same one.
-
-    fairseq lets the first one read it and send it to the others, in pickles that torch refuses to
-    load. A worker without the file would wait for ever, or train a model of its own.
-    """
-
-    @patch(Trainer, "load_checkpoint")
-    def load(load_checkpoint, self, filename, *args, **kwargs):
-        if self.data_parallel_world_size == 1:
-            return load_checkpoint(self, filename, *args, **kwargs)
-        self.cfg.checkpoint.load_checkpoint_on_all_dp_ranks = True
-        there = PathManager.isfile(filename)
-        _agree(there, f"has {'' if there else 'no '}{os.path.abspath(filename)}", self)
-        extra_state = load_checkpoint(self, filename, *args, **kwargs)
-        updates = self.get_num_updates()
-        _agree(updates, f"has {os.path.abspath(filename)} of {updates} updates", self)
-        return extra_state
 
 
 def _agree(fact: bool | int, said: str, trainer: Trainer) -> None:

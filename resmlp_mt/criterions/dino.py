@@ -8,6 +8,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from resmlp_mt.errors import UserError
+
 
 @dataclass
 class DinoCriterionConfig(FairseqDataclass):
@@ -44,7 +46,7 @@ class DinoCriterion(FairseqCriterion):
         for name in ("student_temp", "teacher_temp", "warmup_teacher_temp"):
             if getattr(cfg, name) <= 0:
                 flag = name.replace("_", "-")
-                raise ValueError(f"--{flag} must be positive, not {getattr(cfg, name)}")
+                raise UserError(f"--{flag} must be positive, not {getattr(cfg, name)}")
         self.cfg = cfg
 
     def teacher_temp(self, update_num: int) -> float:
@@ -68,7 +70,7 @@ class DinoCriterion(FairseqCriterion):
             The loss, the number of images B, and what to log.
         """
         if "teacher_output" not in sample:
-            raise ValueError("--criterion dino goes with --task image_pretraining alone")
+            raise UserError("--criterion dino goes with --task image_pretraining alone")
         output = sample["teacher_output"].float()
         size = output.size(1)
         student = model(**sample["net_input"]).float().unflatten(0, (-1, size))

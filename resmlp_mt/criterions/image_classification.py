@@ -8,6 +8,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from resmlp_mt.errors import UserError
+
 
 @dataclass
 class ImageClassificationCriterionConfig(FairseqDataclass):
@@ -32,9 +34,9 @@ class ImageClassificationCriterion(FairseqCriterion):
     def __init__(self, task, smoothing: float, distillation_alpha: float):
         super().__init__(task)
         if not 0 <= smoothing < 1:
-            raise ValueError(f"--smoothing must be in [0, 1), not {smoothing}")
+            raise UserError(f"--smoothing must be in [0, 1), not {smoothing}")
         if not 0 <= distillation_alpha <= 1:
-            raise ValueError(f"--distillation-alpha must be in [0, 1], not {distillation_alpha}")
+            raise UserError(f"--distillation-alpha must be in [0, 1], not {distillation_alpha}")
         self.smoothing = smoothing
         self.alpha = distillation_alpha
 

@@ -46,6 +46,8 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         )
     except FileNotFoundError as error:
         raise UserError(f"{error.filename}: missing; export the model again") from None
+    except UserError:
+        raise
     except (ValueError, KeyError, TypeError) as error:
         raise _broken(folder, error) from None
     for name in ("search", "attend", "encode", "step_log_p"):

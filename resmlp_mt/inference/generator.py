@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 import torch
-from fairseq.search import BeamSearch, LexicallyConstrainedBeamSearch
+from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.token_generation_constraints import pack_constraints
 
@@ -14,6 +14,7 @@ from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.sampling import SeededSampling
 from resmlp_mt.inference.stopping import check_wanted
+from resmlp_mt.tasks.search import ConstrainedBeams, mend_generator
 
 # Of options in use at once there are few; a service is asked for any.
 _KEPT = 8
@@ -94,7 +95,7 @@ class Generator:
         )
         step = generator.model.forward_decoder
         generator.model.forward_decoder = lambda *given: check_wanted() or step(*given)
-        return generator
+        return mend_generator(generator)
 
 
 def _check_room(guides: list[Guide], longest: int) -> None:
@@ -111,7 +112,7 @@ def _choose_strategy(symbols, options: SearchOptions, guides: list[Guide]):
     if options.sampling:
         return SeededSampling(symbols, options, guides)
     if options.constraints:
-        return LexicallyConstrainedBeamSearch(symbols, options.constraints)
+        return ConstrainedBeams(symbols, options.constraints)
     return BeamSearch(symbols)
 
 

@@ -7,6 +7,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import register_model
 from torch import nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.models.parts import GRID_MIXERS, SEQUENCE_NORMS, build_mixer, build_norm
 from resmlp_mt.models.presets import IMAGE_PRESETS, register_presets
@@ -62,7 +63,7 @@ class ResMLPImageModel(ImageModel):
         head: Maps (B, C) to the output.
 
     Raises:
-        ValueError: If the patches do not divide the image, or a size is impossible.
+        UserError: If the patches do not divide the image, or a size is impossible.
     """
 
     def __init__(self, cfg: ResMLPImageConfig, in_chans: int, image_size: int, head: nn.Module):
@@ -112,7 +113,7 @@ class ResMLPImageModel(ImageModel):
 
 def _check(cfg: ResMLPImageConfig, image_size: int) -> None:
     if cfg.patch_size < 1 or image_size % cfg.patch_size or image_size < cfg.patch_size:
-        raise ValueError(
+        raise UserError(
             f"an image of {image_size} x {image_size} pixels cannot be cut into patches of "
             f"{cfg.patch_size} x {cfg.patch_size}: choose --image-size as a multiple of "
             "--patch-size"
@@ -121,9 +122,9 @@ def _check(cfg: ResMLPImageConfig, image_size: int) -> None:
     for name, smallest in least.items():
         if getattr(cfg, name) < smallest:
             flag = name.replace("_", "-")
-            raise ValueError(f"--{flag} must be at least {smallest}, not {getattr(cfg, name)}")
+            raise UserError(f"--{flag} must be at least {smallest}, not {getattr(cfg, name)}")
     if not 0 <= cfg.dropout <= 1:
-        raise ValueError(f"--dropout is a probability, not {cfg.dropout}")
+        raise UserError(f"--dropout is a probability, not {cfg.dropout}")
 
 
 def _scale_by_depth(layers: int) -> float:

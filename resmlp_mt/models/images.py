@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.models.fit import list_differences
 from resmlp_mt.models.resize import resize_weights
 from resmlp_mt.nn.old_names import rename
@@ -72,7 +73,7 @@ class ImageModel(BaseFairseqModel):
         fine-tuning on other classes. Both are logged.
 
         Raises:
-            ValueError: Listing what is missing, unknown or of another shape.
+            UserError: Listing what is missing, unknown or of another shape.
         """
         state_dict = rename(state_dict)
         if self.resizes:
@@ -82,7 +83,7 @@ class ImageModel(BaseFairseqModel):
         shapes = {name: tensor.shape for name, tensor in state_dict.items()}
         own = {name: tensor.shape for name, tensor in self.state_dict().items()}
         if strict and (differences := list_differences(shapes, own)):
-            raise ValueError(f"the checkpoint is of another model:{differences}")
+            raise UserError(f"the checkpoint is of another model:{differences}")
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
     def _with_fitting_head(self, state_dict: dict) -> dict:

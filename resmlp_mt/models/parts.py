@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.grid_mixers import GridConvolution, PatchMLP
 from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, LinearMixer, ToeplitzMatrix
 from resmlp_mt.nn.norm import Affine
@@ -59,7 +60,7 @@ def _count(place: Place) -> int:
 
 def _matrix(kind: type, dim: int, place: Place, options: MixerOptions) -> nn.Module:
     if dim % options.heads:
-        raise ValueError(f"{options.heads} mixing heads do not divide {dim} channels")
+        raise UserError(f"{options.heads} mixing heads do not divide {dim} channels")
     return kind(_count(place), options.heads, options.causal, options.init_std)
 
 
@@ -131,7 +132,7 @@ def build_mixer(name: str, dim: int, place: Place, **options) -> nn.Module:
         **options: Those of `MixerOptions`.
 
     Raises:
-        ValueError: If the heads do not divide the channels.
+        UserError: If the heads do not divide the channels.
         TypeError: If there is no such option.
     """
     return MIXERS[name](dim, place, MixerOptions(**options))

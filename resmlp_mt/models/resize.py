@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.grids import Grid, square_grid
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ def resize_weights(state_dict: dict[str, Tensor], model: nn.Module) -> dict[str,
         The weights for the model's grid; those given where the sizes are equal.
 
     Raises:
-        ValueError: If a part cannot be brought to another grid.
+        UserError: If a part cannot be brought to another grid.
     """
     own = model.state_dict()
     if _KERNEL in state_dict and _KERNEL in own:
@@ -71,7 +72,7 @@ def _other_count(weights: dict[str, Tensor], own: dict[str, Tensor], positions: 
 def _check_patch_size(kernel: Tensor, own: Tensor) -> None:
     if kernel.dim() == own.dim() and kernel.shape[2:] != own.shape[2:]:
         sizes = [f"{weight.size(2)} x {weight.size(3)}" for weight in (kernel, own)]
-        raise ValueError(
+        raise UserError(
             f"the weights are for patches of {sizes[0]} pixels, the model for {sizes[1]}: patch "
             f"embeddings are not interpolated; build the model with --patch-size {kernel.size(2)}"
         )

@@ -3,6 +3,8 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
+
 
 class SourceAttention(nn.Module):
     """Multi-head dot-product attention over a memory (arXiv 1706.03762, section 3.2.2).
@@ -14,13 +16,13 @@ class SourceAttention(nn.Module):
         dropout: Probability to drop an attention weight in training.
 
     Raises:
-        ValueError: If the heads do not divide the channels.
+        UserError: If the heads do not divide the channels.
     """
 
     def __init__(self, dim: int, memory_dim: int, heads: int, dropout: float):
         super().__init__()
         if dim % heads:
-            raise ValueError(f"{heads} attention heads do not divide {dim} channels")
+            raise UserError(f"{heads} attention heads do not divide {dim} channels")
         self.heads = heads
         self.dropout = dropout
         self.query = nn.Linear(dim, dim)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
+
 # What a block of the decoder remembers from step to step: a part for its mixer, and one for its
 # attention. Only the module that a part belongs to knows what is in it.
 BlockState = dict[str, dict[str, Tensor]]
@@ -54,7 +56,7 @@ class DropPath(nn.Module):
     def __init__(self, rate: float):
         super().__init__()
         if not 0 <= rate < 1:
-            raise ValueError(f"a drop path rate of {rate} is not in [0, 1)")
+            raise UserError(f"a drop path rate of {rate} is not in [0, 1)")
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:

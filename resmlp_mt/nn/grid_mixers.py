@@ -8,6 +8,7 @@ image has no padding, so they take the features alone. They are those of table 3
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.grids import Grid
 
 
@@ -32,9 +33,9 @@ class PatchMLP(nn.Module):
         """Refuse: its hidden layer has a size of its own for each grid.
 
         Raises:
-            ValueError: Always.
+            UserError: Always.
         """
-        raise ValueError(
+        raise UserError(
             "the weights are of another image size, and the token mixer 'mlp' cannot be "
             "interpolated: the size of its hidden layer depends on the number of patches"
         )

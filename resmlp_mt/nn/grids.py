@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from resmlp_mt.errors import UserError
+
 Grid = tuple[int, int]  # rows and columns
 # What a weight does with the positions that one of its dimensions stands for.
 READ, WRITTEN = "read", "written"
@@ -23,11 +25,11 @@ def square_grid(positions: int) -> Grid:
     """The square grid of so many positions.
 
     Raises:
-        ValueError: If there is none.
+        UserError: If there is none.
     """
     side = math.isqrt(positions)
     if side * side != positions:
-        raise ValueError(
+        raise UserError(
             f"the weights are for {positions} patches, which are no square grid: they cannot be "
             "interpolated to another image size"
         )

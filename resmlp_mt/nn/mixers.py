@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.fold import FoldedMixer, fold_product, split_norm
 from resmlp_mt.nn.grids import READ, WRITTEN, Grid, resize
 
@@ -53,11 +54,11 @@ class FreeMatrix(nn.Module):
         """Rows start to stop of A[:stop, :stop], shape (H, stop - start, stop), and their bias.
 
         Raises:
-            ValueError: If `stop` is beyond N.
+            UserError: If `stop` is beyond N.
         """
         positions = self.weight.size(-1)
         if stop > positions:
-            raise ValueError(
+            raise UserError(
                 f"{stop} tokens do not fit a mixing matrix for {positions} positions; shorten the "
                 "text, or train with larger --max-source-positions and --max-target-positions"
             )

@@ -7,6 +7,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.patches import init_linear
 
 
@@ -27,7 +28,7 @@ class ProjectionHead(nn.Module):
         out_dim: Number of prototypes.
 
     Raises:
-        ValueError: If a size is below 1.
+        UserError: If a size is below 1.
     """
 
     def __init__(self, dim: int, hidden_dim: int, bottleneck_dim: int, out_dim: int):
@@ -38,7 +39,7 @@ class ProjectionHead(nn.Module):
             ("out", out_dim),
         ):
             if size < 1:
-                raise ValueError(f"the head's {name} dimension must be at least 1, not {size}")
+                raise UserError(f"the head's {name} dimension must be at least 1, not {size}")
         layers = {
             "fc1": nn.Linear(dim, hidden_dim),
             "activate_1": nn.GELU(),

@@ -1,3 +1,3 @@
 """Optimizers that fairseq lacks."""
 
-from resmlp_mt.optim import adamw  # noqa: F401
+from resmlp_mt.optim import adamw, lamb  # noqa: F401

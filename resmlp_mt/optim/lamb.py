@@ -3,7 +3,18 @@
 from collections.abc import Callable
 
 import torch
+from fairseq.optim import fused_lamb
 from torch import Tensor
+
+from resmlp_mt.compat.patching import Patch
+
+PATCH = Patch(
+    "lamb",
+    "has --optimizer lamb for those alone who have NVIDIA's apex",
+    "whoever trains image models by the paper's recipe without apex",
+    "a subclass stands under that name, which takes apex where it is and our own LAMB elsewhere; "
+    "both correct the bias of their averages unless --lamb-no-bias-correction is given",
+)
 
 
 class Lamb(torch.optim.Optimizer):
@@ -71,3 +82,39 @@ class Lamb(torch.optim.Optimizer):
             # No branch: it would have to wait for the GPU.
             update.mul_(torch.where(ratio.isfinite() & (ratio > 0), ratio, 1.0))
         weight.sub_(update, alpha=group["lr"])
+
+
+@PATCH.replaces(
+    "fairseq.optim:OPTIMIZER_REGISTRY[lamb]",
+    "13e36425da63",
+    guards=("fairseq.optim.fused_lamb:FairseqLAMB",),
+)
+class FairseqLAMB(fused_lamb.FairseqLAMB):
+    """`--optimizer lamb`. Checkpoints hold the name of the class, which is that of fairseq's."""
+
+    def __init__(self, args, params):
+        params = list(params)
+        try:
+            super().__init__(args, params)
+        except ImportError:
+            self._optimizer = Lamb(params, **self.optimizer_config)
+
+    @staticmethod
+    def add_args(parser):
+        """Add the flags of fairseq's, and one that apex has and fairseq does not pass on."""
+        fused_lamb.FairseqLAMB.add_args(parser)
+        parser.add_argument(
+            "--lamb-no-bias-correction",
+            action="store_true",
+            help="leave the averages of the first updates as small as they are",
+        )
+
+    @property
+    def optimizer_config(self) -> dict:
+        """What the optimizer is built with, and keeps when a checkpoint is loaded."""
+        # getattr: the flag is not in checkpoints from before it.
+        corrects = not getattr(self.args, "lamb_no_bias_correction", False)
+        return super().optimizer_config | {"bias_correction": corrects}
+
+
+PATCH.apply()

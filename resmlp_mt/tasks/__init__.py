@@ -1,3 +1,3 @@
 """Problems that fairseq lacks: their data, metrics and steps."""
 
-from resmlp_mt.tasks import image_classification, image_pretraining  # noqa: F401
+from resmlp_mt.tasks import image_classification, image_pretraining, translation  # noqa: F401

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar, List, Optional  # noqa: UP035  (fairseq knows types by these names)
 
 from fairseq.dataclass import ChoiceEnum
-from fairseq.tasks import FairseqTask
 from omegaconf import II
 from torch import nn
 
@@ -12,6 +11,7 @@ from resmlp_mt.data.augment import AugmentConfig, Normalise
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGENET
+from resmlp_mt.tasks.batches import AllInBatches
 
 
 @dataclass
@@ -60,7 +60,7 @@ class ImageTaskConfig(AugmentConfig):
     finetune_from_model: Optional[str] = II("checkpoint.finetune_from_model")  # noqa: UP045
 
 
-class ImageTask(FairseqTask):
+class ImageTask(AllInBatches):
     """A task on folders of images. It builds the head that its loss needs.
 
     Attributes:

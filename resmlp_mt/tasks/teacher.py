@@ -8,6 +8,7 @@ from fairseq import checkpoint_utils
 from fairseq.tasks import FairseqTask
 from torch import Tensor, nn
 
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.extras import import_timm
@@ -61,7 +62,7 @@ def load_teacher(name: str, task: FairseqTask) -> Teacher:
     except UserError as error:
         return _load_from_timm(name, task, error)
     logger.info("teacher: %s", path)
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    state = load_checkpoint(path)
     if state["cfg"].task.get("_name") != task.cfg._name:
         raise UserError(f"--teacher-model {name} is no classifier of images")
     models, _, own = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)

@@ -7,6 +7,9 @@ import torch
 from compat.written import write_checkpoint
 from fairseq import checkpoint_utils, file_io
 
+from resmlp_mt.compat import checkpoints
+from resmlp_mt.compat.messages import explain
+from resmlp_mt.criterions.dino import cross_entropy
 from resmlp_mt.errors import UserError
 
 
@@ -87,6 +90,25 @@ def test_a_field_may_name_another_field(checkpoint):
     state["cfg"]["model"]["max_source_positions"] = "${task.max_source_positions}"
     torch.save(state, checkpoint)
     assert read(checkpoint)["cfg"].model.max_source_positions == 1024
+
+
+def test_what_is_wrong_with_us_keeps_its_traceback(checkpoint, monkeypatch):
+    def fail(tensor):
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(checkpoints, "_is_plain", fail)
+    with pytest.raises(TypeError, match="a bug"):
+        read(checkpoint)
+
+
+def test_only_what_is_meant_so_is_told_to_a_user():
+    mistake, bug = UserError("--lr must be positive"), None
+    try:
+        cross_entropy(torch.ones(1, 2, 3), torch.ones(1, 2, 3))  # raises ValueError, of ours
+    except ValueError as error:
+        bug = error
+    assert explain(mistake) == "--lr must be positive" and isinstance(mistake, ValueError)
+    assert bug is not None and explain(bug) is None
 
 
 class Elsewhere:

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fairseq.tasks import FairseqTask
 from PIL import Image
 from torch.utils.data import DataLoader
 
@@ -21,6 +20,7 @@ from resmlp_mt.data.crops import random_resized_crop
 from resmlp_mt.data.image_files import BrokenImage, ImageFolder, check_same_classes, decode
 from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
+from resmlp_mt.tasks.batches import AllInBatches
 
 CLASSES = ("ant", "bee", "Cow")
 SIZE = 8  # of what is cut out
@@ -522,7 +522,7 @@ def make(folder: ImageFolder, **flags) -> ImageDataset:
 
 
 def batches_of(dataset: ImageDataset, epoch: int = 1, num_workers: int = 0) -> list[dict]:
-    iterator = FairseqTask(SimpleNamespace()).get_batch_iterator(
+    iterator = AllInBatches(SimpleNamespace()).get_batch_iterator(
         dataset, max_sentences=4, epoch=epoch
     )
     # Not fairseq's own loader: to be rid of it takes five seconds a worker.
@@ -562,7 +562,7 @@ def test_evaluation_has_all_images_in_order(folder):
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("batch_size", [5, 100])
 def test_the_last_batch_is_kept(folder, train, batch_size):
-    iterator = FairseqTask(SimpleNamespace()).get_batch_iterator(
+    iterator = AllInBatches(SimpleNamespace()).get_batch_iterator(
         make(folder, train=train), max_sentences=batch_size, required_batch_size_multiple=8
     )
     assert sum(len(batch) for batch in iterator.frozen_batches) == 12
@@ -616,7 +616,7 @@ def test_an_epoch_repeats_some_images_side_by_side(folder, repeats):
 def test_copies_meet_in_a_batch_of_every_shard(folder):
     seen = []
     for shard in (0, 1):
-        iterator = FairseqTask(SimpleNamespace()).get_batch_iterator(
+        iterator = AllInBatches(SimpleNamespace()).get_batch_iterator(
             make(folder, repeats=2), max_sentences=4, num_shards=2, shard_id=shard
         )
         for batch in iterator.next_epoch_itr(shuffle=True):

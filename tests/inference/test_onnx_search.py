@@ -22,6 +22,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is n
 
 from resmlp_mt.export.translation_graphs import build_encoder, build_step  # noqa: E402
 from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
+from resmlp_mt.tasks.search import mend_generator  # noqa: E402
 
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
 
@@ -177,7 +178,9 @@ def test_attention_is_that_of_fairseqs_search(preset, build_model, task):
 def said_by_fairseq(models, symbols, sources, strategy=None, led=None, **options):
     """What fairseq's generator answers to our sources: of each, (tokens, score), best first."""
     options = dict(beam_size=4, unk_penalty=float("inf")) | options
-    generator = SequenceGenerator(models, symbols, search_strategy=strategy, **options)
+    generator = mend_generator(
+        SequenceGenerator(models, symbols, search_strategy=strategy, **options)
+    )
     tokens = torch.nn.utils.rnn.pad_sequence(
         list(map(torch.from_numpy, sources)), batch_first=True, padding_value=symbols.pad()
     )

@@ -4,7 +4,8 @@ from argparse import ArgumentParser, Namespace
 
 import pytest
 import torch
-from fairseq.optim.fused_lamb import FairseqLAMB
+
+from resmlp_mt.optim.lamb import FairseqLAMB
 
 RATE, BETAS, EPS = 0.01, (0.9, 0.999), 1e-8
 every_form = pytest.mark.parametrize(

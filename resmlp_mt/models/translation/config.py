@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS
 
 # Sizes that are 1 or more. An encoder may have no blocks, and read words without their neighbours.
@@ -83,16 +84,16 @@ def check_flags(cfg: ResMLPConfig) -> None:
     """Refuse flags that are impossible, or that contradict each other.
 
     Raises:
-        ValueError: Naming the flag.
+        UserError: Naming the flag.
     """
     for name in COUNTS:
         if getattr(cfg, name) < 1:
-            raise ValueError(f"{_flag(name)} must be at least 1, not {getattr(cfg, name)}")
+            raise UserError(f"{_flag(name)} must be at least 1, not {getattr(cfg, name)}")
     for name in ("dropout", "attention_dropout", "activation_dropout"):
         if not 0 <= getattr(cfg, name) <= 1:
-            raise ValueError(f"{_flag(name)} is a probability, not {getattr(cfg, name)}")
+            raise UserError(f"{_flag(name)} is a probability, not {getattr(cfg, name)}")
     if cfg.share_all_embeddings and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
-        raise ValueError(
+        raise UserError(
             "--share-all-embeddings needs equal --encoder-embed-dim and --decoder-embed-dim, "
             f"not {cfg.encoder_embed_dim} and {cfg.decoder_embed_dim}"
         )

@@ -3,6 +3,7 @@
 from fairseq.modules import PositionalEmbedding
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.models.translation.config import ResMLPConfig
 
 
@@ -32,10 +33,10 @@ class TokenEmbedding(nn.Module):
         """Embed the tokens from position `start` on. (B, L) -> (B, L - start, C).
 
         Raises:
-            ValueError: If there are more tokens than learned positions.
+            UserError: If there are more tokens than learned positions.
         """
         if self.longest is not None and tokens.size(1) > self.longest:
-            raise ValueError(
+            raise UserError(
                 f"{tokens.size(1)} tokens do not fit {self.longest} learned positions; shorten the "
                 "text, or train with larger --max-source-positions and --max-target-positions"
             )

@@ -8,6 +8,7 @@ from fairseq.models import FairseqEncoderDecoderModel, register_model
 from omegaconf import open_dict
 
 from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.models.presets import PRESETS, register_presets
 from resmlp_mt.models.translation.config import ResMLPConfig, check_flags
@@ -28,14 +29,14 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         """Build the model for the task's dictionaries and lengths.
 
         Raises:
-            ValueError: If the flags contradict each other or the dictionaries.
+            UserError: If the flags contradict each other or the dictionaries.
         """
         check_flags(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         if cfg.share_all_embeddings and source != target:
-            raise ValueError("--share-all-embeddings needs a joined dictionary")
+            raise UserError("--share-all-embeddings needs a joined dictionary")
         if getattr(task.cfg, "left_pad_target", False):
-            raise ValueError("--left-pad-target would move the first word from position 0 of A")
+            raise UserError("--left-pad-target would move the first word from position 0 of A")
         target_tokens = build_tokens(target, cfg.decoder_embed_dim)
         source_tokens = target_tokens
         if not cfg.share_all_embeddings:
@@ -96,7 +97,7 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         """Load weights; arguments as fairseq's.
 
         Raises:
-            ValueError: If the weights are of other dictionaries than the task's, or not shared
+            UserError: If the weights are of other dictionaries than the task's, or not shared
                 where the model shares them.
         """
         state_dict = rename(state_dict)
@@ -108,7 +109,7 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         for side, module in (("encoder", self.encoder), ("decoder", self.decoder)):
             tokens = state_dict.get(f"{side}.embed.tokens.weight")
             if tokens is not None and len(tokens) != len(module.dictionary):
-                raise ValueError(
+                raise UserError(
                     f"the checkpoint was trained with a dictionary of {len(tokens)} entries, the "
                     f"{side}'s has {len(module.dictionary)}: use the data folder of its training"
                 )
@@ -120,7 +121,7 @@ class ResMLPModel(FairseqEncoderDecoderModel):
                 names_of.setdefault(parameter, []).append(name)
         for first, *others in names_of.values():
             if any(not torch.equal(state_dict[first], state_dict[name]) for name in others):
-                raise ValueError(
+                raise UserError(
                     f"the checkpoint was trained with {first} and {' and '.join(others)} apart, "
                     "which are one here: leave out --share-all-embeddings and "
                     "--share-decoder-input-output-embed as in its training"

@@ -1,0 +1,68 @@
+"""What fairseq, torch and Python say of a user's mistakes, in words that tell what to do."""
+
+import re
+
+from resmlp_mt.errors import UserError, name_some
+
+_TOO_LONG = re.compile(
+    r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip"
+)
+_OF_PATHS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
+def refused_class(error: str) -> str | None:
+    """The class that torch refused to load from a file, if that is what its error says."""
+    for words in ("nsupported global: GLOBAL ", "nsupported GLOBAL "):
+        if words in error:
+            return error.split(words, 1)[1].split()[0]
+    return None
+
+
+def explain(error: BaseException, program: str = "") -> str | None:
+    """What to tell a user of an exception: the message of the mistake, or None if it is a bug.
+
+    Args:
+        error: What a program of fairseq, or one of ours, ended with.
+        program: Its name: `generate`, `interactive` ...
+    """
+    text = str(error)
+    if size := _TOO_LONG.search(text):
+        lengths = re.sub(r"np\.\w+\((\d+)\)", r"\1", size.group(2))
+        among = " of the buffer" if program == "interactive" else ""
+        return (
+            f"line {int(size.group(1)) + 1}{among} has {lengths} tokens (source, target), "
+            f"the model takes {size.group(3)}; shorten it, or leave such lines out with "
+            "--skip-invalid-size-inputs-valid-test"
+        )
+    if text.startswith("Cannot load model parameters from checkpoint ") and error.__context__:
+        # fairseq puts this in the place of any error.
+        reason, checkpoint = explain(error.__context__), text.split("checkpoint ")[1].split(";")[0]
+        return reason and (
+            f"{checkpoint}: {reason}\nTrain with the flags of the checkpoint, or into another "
+            "--save-dir"
+        )
+    if text.startswith("Error(s) in loading state_dict for "):
+        differences = [line.strip()[:200] for line in text.splitlines()[1:]]
+        return f"the checkpoint is of another model: {name_some(differences, 3)}"
+    if text.startswith("Caught ") and "\nOriginal Traceback" in text:
+        # From a worker that reads data: its traceback, which ends in the message.
+        text = text.strip().rsplit(f"{type(error).__name__}: ", 1)[-1]
+    if text.startswith(("Torch not compiled with CUDA", "Found no NVIDIA driver")):
+        return "this needs a GPU, as --fp16 does, and there is none; --bf16 works on CPUs"
+    if "No working C++ compiler" in text or "Cannot find a working triton" in text:
+        return "--torch-compile needs a C++ compiler on CPUs (Debian: g++), and Triton on GPUs"
+    if isinstance(error, FloatingPointError) and "between workers" not in text:
+        return (
+            f"training diverged: {text.splitlines()[0]} Train on from an earlier checkpoint "
+            "(--restore-file) with a lower --lr, a longer --warmup-updates, --clip-norm 1, or in "
+            "--bf16 or full precision instead of --fp16; crash.pt holds the broken weights"
+        )
+    if text.startswith(("Must specify batch size", "--path required")):
+        return text
+    if text.startswith("Model file not found: "):
+        return f"{text.split(': ', 1)[1]}: no such checkpoint"
+    if isinstance(error, _OF_PATHS):
+        return f"{error.filename}: {error.strerror}" if error.filename else text
+    if isinstance(error, UserError):
+        return text
+    return None

@@ -1,0 +1,85 @@
+"""Every patch mends what is wrong in fairseq today, and knows which functions it replaces."""
+
+import os
+import signal
+import time
+
+import patches_table
+import pytest
+import torch
+from cli.forks import FORKS
+from compat import defects
+from compat.written import write_checkpoint
+
+from resmlp_mt.compat import patching
+from resmlp_mt.compat.patching import PATCHES, Patch
+
+IN_PROCESS = [d for found in defects.OF_PATCHES.values() for d in found]
+IN_PROCESS.remove(defects.sigterm_is_left_to_kill)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a checkpoint whose configuration asks for a secret."""
+    write_checkpoint(tmp_path / "asks.pt", "--arch", "resmlp_tiny")
+    state = torch.load(tmp_path / "asks.pt", weights_only=True)
+    state["cfg"]["task"]["data"] = "${oc.env:SECRET}"
+    torch.save(state, tmp_path / "asks.pt")
+    return tmp_path
+
+
+@pytest.mark.parametrize("defect", IN_PROCESS, ids=lambda defect: defect.__name__)
+def test_fairseq_has_not_mended_it(defect, folder):
+    process = FORKS.Process(target=defects.run, args=(defect, folder))
+    process.start()
+    process.join()
+    assert process.exitcode == 0, "nobody needs this patch, or part of it, any more"
+
+
+def test_fairseq_is_still_killed_by_sigterm(tmp_path):
+    process = FORKS.Process(target=defects.run, args=(defects.sigterm_is_left_to_kill, tmp_path))
+    process.start()
+    log = tmp_path / "log"
+    while process.is_alive() and not (log.exists() and '"ups"' in log.read_text()):
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGTERM)
+    process.join()
+    assert process.exitcode == -signal.SIGTERM
+    assert not list((tmp_path / "out").glob("*.pt"))
+
+
+def test_every_patch_has_a_defect_and_a_row():
+    assert len(PATCHES) <= 10
+    assert {patch.name for patch in PATCHES} == set(defects.OF_PATCHES)
+    document = patches_table.DOCUMENT.read_text(encoding="utf-8")
+    assert patches_table.build_table() in document, "run scripts/patches_table.py"
+
+
+def test_every_patch_is_in_place():
+    for patch in PATCHES:
+        assert patch.apply(), patch.name
+        assert patch.replacements
+
+
+def test_a_function_that_is_not_known_is_left_as_it_is_with_a_warning(caplog, monkeypatch):
+    monkeypatch.setattr(patching, "PATCHES", [])
+    patch = Patch("tried", "does harm", "somebody", "nothing")
+    before = defects.data_utils.batch_by_size, defects.data_utils.numpy_seed
+
+    @patch.replaces("fairseq.data.data_utils:batch_by_size", patching.digest(before[0]))
+    def known(*args):
+        raise AssertionError
+
+    @patch.replaces("fairseq.data.data_utils:numpy_seed", "0123456789ab", "(seed)")
+    def changed(*args):
+        raise AssertionError
+
+    @patch.replaces("fairseq.data.nowhere:nothing", "0123456789ab")
+    def gone(*args):
+        raise AssertionError
+
+    assert not patch.apply()
+    assert (defects.data_utils.batch_by_size, defects.data_utils.numpy_seed) == before
+    (said,) = caplog.messages
+    assert "numpy_seed, fairseq.data.nowhere:nothing differs" in said and "does harm" in said
+    assert "batch_by_size" not in said
