@@ -149,7 +149,9 @@ def test_what_does_not_fit_a_checkpoint_is_listed(classifier, pictures, tmp_path
     assert_refused(resumed, "of another model", "blocks.0.mix_tokens.matrix.weight (1, 16, 16)")
     start = ["--finetune-from-model", classifier / "checkpoint_best.pt", "--norm", "layer"]
     tuned = train(pictures, tmp_path / "x", *start, check=False)
-    assert_refused(tuned, "missing: blocks.0.norm_1.weight", "unknown: blocks.0.norm_1.alpha")
+    assert_refused(
+        tuned, "missing: stages.0.blocks.0.norm_1.weight", "unknown: stages.0.blocks.0.norm_1.alpha"
+    )
     lost = train(pictures, tmp_path / "x", "--finetune-from-model", "nix", check=False)
     assert_refused(lost, "nix: no such model")
 
