@@ -39,7 +39,8 @@ class _RegisterLater(MetaPathFinder):
             execute = spec.loader.exec_module
 
             def execute_and_register(module) -> None:
-                execute(module)
+                with importlib.import_module("resmlp_mt.compat.noise").quiet_import():
+                    execute(module)
                 importlib.import_module("resmlp_mt.plugin")
 
             spec.loader.exec_module = execute_and_register

@@ -117,7 +117,7 @@ def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
     except UserError as error:
         named = str(error).startswith(f"{path}: ")
         raise (error if named else UserError(f"{path}: {error}")) from None
-    except (ValueError, RuntimeError) as error:
+    except RuntimeError as error:  # torch: weights of another model
         raise UserError(f"{path}: {error}") from None
     except Exception as error:  # a broken configuration fails anywhere in OmegaConf and fairseq
         raise UserError(
@@ -129,7 +129,7 @@ def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
 def _check_numbers(model: nn.Module) -> None:
     for name, tensor in model.state_dict().items():
         if not tensor.isfinite().all():
-            raise ValueError(f"{name} holds values that are no numbers; training diverged")
+            raise UserError(f"{name} holds values that are no numbers; training diverged")
 
 
 @dataclass

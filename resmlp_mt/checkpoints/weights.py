@@ -64,13 +64,13 @@ def import_weights(
         except UserError as error:
             raise UserError(f"{error}{_suggest(arch, sizes)}") from None
         ours, layout = from_format(weights)
-    except (UserError, ValueError) as error:
+    except UserError as error:
         raise UserError(f"{path}: {error}") from None
     if image_size is not None:
         cfg.task.image_size = image_size
         try:
             ours = resize_weights(ours, _build_empty(cfg, names))
-        except ValueError as error:
+        except UserError as error:
             raise UserError(f"--image-size {image_size}: {error}") from None
     state = {
         "cfg": cfg,

@@ -7,11 +7,10 @@ programs, noise) need neither fairseq nor torch.
 """
 
 import importlib
-import logging
 import os
 import warnings
 
-from resmlp_mt.compat.noise import keep_root_logger, silence_noise
+from resmlp_mt.compat.noise import quiet_import, silence_noise
 from resmlp_mt.compat.programs import check_apex, exit_with_explanation, is_program
 
 # Each declares one patch.
@@ -22,11 +21,9 @@ MENDED = (
 
 def apply() -> None:
     """Put everything right; the second time changes nothing."""
-    # Importing fairseq asks for tensorboardX, which nothing here needs.
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     if is_program():  # the warnings of others are theirs
         silence_noise()
-    with keep_root_logger():
+    with quiet_import():
         modules = {name: importlib.import_module(f"resmlp_mt.compat.{name}") for name in MENDED}
     modules["checkpoints"].allow_harmless_classes()
     applied = {name: module.PATCH.apply() for name, module in modules.items()}

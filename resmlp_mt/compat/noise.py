@@ -31,8 +31,9 @@ def silence_noise() -> None:
 
 
 @contextmanager
-def keep_root_logger() -> Iterator[None]:
-    """Leave the root logger as it was: importing fairseq's speech models sets it up."""
+def quiet_import() -> Iterator[None]:
+    """Import fairseq, whose speech models set up the root logger and ask for tensorboardX."""
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     yield
