@@ -291,6 +291,14 @@ def test_results_tables_are_those_of_the_csv():
     shell(f"python scripts/results_table.py --check {shlex.join(map(str, shown))}", ROOT)
 
 
+def test_seconds_in_the_readme_are_those_of_the_csv():
+    with open(ROOT / "examples" / "benchmarks" / "startup.csv", newline="") as stream:
+        seconds = {row["rival"]: f"{float(row['seconds']):.1f}" for row in csv.DictReader(stream)}
+    text = " ".join(README.split())
+    assert f"translated [in {seconds['translate, exported']} s]" in text
+    assert f"importing torch alone takes {seconds['import torch']}." in text
+
+
 def test_a_table_says_threads_and_machine_where_they_differ(tmp_path):
     (tmp_path / "x.md").write_text("<!-- results: x.csv -->\n<!-- end of results -->\n")
     for other, columns in (("A", "rival | ratio"), ("B", "rival | ratio | machine")):
