@@ -2,7 +2,7 @@
 
 Both leave the features as they are, as DINO evaluates them (arXiv 2104.14294, section 4.1), and
 learn from the training images what their classes look like. Legend of shapes: N training images,
-M evaluated images, C channels, K classes.
+Q evaluated images, C channels, K classes.
 """
 
 import math
@@ -158,7 +158,7 @@ def vote(
     """Weighted k-NN: each of the k nearest has exp(cosine / temperature) votes for its class.
 
     Args:
-        queries: Vectors of length 1. (M, C).
+        queries: Vectors of length 1. (Q, C).
         values: Vectors of length 1 whose classes are known. (N, C).
         targets: Their classes. (N,).
         classes: K.
@@ -166,7 +166,7 @@ def vote(
         temperature: A lower one gives the nearest more weight.
 
     Returns:
-        The classes with the most votes. (M,).
+        The classes with the most votes. (Q,).
 
     Raises:
         UserError: If k or the temperature is impossible.

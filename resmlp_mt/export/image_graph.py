@@ -56,7 +56,7 @@ def _mixes_plainly(block: ResMLPBlock) -> bool:
 
 @torch.no_grad()
 def build_classifier(model: ImageModel, mean: list, std: list, int8: bool) -> bytes:
-    """Input: pixels, uint8 (B, in_chans, H, W). Output: logits (B, K).
+    """Input: pixels, uint8 (B, in_chans, rows, columns). Output: logits (B, K).
 
     Args:
         model: A classifier that `can_fold`.

@@ -25,7 +25,7 @@ _OPSET = 18
 
 @torch.no_grad()
 def trace_classifier(model: nn.Module, mean: list, std: list, image_size: int, int8: bool) -> bytes:
-    """Input: pixels, uint8 (B, in_chans, H, W). Output: logits (B, K).
+    """Input: pixels, uint8 (B, in_chans, rows, columns). Output: logits (B, K).
 
     Args:
         model: Maps normalised images to logits.

@@ -4,8 +4,7 @@ The matrices of the token mixers, which depend on lengths alone, are inputs: `se
 once for a length. The products may be int8: ONNX Runtime then quantizes what
 comes in as it goes (one scale for a batch), and the weights hold one scale for each output.
 
-Shapes: B sentences, K beams, S source length, t positions before this one, L layers, C channels,
-H mixing heads, E heads of the attention to the source, V vocabulary.
+Shapes as in `nn/__init__.py`; t positions before this one, n places of a search before this step.
 """
 
 import numpy as np
@@ -31,7 +30,7 @@ def build_encoder(encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool) ->
 
     Inputs: tokens (B, S), padded on the right; mask (B, S, 1), 1 where a token is and 0 where not;
     matrix_<layer> (H, S, S); bias_<layer> (H, S, 1) where A has one; positions (S, C) where they
-    are added to the embeddings. Output: memory (2 L, B, E, S, C / E), a key and a value a layer.
+    are added to the embeddings. Output: memory (2 D, B, E, S, C / E), a key and a value a layer.
     """
     graph = Graph(int8)
     tokens = graph.input("tokens", TensorProto.INT64, "B", "S")
@@ -74,17 +73,17 @@ def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: s
 def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) -> bytes:
     """The best continuations of every beam, and what the mixers remember of this position.
 
-    Inputs: tokens (B, K), the last ones; scores (B, K, 1), of the beams so far; history (n, L C),
-    what earlier steps returned; ancestors (t, B, K), the rows of it that each beam comes from;
-    row (t, 1, 1, L C) and now_<layer> (1, C), what the mixing matrices multiply them and this
-    position with; offset (1, L C) where the mixers have one; position (1, C) where positions are
+    Inputs: tokens (B, M), the last ones; scores (B, M, 1), of the beams so far; history (n, D C),
+    what earlier steps returned; ancestors (t, B, M), the rows of it that each beam comes from;
+    row (t, 1, 1, D C) and now_<layer> (1, C), what the mixing matrices multiply them and this
+    position with; offset (1, D C) where the mixers have one; position (1, C) where positions are
     added;
-    key_<layer> and value_<layer> (B, E, S, C / E); mask (B, 1, K, S), 0 where a token is, else far
+    key_<layer> and value_<layer> (B, E, S, C / E); mask (B, 1, M, S), 0 where a token is, else far
     below; width (1,), continuations of a beam to look at; best (1,), those to return.
 
     Outputs: best_scores (B, best), sorted; best_tokens (B, best); best_places (B, best), beam times
-    width plus something; ends (B, K, 1), the score of ending here; values (B, K, L C); query
-    (B, K, C), what the last layer's attention asks with, and log_p (B, K, V), of the next tokens,
+    width plus something; ends (B, M, 1), the score of ending here; values (B, M, D C); query
+    (B, M, C), what the last layer's attention asks with, and log_p (B, M, V), of the next tokens,
     which cost nothing where they are not taken.
 
     Args:
@@ -94,14 +93,14 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
         int8: As for `Graph`.
     """
     graph, layers = Graph(int8), len(decoder.blocks)
-    tokens = graph.input("tokens", TensorProto.INT64, "B", "K")
+    tokens = graph.input("tokens", TensorProto.INT64, "B", "M")
     x = graph.embed(tokens, decoder.embed.tokens.weight, decoder.embed.scale)
     if decoder.embed.positions is not None:
         x = graph.Add(x, graph.input("position", TensorProto.FLOAT, 1, "C"))
     mixers = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in decoder.blocks]
     past = _remember(graph, layers, any(map(has_offset, mixers)))
     stream, values = Stream(graph, x), []
-    mask = graph.input("mask", TensorProto.FLOAT, "B", 1, "K", "S")
+    mask = graph.input("mask", TensorProto.FLOAT, "B", 1, "M", "S")
     for layer, (block, mixer) in enumerate(zip(decoder.blocks, mixers, strict=True)):
         y = gate = stream.normalise(block.norm_1)
         if mixer.gate:
@@ -134,9 +133,9 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
 
 
 def _remember(graph: Graph, layers: int, offset: bool) -> list[str]:
-    """What the earlier positions add to this one. L of (B, K, C)."""
+    """What the earlier positions add to this one. D of (B, M, C)."""
     history = graph.input("history", TensorProto.FLOAT, "n", "LC")
-    ancestors = graph.input("ancestors", TensorProto.INT64, "t", "B", "K")
+    ancestors = graph.input("ancestors", TensorProto.INT64, "t", "B", "M")
     row = graph.input("row", TensorProto.FLOAT, "t", 1, 1, "LC")
     past = graph.Mul(graph.Gather(history, ancestors), row)
     # A product with ones is more than twice as fast as ONNX Runtime's sum.
@@ -152,7 +151,7 @@ def _remember(graph: Graph, layers: int, offset: bool) -> list[str]:
 def _choose(graph: Graph, log_p: str, symbols: int, banned: list[int], end: int) -> dict[str, str]:
     width = graph.input("width", TensorProto.INT64, 1)
     best = graph.input("best", TensorProto.INT64, 1)
-    scores = graph.input("scores", TensorProto.FLOAT, "B", "K", 1)
+    scores = graph.input("scores", TensorProto.FLOAT, "B", "M", 1)
     ban = np.zeros(symbols, np.float32)
     ban[banned] = -np.inf
     found, tokens = graph.TopK(log_p, width, outputs=2, axis=2, sorted=0)

@@ -12,10 +12,10 @@ class Beams:
 
     Args:
         sentences: B.
-        beam: K.
+        beam: M.
         width: Continuations of each beam that a step looks at.
         end: The end of a sentence.
-        layers, channels: L and C.
+        layers, channels: D and C.
     """
 
     def __init__(self, sentences: int, beam: int, width: int, end: int, layers: int, channels: int):
@@ -52,7 +52,7 @@ class Beams:
         return full
 
     def remember(self) -> np.ndarray:
-        """Add places for the last tokens; returns the part of the history to fill. (B, K, L C)."""
+        """Add places for the last tokens; returns the part of the history to fill. (B, M, D C)."""
         new = np.arange(self.used, self.used + self.tokens.size).reshape(1, *self.tokens.shape)
         self.places = np.concatenate([self.places, new])
         new = slice(self.used, self.used + self.tokens.size)
@@ -61,7 +61,7 @@ class Beams:
         return self.history[new].reshape(*self.tokens.shape, -1)
 
     def advance(self, lenpen: float) -> None:
-        """Keep the translations that ended; go on with the best K of the others."""
+        """Keep the translations that ended; go on with the best M of the others."""
         scores, tokens, parents = self.best_scores, self.best_tokens, self.best_places // self.width
         beam, ended, rows = (
             self.tokens.shape[1],

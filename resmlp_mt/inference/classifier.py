@@ -28,7 +28,7 @@ class Classifier:
     """Names what is in pictures, with one model.
 
     Args:
-        compute: The model: uint8 pixels (B, in_chans, H, W) -> logits (B, K).
+        compute: The model: uint8 pixels (B, in_chans, rows, columns) -> logits (B, K).
         cfg: in_chans, image_size, crop_pct and interpolation: how pictures are cut.
         classes: The names of the K classes.
     """

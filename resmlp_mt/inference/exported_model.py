@@ -1,6 +1,6 @@
 """Exported graphs as a model for fairseq's SequenceGenerator, for what the fast search cannot do.
 
-The rows of the decoder are B sentences of K beams each, R = B K. Other shapes as in
+The rows of the decoder are B sentences of M beams each, R = B M. Other shapes as in
 `translation_graphs.py`.
 """
 
@@ -17,7 +17,7 @@ _PAST = "past"
 
 @dataclass
 class _Memory:
-    """What the encoder left: (2 L, B, E, S, D) and (B, 1, 1, S); and the beams of a sentence."""
+    """What the encoder left: (2 D, B, E, S, C / E) and (B, 1, 1, S); and the beams of a sentence."""
 
     values: np.ndarray
     mask: np.ndarray
@@ -26,7 +26,7 @@ class _Memory:
 
 @dataclass
 class _Past:
-    """What the steps left: (n, L C), and the rows of it that each beam comes from: (t, R)."""
+    """What the steps left: (n, D C), and the rows of it that each beam comes from: (t, R)."""
 
     history: np.ndarray
     places: np.ndarray

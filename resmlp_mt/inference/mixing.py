@@ -7,8 +7,8 @@ class MixingMatrices:
     """The matrices of the encoder's mixers, by length.
 
     Args:
-        matrices: A of every layer, (L, H, N, N); or, of Toeplitz matrices, their weights from the
-            distance 1 - N to N - 1, (L, H, 2 N - 1).
+        matrices: A of every layer, (D, H, N, N); or, of Toeplitz matrices, their weights from the
+            distance 1 - N to N - 1, (D, H, 2 N - 1).
     """
 
     def __init__(self, matrices: np.ndarray):
@@ -19,7 +19,7 @@ class MixingMatrices:
         self.matrices = matrices
 
     def squares(self, length: int) -> list[np.ndarray]:
-        """A[:length, :length] of every layer. L of (H, length, length)."""
+        """A[:length, :length] of every layer. D of (H, length, length)."""
         return [np.ascontiguousarray(layer[:, :length, :length]) for layer in self.matrices]
 
 
@@ -28,7 +28,7 @@ class MixingRows:
 
     Args:
         matrices: As for `MixingMatrices`.
-        scale: What the rows are multiplied with. (L C,).
+        scale: What the rows are multiplied with. (D C,).
     """
 
     def __init__(self, matrices: np.ndarray, scale: np.ndarray):
@@ -38,7 +38,7 @@ class MixingRows:
         self.last = self._spread(matrices[:, :, unseen:][:, :, ::-1]) if toeplitz else None
 
     def __getitem__(self, position: int) -> np.ndarray:
-        """The row of a position up to itself. (position + 1, L C)."""
+        """The row of a position up to itself. (position + 1, D C)."""
         if self.last is not None:
             return self.last[len(self.last) - 1 - position :]
         return self._spread(self.matrices[:, :, position, : position + 1])

@@ -33,8 +33,8 @@ class OnnxSearch:
     Args:
         encoder, step: The graphs of `build_encoder` and `build_step`.
         weights: "encoder.matrix" and "decoder.matrix", as for `MixingMatrices`; "decoder.scale",
-            (L C,), what A's rows are multiplied with; where the model has them "encoder.bias",
-            (L, H, N), "decoder.offset", (N, L C), and the "encoder.positions" and
+            (D C,), what A's rows are multiplied with; where the model has them "encoder.bias",
+            (D, H, N), "decoder.offset", (N, D C), and the "encoder.positions" and
             "decoder.positions", (N, C).
         source_dictionary, target_dictionary: fairseq's.
         source_positions, target_positions: N of both sides, the end of a sentence included.
@@ -108,7 +108,7 @@ class OnnxSearch:
             return self.generator.search(sources, options, guides)
         beam, lenpen = options.beam, options.lenpen
         memory, mask = self.encode(self._pad(sources))
-        # Enough that K beams can go on whatever is banned: padding, <unk>, at first the end.
+        # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
         beams = self._start_beams(memory, beam, width=min(2 * beam + 3, self.symbols))
         feed = self._bind(memory, mask, beams)
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
@@ -148,7 +148,7 @@ class OnnxSearch:
             beams.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
         heads, _, width = key.shape
         queries = queries.reshape(steps, len(targets), heads, width).transpose(1, 2, 0, 3)
-        scores = queries @ key.swapaxes(1, 2) * width**-0.5  # (K, E, T, S)
+        scores = queries @ key.swapaxes(1, 2) * width**-0.5  # (M, E, T, S)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
@@ -171,7 +171,7 @@ class OnnxSearch:
             tokens: Padded on the right. (B, S).
 
         Returns:
-            (2 L, B, E, S, C / E) and (B, 1, 1, S).
+            (2 D, B, E, S, C / E) and (B, 1, 1, S).
         """
         length, real = tokens.shape[1], tokens != self.pad
         feed = {"tokens": tokens, "mask": real[..., None].astype(np.float32)}
@@ -193,12 +193,12 @@ class OnnxSearch:
         mask: np.ndarray,
         run_options: onnxruntime.RunOptions,
     ) -> list[np.ndarray]:
-        """Log-probabilities of the next tokens, (B, K, V), and what the step leaves: (B, K, L C).
+        """Log-probabilities of the next tokens, (B, M, V), and what the step leaves: (B, M, D C).
 
         Args:
-            tokens: The last ones. (B, K).
-            history: What earlier steps left. (n, L C).
-            places: The rows of it that each beam comes from. (t, B, K).
+            tokens: The last ones. (B, M).
+            history: What earlier steps left. (n, D C).
+            places: The rows of it that each beam comes from. (t, B, M).
             memory, mask: What `encode` returned.
             run_options: For ONNX Runtime.
         """

@@ -34,18 +34,18 @@ class SeededSampling(Search):
         prev_output_tokens: Tensor | None = None,
         original_batch_idxs: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw a subword for each sample, of which each sentence has K.
+        """Draw a subword for each sample, of which each sentence has M.
 
         Args:
             step: Subwords drawn before.
-            lprobs: Log-probabilities of the next. (B, K, V).
-            scores: Of the samples after each step so far. (B, K, step).
+            lprobs: Log-probabilities of the next. (B, M, V).
+            scores: Of the samples after each step so far. (B, M, step).
             prev_output_tokens: Not needed; fairseq passes it.
             original_batch_idxs: Which sentence each row is. (B,).
 
         Returns:
             The scores of the samples now, the subwords, and the samples that they go on from:
-            (B, K) each.
+            (B, M) each.
         """
         samples = lprobs.size(1)
         # What differs by rounding between batches and engines should seldom change what is drawn.
@@ -64,7 +64,7 @@ class SeededSampling(Search):
         return found, tokens[..., 0], own.clone()
 
     def _leave_out(self, probs: Tensor) -> Tensor:
-        """The probabilities, zero where top-k or top-p leave a subword out. (B, K, V)."""
+        """The probabilities, zero where top-k or top-p leave a subword out. (B, M, V)."""
         topk, topp = self.options.sampling_topk, self.options.sampling_topp
         if topk is not None:
             best = probs.topk(min(topk, probs.size(-1)))
