@@ -1,10 +1,11 @@
 """ONNX graphs of the folded translator: one encodes a batch, the other scores one step of a search.
 
-The matrices of the token mixers, which depend on lengths alone, are inputs: `search.py` slices them
-once for a length. The products may be int8: ONNX Runtime then quantizes what
-comes in as it goes (one scale for a batch), and the weights hold one scale for each output.
+The matrices of the token mixers depend on lengths alone. They are inputs: `OnnxSearch` slices them
+once for a length. The products may be int8. Then ONNX Runtime quantizes what comes in as it goes,
+with one scale for a batch, and the weights have one scale for each output.
 
-Shapes as in `nn/__init__.py`; t positions before this one, n places of a search before this step.
+Shapes as in `nn/__init__.py`. Besides, t is positions before this one, and n what all steps before
+left.
 """
 
 import numpy as np
