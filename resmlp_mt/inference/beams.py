@@ -1,4 +1,4 @@
-"""The hypotheses of a beam search: what `search.py` keeps between its steps."""
+"""The hypotheses of a beam search: what `OnnxSearch` keeps between its steps."""
 
 import math
 

@@ -17,7 +17,7 @@ _PAST = "past"
 
 @dataclass
 class _Memory:
-    """What the encoder left: (2 D, B, E, S, C / E) and (B, 1, 1, S); and the beams of a sentence."""
+    """What the encoder left, (2 D, B, E, S, C / E) and (B, 1, 1, S), and M."""
 
     values: np.ndarray
     mask: np.ndarray
