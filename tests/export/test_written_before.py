@@ -1,0 +1,24 @@
+"""A classifier and its export, from before models of images had a stem and stages.
+
+`said.json` is what the code of that time answered, from both, to the image below.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from resmlp_mt import Classifier
+
+OLD = Path(__file__).parent / "written_before"
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "export"])
+def test_a_classifier_of_old_answers_as_it_did(kind):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    image = Image.fromarray((np.arange(9 * 12 * 3) % 251).astype(np.uint8).reshape(9, 12, 3))
+    said = json.loads((OLD / "said.json").read_text())
+    found = Classifier.from_pretrained(OLD / kind).scores([image])[0]
+    np.testing.assert_allclose(found, said, atol=1e-5)
