@@ -47,6 +47,8 @@ def trace_classifier(model: nn.Module, mean: list, std: list, image_size: int, i
 
 def _export(model: nn.Module, pixels: Tensor) -> bytes:
     buffer, batch = io.BytesIO(), {0: "B"}
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # ONNX does not know torch's fused attention
     try:
         # Its warnings are about itself: torch has a newer exporter, which needs another package.
         # Where it fails, it prints all that it has.
@@ -64,6 +66,8 @@ def _export(model: nn.Module, pixels: Tensor) -> bytes:
     except (RuntimeError, torch.onnx.OnnxExporterError) as error:
         reason = str(error).split("\n")[0]
         raise UserError(f"torch cannot export a {_name(model)} to ONNX: {reason}") from None
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
     return buffer.getvalue()
 
 

@@ -17,6 +17,7 @@ from resmlp_mt.models.image_classification import ResMLPImageModel
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
 from resmlp_mt.nn.norm import LayerScale
+from resmlp_mt.nn.patches import PatchEmbedding
 from resmlp_mt.nn.stages import Stage
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
@@ -81,10 +82,19 @@ def build_strange(randomised) -> ImageModel:
     return randomised(model).float().eval()
 
 
-@pytest.mark.parametrize("mixer", ["none", "mlp", "separable3x3", "stranger"])
-def test_a_classifier_without_a_fold_is_exported_as_it_is(mixer, randomised, tmp_path, capfd):
-    strange = mixer == "stranger"
-    model = build_strange(randomised) if strange else build(randomised, token_mixer=mixer)
+def build_transformer(randomised) -> nn.Module:
+    layer = nn.TransformerEncoderLayer(12, 3, 20, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    pool = nn.Sequential(nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(16, 7))
+    return randomised(nn.Sequential(PatchEmbedding(3, 12, 4), encoder, pool)).float().eval()
+
+
+STRANGERS = {"pyramid": build_strange, "transformer": build_transformer}
+
+
+@pytest.mark.parametrize("name", ["none", "mlp", "separable3x3", *STRANGERS])
+def test_a_classifier_without_a_fold_is_exported_as_it_is(name, randomised, tmp_path, capfd):
+    model = STRANGERS.get(name, partial(build, token_mixer=name))(randomised)
     assert not can_fold(model)
     pixels = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
     with torch.no_grad():
