@@ -128,13 +128,13 @@ def test_an_exported_classifier_names_the_same(flags, classifier, pictures, tmp_
 def test_a_classifier_that_cannot_be_folded_is_exported_too(pictures, tmp_path):
     flags = ["--task", "image_classification", *IMAGE_SIZES, "--token-mixer", "depthwise3x3"]
     write_checkpoint(tmp_path / "model.pt", *flags, data=pictures)
-    result = run("resmlp-mt", "export", tmp_path / "model.pt", "--out", tmp_path / "fast")
+    result = run("resmlp-mt", "export", tmp_path / "model.pt", "--out", tmp_path / "fast", "--int8")
     assert "classifier.onnx" in result.stdout and not result.stderr
     files = sorted((pictures / "val").rglob("*.png"))
     models = map(Classifier.from_pretrained, (tmp_path / "model.pt", tmp_path / "fast"))
     for expected, found in zip(*(model.classify(files) for model in models), strict=True):
         ours, theirs = ({p.name: p.probability for p in each} for each in (found, expected))
-        assert ours == pytest.approx(theirs, abs=1e-4)
+        assert ours == pytest.approx(theirs, abs=0.05)
 
 
 def test_an_export_of_one_kind_is_not_taken_for_the_other(exported, classifier, pictures, tmp_path):
