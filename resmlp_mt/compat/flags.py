@@ -40,6 +40,10 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
+        if input_args is None and getattr(flags, "fp16", False) and _is_on_cpu(flags):
+            # A command line in a list may be meant for another machine. fairseq fails at once, or
+            # when it overflows.
+            raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
         _mend_precision(flags)
     warn_of_whole_words(flags)
     return parsed
@@ -89,8 +93,6 @@ def _mend_precision(flags: Namespace) -> None:
         )
     if flag == "bf16":
         return
-    if _is_on_cpu(flags):  # fairseq fails at once, or when it overflows
-        raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
     if not (flags.fp16_no_flatten_grads or optimizer.supports_flat_params):
         logger.info("--optimizer %s sets --fp16-no-flatten-grads", flags.optimizer)
         flags.fp16_no_flatten_grads = True

@@ -8,23 +8,17 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.optim import FP16Optimizer
 
-from resmlp_mt.compat import flags
 from resmlp_mt.errors import UserError
 
 
-@pytest.fixture
-def configure(monkeypatch):
-    """configure(*more): the configuration of a training, on a machine that says it has a GPU."""
-    monkeypatch.setattr(flags, "_is_on_cpu", lambda given: False)
+def configure(*flags):
     parser = options.get_training_parser()
-    words = ["data", "--arch", "resmlp_tiny", "--lr", "0.1"]
-    return lambda *more: convert_namespace_to_omegaconf(
-        options.parse_args_and_arch(parser, [*words, *more])
-    )
+    words = ["data", "--arch", "resmlp_tiny", "--lr", "0.1", *flags]
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
 
 
 @pytest.mark.parametrize("name", ["adagrad", "lamb"])
-def test_weights_stay_apart_for_optimizers_that_take_no_joined_ones(name, configure):
+def test_weights_stay_apart_for_optimizers_that_take_no_joined_ones(name):
     cfg = configure("--fp16", "--optimizer", name)
     weights = [torch.ones(shape).half().requires_grad_() for shape in ((3, 2), (4,))]
     optimizer = FP16Optimizer.build_optimizer(cfg, weights)
@@ -36,7 +30,7 @@ def test_weights_stay_apart_for_optimizers_that_take_no_joined_ones(name, config
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw"])
-def test_weights_are_joined_for_optimizers_that_take_them_so(name, configure):
+def test_weights_are_joined_for_optimizers_that_take_them_so(name):
     cfg = configure("--fp16", "--optimizer", name)
     with contextlib.suppress(AssertionError):  # fairseq joins them on a GPU alone
         FP16Optimizer.build_optimizer(cfg, [torch.ones(3).half().requires_grad_()])
@@ -45,7 +39,7 @@ def test_weights_are_joined_for_optimizers_that_take_them_so(name, configure):
 
 @pytest.mark.parametrize("flag", ["--memory-efficient-fp16", "--memory-efficient-bf16"])
 @pytest.mark.parametrize("name", ["adagrad", "lamb", "adamw"])
-def test_an_optimizer_that_needs_fp32_weights_is_refused_without_them(name, flag, configure):
+def test_an_optimizer_that_needs_fp32_weights_is_refused_without_them(name, flag):
     said = f"--optimizer {name} .* {flag} .* --{flag[-4:]}, or --optimizer adam"
     with pytest.raises(UserError, match=said):
         configure(flag, "--optimizer", name)
