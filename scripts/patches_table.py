@@ -20,7 +20,7 @@ def build_row(patch: Patch) -> tuple[str, ...]:
 
 def build_table() -> str:
     """The table in Markdown, by name."""
-    import resmlp_mt  # noqa: F401  (declares them)
+    import resmlp_mt.plugin  # noqa: F401  (declares them)
 
     rows = [HEAD, ["---"] * len(HEAD), *map(build_row, sorted(PATCHES, key=lambda p: p.name))]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)

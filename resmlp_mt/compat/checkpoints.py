@@ -255,7 +255,7 @@ def _check_interpolations(value: object) -> None:
 def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
     """The largest size in a model's configuration, whose other numbers may be anything."""
     values = vars(model) if isinstance(model, argparse.Namespace) else dict(model)
-    sizes = [value for name, value in values.items() if name.endswith(_SIZES)]
+    sizes = [value for name, value in values.items() if str(name).endswith(_SIZES)]
     return max((size for size in sizes if isinstance(size, int)), default=0)
 
 

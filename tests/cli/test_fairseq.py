@@ -338,7 +338,8 @@ def test_paths_that_are_not_there_are_named():
         languages = ["--source-lang", "en", "--target-lang", "de"]
         assert_refused(run(*command, model, *languages, *flags, check=False), "nope: ")
     result = run("resmlp-mt", "generate", model, "--path", "nope", *languages, check=False)
-    assert_refused(result, "nope: no such model")
+    assert_refused(result, "nope: no such model", "multi30k-en-de")
+    assert "cifar10" not in result.stderr
 
 
 def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path):
