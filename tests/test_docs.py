@@ -36,7 +36,7 @@ EVALUATE, EXPORT, IMAGES, TRAIN, TRANSLATE, TUNING, WORKERS = (
     for name in ("evaluate", "export", "images", "train", "translate", "fine-tuning", "workers")
 )
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
-PAGES = sorted(path for path in ROOT.glob("**/*.md") if not {".venv", ".git"} & {*path.parts})
+PAGES = sorted(path for path in ROOT.glob("[!.]*/**/*.md")) + sorted(ROOT.glob("*.md"))
 DATA = os.environ.get("RESMLP_DATA")
 real_data = pytest.mark.skipif(not DATA, reason="RESMLP_DATA does not name a folder of real data")
 
@@ -48,6 +48,11 @@ def shell(script: str, cwd: Path, **variables: str) -> str:
     result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
     return result.stdout
+
+
+def run_each(script: str, cwd: Path) -> str:
+    """Run the commands of a block, a line each, as `shell` does but in forks."""
+    return "".join(run(*shlex.split(line), cwd=cwd).stdout for line in script.splitlines())
 
 
 def block(beginning: str, text: str = README) -> str:
@@ -128,9 +133,9 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     packages = " ".join("pillow" if name == "PIL" else name for name in PACKAGES)
     assert contained.startswith(f"pip install {packages}\npip install --no-deps ")
     assert f"`pip install {packages}`" in re.sub(r"\s+", " ", README)
-    assert "Mann" in shell(translated, tmp_path) and "Mann" in shell(small, tmp_path)
-    assert shell(classified, tmp_path).count("%") == 5
-    shell(packed, tmp_path)
+    assert "Mann" in run_each(translated, tmp_path) and "Mann" in run_each(small, tmp_path)
+    assert run_each(classified, tmp_path).count("%") == 5
+    run_each(packed, tmp_path)
     assert (tmp_path / "my-model" / "model.pt").exists()
     write_lesson(tmp_path / "corpus", train=1, valid=1, test=5)
     race, *others = block("resmlp-mt benchmark", EVALUATE).split("\nresmlp-mt ")
