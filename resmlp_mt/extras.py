@@ -37,7 +37,9 @@ def import_with_fairseq(name: str, use: str):
     except ModuleNotFoundError as error:
         if str(error.name).split(".")[0] not in ("torch", "fairseq"):
             raise
-        raise UserError(f"{use} needs {error.name}, which is not installed") from None
+        raise UserError(
+            f"{use} needs {error.name}, which is not installed; resmlp-mt doctor says what is"
+        ) from None
 
 
 try:

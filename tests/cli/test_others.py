@@ -81,7 +81,7 @@ def test_doctor_says_what_is_missing_or_broken(tmp_path):
         else:
             assert "CPU threads" in done.stdout and "'resmlp_mt[export]'" in done.stdout
             done = start("translate", "--model", "multi30k-en-de")
-            assert_refused(done, "fairseq is not installed", "resmlp-mt doctor")
+            assert_refused(done, "needs fairseq, which is not installed", "resmlp-mt doctor")
     (tmp_path / "torch" / "torch").mkdir()
     (tmp_path / "torch" / "torch" / "__init__.py").write_text("raise OSError('libcudart.so')")
     done = start("doctor")

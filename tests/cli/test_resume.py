@@ -12,7 +12,7 @@ import torch
 from cli.commands import RECIPE, SIZES, assert_refused, run, start, wait_for
 from filelock import FileLock
 
-KILLS = int(os.environ.get("RESMLP_KILLS", 3))
+KILLS = int(os.environ.get("RESMLP_KILLS", 2))
 UPDATES = 40 * KILLS
 MODEL = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
 TRAIN = [*MODEL, "--max-update", UPDATES]
@@ -76,7 +76,7 @@ def test_sigterm_ends_a_training_with_a_checkpoint(prepared, uninterrupted, tmp_
     process = begin(prepared, tmp_path)
     wait_for('"ups"', process)
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=120)
+    rest, _ = process.communicate(timeout=1800)
     assert process.returncode == 0 and "SIGTERM: saving and stopping" in rest
     assert "Traceback" not in rest
     done = count_updates(state(tmp_path))
@@ -92,7 +92,7 @@ def test_sigterm_breaks_off_a_validation(much_to_validate, tmp_path):
     process = start("resmlp-mt", "train", much_to_validate, *MODEL, *slow, *where)
     wait_for("begin validation", process)
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=120)
+    rest, _ = process.communicate(timeout=1800)
     assert process.returncode == 0 and "SIGTERM: saving and stopping" in rest
     assert '"valid_loss"' not in rest and "Traceback" not in rest
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint1.pt", "checkpoint_last.pt"}

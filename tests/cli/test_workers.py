@@ -137,7 +137,7 @@ def test_stopped_by_sigterm_to_every_process_they_go_on_where_they_were(prepared
     # As schedulers do; torchrun sends the workers one more.
     for number in (*find_workers(process), process.pid):
         os.kill(number, signal.SIGTERM)
-    rest, _ = process.communicate(timeout=250)
+    rest, _ = process.communicate(timeout=1800)
     assert process.returncode == 1 and rest.count("SIGTERM: saving and stopping") == 1
     assert "forcefully" not in rest  # torchrun kills a worker that waits for the other
     (logged,) = entries(rest, "train_num_updates")
@@ -151,7 +151,7 @@ def test_torchrun_starts_them_anew_when_one_was_killed(prepared, by_two, tmp_pat
     process = start(*program, "--save-dir", tmp_path, env=PATH)
     wait_for('"num_updates": "7"', process)
     os.kill(find_workers(process)[1], signal.SIGKILL)
-    rest, _ = process.communicate(timeout=250)
+    rest, _ = process.communicate(timeout=1800)
     assert process.returncode == 0 and "Loaded checkpoint" in rest, rest[-4000:]
     assert_same(tmp_path, by_two)
 
@@ -162,7 +162,7 @@ def test_one_worker_goes_on_for_two_whose_torchrun_was_killed_and_they_for_it(
     process = start(*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path, env=PATH)
     wait_for('"num_updates": "7"', process)
     process.kill()
-    process.communicate(timeout=250)  # until the workers have ended, who write where it did
+    process.communicate(timeout=1800)  # until the workers have ended, who write where it did
     done = count_updates(tmp_path)
     assert 7 <= done < 50
     command = ["resmlp-mt", "train", prepared, *LONG, "--save-dir", tmp_path]
@@ -218,7 +218,7 @@ def test_sigterm_stops_the_workers_that_fairseq_started(two_gpus, prepared, tmp_
     process = start("resmlp-mt", "train", prepared, *LONG, "--save-dir", out, env=two_gpus)
     wait_for('"ups"', process)
     process.send_signal(signal.SIGTERM)
-    rest, _ = process.communicate(timeout=250)
+    rest, _ = process.communicate(timeout=1800)
     assert process.returncode == 0 and rest.count("SIGTERM: saving and stopping") == 1
     assert "Traceback" not in rest and 0 < count_updates(out) < 50
 
@@ -235,7 +235,7 @@ def test_sigterm_to_one_worker_in_a_validation_stops_all(much_to_validate, tmp_p
     process = start(*TORCHRUN, "train", much_to_validate, *TEXT, *slow, *where, env=PATH)
     wait_for("begin validation", process)
     os.kill(find_workers(process)[1], signal.SIGTERM)
-    rest, _ = process.communicate(timeout=120)
+    rest, _ = process.communicate(timeout=1800)
     assert process.returncode == 0 and rest.count("SIGTERM: saving and stopping") == 1
     assert '"valid_loss"' not in rest and "Traceback" not in rest
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint1.pt", "checkpoint_last.pt"}
