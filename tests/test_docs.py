@@ -17,6 +17,7 @@ import sacrebleu
 import torch
 from cli.commands import run
 from cli.pictures import draw_pictures
+from cli.zygote import find_commands
 from fairseq import options
 
 from examples.lesson import write_lesson
@@ -41,8 +42,10 @@ DATA = os.environ.get("RESMLP_DATA")
 real_data = pytest.mark.skipif(not DATA, reason="RESMLP_DATA does not name a folder of real data")
 
 
-def shell(script: str, cwd: Path, **variables: str) -> str:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+def shell(script: str, cwd: Path, forks: bool = True, **variables: str) -> str:
+    """Run a script in which commands that do not wait for signals are forks."""
+    folders = [Path(sys.executable).parent, os.environ["PATH"]]
+    path = ":".join(map(str, [find_commands()] * forks + folders))
     environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)} | variables
     command = ["bash", "-euo", "pipefail", "-c", script]
     result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
@@ -118,7 +121,7 @@ def test_readme_translates_exports_and_serves(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     script = shorten(block("resmlp-mt serve"), ("8080", port))
-    output = shell(f"{script}kill %1; wait %1", tmp_path)
+    output = shell(f"{script}kill %1; wait %1", tmp_path, forks=False)
     found = json.loads(output)["results"][0]["translations"]
     assert len(found) == 3 and "Mann" in found[0]["text"]
 
@@ -399,11 +402,12 @@ def test_shipped_models_are_small_and_have_cards():
 
 
 def test_the_shipped_translator_knows_all_of_its_subwords():
-    codec = Translator.from_pretrained("multi30k-en-de").codec
+    translator = Translator.from_pretrained("multi30k-en-de")
+    codec = translator.codec
     subwords, words = codec.source_subwords, codec.source_dictionary
     pieces = {subwords.id_to_piece(i) for i in range(3, len(subwords))}  # not <unk>, <s>, </s>
     assert {piece for piece in pieces if words.index(piece) == words.unk()} == set()
-    assert codec.share_unknown("Do it yourself, or neither of us does.") == 0
+    assert translator.share_unknown("Do it yourself, or neither of us does.") == 0
 
 
 @real_data

@@ -562,7 +562,7 @@ PLACES = {
 # Runs each command in a process of its own, without importing everything anew.
 RUN_ALL = """
 import json, os, sys
-from resmlp_mt import Classifier, Translator
+import fairseq
 from resmlp_mt.cli import main
 for command in json.loads(sys.argv[1]):
     process = os.fork()
@@ -591,7 +591,7 @@ def run_all(commands: list[list], folder: Path) -> tuple[list[str], str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1800,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     statuses = [line for line in done.stdout.splitlines() if line.startswith("STATUS")]

@@ -22,6 +22,7 @@ import sentencepiece
 import torch
 from cli.commands import assert_refused
 from cli.commands import run as run_command
+from cli.zygote import find_commands
 from fairseq import optim, options
 from fairseq.data import Dictionary, data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -131,11 +132,9 @@ def script(path, body):
 
 
 @pytest.fixture
-def commands(tmp_path):
-    """A folder for PATH with the real resmlp-mt, wherever the package is installed."""
-    body = "import sys; from resmlp_mt.cli import main; sys.exit(main())"
-    script(tmp_path / "bin" / "resmlp-mt", body)
-    return f"{tmp_path / 'bin'}:{Path(sys.executable).parent}"
+def commands():
+    """What PATH begins with, for the real commands of the package."""
+    return f"{find_commands()}:{Path(sys.executable).parent}"
 
 
 @pytest.fixture

@@ -38,9 +38,11 @@ def run(
     """Run a console command of this environment on real files.
 
     It runs in a fork of a process that has imported fairseq, which spares the seconds of that. With
-    `own`, or with options of `subprocess.run`, it is a process of its own.
+    `own`, with another PYTHONPATH, or with options of `subprocess.run`, it is a process of its own.
     """
-    environment = ENVIRONMENT | options.pop("env", {})
+    changed = options.pop("env", {})
+    own = own or "PYTHONPATH" in changed
+    environment = ENVIRONMENT | changed
     given = stdin if isinstance(stdin, bytes | None) else stdin.encode()
     if own or options:
         result = subprocess.run(

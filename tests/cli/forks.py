@@ -12,11 +12,16 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["fairseq"])  # not the plugin: each imports it as it is loaded
 
 
-def become(command: list[str], folder: Path, cwd, environment: dict) -> None:
+def be(command: list[str], folder: Path, cwd, environment: dict) -> None:
     """Be that command, with `folder/0` for its stdin, `1` and `2` for what it writes."""
     for number in range(3):
         flags = os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY
         os.dup2(os.open(folder / str(number), flags), number)
+    become(command, cwd, environment)
+
+
+def become(command: list[str], cwd, environment: dict) -> None:
+    """Be that command, with the standard streams of this process."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environment)
@@ -45,7 +50,7 @@ def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "0").write_bytes(stdin)
-        process = FORKS.Process(target=become, args=(command, folder, cwd, dict(environment)))
+        process = FORKS.Process(target=be, args=(command, folder, cwd, dict(environment)))
         process.start()
         process.join(1800)  # what hangs, whatever else the machine does
         process.kill()
