@@ -67,8 +67,7 @@ class ChunkedCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
         """
         if not reduce:
             return super().forward(model, sample, reduce)
-        weight = find_output_matrix(model)
-        features, _ = model(**sample["net_input"], features_only=True)
+        features, weight = compute_features(model, sample["net_input"])
         target = model.get_targets(sample, None)[:, self.ignore_prefix_size :]
         words = target.ne(self.padding_idx)
         features, target = features[:, self.ignore_prefix_size :][words], target[words]
@@ -95,22 +94,31 @@ class ChunkedCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
 ChunkedCrossEntropyCriterion.__name__ = LabelSmoothedCrossEntropyCriterion.__name__
 
 
-def find_output_matrix(model: nn.Module) -> Tensor:
-    """The matrix (V, C) that a model's features are multiplied with for the logits.
+def compute_features(model: nn.Module, given: dict) -> tuple[Tensor, Tensor]:
+    """What the logits are the product of.
 
     Args:
         model: As the criterion gets it: within the wrappers of several workers.
+        given: Its input.
+
+    Returns:
+        Features (B, T, C) and the output matrix (V, C).
 
     Raises:
-        UserError: If its logits are more than that, or it does not give features alone.
+        UserError: If its logits are more than that product, or it does not give features alone.
     """
-    while hasattr(model, "module"):
-        model = model.module
-    output = getattr(getattr(model, "decoder", None), "output_projection", None)
-    alone = "features_only" in inspect.signature(model.forward).parameters
+    module = model
+    while hasattr(module, "module"):
+        module = module.module
+    output = getattr(getattr(module, "decoder", None), "output_projection", None)
+    alone = "features_only" in inspect.signature(module.forward).parameters
     if not alone or not isinstance(output, nn.Linear) or output.bias is not None:
         raise UserError(
-            f"{type(model).__name__} does not tell features and output matrix apart (or has an "
+            f"{type(module).__name__} does not tell features and output matrix apart (or has an "
             "adaptive softmax): take --criterion label_smoothed_cross_entropy"
         )
-    return output.weight
+    # The matrix goes out with the features: with --find-unused-parameters workers look at what a
+    # model returns to know which parameters will have gradients.
+    with module.register_forward_hook(lambda *call: (*call[-1], output.weight[:])):
+        features, _, weight = model(**given, features_only=True)
+    return features, weight

@@ -6,9 +6,11 @@ import pytest
 import torch
 from fairseq import utils
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.distributed import ModuleProxyWrapper
 from fairseq.models.lstm import LSTMModel, base_architecture
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer.transformer_legacy import tiny_architecture
+from torch.nn.parallel import DistributedDataParallel
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -95,6 +97,32 @@ def test_it_is_the_criterion_of_fairseq_in_values_gradients_and_logs(
     assert_close(ours, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.fixture
+def alone_together(tmp_path):
+    """A group of workers with one in it."""
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("find_unused", [False, True])
+@pytest.mark.parametrize("sharing", [{}, SHARED], ids=["apart", "shared"])
+def test_workers_see_the_gradients_of_the_output_matrix(
+    find_unused, sharing, task, build_model, alone_together
+):
+    given = task()
+    model, batch = build_model(**sharing), make_batch(given.target_dictionary)
+    workers = DistributedDataParallel(model, find_unused_parameters=find_unused)
+    found = []
+    for each in model, ModuleProxyWrapper(workers), ModuleProxyWrapper(workers):
+        model.zero_grad()
+        ChunkedCrossEntropyCriterion(given, False, 0.1, chunk_tokens=5)(each, batch)[0].backward()
+        found.append(model.decoder.output.weight.grad.clone())
+    for gradient in found[1:]:
+        assert_close(gradient, found[0])
+
+
 class Largest(TorchDispatchMode):
     """How many numbers the largest tensor has that is computed meanwhile."""
 
@@ -165,6 +193,6 @@ def test_models_whose_logits_are_more_than_a_product_are_refused(task):
     base_architecture(sizes)
     for model in adaptive, LSTMModel.build_model(sizes, given):
         with pytest.raises(UserError, match="take --criterion label_smoothed_cross_entropy"):
-            ChunkedCrossEntropyCriterion(given, False, 0.1)(model, {})
+            ChunkedCrossEntropyCriterion(given, False, 0.1)(model, {"net_input": {}})
     with pytest.raises(UserError, match="--chunk-tokens .* -1"):
         ChunkedCrossEntropyCriterion(given, False, 0.1, chunk_tokens=-1)
