@@ -17,6 +17,7 @@ _PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", 
 _COLUMNS = {
     "rival": "rival",
     "size": "size",
+    "vocabulary": "vocabulary",
     "arch": "preset",
     "length": "length",
     "batch_tokens": "batch, tokens",

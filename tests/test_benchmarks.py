@@ -23,6 +23,17 @@ def test_options_of_a_training_are_raced_with_its_plain_form(tmp_path):
     assert found == expected
 
 
+def test_the_loss_in_chunks_is_raced_with_that_of_fairseq(tmp_path):
+    command = ["python", SCRIPTS / "loss.py", "--size", "tiny", "--vocab-size", 60, "--models"]
+    command += ["plus", "--max-tokens", 8, "--length", 4, "--rounds", 1]
+    run(*command, "--csv", tmp_path / "l.csv")
+    with open(tmp_path / "l.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["rival"] for row in rows] == ["transformer", "resmlp_plus_tiny, chunks"]
+    for row in rows:
+        assert float(row["rate"]) > 0 and (row["vocabulary"], row["tokens"]) == ("60", "8")
+
+
 def test_the_plot_shows_the_committed_rows(tmp_path):
     pictures = [tmp_path / "a.png", tmp_path / "b.png"]
     run("python", SCRIPTS / "plot.py", SCRIPTS / "train.csv", "--out", pictures[0])

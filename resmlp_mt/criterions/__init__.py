@@ -1,3 +1,7 @@
 """Losses that fairseq lacks."""
 
-from resmlp_mt.criterions import dino, image_classification  # noqa: F401
+from resmlp_mt.criterions import (  # noqa: F401
+    dino,
+    image_classification,
+    label_smoothed_cross_entropy,
+)

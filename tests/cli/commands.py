@@ -13,6 +13,8 @@ SIZES = """--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim
     --mixing-heads 4 --max-source-positions 60 --max-target-positions 50""".split()
 RECIPE = """--optimizer adam --lr 0.01 --criterion label_smoothed_cross_entropy --max-tokens 1000
     --num-workers 0 --log-format json --log-interval 2 --share-all-embeddings""".split()
+# In the place of the criterion of the recipe; chunks that do not come out even.
+CHUNKS = "--criterion label_smoothed_cross_entropy_in_chunks --chunk-tokens 70".split()
 
 IMAGE_SIZES = """--arch resmlp_cifar --image-size 16 --patch-size 4 --embed-dim 12
     --layers 2""".split()

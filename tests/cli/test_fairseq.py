@@ -2,11 +2,12 @@
 
 import json
 import re
+import shutil
 from itertools import pairwise
 
 import pytest
 import torch
-from cli.commands import RECIPE, ROOT, SIZES, assert_refused, entries, run
+from cli.commands import CHUNKS, RECIPE, ROOT, SIZES, assert_refused, entries, run
 from filelock import FileLock
 
 from resmlp_mt.models.presets import PRESETS
@@ -182,6 +183,28 @@ def test_training_resumes_where_it_stopped(prepared, tmp_path):
     assert logged and all(int(number) > updates[0] for number in logged)
 
 
+def test_a_training_goes_on_in_chunks_as_it_would_have(prepared, trained, tmp_path):
+    command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
+    command += [*CHUNKS, "--report-accuracy", "--max-epoch", 3, "--save-dir", tmp_path]
+    shutil.copy(trained / "checkpoint2.pt", tmp_path / "checkpoint_last.pt")
+    result = run(*command)
+    logs = result.stdout + result.stderr, (trained / "train.log").read_text()
+    for key in ("train_nll_loss", "valid_nll_loss"):
+        found, expected = (entries(log, key)[-1] for log in logs)
+        kind = key.split("_")[0]
+        assert 0 <= float(found[f"{kind}_accuracy"]) <= 100
+        for name in ("loss", "nll_loss", "ppl", "num_updates"):
+            known = float(expected[f"{kind}_{name}"])
+            assert float(found[f"{kind}_{name}"]) == pytest.approx(known, rel=1e-3)
+    weights = [
+        torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
+        for folder in (tmp_path, trained)
+    ]
+    for name, weight in weights[0].items():
+        if not name.endswith("key.bias"):  # has no gradient but rounding, which Adam enlarges
+            torch.testing.assert_close(weight, weights[1][name], rtol=1e-3, atol=1e-3)
+
+
 def test_the_architecture_of_the_paper_trains_and_translates(prepared, tmp_path):
     """The command of the model's card, by the plugin's path as seen from where it is typed."""
     command = ["fairseq-train", prepared, "--user-dir", "resmlp_mt", "--arch", "resmlp_wmt_en_de"]
@@ -240,7 +263,16 @@ def losses_of_fp32(shared, prepared):
     return json.loads(found.read_text())
 
 
-@pytest.mark.parametrize("flags", [["--bf16"], ["--memory-efficient-bf16"], ["--amp"]])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--bf16"],
+        ["--bf16", *CHUNKS],
+        ["--memory-efficient-bf16", *CHUNKS],
+        ["--amp", *CHUNKS],
+    ],
+    ids=" ".join,
+)
 def test_the_first_losses_in_low_precision_are_those_of_fp32(
     flags, prepared, losses_of_fp32, tmp_path
 ):

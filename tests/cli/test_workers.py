@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from cli.commands import (
+    CHUNKS,
     IMAGE_RECIPE,
     IMAGE_SIZES,
     RECIPE,
@@ -29,7 +30,7 @@ from filelock import FileLock
 TORCHRUN = ["torchrun", "--standalone", "--nproc_per_node", 2, "--no-python", "resmlp-mt"]
 PATH = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 # What is drawn at random depends on the worker.
-TEXT = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--dropout", 0]
+TEXT = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--label-smoothing", 0.1, "--dropout", 0]
 PICTURES = [*IMAGE_SIZES, *IMAGE_RECIPE, "--hflip", 0, "--color-jitter", 0]
 
 
@@ -91,12 +92,18 @@ def alone(shared, prepared, pictures):
     return find
 
 
-@pytest.mark.parametrize(("kind", "ddp"), [("text", "legacy_ddp"), ("images", "pytorch_ddp")])
-def test_two_workers_that_go_on_train_as_one_that_adds_up_two_batches(kind, ddp, alone, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "ddp", "more"),
+    [("text", "pytorch_ddp", CHUNKS), ("images", "legacy_ddp", [])],
+    ids=["text in chunks", "images"],
+)
+def test_two_workers_that_go_on_train_as_one_that_adds_up_two_batches(
+    kind, ddp, more, alone, tmp_path
+):
     data, flags, one = alone(kind)
     log = ""
     for updates in (2, 4):
-        goal = ["--ddp-backend", ddp, "--max-update", updates, "--log-interval", 1]
+        goal = [*more, "--ddp-backend", ddp, "--max-update", updates, "--log-interval", 1]
         first, _ = run_two("resmlp-mt", "train", data, *flags, *goal, "--save-dir", tmp_path)
         log += first.stdout + first.stderr
     by_two, by_one = (

@@ -114,6 +114,11 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         """The same. fairseq's own would search every module for it, at every step."""
         self.reorder_incremental_state(incremental_state, new_order)
 
+    @property
+    def output_projection(self) -> nn.Linear:
+        """The output layer, under the name that it has in fairseq's decoders."""
+        return self.output
+
     def max_positions(self) -> int:
         """N of the decoder's A."""
         return self.longest

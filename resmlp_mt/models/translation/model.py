@@ -6,6 +6,7 @@ import torch
 from fairseq import hub_utils
 from fairseq.models import FairseqEncoderDecoderModel, register_model
 from omegaconf import open_dict
+from torch import Tensor
 
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
@@ -46,6 +47,27 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         )
         model.waits_for_compilation = cfg.torch_compile
         return model
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor | None,
+        prev_output_tokens: Tensor,
+        features_only: bool = False,
+    ) -> tuple[Tensor, dict]:
+        """Score every next token of given translations.
+
+        Args:
+            src_tokens: (B, S).
+            src_lengths: Not needed; fairseq passes it.
+            prev_output_tokens: The target, shifted by one. (B, T).
+            features_only: Leave the output layer out.
+
+        Returns:
+            What the decoder returns: logits (B, T, V), or features (B, T, C), and more.
+        """
+        memory = self.encoder(src_tokens, src_lengths)
+        return self.decoder(prev_output_tokens, memory, features_only=features_only)
 
     @classmethod
     def from_pretrained(
