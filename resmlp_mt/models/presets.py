@@ -61,7 +61,7 @@ IMAGENET = dict(
 # B24's LayerScale is that of the released code, where depth alone would say 1e-5.
 _BIG = IMAGENET | dict(embed_dim=768, layers=24, layer_scale_init=1e-6)
 
-IMAGE_PRESETS = {
+RESMLP_PRESETS = {
     "resmlp_s12": IMAGENET,
     "resmlp_s24": IMAGENET | dict(layers=24),
     "resmlp_s36": IMAGENET | dict(layers=36),
@@ -70,6 +70,25 @@ IMAGE_PRESETS = {
     # For images of 32 x 32 pixels.
     "resmlp_cifar": IMAGENET | dict(patch_size=4, embed_dim=128, layers=8, drop_path=0.0),
 }
+
+# MLP-Mixer, table 1 of arXiv 2105.01601. Its images were scaled to [-1, 1].
+_SCALED = dict(mean=[0.5] * 3, std=[0.5] * 3, crop_pct=0.875, interpolation="bicubic")
+_MIXER_S, _MIXER_B, _MIXER_L, _MIXER_H = (
+    _SCALED | dict(layers=layers, embed_dim=dim)
+    for layers, dim in ((8, 512), (12, 768), (24, 1024), (32, 1280))
+)
+
+MIXER_PRESETS = {
+    "mixer_s32": _MIXER_S | dict(patch_size=32),
+    "mixer_s16": _MIXER_S,
+    "mixer_b32": _MIXER_B | dict(patch_size=32),
+    "mixer_b16": _MIXER_B,
+    "mixer_l32": _MIXER_L | dict(patch_size=32),
+    "mixer_l16": _MIXER_L,
+    "mixer_h14": _MIXER_H | dict(patch_size=14),
+}
+
+IMAGE_PRESETS = RESMLP_PRESETS | MIXER_PRESETS
 
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.nn.grids import Grid
+from resmlp_mt.nn.grids import READ, WRITTEN, Grid, resize
 
 
 class PatchMLP(nn.Module):
@@ -30,15 +30,25 @@ class PatchMLP(nn.Module):
         return self.fc2(F.gelu(self.fc1(x.transpose(1, 2)))).transpose(1, 2)
 
     def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
-        """Refuse: its hidden layer has a size of its own for each grid.
+        """Its weights for the positions of one grid, interpolated for another (see `grids.py`).
+
+        The hidden layer stays as it is: for a constant image it holds the same on both grids.
 
         Raises:
-            UserError: Always.
+            UserError: If the hidden layer has another size, which it has where its size depends on
+                the grid.
         """
-        raise UserError(
-            "the weights are of another image size, and the token mixer 'mlp' cannot be "
-            "interpolated: the size of its hidden layer depends on the number of patches"
-        )
+        if weights["fc1.weight"].size(0) != self.fc1.weight.size(0):
+            raise UserError(
+                "the weights are of another image size, and the token mixer 'mlp' cannot be "
+                "interpolated: the size of its hidden layer depends on the number of patches"
+            )
+        resized = {
+            "fc1.weight": resize(weights["fc1.weight"], (READ,), old, new),
+            "fc2.weight": resize(weights["fc2.weight"].t(), (WRITTEN,), old, new).t(),
+            "fc2.bias": resize(weights["fc2.bias"][None], (WRITTEN,), old, new)[0],
+        }
+        return weights | resized
 
 
 class GridConvolution(nn.Module):

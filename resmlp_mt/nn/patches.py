@@ -10,6 +10,15 @@ def init_linear(module: nn.Module) -> None:
         nn.init.zeros_(module.bias)
 
 
+def init_lecun(module: nn.Module) -> None:
+    """Initialise a linear layer or a convolution with a variance of 1 / inputs, as flax does."""
+    if isinstance(module, (nn.Linear, nn.Conv2d)):
+        # A normal distribution that is cut at two deviations has 0.8796 of its deviation left.
+        std = module.weight[0].numel() ** -0.5 / 0.87962566103423978
+        nn.init.trunc_normal_(module.weight, std=std, a=-2 * std, b=2 * std)
+        nn.init.zeros_(module.bias)
+
+
 class PatchEmbedding(nn.Module):
     """Cut an image into patches and project each to C channels.
 

@@ -1,0 +1,34 @@
+"""Each family of image models from its training to its export, by commands on real files."""
+
+import pytest
+from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, run
+
+SIZES = "--image-size 16 --patch-size 4 --embed-dim 12 --layers 2".split()
+
+
+def train(pictures, out, arch, *flags, **options):
+    command = ["fairseq-train", pictures, "--user-dir", ROOT / "resmlp_mt", "--arch", arch]
+    save = ["--save-dir", out, "--no-epoch-checkpoints"]
+    return run(*command, *IMAGE_RECIPE, *SIZES, *save, *flags, **options)
+
+
+@pytest.mark.parametrize("arch", ["mixer_s16"])
+def test_a_family_trains_resizes_classifies_and_is_exported(arch, pictures, tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    train(pictures, tmp_path / "trained", arch, "--max-update", 2)
+    start = ["--finetune-from-model", tmp_path / "trained", "--image-size", 24]
+    train(pictures, tmp_path / "tuned", arch, "--max-update", 1, *start)
+    run("resmlp-mt", "export", tmp_path / "tuned", "--out", tmp_path / "exported")
+    picture = pictures / "val/left/0.png"
+    plain, exported = (
+        run("resmlp-mt", "classify", tmp_path / name, picture, "--topk", 3).stdout
+        for name in ("tuned", "exported")
+    )
+    assert plain == exported and "left" in plain
+
+
+def test_flags_that_a_family_has_not_are_refused_without_a_wall_of_words(pictures, tmp_path):
+    flags = ["--pooling", "class-mlp", "--max-update", 1]
+    result = train(pictures, tmp_path / "x", "mixer_s16", *flags, check=False)
+    assert_refused(result, "unrecognized arguments: --pooling class-mlp; neither --arch mixer_s16")
+    assert "usage:" not in result.stderr

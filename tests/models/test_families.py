@@ -1,0 +1,212 @@
+"""Families of image models: what all of them keep, and each from its equations once more.
+
+Names, shapes and equations of published weights are written here from the papers and from timm.
+"""
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from torch import nn
+from torch.testing import assert_close
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.models.presets import IMAGE_PRESETS
+from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
+
+# At 224 pixels and 1000 classes, read off timm 1.0.31. H/14 is not in timm: MLP-Mixer's paper has
+# it with 431M, counted without the head.
+COUNTS = {
+    "mixer_s32": 19_104_624,
+    "mixer_s16": 18_528_264,
+    "mixer_b32": 60_293_428,
+    "mixer_b16": 59_880_472,
+    "mixer_l32": 206_939_264,
+    "mixer_l16": 208_196_168,
+    "mixer_h14": 431_069_952 + 1280 * 1000 + 1000,
+}
+# One preset of each model that is registered.
+FAMILIES = ("resmlp_s12", "mixer_s16")
+# With timm's class and what it is built with at the sizes below.
+TIMM = {"mixer_s16": dict()}
+SIDE, PATCH, C, DEPTH, K = 3, 4, 12, 2, 5
+N = SIDE**2
+every_family = pytest.mark.parametrize("preset", FAMILIES)
+every_published = pytest.mark.parametrize("preset", TIMM)
+
+
+def build(preset, image_size=SIDE * PATCH, classes=K, **flags):
+    cfg = SimpleNamespace(**flags)
+    ARCH_CONFIG_REGISTRY[preset](cfg)
+    head = lambda dim: nn.Linear(dim, classes)  # noqa: E731
+    task = SimpleNamespace(in_chans=3, image_size=image_size, build_head=head)
+    return ARCH_MODEL_REGISTRY[preset].build_model(cfg, task)
+
+
+def tiny(preset, side=SIDE, **flags):
+    return build(preset, side * PATCH, patch_size=PATCH, embed_dim=C, layers=DEPTH, **flags)
+
+
+def test_every_image_model_is_tested_here():
+    assert {ARCH_MODEL_REGISTRY[name] for name in IMAGE_PRESETS} == {
+        ARCH_MODEL_REGISTRY[name] for name in FAMILIES
+    }
+
+
+@pytest.mark.parametrize("preset", COUNTS)
+def test_the_number_of_parameters_is_that_of_the_paper_or_of_timm(preset):
+    with torch.device("meta"):
+        assert sum(p.numel() for p in build(preset, 224, 1000).parameters()) == COUNTS[preset]
+
+
+@every_family
+def test_a_model_gives_numbers_from_the_start_and_trains_every_parameter(preset, randomised):
+    images = torch.randn(3, 3, SIDE * PATCH, SIDE * PATCH)
+    fresh = tiny(preset, drop_path=0.5, dropout=0.1)
+    assert fresh(images).isfinite().all()
+    model, images = randomised(fresh).eval(), images.double()
+    logits = model(images)
+    assert_close(logits, torch.cat([model(image[None]) for image in images]))
+    logits.square().sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in model.parameters())
+    for dtype in (torch.bfloat16, torch.float16):
+        near = copy.deepcopy(model).to(dtype)(images.to(dtype)).double()
+        assert (near - logits).norm() / logits.norm() < 0.1
+
+
+@every_family
+def test_weights_load_for_another_image_size(preset, randomised):
+    model, larger = randomised(tiny(preset)), tiny(preset, side=SIDE + 2).double()
+    larger.load_state_dict(model.state_dict())
+    assert larger(torch.randn(2, 3, 20, 20, dtype=torch.float64)).isfinite().all()
+
+
+@every_family
+def test_the_rate_of_drop_path_is_constant_or_rises_to_its_last(preset):
+    flags = dict(image_size=8, patch_size=4, embed_dim=4, layers=5, drop_path=0.2)
+    for schedule, rates in (("constant", [0.2] * 5), ("linear", [0.0, 0.05, 0.1, 0.15, 0.2])):
+        blocks = build(preset, drop_path_schedule=schedule, **flags).stages[0].blocks
+        assert [block.drop[1].rate for block in blocks] == pytest.approx(rates)
+
+
+def norm(x, w, name, eps=1e-6):
+    mean, variance = x.mean(-1, keepdim=True), x.var(-1, correction=0, keepdim=True)
+    return (x - mean) / (variance + eps).sqrt() * w[f"{name}.weight"] + w[f"{name}.bias"]
+
+
+def linear(x, w, name):
+    return x @ w[f"{name}.weight"].mT + w[f"{name}.bias"]
+
+
+def gelu(x):
+    return x * 0.5 * (1 + torch.erf(x / 2**0.5))
+
+
+def mlp(x, w, name):
+    return linear(gelu(linear(x, w, f"{name}.fc1")), w, f"{name}.fc2")
+
+
+def mixer_block(x, w):
+    """Equation 1 of arXiv 2105.01601."""
+    x = x + mlp(norm(x, w, "norm1").mT, w, "mlp_tokens").mT
+    return x + mlp(norm(x, w, "norm2"), w, "mlp_channels")
+
+
+def linear_shapes(**layers):
+    """name: (in, out)"""
+    found = {}
+    for name, (inputs, outputs) in layers.items():
+        name = name.replace("__", ".")
+        found |= {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+    return found
+
+
+def norm_shapes(**norms):
+    return {
+        f"{name.replace('__', '.')}.{leaf}": (dim,)
+        for name, dim in norms.items()
+        for leaf in ("weight", "bias")
+    }
+
+
+BLOCKS = {"mixer_s16": mixer_block}
+BLOCK_SHAPES = {
+    "mixer_s16": norm_shapes(norm1=C, norm2=C)
+    | linear_shapes(
+        mlp_tokens__fc1=(N, C // 2),
+        mlp_tokens__fc2=(C // 2, N),
+        mlp_channels__fc1=(C, 4 * C),
+        mlp_channels__fc2=(4 * C, C),
+    ),
+}
+
+
+def random_weights(preset):
+    """As timm names them."""
+    shapes = {"stem.proj.weight": (C, 3, PATCH, PATCH), "stem.proj.bias": (C,)}
+    for i in range(DEPTH):
+        block = BLOCK_SHAPES[preset].items()
+        shapes |= {f"blocks.{i}.{name}": shape for name, shape in block}
+    shapes |= norm_shapes(norm=C) | linear_shapes(head=(C, K))
+    return {name: torch.randn(shape, dtype=torch.float64) for name, shape in shapes.items()}
+
+
+def forward(preset, w, images):
+    """A model of timm's from its equations. (B, 3, H, W) -> (B, K)."""
+    x = F.conv2d(images, w["stem.proj.weight"], w["stem.proj.bias"], stride=PATCH).flatten(2).mT
+    for i in range(DEPTH):
+        start = f"blocks.{i}."
+        x = BLOCKS[preset](x, {n.removeprefix(start): t for n, t in w.items() if start in n})
+    return linear(norm(x, w, "norm").mean(1), w, "head")
+
+
+@every_published
+def test_timms_weights_load_strictly_give_the_logits_of_the_equations_and_go_back(preset):
+    weights, model = random_weights(preset), tiny(preset).double().eval()
+    check_fit(weights, model)
+    sizes = dict(positions=N, in_chans=3, layers=DEPTH, embed_dim=C, patch_size=PATCH)
+    assert measure(weights) == sizes | dict(num_classes=K)
+    ours, layout = from_format(weights)
+    assert layout == "timm"
+    model.load_state_dict(ours)
+    images = torch.randn(2, 3, 12, 12, dtype=torch.float64)
+    assert_close(model(images), forward(preset, weights, images))
+    back = to_format(model.state_dict(), "timm")
+    assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
+
+
+@every_published
+def test_timms_own_models_give_the_same_logits(preset, timm, randomised):
+    sizes = dict(img_size=12, patch_size=PATCH, num_blocks=DEPTH, embed_dim=C, num_classes=K)
+    parts = TIMM[preset]
+    theirs = randomised(timm.models.mlp_mixer.MlpMixer(**sizes, **parts)).eval()
+    model = tiny(preset).double().eval()
+    model.load_state_dict(from_format(theirs.state_dict())[0])
+    images = torch.randn(2, 3, 12, 12, dtype=torch.float64)
+    assert_close(model(images), theirs(images))
+
+
+@every_published
+def test_other_layouts_and_other_families_are_refused_in_words(preset):
+    model = tiny(preset)
+    with pytest.raises(UserError, match="official weights cannot hold .* the layout timm alone"):
+        to_format(model.state_dict(), "official")
+    weights = random_weights(preset)
+    name = recognise(weights)[0].name
+    with pytest.raises(UserError, match=f"timm {name} weights, but the model is of another"):
+        check_fit(weights, tiny("resmlp_s12"))
+    del weights["blocks.1.mlp_channels.fc1.bias"]
+    with pytest.raises(UserError, match="missing: blocks.1.mlp_channels.fc1.bias"):
+        check_fit(weights, model)
+
+
+def test_a_mixer_starts_as_released():
+    model = build("mixer_s16", 64, embed_dim=64, layers=2)
+    assert not model.head.weight.any()
+    for layer in (model.stages[0].blocks[0].mix_channels.fc2, model.stem.proj):
+        inputs = layer.weight[0].numel()
+        assert 0.95 < layer.weight.std() * inputs**0.5 < 1.05
+        assert not layer.bias.any()
