@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from resmlp_mt.models.presets import MIXER_PRESETS, RESMLP_PRESETS
+from resmlp_mt.models.presets import GMLP_PRESETS, MIXER_PRESETS, RESMLP_PRESETS
 
 LAYOUTS = ("official", "timm")
 
@@ -100,6 +100,13 @@ _MIXER_BLOCK = {
     "mix_channels.fc1": Part(_LINEAR, Key("mlp_channels.fc1")),
     "mix_channels.fc2": Part(_LINEAR, Key("mlp_channels.fc2")),
 }
+_GMLP_BLOCK = {
+    "norm": Part(_LINEAR, Key("norm")),
+    "mix_channels.fc1": Part(_LINEAR, Key("mlp_channels.fc1")),
+    "mix_channels.gate.norm": Part(_LINEAR, Key("mlp_channels.gate.norm")),
+    "mix_channels.gate.mix_tokens.matrix": Part(_LINEAR, Key("mlp_channels.gate.proj", -1)),
+    "mix_channels.fc2": Part(_LINEAR, Key("mlp_channels.fc2")),
+}
 
 
 def _timm_alone(block: dict[str, Part]) -> dict[str, Part]:
@@ -141,6 +148,15 @@ FAMILIES = (
         mark=re.compile(r"stages\.0\.blocks\.\d+\.mix_tokens\.fc1\."),
         own=re.compile(r".*\.mix_tokens\."),
         positions="mix_tokens.fc2.weight",
+        obstacles=_HEAD,
+    ),
+    Family(
+        name="gMLP",
+        presets=GMLP_PRESETS,
+        parts=_timm_alone(_GMLP_BLOCK),
+        mark=re.compile(r"stages\.0\.blocks\.\d+\.mix_channels\.gate\."),
+        own=re.compile(r".*\.gate\."),
+        positions="gate.mix_tokens.matrix.weight",
         obstacles=_HEAD,
     ),
 )

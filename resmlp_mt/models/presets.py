@@ -88,7 +88,16 @@ MIXER_PRESETS = {
     "mixer_h14": _MIXER_H | dict(patch_size=14),
 }
 
-IMAGE_PRESETS = RESMLP_PRESETS | MIXER_PRESETS
+# gMLP, table 1 of arXiv 2105.08050.
+_GMLP = _SCALED | dict(layers=30)
+
+GMLP_PRESETS = {
+    "gmlp_ti16": _GMLP | dict(embed_dim=128),
+    "gmlp_s16": _GMLP | dict(embed_dim=256),
+    "gmlp_b16": _GMLP | dict(embed_dim=512),
+}
+
+IMAGE_PRESETS = RESMLP_PRESETS | MIXER_PRESETS | GMLP_PRESETS
 
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:

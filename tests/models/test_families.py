@@ -27,11 +27,17 @@ COUNTS = {
     "mixer_l32": 206_939_264,
     "mixer_l16": 208_196_168,
     "mixer_h14": 431_069_952 + 1280 * 1000 + 1000,
+    "gmlp_ti16": 5_867_328,
+    "gmlp_s16": 19_422_656,
+    "gmlp_b16": 73_075_392,
 }
 # One preset of each model that is registered.
-FAMILIES = ("resmlp_s12", "mixer_s16")
-# With timm's class and what it is built with at the sizes below.
-TIMM = {"mixer_s16": dict()}
+FAMILIES = ("resmlp_s12", "mixer_s16", "gmlp_ti16")
+# Those that timm has, and which parts it builds them of.
+TIMM = {
+    "mixer_s16": dict(),
+    "gmlp_ti16": dict(block_layer="SpatialGatingBlock", mlp_layer="GatedMlp", mlp_ratio=6),
+}
 SIDE, PATCH, C, DEPTH, K = 3, 4, 12, 2, 5
 N = SIDE**2
 every_family = pytest.mark.parametrize("preset", FAMILIES)
@@ -115,6 +121,14 @@ def mixer_block(x, w):
     return x + mlp(norm(x, w, "norm2"), w, "mlp_channels")
 
 
+def gmlp_block(x, w):
+    """Section 2 of arXiv 2105.08050, with the spatial gating unit of its equation 3."""
+    u, v = gelu(linear(norm(x, w, "norm"), w, "mlp_channels.fc1")).split(3 * C, dim=-1)
+    v = norm(v, w, "mlp_channels.gate.norm", eps=1e-5)
+    v = w["mlp_channels.gate.proj.weight"] @ v + w["mlp_channels.gate.proj.bias"][:, None]
+    return x + linear(u * v, w, "mlp_channels.fc2")
+
+
 def linear_shapes(**layers):
     """name: (in, out)"""
     found = {}
@@ -132,7 +146,7 @@ def norm_shapes(**norms):
     }
 
 
-BLOCKS = {"mixer_s16": mixer_block}
+BLOCKS = {"mixer_s16": mixer_block, "gmlp_ti16": gmlp_block}
 BLOCK_SHAPES = {
     "mixer_s16": norm_shapes(norm1=C, norm2=C)
     | linear_shapes(
@@ -140,6 +154,12 @@ BLOCK_SHAPES = {
         mlp_tokens__fc2=(C // 2, N),
         mlp_channels__fc1=(C, 4 * C),
         mlp_channels__fc2=(4 * C, C),
+    ),
+    "gmlp_ti16": norm_shapes(norm=C, mlp_channels__gate__norm=3 * C)
+    | linear_shapes(
+        mlp_channels__fc1=(C, 6 * C),
+        mlp_channels__gate__proj=(N, N),
+        mlp_channels__fc2=(3 * C, C),
     ),
 }
 
@@ -181,8 +201,9 @@ def test_timms_weights_load_strictly_give_the_logits_of_the_equations_and_go_bac
 @every_published
 def test_timms_own_models_give_the_same_logits(preset, timm, randomised):
     sizes = dict(img_size=12, patch_size=PATCH, num_blocks=DEPTH, embed_dim=C, num_classes=K)
-    parts = TIMM[preset]
-    theirs = randomised(timm.models.mlp_mixer.MlpMixer(**sizes, **parts)).eval()
+    module = timm.models.mlp_mixer
+    parts = {name: getattr(module, str(part), part) for name, part in TIMM[preset].items()}
+    theirs = randomised(module.MlpMixer(**sizes, **parts)).eval()
     model = tiny(preset).double().eval()
     model.load_state_dict(from_format(theirs.state_dict())[0])
     images = torch.randn(2, 3, 12, 12, dtype=torch.float64)
@@ -210,3 +231,15 @@ def test_a_mixer_starts_as_released():
         inputs = layer.weight[0].numel()
         assert 0.95 < layer.weight.std() * inputs**0.5 < 1.05
         assert not layer.bias.any()
+
+
+def test_gmlp_starts_with_a_gate_that_lets_each_patch_pass_by_itself():
+    gate = tiny("gmlp_ti16").stages[0].blocks[0].mix_channels.gate
+    x = torch.randn(2, N, 6 * C)
+    assert 0 < gate.mix_tokens.matrix.weight.std() < 2e-6
+    assert_close(gate(x), gelu(x[..., : 3 * C]), rtol=1e-4, atol=1e-4)
+
+
+def test_a_hidden_layer_that_has_no_halves_is_refused():
+    with pytest.raises(UserError, match="must be even, not 7"):
+        tiny("gmlp_ti16", ffn_embed_dim=7)
