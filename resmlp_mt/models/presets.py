@@ -97,7 +97,15 @@ GMLP_PRESETS = {
     "gmlp_b16": _GMLP | dict(embed_dim=512),
 }
 
-IMAGE_PRESETS = RESMLP_PRESETS | MIXER_PRESETS | GMLP_PRESETS
+# S2-MLP, arXiv 2106.07477; it was trained with DeiT's settings.
+_S2MLP = IMAGENET | dict(crop_pct=0.875)
+
+S2MLP_PRESETS = {
+    "s2mlp_wide": _S2MLP | dict(layers=12, embed_dim=768),
+    "s2mlp_deep": _S2MLP | dict(layers=36, embed_dim=384),
+}
+
+IMAGE_PRESETS = RESMLP_PRESETS | MIXER_PRESETS | GMLP_PRESETS | S2MLP_PRESETS
 
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:

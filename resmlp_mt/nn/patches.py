@@ -26,12 +26,14 @@ class PatchEmbedding(nn.Module):
         in_chans: Channels of the image.
         dim: Number of channels C.
         patch_size: Side of a patch, in pixels.
+        norm: What normalises the patches; nothing unless given.
     """
 
-    def __init__(self, in_chans: int, dim: int, patch_size: int):
+    def __init__(self, in_chans: int, dim: int, patch_size: int, norm: nn.Module | None = None):
         super().__init__()
         self.proj = nn.Conv2d(in_chans, dim, patch_size, stride=patch_size)
+        self.norm = norm or nn.Identity()
 
     def forward(self, images: Tensor) -> Tensor:
         """(B, in_chans, height, width) -> (B, N, C): the patches, row by row."""
-        return self.proj(images).flatten(2).transpose(1, 2)
+        return self.norm(self.proj(images).flatten(2).transpose(1, 2))

@@ -12,7 +12,7 @@ def train(pictures, out, arch, *flags, **options):
     return run(*command, *IMAGE_RECIPE, *SIZES, *save, *flags, **options)
 
 
-@pytest.mark.parametrize("arch", ["mixer_s16", "gmlp_ti16"])
+@pytest.mark.parametrize("arch", ["mixer_s16", "gmlp_ti16", "s2mlp_deep"])
 def test_a_family_trains_resizes_classifies_and_is_exported(arch, pictures, tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     train(pictures, tmp_path / "trained", arch, "--max-update", 2)

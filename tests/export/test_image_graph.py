@@ -93,7 +93,7 @@ STRANGERS = {"pyramid": build_strange, "transformer": build_transformer}
 
 
 @pytest.mark.parametrize(
-    "name", ["none", "mlp", "separable3x3", *STRANGERS, "mixer_s16", "gmlp_ti16"]
+    "name", ["none", "mlp", "separable3x3", *STRANGERS, "mixer_s16", "gmlp_ti16", "s2mlp_deep"]
 )
 def test_a_classifier_without_a_fold_is_exported_as_it_is(name, randomised, tmp_path, capfd):
     flags = dict(preset=name) if name in IMAGE_PRESETS else dict(token_mixer=name)

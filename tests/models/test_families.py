@@ -16,6 +16,7 @@ from torch.testing import assert_close
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGE_PRESETS
 from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
+from resmlp_mt.nn.shift import shift
 
 # At 224 pixels and 1000 classes, read off timm 1.0.31. H/14 is not in timm: MLP-Mixer's paper has
 # it with 431M, counted without the head.
@@ -30,9 +31,12 @@ COUNTS = {
     "gmlp_ti16": 5_867_328,
     "gmlp_s16": 19_422_656,
     "gmlp_b16": 73_075_392,
+    # By its equations. The paper says 71M, which is the number without the head, and 51M.
+    "s2mlp_wide": 72_241_384,
+    "s2mlp_deep": 53_917_288,
 }
 # One preset of each model that is registered.
-FAMILIES = ("resmlp_s12", "mixer_s16", "gmlp_ti16")
+FAMILIES = ("resmlp_s12", "mixer_s16", "gmlp_ti16", "s2mlp_deep")
 # Those that timm has, and which parts it builds them of.
 TIMM = {
     "mixer_s16": dict(),
@@ -243,3 +247,44 @@ def test_gmlp_starts_with_a_gate_that_lets_each_patch_pass_by_itself():
 def test_a_hidden_layer_that_has_no_halves_is_refused():
     with pytest.raises(UserError, match="must be even, not 7"):
         tiny("gmlp_ti16", ffn_embed_dim=7)
+
+
+def shifted(x):
+    """Section 3.2 of arXiv 2106.07477, value by value. (B, rows, columns, C)."""
+    _, rows, columns, channels = x.shape
+    y, steps = x.clone(), ((0, -1), (0, 1), (-1, 0), (1, 0))
+    for r in range(rows):
+        for s in range(columns):
+            for c in range(channels):
+                down, right = steps[4 * c // channels]
+                if 0 <= r + down < rows and 0 <= s + right < columns:
+                    y[:, r, s, c] = x[:, r + down, s + right, c]
+    return y
+
+
+@pytest.mark.parametrize("grid", [(3, 4), (1, 2), (1, 1)])
+def test_a_shift_moves_each_group_by_one_patch_and_leaves_its_input(grid):
+    x = torch.randn(2, *grid, 8)
+    before = x.clone()
+    assert shift(x).equal(shifted(x)) and x.equal(before)
+
+
+def test_s2_mlp_follows_its_equations(randomised):
+    model = randomised(tiny("s2mlp_deep")).eval()
+    w, images = model.state_dict(), torch.randn(2, 3, 12, 12, dtype=torch.float64)
+    x = F.conv2d(images, w["stem.proj.weight"], w["stem.proj.bias"], stride=PATCH).flatten(2).mT
+    x = norm(x, w, "stem.norm", eps=1e-5)
+    for i in range(DEPTH):
+        at = f"stages.0.blocks.{i}."
+        z = gelu(linear(norm(x, w, f"{at}norm_1", 1e-5), w, f"{at}mix_tokens.before"))
+        z = shifted(z.unflatten(1, (SIDE, SIDE))).flatten(1, 2)
+        x = x + linear(z, w, f"{at}mix_tokens.after")
+        x = x + mlp(norm(x, w, f"{at}norm_2", 1e-5), w, f"{at}mix_channels")
+    assert_close(model(images), linear(x.mean(1), w, "head"))
+
+
+def test_s2_mlp_has_four_groups_and_no_published_weights():
+    with pytest.raises(UserError, match="--embed-dim must be a multiple of 4"):
+        build("s2mlp_deep", 16, embed_dim=6)
+    with pytest.raises(UserError, match="it is none of ResMLP"):
+        to_format(tiny("s2mlp_deep").state_dict(), "timm")
