@@ -9,6 +9,7 @@ from resmlp_mt.models.isotropic import IsotropicConfig, IsotropicModel
 from resmlp_mt.models.parts import build_mixer, build_norm
 from resmlp_mt.models.presets import MIXER_PRESETS, register_presets
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
+from resmlp_mt.nn.gates import GatedMLP, SiluGate, open_gate
 from resmlp_mt.nn.grids import Grid
 from resmlp_mt.nn.patches import init_lecun
 
@@ -22,6 +23,10 @@ class MixerConfig(IsotropicConfig):
     )
     token_ffn_embed_dim: int = field(
         default=0, metadata={"help": "hidden width of the MLP over patches, D_S; 0: C/2"}
+    )
+    gated_mlp: bool = field(
+        default=False,
+        metadata={"help": "one half of each hidden layer gates the other, as in timm's gMixer"},
     )
 
 
@@ -41,22 +46,28 @@ class MixerModel(IsotropicModel):
     @classmethod
     def build_block(cls, cfg: MixerConfig, grid: Grid, drop: nn.Module) -> nn.Module:
         """Two residual lines without LayerScale."""
-        dim = cfg.embed_dim
+        dim, gated = cfg.embed_dim, cfg.gated_mlp
         hidden_positions = cfg.token_ffn_embed_dim or max(dim // 2, 1)
+        hidden_dim = cfg.ffn_embed_dim or 4 * dim
+        options = dict(hidden_positions=hidden_positions, gated=gated)
         return ResMLPBlock(
             norm_1=cls.build_norm(cfg),
-            mix_tokens=build_mixer("mlp", dim, grid, hidden_positions=hidden_positions),
+            mix_tokens=build_mixer("mlp", dim, grid, **options),
             scale_1=nn.Identity(),
             norm_2=cls.build_norm(cfg),
-            mix_channels=ChannelMLP(dim, cfg.ffn_embed_dim or 4 * dim),
+            mix_channels=(
+                GatedMLP(dim, hidden_dim, SiluGate()) if gated else ChannelMLP(dim, hidden_dim)
+            ),
             scale_2=nn.Identity(),
             drop=drop,
         )
 
     @staticmethod
     def init_part(part: nn.Module) -> None:
-        """Initialise a layer as the released code does."""
+        """Initialise a layer as the released code does, and gates as timm does."""
         init_lecun(part)
+        if isinstance(getattr(part, "gate", None), SiluGate):
+            open_gate(part.fc1)
 
 
 register_model("mlp_mixer", dataclass=MixerConfig)(MixerModel)

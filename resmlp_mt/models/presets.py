@@ -63,6 +63,8 @@ _BIG = IMAGENET | dict(embed_dim=768, layers=24, layer_scale_init=1e-6)
 
 RESMLP_PRESETS = {
     "resmlp_s12": IMAGENET,
+    "resmlp_s12_14": IMAGENET | dict(patch_size=14),
+    "resmlp_s12_8": IMAGENET | dict(patch_size=8),
     "resmlp_s24": IMAGENET | dict(layers=24),
     "resmlp_s36": IMAGENET | dict(layers=36),
     "resmlp_b24": _BIG,
@@ -86,6 +88,9 @@ MIXER_PRESETS = {
     "mixer_l32": _MIXER_L | dict(patch_size=32),
     "mixer_l16": _MIXER_L,
     "mixer_h14": _MIXER_H | dict(patch_size=14),
+    # timm's own, with gated MLPs.
+    "gmixer_24": IMAGENET
+    | dict(crop_pct=0.875, layers=24, token_ffn_embed_dim=384, gated_mlp=True),
 }
 
 # gMLP, table 1 of arXiv 2105.08050.

@@ -94,5 +94,5 @@ def check_halves(hidden: int) -> None:
 def open_gate(fc1: nn.Linear) -> None:
     """Let the half that gates start near 0, with a bias of 1, as timm does."""
     half = fc1.out_features // 2
-    fc1.weight[half:].normal_(std=1e-6)
-    fc1.bias[half:].fill_(1)
+    nn.init.trunc_normal_(fc1.weight[half:], std=1e-6)
+    nn.init.ones_(fc1.bias[half:])

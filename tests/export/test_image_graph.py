@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from models.test_families import FAMILIES
 from torch import nn
 from torch.testing import assert_close
 
@@ -92,9 +93,7 @@ def build_transformer(randomised) -> nn.Module:
 STRANGERS = {"pyramid": build_strange, "transformer": build_transformer}
 
 
-@pytest.mark.parametrize(
-    "name", ["none", "mlp", "separable3x3", *STRANGERS, "mixer_s16", "gmlp_ti16", "s2mlp_deep"]
-)
+@pytest.mark.parametrize("name", ["none", "mlp", "separable3x3", *STRANGERS, *FAMILIES[1:]])
 def test_a_classifier_without_a_fold_is_exported_as_it_is(name, randomised, tmp_path, capfd):
     flags = dict(preset=name) if name in IMAGE_PRESETS else dict(token_mixer=name)
     model = STRANGERS.get(name, partial(build, **flags))(randomised)

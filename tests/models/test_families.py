@@ -28,6 +28,7 @@ COUNTS = {
     "mixer_l32": 206_939_264,
     "mixer_l16": 208_196_168,
     "mixer_h14": 431_069_952 + 1280 * 1000 + 1000,
+    "gmixer_24": 24_721_096,
     "gmlp_ti16": 5_867_328,
     "gmlp_s16": 19_422_656,
     "gmlp_b16": 73_075_392,
@@ -35,11 +36,12 @@ COUNTS = {
     "s2mlp_wide": 72_241_384,
     "s2mlp_deep": 53_917_288,
 }
-# One preset of each model that is registered.
-FAMILIES = ("resmlp_s12", "mixer_s16", "gmlp_ti16", "s2mlp_deep")
+# One preset of each model that is registered, and of each form of its blocks.
+FAMILIES = ("resmlp_s12", "mixer_s16", "gmixer_24", "gmlp_ti16", "s2mlp_deep")
 # Those that timm has, and which parts it builds them of.
 TIMM = {
     "mixer_s16": dict(),
+    "gmixer_24": dict(mlp_layer="GluMlp", act_layer=nn.SiLU, mlp_ratio=(32.0, 4.0)),
     "gmlp_ti16": dict(block_layer="SpatialGatingBlock", mlp_layer="GatedMlp", mlp_ratio=6),
 }
 SIDE, PATCH, C, DEPTH, K = 3, 4, 12, 2, 5
@@ -125,6 +127,17 @@ def mixer_block(x, w):
     return x + mlp(norm(x, w, "norm2"), w, "mlp_channels")
 
 
+def gated(x, w, name):
+    u, v = linear(x, w, f"{name}.fc1").chunk(2, dim=-1)
+    return linear(u * v * torch.sigmoid(v), w, f"{name}.fc2")
+
+
+def gmixer_block(x, w):
+    """The same, with the gates of timm's GluMlp."""
+    x = x + gated(norm(x, w, "norm1").mT, w, "mlp_tokens").mT
+    return x + gated(norm(x, w, "norm2"), w, "mlp_channels")
+
+
 def gmlp_block(x, w):
     """Section 2 of arXiv 2105.08050, with the spatial gating unit of its equation 3."""
     u, v = gelu(linear(norm(x, w, "norm"), w, "mlp_channels.fc1")).split(3 * C, dim=-1)
@@ -150,7 +163,7 @@ def norm_shapes(**norms):
     }
 
 
-BLOCKS = {"mixer_s16": mixer_block, "gmlp_ti16": gmlp_block}
+BLOCKS = {"mixer_s16": mixer_block, "gmixer_24": gmixer_block, "gmlp_ti16": gmlp_block}
 BLOCK_SHAPES = {
     "mixer_s16": norm_shapes(norm1=C, norm2=C)
     | linear_shapes(
@@ -158,6 +171,13 @@ BLOCK_SHAPES = {
         mlp_tokens__fc2=(C // 2, N),
         mlp_channels__fc1=(C, 4 * C),
         mlp_channels__fc2=(4 * C, C),
+    ),
+    "gmixer_24": norm_shapes(norm1=C, norm2=C)
+    | linear_shapes(
+        mlp_tokens__fc1=(N, 384),
+        mlp_tokens__fc2=(192, N),
+        mlp_channels__fc1=(C, 4 * C),
+        mlp_channels__fc2=(2 * C, C),
     ),
     "gmlp_ti16": norm_shapes(norm=C, mlp_channels__gate__norm=3 * C)
     | linear_shapes(
@@ -244,9 +264,19 @@ def test_gmlp_starts_with_a_gate_that_lets_each_patch_pass_by_itself():
     assert_close(gate(x), gelu(x[..., : 3 * C]), rtol=1e-4, atol=1e-4)
 
 
+def test_gmixer_starts_with_open_gates():
+    block = tiny("gmixer_24").stages[0].blocks[0]
+    for part, width in ((block.mix_tokens, N), (block.mix_channels, C)):
+        u, v = part.fc1(torch.randn(20, width)).chunk(2, dim=-1)
+        assert_close(v, torch.ones_like(v), rtol=1e-4, atol=1e-4)
+        assert u.std() > 0.5
+
+
 def test_a_hidden_layer_that_has_no_halves_is_refused():
     with pytest.raises(UserError, match="must be even, not 7"):
         tiny("gmlp_ti16", ffn_embed_dim=7)
+    with pytest.raises(UserError, match="must be even, not 9"):
+        tiny("gmixer_24", token_ffn_embed_dim=9)
 
 
 def shifted(x):
