@@ -1,6 +1,7 @@
 """Each family of image models from its training to its export, by commands on real files."""
 
 import pytest
+import torch
 from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, run
 
 SIZES = "--image-size 16 --patch-size 4 --embed-dim 12 --layers 2".split()
@@ -12,10 +13,23 @@ def train(pictures, out, arch, *flags, **options):
     return run(*command, *IMAGE_RECIPE, *SIZES, *save, *flags, **options)
 
 
-@pytest.mark.parametrize("arch", ["mixer_s16", "gmlp_ti16", "s2mlp_deep"])
-def test_a_family_trains_resizes_classifies_and_is_exported(arch, pictures, tmp_path):
+UNDECAYED = ["--filter-bias-and-bn", "--optimizer"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "flags"),
+    [
+        ("mixer_s16", [*UNDECAYED, "adamw", "--bf16"]),
+        ("gmlp_ti16", [*UNDECAYED, "lamb"]),
+        ("s2mlp_deep", []),
+    ],
+)
+def test_a_family_trains_resizes_classifies_and_is_exported(arch, flags, pictures, tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    train(pictures, tmp_path / "trained", arch, "--max-update", 2)
+    train(pictures, tmp_path / "trained", arch, "--max-update", 2, *flags)
+    state = torch.load(tmp_path / "trained/checkpoint_last.pt", weights_only=True)
+    groups = state["last_optimizer_state"]["param_groups"]
+    assert [group["weight_decay"] for group in groups] == ([0.01, 0.0] if flags else [0.01])
     start = ["--finetune-from-model", tmp_path / "trained", "--image-size", 24]
     train(pictures, tmp_path / "tuned", arch, "--max-update", 1, *start)
     run("resmlp-mt", "export", tmp_path / "tuned", "--out", tmp_path / "exported")
@@ -32,3 +46,5 @@ def test_flags_that_a_family_has_not_are_refused_without_a_wall_of_words(picture
     result = train(pictures, tmp_path / "x", "mixer_s16", *flags, check=False)
     assert_refused(result, "unrecognized arguments: --pooling class-mlp; neither --arch mixer_s16")
     assert "usage:" not in result.stderr
+    result = train(pictures, tmp_path / "x", "mixer_s16", *UNDECAYED, "adam", check=False)
+    assert_refused(result, "--filter-bias-and-bn: the optimizer lets all weights decay; take --opt")
