@@ -277,6 +277,8 @@ def test_a_hidden_layer_that_has_no_halves_is_refused():
         tiny("gmlp_ti16", ffn_embed_dim=7)
     with pytest.raises(UserError, match="must be even, not 9"):
         tiny("gmixer_24", token_ffn_embed_dim=9)
+    with pytest.raises(UserError, match="--token-ffn-embed-dim must be at least 0"):
+        tiny("mixer_s16", token_ffn_embed_dim=-2)
 
 
 def shifted(x):
