@@ -234,6 +234,13 @@ def test_timms_own_models_give_the_same_logits(preset, timm, randomised):
     assert_close(model(images), theirs(images))
 
 
+@pytest.mark.parametrize("preset", [n for n in COUNTS if n[0] in "mg" and n != "mixer_h14"])
+def test_a_preset_takes_the_weights_of_timms_model_of_its_name_whole(preset, timm):
+    with torch.device("meta"):
+        theirs = timm.create_model(f"{preset}_224").state_dict()
+        check_fit(theirs, build(preset, 224, 1000))
+
+
 @every_published
 def test_other_layouts_and_other_families_are_refused_in_words(preset):
     model = tiny(preset)
