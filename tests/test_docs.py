@@ -19,6 +19,7 @@ from cli.commands import run
 from cli.pictures import draw_pictures
 from cli.zygote import find_commands
 from fairseq import options
+from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from examples.lesson import write_lesson
 from resmlp_mt import Translator
@@ -26,7 +27,6 @@ from resmlp_mt.cli import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.files.finding import pretrained_names
-from resmlp_mt.models.image_classification import ResMLPImageConfig
 from resmlp_mt.nn.old_names import rename
 from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 
@@ -328,7 +328,7 @@ def test_every_flag_of_our_own_is_in_its_documentation():
     ):
         assert f"`{name}`" in TRAIN
     configs = [
-        ResMLPImageConfig,
+        *{MODEL_DATACLASS_REGISTRY[name] for name in IMAGE_PRESETS},
         ResMLPImageClassificationConfig,
         ImageClassificationCriterionConfig,
     ]

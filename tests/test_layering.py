@@ -15,7 +15,7 @@ BELOW = {
     "errors": set(),
     "extras": {"errors"},
     "nn": {"errors"},
-    "optim": {"compat"},
+    "optim": {"compat", "nn"},
     "files": {"errors"},
     "data": {"errors", "extras", "files"},
     "criterions": {"errors"},

@@ -22,6 +22,7 @@ _BLOCK = re.compile(r"(?:(encoder|decoder)|stages\.(\d+))\.blocks\.(\d+)\.(.+)")
 _LETTERS = {
     "mix_tokens.matrix.weight": "A",
     "mix_tokens.mix.matrix.weight": "A",
+    "mix_channels.gate.mix_tokens.matrix.weight": "A",
     "mix_channels.fc1.weight": "B",
     "mix_channels.fc2.weight": "C",
 }
@@ -91,7 +92,8 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
         for name in ("encoder", "decoder", "image")
         if name in found
     ]
-    return str(getattr(cfg, "token_mixer", "unknown")), parts
+    kind = getattr(cfg, "_name", "unknown")  # a model that has but one token mixer
+    return str(getattr(cfg, "token_mixer", kind)), parts
 
 
 def expand(weight: Tensor, causal: bool, positions: int) -> Tensor:

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq.tasks import setup_task
 from omegaconf import DictConfig
 from safetensors import torch as safetensors
@@ -19,9 +20,9 @@ from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.files.output import whole_file, whole_folder
-from resmlp_mt.models.image_classification import ResMLPImageConfig
+from resmlp_mt.models.layouts import Family
 from resmlp_mt.models.presets import IMAGE_PRESETS
-from resmlp_mt.models.released import check_fit, from_format, measure, to_format
+from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.models.resize import resize_weights
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 
@@ -62,7 +63,7 @@ def import_weights(
         try:
             check_fit(weights, _build_empty(cfg, names))
         except UserError as error:
-            raise UserError(f"{error}{_suggest(arch, sizes)}") from None
+            raise UserError(f"{error}{_suggest(arch, recognise(weights)[0], sizes)}") from None
         ours, layout = from_format(weights)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -139,11 +140,11 @@ def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
     return cfg
 
 
-def _suggest(arch: str, sizes: dict[str, int]) -> str:
-    """The preset that has the sizes of the weights, if it is another one."""
-    defaults = {field.name: field.default for field in fields(ResMLPImageConfig)}
-    for name, preset in IMAGE_PRESETS.items():
-        wanted = {key: (defaults | preset)[key] for key in ("layers", "embed_dim", "patch_size")}
+def _suggest(arch: str, family: Family, sizes: dict[str, int]) -> str:
+    """The preset of the family that has the sizes of the weights, if it is another one."""
+    for name in family.presets:
+        defaults = {field.name: field.default for field in fields(MODEL_DATACLASS_REGISTRY[name])}
+        wanted = {key: defaults[key] for key in ("layers", "embed_dim", "patch_size")}
         if name != arch and wanted.items() <= sizes.items():
             return f"\n  they have the sizes of --arch {name} (patches of {wanted['patch_size']})"
     return ""

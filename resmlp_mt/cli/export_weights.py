@@ -1,7 +1,7 @@
 """Write a classifier's weights with the names that facebookresearch/deit or timm give them.
 
-The suffix of the file decides its form. Only the released form of ResMLP can be written: linear
-token mixer, affine norm, average pooling.
+The suffix of the file decides its form. Only what was released can be written: of ResMLP the linear
+token mixer with affine norm and average pooling, and the other families that timm has.
 
   resmlp-mt export-weights checkpoints/mine --format timm --out mine.safetensors
 """

@@ -1,10 +1,10 @@
-"""Make a folder from published ResMLP weights for images (facebookresearch/deit's, or timm's).
+"""Make a folder from published weights for images: facebookresearch/deit's of ResMLP, or timm's.
 
 Classify with it, validate it, or fine-tune it with fairseq-train --finetune-from-model. The file
 is read without running code from it.
 
   resmlp-mt import-weights resmlp_12_no_dist.pth --arch resmlp_s12 --out resmlp-s12
-  resmlp-mt import-weights model.safetensors --arch resmlp_s24 --image-size 384 --out s24-384
+  resmlp-mt import-weights model.safetensors --arch mixer_b16 --image-size 384 --out b16-384
 """
 
 import argparse
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "weights", type=Path, metavar="FILE", help=".safetensors, .pth, .pt, .bin or .tar"
     )
-    parser.add_argument("--arch", required=True, help="resmlp_s12, resmlp_s24, resmlp_b24_8 ...")
+    parser.add_argument("--arch", required=True, help="resmlp_s12, resmlp_b24_8, mixer_b16 ...")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument(
         "--image-size",

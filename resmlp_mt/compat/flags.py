@@ -4,6 +4,8 @@ import importlib.util
 import logging
 import os
 from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from fairseq import optim, utils
@@ -35,6 +37,7 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     known, _ = parser.parse_known_args(input_args)
     if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
         parser.set_defaults(task=_find_task(known.path))
+    parser.error = partial(_refuse, parser.error, getattr(known, "arch", None))
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
     _mend_hardware(flags)
@@ -47,6 +50,15 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
         _mend_precision(flags)
     warn_of_whole_words(flags)
     return parsed
+
+
+def _refuse(error: Callable, arch: str | None, message: str) -> None:
+    """Name flags that an architecture has not, without the hundreds of those that fairseq has."""
+    if arch and message.startswith("unrecognized arguments: "):
+        raise UserError(
+            f"{message}; neither --arch {arch} nor what else was chosen has such flags (--help)"
+        )
+    error(message)
 
 
 def _mend_hardware(flags: Namespace) -> None:

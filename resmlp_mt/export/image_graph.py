@@ -24,6 +24,7 @@ def can_fold(model: nn.Module) -> bool:
     layers = pool.layers if isinstance(pool, ClassMLP) else []
     return (
         isinstance(model.stem, PatchEmbedding)
+        and isinstance(model.stem.norm, nn.Identity)
         and isinstance(stage.downsample, nn.Identity)
         and all(isinstance(block, ResMLPBlock) and _has_folds(block) for block in stage.blocks)
         and all(_mixes_plainly(block) for block in stage.blocks)

@@ -1,12 +1,15 @@
 """The names of published image weights: a table with a row for each family of models.
 
 "official" is the layout of the code that came with the paper, "timm" that of
-huggingface/pytorch-image-models.
+huggingface/pytorch-image-models. The code of some papers is not torch's: those have the latter
+alone.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from resmlp_mt.models.presets import GMLP_PRESETS, MIXER_PRESETS, RESMLP_PRESETS
 
 LAYOUTS = ("official", "timm")
 
@@ -28,8 +31,8 @@ class Part(NamedTuple):
     """A part of a model: how the names of its tensors end, and what each layout calls it."""
 
     leaves: tuple[str, ...]
-    official: Key
     timm: Key
+    official: Key | None = None
 
 
 @dataclass(frozen=True)
@@ -38,58 +41,122 @@ class Family:
 
     Attributes:
         name: What messages call it.
+        presets: Its sizes.
         parts: By our name.
-        own: Matches those of our names that tell the family from others with the same stem and the
-            same MLP of channels.
+        mark: Matches our names of a model of the family; the first family of FAMILIES that has a
+            match is the model's.
+        own: Matches those of our names that tell published weights of the family from others with
+            the same stem and the same MLP of channels.
+        positions: How our name of a tensor ends that has the N positions first.
         obstacles: What keeps a model of ours from being of the family, by our names that tell it.
     """
 
     name: str
+    presets: dict[str, dict]
     parts: dict[str, Part]
+    mark: re.Pattern
     own: re.Pattern
-    obstacles: dict[re.Pattern, str]
+    positions: str
+    obstacles: dict[re.Pattern, str] = field(default_factory=dict)
+
+    @property
+    def layouts(self) -> list[str]:
+        """Those of LAYOUTS that it has."""
+        return [name for name in LAYOUTS if all(getattr(p, name) for p in self.parts.values())]
 
 
-def _below(ours: str, theirs: str, parts: dict[str, Part]) -> dict[str, Part]:
-    """The parts within a module, which all layouts call the same."""
+def _below(ours: str, official: str, timm: str, parts: dict[str, Part]) -> dict[str, Part]:
+    """The parts within a module."""
     return {
         f"{ours}.{name}": Part(
-            part.leaves, *(Key(f"{theirs}.{key.name}", key.leading) for key in part[1:])
+            part.leaves,
+            Key(f"{timm}.{part.timm.name}", part.timm.leading),
+            part.official and Key(f"{official}.{part.official.name}", part.official.leading),
         )
         for name, part in parts.items()
     }
 
 
+_BLOCKS = ("stages.0.blocks.#", "blocks.#", "blocks.#")
 _LINEAR = (".weight", ".bias")
 _AFFINE = (".alpha", ".beta")
 _WHOLE = ("",)
 
 # The released form: the linear mixer, which has one head, Affine, and average pooling.
 _RESMLP_BLOCK = {
-    "norm_1": Part(_AFFINE, Key("norm1"), Key("norm1", 2)),
-    "mix_tokens.matrix": Part(_LINEAR, Key("attn", -1), Key("linear_tokens", -1)),
-    "scale_1.gamma": Part(_WHOLE, Key("gamma_1"), Key("ls1")),
-    "norm_2": Part(_AFFINE, Key("norm2"), Key("norm2", 2)),
-    "mix_channels.fc1": Part(_LINEAR, Key("mlp.fc1"), Key("mlp_channels.fc1")),
-    "mix_channels.fc2": Part(_LINEAR, Key("mlp.fc2"), Key("mlp_channels.fc2")),
-    "scale_2.gamma": Part(_WHOLE, Key("gamma_2"), Key("ls2")),
+    "norm_1": Part(_AFFINE, Key("norm1", 2), Key("norm1")),
+    "mix_tokens.matrix": Part(_LINEAR, Key("linear_tokens", -1), Key("attn", -1)),
+    "scale_1.gamma": Part(_WHOLE, Key("ls1"), Key("gamma_1")),
+    "norm_2": Part(_AFFINE, Key("norm2", 2), Key("norm2")),
+    "mix_channels.fc1": Part(_LINEAR, Key("mlp_channels.fc1"), Key("mlp.fc1")),
+    "mix_channels.fc2": Part(_LINEAR, Key("mlp_channels.fc2"), Key("mlp.fc2")),
+    "scale_2.gamma": Part(_WHOLE, Key("ls2"), Key("gamma_2")),
 }
+_MIXER_BLOCK = {
+    "norm_1": Part(_LINEAR, Key("norm1")),
+    "mix_tokens.fc1": Part(_LINEAR, Key("mlp_tokens.fc1")),
+    "mix_tokens.fc2": Part(_LINEAR, Key("mlp_tokens.fc2")),
+    "norm_2": Part(_LINEAR, Key("norm2")),
+    "mix_channels.fc1": Part(_LINEAR, Key("mlp_channels.fc1")),
+    "mix_channels.fc2": Part(_LINEAR, Key("mlp_channels.fc2")),
+}
+_GMLP_BLOCK = {
+    "norm": Part(_LINEAR, Key("norm")),
+    "mix_channels.fc1": Part(_LINEAR, Key("mlp_channels.fc1")),
+    "mix_channels.gate.norm": Part(_LINEAR, Key("mlp_channels.gate.norm")),
+    "mix_channels.gate.mix_tokens.matrix": Part(_LINEAR, Key("mlp_channels.gate.proj", -1)),
+    "mix_channels.fc2": Part(_LINEAR, Key("mlp_channels.fc2")),
+}
+
+
+def _timm_alone(block: dict[str, Part]) -> dict[str, Part]:
+    """The parts of a model with LayerNorm, of which timm alone has weights for torch."""
+    return {
+        "stem.proj": Part(_LINEAR, Key("stem.proj")),
+        **_below(*_BLOCKS, block),
+        "pool.norm": Part(_LINEAR, Key("norm")),
+        "head": Part(_LINEAR, Key("head")),
+    }
+
+
+_HEAD = {re.compile(r"head\."): "its head is not one linear layer"}
 
 FAMILIES = (
     Family(
         name="ResMLP",
+        presets=RESMLP_PRESETS,
         parts={
-            "stem.proj": Part(_LINEAR, Key("patch_embed.proj"), Key("stem.proj")),
-            **_below("stages.0.blocks.#", "blocks.#", _RESMLP_BLOCK),
-            "pool.norm": Part(_AFFINE, Key("norm"), Key("norm", 2)),
+            "stem.proj": Part(_LINEAR, Key("stem.proj"), Key("patch_embed.proj")),
+            **_below(*_BLOCKS, _RESMLP_BLOCK),
+            "pool.norm": Part(_AFFINE, Key("norm", 2), Key("norm")),
             "head": Part(_LINEAR, Key("head"), Key("head")),
         },
+        mark=re.compile(r"stages\.0\.blocks\.\d+\.scale_1\."),
         own=re.compile(r".*\.(matrix|norm_\d)\."),
+        positions="mix_tokens.matrix.weight",
         obstacles={
             re.compile(r".*\.mix_tokens\."): "its token mixer is not 'linear'",
             re.compile(r"(.*blocks\.\d+|pool)\.norm"): "its norm is not 'affine'",
             re.compile(r"pool\."): "its pooling is not 'average'",
-            re.compile(r"head\."): "its head is not one linear layer",
+            **_HEAD,
         },
+    ),
+    Family(
+        name="MLP-Mixer",
+        presets=MIXER_PRESETS,
+        parts=_timm_alone(_MIXER_BLOCK),
+        mark=re.compile(r"stages\.0\.blocks\.\d+\.mix_tokens\.fc1\."),
+        own=re.compile(r".*\.mix_tokens\."),
+        positions="mix_tokens.fc2.weight",
+        obstacles=_HEAD,
+    ),
+    Family(
+        name="gMLP",
+        presets=GMLP_PRESETS,
+        parts=_timm_alone(_GMLP_BLOCK),
+        mark=re.compile(r"stages\.0\.blocks\.\d+\.mix_channels\.gate\."),
+        own=re.compile(r".*\.gate\."),
+        positions="gate.mix_tokens.matrix.weight",
+        obstacles=_HEAD,
     ),
 )

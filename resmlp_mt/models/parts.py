@@ -40,6 +40,7 @@ class MixerOptions:
         causal: Whether a position sees itself and the earlier ones alone.
         init_std: Standard deviation that A starts with.
         hidden_positions: Width of an MLP over positions; 0 for 4N, as in the paper.
+        gated: Whether one half of that width gates the other.
         kernel_size: Rows and columns of a convolution.
     """
 
@@ -47,6 +48,7 @@ class MixerOptions:
     causal: bool = False
     init_std: float = 0.02
     hidden_positions: int = 0
+    gated: bool = False
     kernel_size: int = 3
 
 
@@ -86,7 +88,7 @@ def _none(dim: int, place: Place, options: MixerOptions) -> nn.Module:
 
 def _mlp(dim: int, place: Place, options: MixerOptions) -> nn.Module:
     positions = _count(place)
-    return PatchMLP(positions, options.hidden_positions or 4 * positions)
+    return PatchMLP(positions, options.hidden_positions or 4 * positions, options.gated)
 
 
 def _square(dim: int, groups: int, options: MixerOptions) -> nn.Conv2d:

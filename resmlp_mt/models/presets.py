@@ -61,8 +61,10 @@ IMAGENET = dict(
 # B24's LayerScale is that of the released code, where depth alone would say 1e-5.
 _BIG = IMAGENET | dict(embed_dim=768, layers=24, layer_scale_init=1e-6)
 
-IMAGE_PRESETS = {
+RESMLP_PRESETS = {
     "resmlp_s12": IMAGENET,
+    "resmlp_s12_14": IMAGENET | dict(patch_size=14),
+    "resmlp_s12_8": IMAGENET | dict(patch_size=8),
     "resmlp_s24": IMAGENET | dict(layers=24),
     "resmlp_s36": IMAGENET | dict(layers=36),
     "resmlp_b24": _BIG,
@@ -70,6 +72,45 @@ IMAGE_PRESETS = {
     # For images of 32 x 32 pixels.
     "resmlp_cifar": IMAGENET | dict(patch_size=4, embed_dim=128, layers=8, drop_path=0.0),
 }
+
+# MLP-Mixer, table 1 of arXiv 2105.01601. Its images were scaled to [-1, 1].
+_SCALED = dict(mean=[0.5] * 3, std=[0.5] * 3, crop_pct=0.875, interpolation="bicubic")
+_MIXER_S, _MIXER_B, _MIXER_L, _MIXER_H = (
+    _SCALED | dict(layers=layers, embed_dim=dim)
+    for layers, dim in ((8, 512), (12, 768), (24, 1024), (32, 1280))
+)
+
+MIXER_PRESETS = {
+    "mixer_s32": _MIXER_S | dict(patch_size=32),
+    "mixer_s16": _MIXER_S,
+    "mixer_b32": _MIXER_B | dict(patch_size=32),
+    "mixer_b16": _MIXER_B,
+    "mixer_l32": _MIXER_L | dict(patch_size=32),
+    "mixer_l16": _MIXER_L,
+    "mixer_h14": _MIXER_H | dict(patch_size=14),
+    # timm's own, with gated MLPs.
+    "gmixer_24": IMAGENET
+    | dict(crop_pct=0.875, layers=24, token_ffn_embed_dim=384, gated_mlp=True),
+}
+
+# gMLP, table 1 of arXiv 2105.08050.
+_GMLP = _SCALED | dict(layers=30)
+
+GMLP_PRESETS = {
+    "gmlp_ti16": _GMLP | dict(embed_dim=128),
+    "gmlp_s16": _GMLP | dict(embed_dim=256),
+    "gmlp_b16": _GMLP | dict(embed_dim=512),
+}
+
+# S2-MLP, arXiv 2106.07477; it was trained with DeiT's settings.
+_S2MLP = IMAGENET | dict(crop_pct=0.875)
+
+S2MLP_PRESETS = {
+    "s2mlp_wide": _S2MLP | dict(layers=12, embed_dim=768),
+    "s2mlp_deep": _S2MLP | dict(layers=36, embed_dim=384),
+}
+
+IMAGE_PRESETS = RESMLP_PRESETS | MIXER_PRESETS | GMLP_PRESETS | S2MLP_PRESETS
 
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:

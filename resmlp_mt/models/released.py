@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.models.fit import list_differences
-from resmlp_mt.models.layouts import FAMILIES, LAYOUTS, Family, Key
+from resmlp_mt.models.layouts import FAMILIES, Family, Key
 
+_FAMILY_NAMES = ", ".join(family.name for family in FAMILIES)
 _BLOCK = re.compile(r"(?:stages\.0\.)?blocks\.(\d+)\.")
 
 
@@ -16,13 +17,18 @@ def to_format(state_dict: dict[str, Tensor], layout: str) -> dict[str, Tensor]:
     """Give our weights the names and shapes of a published layout.
 
     Args:
-        state_dict: Of a `ResMLPImageModel`, with a head or without one.
+        state_dict: Of an `ImageModel`, with a head or without one.
         layout: A name in LAYOUTS.
 
     Raises:
         UserError: If the layout cannot hold the model. The message says why.
     """
-    family = max(FAMILIES, key=lambda row: len(_keys(row, layout, state_dict) & state_dict.keys()))
+    refused = f"{layout} weights cannot hold this model"
+    family = _find_family(state_dict)
+    if family is None:
+        raise UserError(f"{refused}: it is none of {_FAMILY_NAMES}")
+    if layout not in family.layouts:
+        raise UserError(f"{refused}: {family.name} has the layout {' '.join(family.layouts)} alone")
     keys = _keys(family, layout, state_dict)
     if not any(name.startswith("head.") for name in state_dict):
         keys = {ours: key for ours, key in keys.items() if not ours.startswith("head.")}
@@ -31,7 +37,7 @@ def to_format(state_dict: dict[str, Tensor], layout: str) -> dict[str, Tensor]:
         reasons = sorted({reason for reason in obstacles.values() if reason})
         if others := sorted(name for name, reason in obstacles.items() if not reason):
             reasons.append(f"it differs in {name_some(others, 10)}")
-        raise UserError(f"{layout} weights cannot hold this model: {', '.join(reasons)}")
+        raise UserError(f"{refused}: {', '.join(reasons)}")
     return {keys[n].name: _lead(tensor, keys[n].leading) for n, tensor in state_dict.items()}
 
 
@@ -54,28 +60,28 @@ def from_format(weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], str]:
 
 
 def recognise(weights: dict[str, Tensor]) -> tuple[Family, str]:
-    """The family, and the layout from the names that the others do not have.
+    """The family, by what only that has, and the layout that knows most of the names.
 
     Raises:
         UserError: If it is none of the table.
     """
     if any(".mix_channels." in name for name in weights):
         raise UserError("these are weights of this project already: they need no import")
-    theirs = {
-        (family.name, layout): {key.name for key in _keys(family, layout, weights).values()}
-        for family in FAMILIES
-        for layout in LAYOUTS
-    }
-    common = set.intersection(*theirs.values())
-    found = {which: len(names & weights.keys() - common) for which, names in theirs.items()}
-    name, layout = max(found, key=found.get)
-    if found[name, layout]:
-        family = next(family for family in FAMILIES if family.name == name)
-        _check_family(weights, family, layout)
-        return family, layout
-    names = " and ".join(family.name for family in FAMILIES)
-    holds = name_some(list(weights), 10)
-    raise UserError(f"neither the official {names} weights for images nor timm's; it holds {holds}")
+    found, known = [], set()
+    for family in FAMILIES:
+        for layout in family.layouts:
+            keys = _keys(family, layout, weights)
+            names = {key.name for key in keys.values()} & weights.keys()
+            if any(family.own.match(ours) and key.name in names for ours, key in keys.items()):
+                found.append((len(names), family, layout))
+            known |= names
+    if found:
+        return max(found, key=lambda row: row[0])[1:]
+    others = [name for name in weights if name.startswith("blocks.") and name not in known]
+    raise UserError(
+        f"neither the official ResMLP weights for images nor timm's of {_FAMILY_NAMES}; it "
+        f"holds {name_some(others or list(weights), 10)}"
+    )
 
 
 def check_fit(weights: dict[str, Tensor], model: nn.Module) -> None:
@@ -83,13 +89,16 @@ def check_fit(weights: dict[str, Tensor], model: nn.Module) -> None:
 
     Args:
         weights: As `read_weights` gives them.
-        model: A `ResMLPImageModel`.
+        model: An `ImageModel`.
 
     Raises:
         UserError: Listing all that is missing, unknown or of another shape.
     """
     family, layout = recognise(weights)
-    expected = {n: t.shape for n, t in to_format(model.state_dict(), layout).items()}
+    own = model.state_dict()
+    if _find_family(own) is not family:
+        raise UserError(f"{layout} {family.name} weights, but the model is of another family")
+    expected = {n: t.shape for n, t in to_format(own, layout).items()}
     if differences := list_differences({n: t.shape for n, t in weights.items()}, expected):
         raise UserError(f"{layout} {family.name} weights, but of another model:{differences}")
 
@@ -101,13 +110,14 @@ def measure(weights: dict[str, Tensor]) -> dict[str, int]:
         Some of `positions` (N), `in_chans`, `patch_size`, `embed_dim` (C), `layers` and
         `num_classes` (K; 0 where there is no head at all).
     """
-    keys = _keys(*recognise(weights), weights)
+    family, layout = recognise(weights)
+    keys = _keys(family, layout, weights)
     shapes = {n: weights[key.name].shape for n, key in keys.items() if key.name in weights}
-    matrix = next((shape for name, shape in shapes.items() if ".matrix." in name), ())
+    mixer = next((shape for name, shape in shapes.items() if name.endswith(family.positions)), ())
     kernel, head = (shapes.get(f"{part}.weight", ()) for part in ("stem.proj", "head"))
     sizes = {"layers": len({match.group(1) for name in shapes if (match := _BLOCK.match(name))})}
-    if matrix:
-        sizes["positions"] = matrix[0]
+    if mixer:
+        sizes["positions"] = mixer[0]
     if len(kernel) == 4:
         sizes |= {"embed_dim": kernel[0], "in_chans": kernel[1], "patch_size": kernel[2]}
     if head or "head.bias" not in shapes:
@@ -115,20 +125,9 @@ def measure(weights: dict[str, Tensor]) -> dict[str, int]:
     return sizes
 
 
-def _check_family(weights: dict[str, Tensor], family: Family, layout: str) -> None:
-    """Refuse other families, whose patch embedding and MLPs have the same names.
-
-    Raises:
-        UserError: If nothing is there that only this family has.
-    """
-    keys = _keys(family, layout, weights)
-    if not any(family.own.match(n) and key.name in weights for n, key in keys.items()):
-        known = {key.name for key in keys.values()}
-        others = [n for n in weights if n.startswith("blocks.") and n not in known]
-        raise UserError(
-            f"weights of another family of models than {family.name}; they hold "
-            f"{name_some(others or list(weights))}"
-        )
+def _find_family(state_dict: Iterable[str]) -> Family | None:
+    """The family that our weights are of."""
+    return next((row for row in FAMILIES if any(map(row.mark.match, state_dict))), None)
 
 
 def _find_obstacle(family: Family, name: str) -> str | None:

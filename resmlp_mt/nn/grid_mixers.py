@@ -5,40 +5,57 @@ image has no padding, so they take the features alone. They are those of table 3
 2105.03404). Their shapes reproduce its parameter counts.
 """
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.nn.grids import Grid
+from resmlp_mt.nn.gates import SiluGate, check_halves
+from resmlp_mt.nn.grids import READ, WRITTEN, Grid, resize
 
 
 class PatchMLP(nn.Module):
-    """fc2(GELU(fc1(x^T)))^T: an MLP over positions, the same for all channels (appendix A).
+    """fc2(gate(fc1(x^T)))^T: an MLP over positions, the same for all channels (appendix A).
 
     Args:
         positions: N.
         hidden_positions: Width of the hidden layer, 4N in the paper.
+        gated: Whether one half of it gates the other; else the gate is GELU.
+
+    Raises:
+        UserError: If a hidden layer to be gated has no halves.
     """
 
-    def __init__(self, positions: int, hidden_positions: int):
+    def __init__(self, positions: int, hidden_positions: int, gated: bool = False):
         super().__init__()
+        if gated:
+            check_halves(hidden_positions)
         self.fc1 = nn.Linear(positions, hidden_positions)
-        self.fc2 = nn.Linear(hidden_positions, positions)
+        self.gate = SiluGate() if gated else nn.GELU()
+        self.fc2 = nn.Linear(hidden_positions // 2 if gated else hidden_positions, positions)
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix each channel across positions. (B, N, C)."""
-        return self.fc2(F.gelu(self.fc1(x.transpose(1, 2)))).transpose(1, 2)
+        return self.fc2(self.gate(self.fc1(x.transpose(1, 2)))).transpose(1, 2)
 
     def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
-        """Refuse: its hidden layer has a size of its own for each grid.
+        """Its weights for the positions of one grid, interpolated for another (see `grids.py`).
+
+        The hidden layer stays as it is: for a constant image it holds the same on both grids.
 
         Raises:
-            UserError: Always.
+            UserError: If the hidden layer has another size, which it has where its size depends on
+                the grid.
         """
-        raise UserError(
-            "the weights are of another image size, and the token mixer 'mlp' cannot be "
-            "interpolated: the size of its hidden layer depends on the number of patches"
-        )
+        if weights["fc1.weight"].size(0) != self.fc1.weight.size(0):
+            raise UserError(
+                "the weights are of another image size, and the token mixer 'mlp' cannot be "
+                "interpolated: the size of its hidden layer depends on the number of patches"
+            )
+        resized = {
+            "fc1.weight": resize(weights["fc1.weight"], (READ,), old, new),
+            "fc2.weight": resize(weights["fc2.weight"].t(), (WRITTEN,), old, new).t(),
+            "fc2.bias": resize(weights["fc2.bias"][None], (WRITTEN,), old, new)[0],
+        }
+        return weights | resized
 
 
 class GridConvolution(nn.Module):

@@ -8,6 +8,8 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import FairseqAdam
 from omegaconf import II
 
+from resmlp_mt.nn.decay import group_by_decay
+
 
 @dataclass
 class FusedAdamWConfig(FairseqDataclass):
@@ -32,4 +34,4 @@ class FusedAdamW(FairseqAdam):
 
     def __init__(self, cfg: FusedAdamWConfig, params):
         FairseqOptimizer.__init__(self, cfg)  # FairseqAdam's own would choose a kernel
-        self._optimizer = _AdamW(params, fused=True, **self.optimizer_config)
+        self._optimizer = _AdamW(group_by_decay(params), fused=True, **self.optimizer_config)

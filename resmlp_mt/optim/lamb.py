@@ -7,6 +7,7 @@ from fairseq.optim import fused_lamb
 from torch import Tensor
 
 from resmlp_mt.compat.patching import Patch
+from resmlp_mt.nn.decay import group_by_decay
 
 PATCH = Patch(
     "lamb",
@@ -93,7 +94,7 @@ class FairseqLAMB(fused_lamb.FairseqLAMB):
     """`--optimizer lamb`. Checkpoints hold the name of the class, which is that of fairseq's."""
 
     def __init__(self, args, params):
-        params = list(params)
+        params = group_by_decay(params)
         try:
             super().__init__(args, params)
         except ImportError:

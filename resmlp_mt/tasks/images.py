@@ -11,6 +11,7 @@ from resmlp_mt.data.augment import AugmentConfig, Normalise
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGENET
+from resmlp_mt.nn.decay import mark_undecayed
 from resmlp_mt.tasks.batches import AllInBatches
 
 
@@ -55,6 +56,13 @@ class ImageTaskConfig(AugmentConfig):
     )
     aug_repeats: int = field(
         default=1, metadata={"help": "repeated augmentation: samples of an image in an epoch"}
+    )
+    filter_bias_and_bn: bool = field(
+        default=False,
+        metadata={
+            "help": "no weight decay for biases, norms and LayerScale, as in timm (--optimizer "
+            "adamw or lamb)"
+        },
     )
     seed: int = II("common.seed")
     finetune_from_model: Optional[str] = II("checkpoint.finetune_from_model")  # noqa: UP045
@@ -107,7 +115,15 @@ class ImageTask(AllInBatches):
         model = super().build_model(cfg, from_checkpoint)
         tunes = bool(getattr(self.cfg, "finetune_from_model", None)) and not from_checkpoint
         model.resizes, model.restarts_head = from_checkpoint or tunes, tunes
+        if self.cfg.filter_bias_and_bn:
+            mark_undecayed(model)
         return model
+
+    def train_step(self, sample, model, criterion, optimizer, *args, **kwargs):
+        """Go forward and backward as fairseq does."""
+        if self.cfg.filter_bias_and_bn:
+            _check_groups(optimizer)
+        return super().train_step(sample, model, criterion, optimizer, *args, **kwargs)
 
     def build_criterion(self, cfg, *args, **kwargs):
         """Build the loss; another one would not know what the task adds to a sample."""
@@ -130,6 +146,14 @@ class ImageTask(AllInBatches):
     def target_dictionary(self) -> None:
         """What a head gives has no dictionary."""
         return None
+
+
+def _check_groups(optimizer) -> None:
+    if all(group.get("weight_decay") for group in optimizer.param_groups):
+        raise UserError(
+            "--filter-bias-and-bn: the optimizer lets all weights decay; take --optimizer adamw or "
+            "lamb, and with --fp16 --fp16-no-flatten-grads too"
+        )
 
 
 def is_for_images(cfg) -> bool:

@@ -5,12 +5,14 @@ import pytest
 import torch
 from cli.commands import ROOT, assert_refused, run
 from fairseq import checkpoint_utils
+from models.test_families import build
 from models.test_released import forward, random_weights
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from resmlp_mt.analysis.probe import FeatureExtractor
 from resmlp_mt.errors import UserError
+from resmlp_mt.models.released import to_format
 
 # hydra has much to say about how fairseq calls it.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -199,6 +201,28 @@ def test_flags_that_do_not_fit_are_refused(folder, tmp_path, monkeypatch, argume
     with pytest.raises(UserError, match=said):
         execute("import-weights", *before, *arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_weights_of_another_family_go_both_ways_and_its_preset_is_named(tmp_path, capsys):
+    weights = to_format(build("gmlp_ti16", 32, 3).state_dict(), "timm")
+    save_file({n: t.contiguous() for n, t in weights.items()}, tmp_path / "x.safetensors")
+
+    def take(arch):
+        arguments = [tmp_path / "x.safetensors", "--arch", arch, "--out", tmp_path / "model"]
+        execute("import-weights", *arguments)
+
+    with pytest.raises(UserError, match="another model:(.|\n)*the sizes of --arch gmlp_ti16"):
+        take("gmlp_s16")
+    with pytest.raises(UserError, match="timm gMLP weights, but .* another family\n.*gmlp_ti16"):
+        take("resmlp_s24")
+    take("gmlp_ti16")
+    assert "timm weights" in capsys.readouterr().out
+    cfg = load(tmp_path / "model")[1]
+    assert (cfg.task.image_size, cfg.task.crop_pct, cfg.task.mean) == (32, 0.875, [0.5] * 3)
+    out = tmp_path / "back.safetensors"
+    execute("export-weights", tmp_path / "model", "--format", "timm", "--out", out)
+    back = read(out)
+    assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
 
 
 def test_other_forms_and_other_models_are_not_exported(imported, tmp_path):

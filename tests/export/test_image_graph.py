@@ -6,15 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from models.test_families import FAMILIES
 from torch import nn
 from torch.testing import assert_close
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.graph_file import read_graph
-from resmlp_mt.models.image_classification import ResMLPImageModel
 from resmlp_mt.models.images import ImageModel
+from resmlp_mt.models.presets import IMAGE_PRESETS
 from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
 from resmlp_mt.nn.norm import LayerScale
 from resmlp_mt.nn.patches import PatchEmbedding
@@ -29,10 +30,10 @@ from resmlp_mt.inference.onnx_search import start  # noqa: E402
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
 
-def build(randomised, **flags):
+def build(randomised, preset="resmlp_cifar", **flags):
     cfg = SimpleNamespace(layers=3, embed_dim=12, patch_size=4, ffn_embed_dim=20, **flags)
-    ARCH_CONFIG_REGISTRY["resmlp_cifar"](cfg)
-    model = ResMLPImageModel(cfg, 3, 16, torch.nn.Linear(12, 7))
+    ARCH_CONFIG_REGISTRY[preset](cfg)
+    model = ARCH_MODEL_REGISTRY[preset](cfg, 3, 16, torch.nn.Linear(12, 7))
     return randomised(model).float().eval()
 
 
@@ -92,9 +93,10 @@ def build_transformer(randomised) -> nn.Module:
 STRANGERS = {"pyramid": build_strange, "transformer": build_transformer}
 
 
-@pytest.mark.parametrize("name", ["none", "mlp", "separable3x3", *STRANGERS])
+@pytest.mark.parametrize("name", ["none", "mlp", "separable3x3", *STRANGERS, *FAMILIES[1:]])
 def test_a_classifier_without_a_fold_is_exported_as_it_is(name, randomised, tmp_path, capfd):
-    model = STRANGERS.get(name, partial(build, token_mixer=name))(randomised)
+    flags = dict(preset=name) if name in IMAGE_PRESETS else dict(token_mixer=name)
+    model = STRANGERS.get(name, partial(build, **flags))(randomised)
     assert not can_fold(model)
     pixels = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
     with torch.no_grad():

@@ -23,8 +23,8 @@ PUBLISHED = {
     ("resmlp_s12", ("token_mixer", "conv3x3")): 30_817_384,
     ("resmlp_s12", ("token_mixer", "depthwise3x3")): 14_933_608,
     ("resmlp_s12", ("token_mixer", "separable3x3")): 16_707_688,
-    ("resmlp_s12", ("patch_size", 14)): 15_607_912,
-    ("resmlp_s12", ("patch_size", 8)): 22_051_624,
+    ("resmlp_s12_14",): 15_607_912,
+    ("resmlp_s12_8",): 22_051_624,
 }
 SMALL = dict(patch_size=4, embed_dim=12, layers=2)
 K = 7

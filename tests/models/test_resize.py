@@ -7,6 +7,7 @@ from torch import nn
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.models.resize import resize_weights
+from resmlp_mt.nn.grid_mixers import PatchMLP
 from resmlp_mt.nn.norm import Affine
 from resmlp_mt.nn.patches import PatchEmbedding
 from resmlp_mt.nn.pooling import AveragePooling
@@ -202,7 +203,20 @@ def test_weights_that_are_given_stay_as_they_were():
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights.items())
 
 
-def test_the_patch_mlp_is_refused():
+@every_change
+def test_an_mlp_over_patches_gives_for_a_constant_image_what_it_gave_interpolated(old, new):
+    mlps = [PatchMLP(side**2, hidden_positions=7).double() for side in (old, new)]
+    grids = (old, old), (new, new)
+    mlps[1].load_state_dict(mlps[1].resize(mlps[0].state_dict(), *grids))
+    before, after = (
+        mlp(torch.full((1, side**2, 1), 0.7).double())
+        for mlp, side in zip(mlps, (old, new), strict=True)
+    )
+    expected = interpolate(before.view(old, old), new)
+    torch.testing.assert_close(after.view(new, new), expected)
+
+
+def test_the_patch_mlp_of_four_times_the_patches_is_refused():
     weights = build(4, token_mixer="mlp").state_dict()
     with pytest.raises(ValueError, match="'mlp' cannot be interpolated: the size of its hidden"):
         build(6, token_mixer="mlp").load_state_dict(weights)

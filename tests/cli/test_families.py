@@ -1,0 +1,51 @@
+"""Each family of image models from its training to its export, by commands on real files."""
+
+import json
+
+import pytest
+import torch
+from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, run
+
+SIZES = "--image-size 16 --patch-size 4 --embed-dim 12 --layers 2".split()
+
+
+def train(pictures, out, arch, *flags, **options):
+    command = ["fairseq-train", pictures, "--user-dir", ROOT / "resmlp_mt", "--arch", arch]
+    save = ["--save-dir", out, "--no-epoch-checkpoints"]
+    return run(*command, *IMAGE_RECIPE, *SIZES, *save, *flags, **options)
+
+
+UNDECAYED = ["--filter-bias-and-bn", "--optimizer"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "flags"),
+    [
+        ("mixer_s16", [*UNDECAYED, "adamw", "--bf16"]),
+        ("gmlp_ti16", [*UNDECAYED, "lamb"]),
+        ("s2mlp_deep", []),
+    ],
+)
+def test_a_family_trains_classifies_and_is_exported(arch, flags, pictures, tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    train(pictures, tmp_path / "trained", arch, "--max-update", 2, *flags)
+    state = torch.load(tmp_path / "trained/checkpoint_last.pt", weights_only=True)
+    groups = state["last_optimizer_state"]["param_groups"]
+    assert [group["weight_decay"] for group in groups] == ([0.01, 0.0] if flags else [0.01])
+    run("resmlp-mt", "export", tmp_path / "trained", "--out", tmp_path / "exported")
+    picture = pictures / "val/left/0.png"
+    found = []
+    for name in ("trained", "exported"):
+        result = run("resmlp-mt", "classify", tmp_path / name, picture, "--topk", 3, "--json")
+        (entry,) = json.loads(result.stdout)
+        found.append({guess["class"]: guess["probability"] for guess in entry["predictions"]})
+    assert found[0] == pytest.approx(found[1], abs=1e-3) and "left" in found[0]
+
+
+def test_flags_that_a_family_has_not_are_refused_without_a_wall_of_words(pictures, tmp_path):
+    flags = ["--pooling", "class-mlp", "--max-update", 1]
+    result = train(pictures, tmp_path / "x", "mixer_s16", *flags, check=False)
+    assert_refused(result, "unrecognized arguments: --pooling class-mlp; neither --arch mixer_s16")
+    assert "usage:" not in result.stderr
+    result = train(pictures, tmp_path / "x", "mixer_s16", *UNDECAYED, "adam", check=False)
+    assert_refused(result, "--filter-bias-and-bn: the optimizer lets all weights decay; take --opt")
