@@ -23,6 +23,7 @@ setup(
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
         "sentencepiece",
         "sentencex",  # sentence ends, in all languages
+        "py3langid",  # which language a text is in
         "sacrebleu",
         "numpy",
         "pillow",

@@ -202,10 +202,11 @@ def test_readme_trains_scores_and_draws(tmp_path):
     assert "BLEU" in shell(script, tmp_path)
     stock = block("resmlp-mt generate", TRAIN).rstrip()
     assert "BLEU" in shell(f"{stock} --max-len-b 10", tmp_path)
-    for name in ("references.de", "hypotheses.de"):
+    for name in ("references.de", "hypotheses.de", "baseline.de", "ours.de"):
         shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / name)
-    scores, curves, matrices, _ = (text for _, text in FENCE.findall(EVALUATE))
+    scores, compared, curves, matrices, _ = (text for _, text in FENCE.findall(EVALUATE))
     assert "100.00" in shell(scores, tmp_path)
+    assert "p 1.000" in shell(compared, tmp_path)
     shell(curves + matrices, tmp_path)
     for name in ("curves.png", "mixing.png", "sparsity.png"):
         assert (tmp_path / name).stat().st_size > 5000

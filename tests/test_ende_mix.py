@@ -1,8 +1,10 @@
 """examples/ende-mix: what is held out stays out, and one command trains, scores and records."""
 
 import csv
+import json
 import lzma
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,29 +45,28 @@ def mix(tmp_path_factory):
 
 def prepare(mix, out, *flags, **options):
     command = ["python", EXAMPLE / "prepare.py", "--raw", mix, "--news", mix / "test"]
-    command += ["--out", out, "--vocab-size", 400, "--held-out", 15, *flags]
+    command += ["--out", out, "--vocab-size", 400, "--held-out", 15, "--per-domain", 5, *flags]
     return run(*command, **options)
 
 
 def test_the_sets_are_apart_spread_evenly_and_as_many_as_asked_for():
     sys.path.insert(0, str(EXAMPLE))
-    from prepare import split
+    from prepare import domain_of, split
 
     sys.path.remove(str(EXAMPLE))
-    rows = [(f"s{i % 190}", f"t{i}", ("tatoeba", "other")[i % 2]) for i in range(200)]
-    sets = split(rows, 10, 40)
-    assert [len(part) for part in sets.values()] == [40, 10, 10]
-    assert [int(row[1][1:]) for row in sets["valid"]] == list(range(0, 200, 20))
-    assert {row[2] for row in sets["tatoeba"]} == {"tatoeba"}
-    for side in (0, 1):
-        texts = [{row[side] for row in part} for part in sets.values()]
-        assert not texts[0] & texts[1] and not texts[0] & texts[2] and not texts[1] & texts[2]
-    everything = split(rows, 10, None)["train"]
-    assert set(sets["train"]) < set(everything)
-    held_out = sets["valid"] + sets["tatoeba"]
+    rows = [(f"s{i % 190}", f"t{i}", ("tatoeba-a", "b-c", "b-d")[i % 3]) for i in range(240)]
+    rows[7] = ("S0!", " T 7", "b-c")  # but for its form a side of what is held out
+    sets = split(rows, 10, 6, 40)
+    assert [len(part) for part in sets.values()] == [40, 10, 10, 12]
+    assert [int(row[1][1:]) for row in sets["valid"]] == list(range(0, 240, 24))
+    assert {row[2] for row in sets["tatoeba"]} == {"tatoeba-a"}
+    assert [domain_of(row) for row in sets["domains"]] == ["b"] * 6 + ["tatoeba"] * 6
+    held_out = sets["valid"] + sets["tatoeba"] + sets["domains"]
+    everything = split(rows, 10, 6, None)["train"]
+    assert set(sets["train"]) < set(everything) and rows[7] not in everything
     sources, targets = ({row[side] for row in held_out} for side in (0, 1))
-    lost = {row for row in rows if row not in everything}
-    assert all(row[0] in sources or row[1] in targets for row in lost)
+    lost = {row for row in rows if row not in everything} - {rows[7]}
+    assert lost == {row for row in rows if row[0] in sources or row[1] in targets}
 
 
 def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_path, commands):
@@ -73,6 +74,7 @@ def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_p
     variables = commands | {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path / "out")}
     variables |= {"RESULTS": str(tmp_path / "results.csv"), "UPDATES": "4", "TOKENS": "1000"}
     variables["FAMILIES"] = "resmlp_plus"
+    said = ""
     for _ in range(2):
         result = subprocess.run(
             ["bash", EXAMPLE / "compare.sh", "tiny", "7"],
@@ -81,12 +83,16 @@ def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_p
             env=os.environ | variables,
         )
         assert result.returncode == 0, result.stdout[-1000:] + result.stderr[-3000:]
+        said += result.stdout
     with open(tmp_path / "results.csv", newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert [(row["model"], row["set"], row["seed"]) for row in rows] == [
         ("resmlp_plus_tiny", "newstest2014", "7"),
         ("resmlp_plus_tiny", "tatoeba", "7"),
+        ("resmlp_plus_tiny", "domains", "7"),
     ]
+    table = re.findall(r"^\| (\w+) \| (\d+) \|", said, re.M)
+    assert table == [("bible", "5"), ("tatoeba", "5"), ("all", "10")]
     assert rows[0]["command"] == (
         "TOKENS=1000 examples/ende-mix/train.sh resmlp_plus tiny 7 4 --bf16"
     )
@@ -119,3 +125,95 @@ def test_files_that_do_not_belong_together_are_refused(mix, tmp_path):
     refuse(mix, "--pairs", "0", said="--pairs must be at least 1")
     refuse(mix, "--news", "nix", said="nix.en: no such file")
     assert not (tmp_path / "bin").exists()
+
+
+def test_scores_by_domain_are_of_the_lines_of_each(tmp_path):
+    lines = [f"Der Hund Nummer {i} sieht das Haus." for i in range(4)]
+    (tmp_path / "ref.de").write_text("\n".join(lines) + "\n")
+    (tmp_path / "ref.domain").write_text("a\nb\na\nb\n")
+    (tmp_path / "ours").write_text("\n".join([lines[0], "Nein.", lines[2], "Ja."]) + "\n")
+    command = ["python", EXAMPLE / "by_domain.py", tmp_path / "ours", "--ref", tmp_path / "ref.de"]
+    found = re.findall(r"^\| (\w+) \| (\d) \| ([\d.]+) \| ([\d.]+)", run(*command).stdout, re.M)
+    assert found[0] == ("a", "2", "100.0", "100.0")
+    assert found[1][:2] == ("b", "2") and float(found[1][2]) < 10
+    (tmp_path / "ours").write_text("Nein.\n")
+    assert_refused(run(*command, check=False), "ours has 1 lines")
+
+
+CLEAN = ['"It\'s late", she said.', "Tom", "Where   is “he”?", "No … stop.", "'Yes,' said he!"]
+
+
+def test_forms_differ_from_the_clean_text_in_one_thing_each(tmp_path):
+    (tmp_path / "x.en").write_text("\n".join(CLEAN) + "\n")
+    command = ["python", EXAMPLE / "forms.py"]
+    run(*command, "write", tmp_path / "x.en", "--out", tmp_path / "forms")
+    form = {p.stem: p.read_text().split("\n")[:-1] for p in (tmp_path / "forms").iterdir()}
+    assert form["clean"] == CLEAN
+    assert form["lower-case"] == [line.lower() for line in CLEAN]
+    assert form["capitals"] == [line.upper() for line in CLEAN]
+    assert form["double-spaces"] == [line.replace(" ", "  ") for line in CLEAN]
+    assert form["no-stop"] == [CLEAN[0][:-1], "Tom", CLEAN[2][:-1], "No … stop", CLEAN[4][:-1]]
+    assert form["straight-quotes"] == [*CLEAN[:2], 'Where   is "he"?', *CLEAN[3:]]
+    curly = ["“It’s late”, she said.", *CLEAN[1:4], "‘Yes,’ said he!"]
+    assert form["curly-quotes"] == curly
+    pairs = list(zip(form["newline"][::2], form["newline"][1::2], strict=True))
+    assert [" ".join(pair).strip() for pair in pairs] == CLEAN and pairs[1] == ("Tom", "")
+    (tmp_path / "x.de").write_text('Er sagt: "Nein"\n')
+    run(*command, "write", tmp_path / "x.de", "--out", tmp_path / "german")
+    assert (tmp_path / "german/curly-quotes.source").read_text() == "Er sagt: „Nein“\n"
+
+
+def test_what_a_form_costs_is_told_of_the_sentences_that_it_changes(tmp_path):
+    (tmp_path / "x.en").write_text("\n".join(CLEAN) + "\n")
+    command = ["python", EXAMPLE / "forms.py"]
+    run(*command, "write", tmp_path / "x.en", "--out", tmp_path / "forms")
+    for path in (tmp_path / "forms").glob("*.source"):  # a system that changes nothing
+        shutil.copy(path, path.with_suffix(".translation"))
+    command += ["score", tmp_path / "forms", "--ref", tmp_path / "x.en"]
+    rows = [row.split(" | ") for row in run(*command).stdout.splitlines() if row.startswith("| ")]
+    kept = {row[0][2:]: (row[1], row[4], row[7][:-2]) for row in rows[2:]}
+    assert kept["clean"] == ("5", "100%", "100%") and kept["newline"] == ("5", "100%", "100%")
+    assert kept["capitals"][0] == "5" and kept["capitals"][1] != "100%" == kept["capitals"][2]
+    assert kept["straight-quotes"][0] == "1" and kept["curly-quotes"][0] == "2"
+    (tmp_path / "forms" / "newline.translation").write_text("Nein.\n" * 5)
+    assert_refused(run(*command, check=False), "newline.translation has 5 lines, not 10")
+
+
+@pytest.mark.parametrize("lang", ["en", "de"])
+def test_what_must_be_kept_is_found_as_whole_words(tmp_path, lang):
+    command = ["python", EXAMPLE / "kept.py"]
+    write = [*command, "write", "--lang", lang, "--each", 4, "--out"]
+    for folder in (tmp_path / "kept", tmp_path / "again"):
+        run(*write, folder)
+    source = tmp_path / "kept" / f"source.{lang}"
+    assert source.read_bytes() == (tmp_path / "again" / f"source.{lang}").read_bytes()
+    score = [*command, "score", tmp_path / "kept", source, "--json"]
+    found = json.loads(run(*score).stdout)
+    assert set(found["kept"].values()) == {1.0} and len(found["kept"]) == 8 and not found["lost"]
+    text = re.sub(r"\b(\d+)\b(?=\D*$)", r"\g<1>0", source.read_text(), flags=re.M)
+    source.write_text(text.replace("https://", "https:// "))
+    found = json.loads(run(*score).stdout)["kept"]
+    assert found["number"] == found["version"] == found["url"] == 0
+    assert found["name"] == found["place"] == found["emoji"] == 1
+    source.write_text("nichts\n")
+    assert_refused(run(*score, check=False), "has 1 lines, not 28")
+
+
+def test_the_page_measures_forms_and_what_is_kept_with_a_real_model(tmp_path, commands):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    run("resmlp-mt", "export", "multi30k-en-de", "--out", tmp_path / "fast")  # starts in no time
+    raw = tmp_path / "data-bin" / "ende-mix" / "raw"
+    raw.mkdir(parents=True)
+    (raw / "test2.en").write_text("A man rides a bike.\nTwo dogs play in the snow.\n")
+    (raw / "test2.de").write_text("Ein Mann fährt Fahrrad.\nZwei Hunde spielen im Schnee.\n")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    page = (EXAMPLE / "README.md").read_text("utf-8")
+    blocks = [b for b in re.findall(r"```bash\n(.*?)```", page, re.S) if "translate --model" in b]
+    script = re.sub("^model=.*", "model=fast", "".join(blocks))
+    script = script.replace("--out kept", "--out kept --each 1")
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=tmp_path, env=os.environ | commands, capture_output=True
+    )
+    said = done.stdout.decode()
+    assert done.returncode == 0, said + done.stderr.decode()
+    assert "| double-spaces | 2 |" in said and re.search(r"^all .* of 7$", said, re.M)

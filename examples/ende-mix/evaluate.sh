@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Translate newstest2014 and the held-out sentences of Tatoeba, score both, and append two rows to
-# results.csv: bash examples/ende-mix/evaluate.sh FAMILY SIZE [SEED]
-# The arguments as for train.sh.
+# Translate newstest2014, the held-out sentences of Tatoeba and those of all domains, score each set,
+# and append a row for it to results.csv: bash examples/ende-mix/evaluate.sh FAMILY SIZE [SEED]
+# The arguments as for train.sh. Prints a table by domain too.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -12,7 +12,11 @@ out=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed
 pairs=$(python -c "import json, sys; print(json.load(sys.stdin)['train']['kept'])" \
     <"$data/report.json")
 
-for set in test:newstest2014 test1:tatoeba; do
+sets=(test:newstest2014 test1:tatoeba)
+# Older data has no such set.
+if [ -e "$data/raw/test2.domain" ]; then sets+=(test2:domains); fi
+
+for set in "${sets[@]}"; do
     subset=${set%:*} name=${set#*:}
     resmlp-mt generate "$data" --path "$out/checkpoint_best.pt" --gen-subset "$subset" --beam 5 \
         --max-tokens 8192 --post-process sentencepiece --scoring sacrebleu >"$out/$name.txt"
@@ -23,7 +27,11 @@ for set in test:newstest2014 test1:tatoeba; do
         "flags=$(cut -d " " -f 7- "$out/command")" \
         --hypotheses "$out/$name.de" --references "$data/raw/$subset.de" >"$out/$name.json"
 done
-for name in newstest2014 tatoeba; do
+for set in "${sets[@]}"; do
+    name=${set#*:}
     python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" \
         --log "$out/train.log" <"$out/$name.json"
 done
+if [ -e "$data/raw/test2.domain" ]; then
+    python examples/ende-mix/by_domain.py "$out/domains.de" --ref "$data/raw/test2.de"
+fi

@@ -1,22 +1,30 @@
-"""Choose the sets of the mix and binarize them: train, valid, test (news) and test1 (Tatoeba).
+"""Choose the sets of the mix and binarize them.
+
+train, valid, test (news), test1 (Tatoeba) and test2 (all domains):
 
     python examples/ende-mix/prepare.py --raw ende-mix --news newstest2014 --out data-bin/ende-mix
 
 RAW holds train.en.xz, train.de.xz and train.domain.xz, where a line of the last names the source of
-the pair of the same number. Held out of the mix are 1,000 pairs spread evenly over it, to validate,
-and 1,000 short ones of Tatoeba, to test. No training pair shares a side with them. --pairs trains
-on so many of the others, spread evenly too.
+the pair of the same number. Held out of the mix are 1,000 pairs spread evenly over it, to validate;
+1,000 short ones of Tatoeba, to test; and 200 of each domain, to test by domain. A domain is what
+stands before the first hyphen: debian-ddtp and debian-install are one. OUT/raw/test2.domain names
+that of each line. No training pair shares a side with what is held out, whatever its case, blanks
+and punctuation. --pairs trains on so many of the others, spread evenly too. Flags that are not
+below are those of `resmlp-mt prepare`, such as --remove-identical.
 """
 
 import argparse
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.data.text import find_side, read_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import whole_file
 
 
 def main() -> int:
@@ -29,10 +37,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pairs", type=int, metavar="N", help="default: all")
     parser.add_argument("--held-out", type=int, default=1000, metavar="N", help="of both kinds")
+    parser.add_argument(
+        "--per-domain", type=int, default=200, metavar="N", help="held out (default: %(default)s)"
+    )
     parser.add_argument("--vocab-size", default="16000", help="default: %(default)s")
-    arguments = parser.parse_args()
+    arguments, others = parser.parse_known_args()
+    counts = ["held_out", "per_domain"] + (["pairs"] if arguments.pairs is not None else [])
     try:
-        check_positive(arguments, "held_out", *(["pairs"] if arguments.pairs is not None else []))
+        check_positive(arguments, *counts)
         for lang in ("en", "de"):
             find_side(str(arguments.news), lang)
         columns = [
@@ -43,42 +55,68 @@ def main() -> int:
     except UserError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
         return 2
-    sets = split(list(zip(*columns, strict=True)), arguments.held_out, arguments.pairs)
+    rows = list(zip(*columns, strict=True))
+    sets = split(rows, arguments.held_out, arguments.per_domain, arguments.pairs)
     with tempfile.TemporaryDirectory() as folder:
         for name, pairs in sets.items():
             for side, lang in enumerate(("en", "de")):
                 text = "".join(f"{pair[side]}\n" for pair in pairs)
                 Path(folder, f"{name}.{lang}").write_text(text, encoding="utf-8")
-        return subprocess.run(
+        tests = [str(arguments.news), f"{folder}/tatoeba", f"{folder}/domains"]
+        status = subprocess.run(
             ["resmlp-mt", "prepare", "--source-lang", "en", "--target-lang", "de"]
             + ["--train", f"{folder}/train", "--valid", f"{folder}/valid"]
-            + ["--test", f"{arguments.news},{folder}/tatoeba", "--out", str(arguments.out)]
-            + ["--vocab-size", arguments.vocab_size, "--joined"]
+            + ["--test", ",".join(tests), "--out", str(arguments.out)]
+            + ["--vocab-size", arguments.vocab_size, "--joined", *others]
         ).returncode
+    if not status:
+        with whole_file(arguments.out / "raw" / "test2.domain") as path:
+            path.write_text("".join(f"{domain_of(row)}\n" for row in sets["domains"]), "utf-8")
+    return status
 
 
 def split(
-    rows: list[tuple[str, str, str]], held_out: int, pairs: int | None
+    rows: list[tuple[str, str, str]], held_out: int, per_domain: int, pairs: int | None
 ) -> dict[str, list[tuple[str, str, str]]]:
-    """Divide (source, target, domain) into train, valid and tatoeba.
+    """Divide (source, target, domain) into train, valid, tatoeba and domains.
 
     Args:
         rows: All pairs.
-        held_out: How many each of the last two gets.
+        held_out: How many valid and tatoeba get.
+        per_domain: How many of each domain the last gets, at most.
         pairs: How many shall be trained on; None for all that are left.
     """
     valid = _spread(rows, held_out)
-    rest = _leave_out(valid, rows)
+    rest = _leave_out(valid, rows, str)
     short = [row for row in rest if row[2].startswith("tatoeba") and len(row[0].split()) <= 10]
     tatoeba = _spread(short, held_out)
-    train = _leave_out(tatoeba, rest)
-    return {"train": _spread(train, pairs or len(train)), "valid": valid, "tatoeba": tatoeba}
+    by_domain = defaultdict(list)
+    for row in _leave_out(tatoeba, rest, str):
+        by_domain[domain_of(row)].append(row)
+    domains = [row for name in sorted(by_domain) for row in _spread(by_domain[name], per_domain)]
+    train = _leave_out([*valid, *tatoeba, *domains], rows, _letters)
+    return {
+        "train": _spread(train, pairs or len(train)),
+        "valid": valid,
+        "tatoeba": tatoeba,
+        "domains": domains,
+    }
 
 
-def _leave_out(known: list[tuple], rows: list[tuple]) -> list[tuple]:
-    """The rows that share no side with those."""
-    sides = {side for row in known for side in row[:2]}
-    return [row for row in rows if sides.isdisjoint(row[:2])]
+def domain_of(row: tuple[str, str, str]) -> str:
+    """What stands before the first hyphen of a row's source."""
+    return row[2].partition("-")[0]
+
+
+def _leave_out(known: list[tuple], rows: list[tuple], form: Callable[[str], str]) -> list[tuple]:
+    """The rows of which no side has the form of one of those."""
+    sides = {form(side) for row in known for side in row[:2]}
+    return [row for row in rows if sides.isdisjoint(map(form, row[:2]))]
+
+
+def _letters(text: str) -> str:
+    """Letters and digits in lower case; the text itself where it has none."""
+    return "".join(filter(str.isalnum, text.casefold())) or text
 
 
 def _spread(rows: list, count: int) -> list:

@@ -10,8 +10,8 @@ from resmlp_mt import __version__
 
 # Packages by the names that pip knows, as in setup.py.
 _REQUIRED = (
-    "torch", "ve-fairseq", "sentencepiece", "sentencex", "sacrebleu", "numpy", "pillow",
-    "safetensors", "tqdm", "matplotlib", "tensorboard",
+    "torch", "ve-fairseq", "sentencepiece", "sentencex", "py3langid", "sacrebleu", "numpy",
+    "pillow", "safetensors", "tqdm", "matplotlib", "tensorboard",
 )  # fmt: skip
 _EXTRAS = {
     "image": ("kornia",),

@@ -87,6 +87,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="drop training pairs with a side R times as long as the other (default: %(default)s)",
     )
     parser.add_argument(
+        "--remove-identical",
+        action="store_true",
+        help="drop training pairs whose two sides are the same text",
+    )
+    parser.add_argument(
+        "--remove-duplicates",
+        action="store_true",
+        help="drop training pairs that came before",
+    )
+    parser.add_argument(
+        "--remove-wrong-language",
+        action="store_true",
+        help="drop training pairs with a side that py3langid takes for another language",
+    )
+    parser.add_argument(
         "--subword-sentences",
         type=int,
         metavar="N",
@@ -98,7 +113,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Prepare and print the report."""
-    from resmlp_mt.data.prepare import Limits, NewSubwords, format_report, prepare
+    from resmlp_mt.data.filters import FILTERS, Limits
+    from resmlp_mt.data.prepare import NewSubwords, format_report, prepare
 
     check_positive(arguments, "subword_sentences")
     tests = arguments.test.split(",") if arguments.test else []
@@ -125,7 +141,8 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.subword_sentences,
         )
     limits = Limits(arguments.max_length, arguments.max_ratio)
-    reports = prepare(langs, splits, arguments.out, subwords, limits, arguments.workers)
+    filters = [name for name in FILTERS if getattr(arguments, name)]
+    reports = prepare(langs, splits, arguments.out, subwords, limits, filters, arguments.workers)
     print(format_report(reports))
     print(f"wrote {arguments.out}")
 

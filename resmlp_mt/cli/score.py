@@ -1,11 +1,18 @@
 """SacreBLEU, chrF and TER of one or more hypothesis files, with their signatures.
 
 resmlp-mt score --ref test.de ours.de theirs.de
+
+--paired-bs tells whether systems differ, or only happen to on these sentences. It adds the 95%
+interval of each score and, for each file but the first, p: how often chance alone would make so
+large a difference from the first file.
 """
 
 import argparse
 import json
+import os
 from pathlib import Path
+
+from resmlp_mt.cli.flags import check_positive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +30,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tokenize", default="13a", help="SacreBLEU's tokenizer for BLEU (default: %(default)s)"
     )
+    parser.add_argument(
+        "--paired-bs",
+        action="store_true",
+        help="test the difference from the first file, by paired bootstrap resampling",
+    )
+    parser.add_argument(
+        "--paired-bs-n",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="resamples (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="of the resamples (default: SACREBLEU_SEED in the environment, or 12345)",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
 
 
@@ -31,6 +56,9 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.data.text import read_lines
     from resmlp_mt.errors import UserError
 
+    check_positive(arguments, "paired_bs_n", *(["seed"] if arguments.seed is not None else []))
+    if arguments.paired_bs and len(arguments.hypotheses) < 2:
+        raise UserError("--paired-bs compares files: name two or more")
     texts = {path: list(read_lines(path)) for path in [*arguments.ref, *arguments.hypotheses]}
     expected = len(texts[arguments.ref[0]])
     for path, lines in texts.items():
@@ -49,15 +77,56 @@ def run(arguments: argparse.Namespace) -> None:
         rows.append({"file": str(path)} | {name: round(s.score, 2) for name, s in scores.items()})
     # Known only after scoring: it counts the references.
     signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
+    if arguments.paired_bs:
+        systems = [(str(path), texts[path]) for path in arguments.hypotheses]
+        signatures, tests = _test_pairs(systems, references, metrics, arguments)
+        rows = [row | {"paired_bs": test} for row, test in zip(rows, tests, strict=True)]
     if arguments.json:
         print(json.dumps([row | {"signatures": signatures} for row in rows], indent=1))
         return
-    width = max(len(row["file"]) for row in rows)
-    print(f"{'':{width}}" + "".join(f"{name:>8}" for name in metrics))
-    for row in rows:
-        print(f"{row['file']:{width}}" + "".join(f"{row[name]:8.2f}" for name in metrics))
+    table = [["", *metrics], *([row["file"], *(_cell(row, m) for m in metrics)] for row in rows)]
+    first, *others = (max(map(len, column)) for column in zip(*table, strict=True))
+    for file, *cells in table:
+        padded = (f"{cell:>{max(width + 2, 8)}}" for cell, width in zip(cells, others, strict=True))
+        print(f"{file:{first}}" + "".join(padded))
     for name, signature in signatures.items():
         print(f"{name}: {signature}")
+
+
+def _cell(row: dict, metric: str) -> str:
+    score = f"{row[metric]:.2f}"
+    if "paired_bs" not in row:
+        return score
+    test = row["paired_bs"][metric]
+    p = "" if test["p_value"] is None else f", p {test['p_value']:.3f}"
+    return f"{score} ± {test['ci']:.2f}{p}"
+
+
+def _test_pairs(
+    systems: list[tuple[str, list[str]]],
+    references: list[list[str]],
+    metrics: dict,
+    arguments: argparse.Namespace,
+) -> tuple[dict[str, str], list[dict[str, dict]]]:
+    """Signatures by metric; and by system and metric the mean, its interval and p."""
+    from sacrebleu.significance import PairedTest
+
+    if arguments.seed is not None:
+        os.environ["SACREBLEU_SEED"] = str(arguments.seed)  # the only way to tell it
+    test = PairedTest(systems, metrics, references, test_type="bs", n_samples=arguments.paired_bs_n)
+    signatures, results = test()
+    rows = [{} for _ in systems]
+    # SacreBLEU has names of its own for the metrics, in the same order.
+    for name, key in zip(metrics, signatures, strict=True):
+        for row, result in zip(rows, results[key], strict=True):
+            p = result.p_value
+            if p is not None and result.score == results[key][0].score:
+                p = 1.0  # where no resample differs SacreBLEU has the smallest p there is
+            row[name] = {"mean": float(result.mean), "ci": float(result.ci), "p_value": p}
+    named = {
+        name: str(signature) for name, signature in zip(metrics, signatures.values(), strict=True)
+    }
+    return named, rows
 
 
 def _metrics(tokenize: str, lowercase: bool) -> dict:

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ import sentencepiece
 from tqdm import tqdm
 
 from resmlp_mt.data.binarize import binarize, share_unknown, write_dictionaries
+from resmlp_mt.data.filters import Limits, filter_lengths, filter_pairs
 from resmlp_mt.data.sentences import write_card
 from resmlp_mt.data.subwords import JOINED_NAME, find_subwords, load_subwords, train_subwords
 from resmlp_mt.data.text import read_pairs
@@ -19,6 +20,10 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
+# The first bar would import modules. An interrupt meanwhile ends the command on the spot, and
+# would leave a working folder behind.
+tqdm.get_lock()
+
 _CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences
 
 
@@ -55,28 +60,18 @@ class NewSubwords:
     sentences: int
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Which training pairs are kept.
-
-    Attributes:
-        max_length: Longest sentence in subwords; longer pairs are dropped.
-        max_ratio: Largest ratio of the two lengths; pairs beyond are dropped.
-    """
-
-    max_length: int
-    max_ratio: float
-
-
 def prepare(
     langs: tuple[str, str],
     splits: dict[str, str],
     out: Path,
     subwords: NewSubwords | Path,
     limits: Limits,
+    filters: Collection[str],
     workers: int,
 ) -> dict[str, SplitReport]:
     """Make a data-bin folder from raw text, in memory that does not grow with it.
+
+    Only the filter of duplicates keeps something of each pair: a hash.
 
     The folder holds what fairseq-preprocess makes, the SentencePiece model, a note whether the
     training text is of single sentences, the raw text of the splits other than train under raw/,
@@ -88,6 +83,8 @@ def prepare(
         out: The folder to make. A folder that `prepare` made is replaced.
         subwords: What to learn; or a folder whose SentencePiece models and dictionaries are taken.
         limits: Which training pairs are kept.
+        filters: Which others are left out, before subwords are learnt: keys of
+            `resmlp_mt.data.filters.FILTERS`.
         workers: Processes that binarize.
 
     Returns:
@@ -106,6 +103,15 @@ def prepare(
             for split, prefix in splits.items()
         }
         reports = {split: SplitReport(prefix) for split, prefix in splits.items()}
+        text = folder / "text"
+        text.mkdir()
+        if filters:
+            pairs = _watch(read_pairs(splits["train"], *langs), "filter train", counts["train"])
+            dropped = reports["train"].dropped
+            _write_raw(filter_pairs(pairs, filters, langs, dropped), text, "filtered", langs)
+            counts["train"] -= sum(dropped.values())
+            _refuse_nothing(counts["train"], reports["train"])
+            splits = splits | {"train": str(text / "filtered")}
         if isinstance(subwords, Path):
             models = _take_models(subwords, langs, folder)
         else:
@@ -115,22 +121,16 @@ def prepare(
                 return _spread(read_pairs(splits["train"], *langs), counts["train"], learnt)
 
             models = _train_models(read_learnt, langs, subwords, folder)
-        text = folder / "text"
-        text.mkdir()
         for split, prefix in splits.items():
             encoded = _encode(
                 _watch(read_pairs(prefix, *langs), f"encode {split}", counts[split]), models
             )
             if split == "train":
-                encoded = _drop_outliers(encoded, reports[split], limits)
+                encoded = filter_lengths(encoded, limits, reports[split].dropped)
             pieces = _write_sides(encoded, text / split, langs, reports[split])
             if split == "train":
                 trained_on = pieces
-        if not reports["train"].kept:
-            raise UserError(
-                f"{splits['train']}: no pair is left for training "
-                f"(dropped: {reports['train'].dropped})"
-            )
+        _refuse_nothing(reports["train"].kept, reports["train"])
         if isinstance(subwords, Path):
             dictionaries = [subwords / f"dict.{lang}.txt" for lang in langs]
         else:
@@ -170,30 +170,16 @@ def format_report(reports: dict[str, SplitReport]) -> str:
     return "\n".join(lines)
 
 
+def _refuse_nothing(left: int, report: SplitReport) -> None:
+    if not left:
+        raise UserError(
+            f"{report.prefix}: no pair is left for training (dropped: {report.dropped})"
+        )
+
+
 def _watch(items: Iterable, what: str, total: int | None = None) -> Iterable:
     # disable=None: a bar on a terminal, nothing in a file or a pipe.
     return tqdm(items, desc=what, total=total, unit=" lines", disable=None, leave=False)
-
-
-def _drop_outliers(
-    pairs: Iterable[tuple[list[str], list[str]]],
-    report: SplitReport,
-    limits: Limits,
-) -> Iterator[tuple[list[str], list[str]]]:
-    for pair in pairs:
-        short, long = sorted(map(len, pair))
-        if long > limits.max_length:
-            _drop(report, f"a side has more than {limits.max_length} subwords")
-        elif short == 0:
-            _drop(report, "a side is empty")
-        elif long > limits.max_ratio * short:
-            _drop(report, f"a side is more than {limits.max_ratio:g} times as long as the other")
-        else:
-            yield pair
-
-
-def _drop(report: SplitReport, reason: str) -> None:
-    report.dropped[reason] = report.dropped.get(reason, 0) + 1
 
 
 def _spread(items: Iterable, total: int, wanted: int) -> Iterator:

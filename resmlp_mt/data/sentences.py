@@ -35,7 +35,7 @@ def split_sentences(text: str, language: str) -> list[str]:
     find_sentences = _splitter()
     # Give the splitter blanks alone: it fails on a wide one after an initial.
     plain = re.sub(r"\s", " ", text)
-    language = _base(language)
+    language = base_language(language)
     sentences: list[str] = []
     start = 0
     while start < len(text):
@@ -70,10 +70,11 @@ def _cut_at_punctuation(language: str, text: str) -> list[str]:
 
 def parts_sentences_by_blanks(language: str) -> bool:
     """Whether a language is written with blanks between sentences."""
-    return _base(language) not in ("zh", "zho", "cmn", "yue", "ja", "jpn")
+    return base_language(language) not in ("zh", "zho", "cmn", "yue", "ja", "jpn")
 
 
-def _base(language: str) -> str:
+def base_language(language: str) -> str:
+    """The language of a code, without region and script: "de" of "de_AT"."""
     return re.split("[-_]", language)[0].lower()
 
 

@@ -139,6 +139,29 @@ def test_report_says_what_was_dropped_and_why(raw, tmp_path):
     assert "400 pairs" in result.stdout and "dropped 2: a side is empty" in result.stdout
 
 
+def test_filtered_pairs_are_counted_and_nothing_is_learnt_from_them(raw, tmp_path):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    pairs = [(folder / f"train.{lang}").read_text("utf-8").splitlines() for lang in ("en", "de")]
+    kept = list(dict.fromkeys(zip(*pairs, strict=True)))
+    identical, french = "qqq www", ("Two dogs play in the snow.", "Deux chiens jouent dehors.")
+    for i, lang in enumerate(("en", "de")):
+        with open(folder / f"train.{lang}", "a", encoding="utf-8") as stream:
+            stream.writelines(f"{line}\n" for line in (identical, french[i], kept[0][i]))
+        with open(folder / f"valid.{lang}", "a", encoding="utf-8") as stream:
+            stream.write(f"{identical}\n")
+    flags = ["--remove-identical", "--remove-duplicates", "--remove-wrong-language"]
+    result = prepare(folder, tmp_path / "out", *flags)
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert list(report["train"]["dropped"].values()) == [1, 401 - len(kept), 1]
+    assert report["valid"]["kept"] == 21 and not report["valid"]["dropped"]
+    assert f"dropped {401 - len(kept)}: the same pair came before" in result.stdout
+    for side, lang in zip(zip(*kept, strict=True), ("en", "de"), strict=True):
+        assert decode(tmp_path / "out", "train", lang) == list(side)
+    lines = [line for pair in kept for line in pair]
+    assert (tmp_path / "out" / "spm.model").read_bytes() == train_subwords(lines, 300, "bpe")
+    assert not list((tmp_path / "out").glob("text*/*"))
+
+
 def test_unknown_rate_is_that_of_the_binarized_data(raw, tmp_path):
     folder = shutil.copytree(raw, tmp_path / "raw")
     (folder / "test.en").write_text("the dog 猫\n")

@@ -1,4 +1,6 @@
 import json
+import os
+import re
 import subprocess
 import sys
 
@@ -63,3 +65,44 @@ def test_files_out_of_step_are_refused(files, tmp_path):
     assert_refused(run(*command, tmp_path / "short.de", check=False), "has 1 lines", "has 3")
     assert_refused(run(*command, tmp_path / "empty.de", check=False), "empty.de: empty file")
     assert_refused(run(*command, tmp_path / "none.de", check=False), "none.de: no such file")
+
+
+@pytest.mark.parametrize(("options", "seed"), [([], 12345), (["--seed", 7], 7)])
+def test_paired_bootstrap_is_that_of_sacrebleu(files, tmp_path, options, seed):
+    (tmp_path / "other.de").write_text("\n".join([HYPOTHESIS[0], *REFERENCE[1:]]) + "\n")
+    systems = [files["hyp"], tmp_path / "other.de", files["same"]]
+    command = [sys.executable, "-m", "sacrebleu", files["ref"], "-m", "bleu", "chrf", "ter"]
+    # Its JSON fails with TER.
+    command += ["-i", *systems, "--paired-bs", "--paired-bs-n", "60", "-f", "latex", "-w", "4"]
+    environment = os.environ | {"SACREBLEU_SEED": str(seed)}
+    done = subprocess.run([*map(str, command)], env=environment, capture_output=True, check=True)
+    table = [line.split("&") for line in done.stdout.decode().splitlines() if "±" in line]
+    expected = [cells[1:] for cells in table[1:]]
+    command = ["resmlp-mt", "score", *systems, "--ref", files["ref"], "--paired-bs"]
+    command += ["--paired-bs-n", 60, *options]
+    rows = json.loads(run(*command, "--json").stdout)
+    for row, cells in zip(rows, expected, strict=True):
+        for name, cell in zip(("BLEU", "chrF", "TER"), cells, strict=True):
+            test = row["paired_bs"][name]
+            found = [row[name], test["mean"], test["ci"], test["p_value"]]
+            theirs = [float(number) for number in re.findall(r"\d+\.\d+", cell)]
+            assert found[: len(theirs)] == pytest.approx(theirs, abs=0.006)
+            assert (test["p_value"] is None) == (len(theirs) == 3) == (row is rows[0])
+            assert f"bs:60|seed:{seed}|" in row["signatures"][name]
+    table = run(*command).stdout
+    assert f"p {rows[1]['paired_bs']['BLEU']['p_value']:.3f}" in table
+    assert f"bs:60|seed:{seed}|" in table
+
+
+def test_a_system_does_not_differ_from_itself(files):
+    command = ["resmlp-mt", "score", files["hyp"], files["hyp"], "--ref", files["ref"], "--json"]
+    rows = json.loads(run(*command, "--paired-bs", "--paired-bs-n", 20).stdout)
+    assert [test["p_value"] for test in rows[1]["paired_bs"].values()] == [1.0, 1.0, 1.0]
+
+
+def test_impossible_comparisons_are_refused(files):
+    command = ["resmlp-mt", "score", "--ref", files["ref"], "--paired-bs", files["hyp"]]
+    assert_refused(run(*command, check=False), "name two or more")
+    for flag in ("--seed", "--paired-bs-n"):
+        refused = run(*command, files["same"], flag, 0, check=False)
+        assert_refused(refused, f"{flag} must be at least 1")
