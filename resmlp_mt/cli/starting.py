@@ -21,8 +21,9 @@ def start() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # Some imports swallow any exception. They come before a file is written.
-    if _is_importing(frame):
+    if _is_importing(frame):  # some imports swallow any exception
+        if output := sys.modules.get("resmlp_mt.files.output"):
+            output.abandon()
         os._exit(128 + number)
     raise KeyboardInterrupt
 

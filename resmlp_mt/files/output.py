@@ -10,6 +10,18 @@ from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
 
+# What is being written, under names of its own.
+_unfinished: set[Path] = set()
+
+
+def abandon() -> None:
+    """Remove what is being written, for a process that ends without leaving its blocks."""
+    for path in _unfinished:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
@@ -30,12 +42,14 @@ def whole_file(path: Path) -> Iterator[Path]:
         return
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
+    _unfinished.add(new := Path(name))
     try:
-        yield Path(name)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
+        yield new
+        os.chmod(new, 0o666 & ~_umask())
+        os.replace(new, path)
     finally:
-        Path(name).unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
+        _unfinished.discard(new)
 
 
 @contextmanager
@@ -58,6 +72,7 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    _unfinished.add(work)
     try:
         new, old = work / "new", work / "old"
         new.mkdir()
@@ -72,6 +87,7 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
             raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        _unfinished.discard(work)
 
 
 def find_target(path: Path) -> Path:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli.commands import assert_refused, run, start
+from cli.commands import assert_refused, run, start, wait_for
 
 TRANSLATE = ["resmlp-mt", "translate", "--model", "multi30k-en-de"]
 
@@ -23,6 +23,39 @@ def test_ctrl_c_ends_a_command_that_is_still_importing():
     said, _ = process.communicate(timeout=120)
     os.close(ours)
     assert process.returncode == 130 and "Traceback" not in said
+
+
+WRITING = """
+from pathlib import Path
+from resmlp_mt.cli.starting import start
+from resmlp_mt.files.output import whole_file, whole_folder
+start()
+with whole_file(Path("out/file")), whole_folder(Path("out/folder"), mark="x") as folder:
+    (folder / "x").touch()
+    import stubborn
+"""
+# As some packages do around what they could do without.
+STUBBORN = """
+import time
+print("importing", flush=True)
+while True:
+    try:
+        time.sleep(60)
+    except BaseException:
+        pass
+"""
+
+
+def test_ctrl_c_in_an_import_leaves_nothing_half_written(tmp_path):
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    (tmp_path / "program.py").write_text(WRITING)
+    hear = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    process = start("python", "program.py", cwd=tmp_path, preexec_fn=hear)
+    wait_for("importing", process)
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=1800)
+    assert process.returncode == 130 and list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.parametrize(("descriptor", "text"), [(0, []), (1, ["A man."])], ids=["stdin", "out"])
