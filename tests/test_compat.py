@@ -5,6 +5,7 @@ import numpy
 import omegaconf
 import pytest
 import torch
+from cli.commands import run
 from fairseq import checkpoint_utils, optim, options
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -134,3 +135,18 @@ def test_an_optimizer_of_a_model_of_other_sizes_is_refused(flags):
     same.load_state_dict(build(3).state_dict())
     with pytest.raises(UserError, match="--reset-optimizer"):
         other.load_state_dict(same.state_dict())
+
+
+def test_what_fairseq_needs_for_other_tasks_is_imported_when_it_is_called():
+    code = """
+import sys, resmlp_mt, fairseq
+assert not {"sklearn", "scipy"} & sys.modules.keys()
+import numpy as np
+from fairseq.criterions.sentence_prediction import acc_and_f1, pearson_and_spearman
+found = acc_and_f1(np.array([1, 0, 1]), np.array([1, 1, 1]))["f1"]
+assert abs(found - 0.8) < 1e-9, found
+assert pearson_and_spearman(np.array([1.0, 0, 2]), np.array([1.0, 0, 2]))["pearson"] > 0.99
+from fairseq.tasks.audio_classification import sklearn_metrics
+assert sklearn_metrics.accuracy_score([1, 0], [1, 1]) == 0.5
+"""
+    run("python", "-c", code, own=True)

@@ -39,8 +39,9 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         commands = list_commands(Path(name))
-        for command in commands.values():  # from the disk into memory
-            measure(command)
+        if arguments.rounds > 1:  # from the disk into memory
+            for command in commands.values():
+                measure(command)
         rounds = [{n: measure(c) for n, c in commands.items()} for _ in range(arguments.rounds)]
     rows = [describe(name, rounds) for name in commands]
     print_table(rows)

@@ -34,7 +34,13 @@ class Case:
 
 
 def list_rivals(architecture: str, with_timm: bool, threads: int) -> list[Rival]:
-    """timm's model first where it takes part, else the unfolded one; the exported ones last."""
+    """timm's model first where it takes part, else the unfolded one; the exported ones last.
+
+    Raises:
+        UserError: If timm shall take part and is not there.
+    """
+    if with_timm and import_timm() is None:
+        raise UserError("--timm: timm is not installed: pip install timm")
     builders = {"timm": _build_timm, "timm compiled": _build_compiled} if with_timm else {}
     builders |= {"unfolded": _build_plain, "exported": _build_float, "exported int8": _build_int8}
     arguments = dict(architecture=architecture, threads=threads)
@@ -103,10 +109,7 @@ def _build_compiled(architecture: str, threads: int):
 
 
 def _make_timm(architecture: str) -> nn.Module:
-    timm = import_timm()
-    if timm is None:
-        raise UserError("--timm: timm is not installed: pip install timm")
-    model = timm.create_model(ARCHITECTURES[architecture]).eval()
+    model = import_timm().create_model(ARCHITECTURES[architecture]).eval()
     model.load_state_dict(to_format(make_model(architecture).state_dict(), "timm"))
     return _normalising(model)
 

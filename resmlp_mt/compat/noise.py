@@ -1,9 +1,12 @@
 """What fairseq says on today's libraries that no user can act on."""
 
+import importlib
 import logging
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 # Said by every fairseq command on today's libraries, and nothing that a user could act on.
 _NOISE = (
@@ -30,12 +33,41 @@ def silence_noise() -> None:
         logging.getLogger().setLevel(logging.INFO)
 
 
+# What fairseq imports for the scores of tasks that are not ours, a quarter of its own time.
+_LATER = ("sklearn", "sklearn.metrics", "scipy", "scipy.stats")
+
+
+class _Later(ModuleType):
+    """Stands for a module whose functions import it when they are called."""
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if standing := sys.modules.get(f"{self.__name__}.{name}"):
+            return standing
+
+        def call(*args, **kwargs):
+            return getattr(importlib.import_module(self.__name__), name)(*args, **kwargs)
+
+        return call
+
+
 @contextmanager
 def quiet_import() -> Iterator[None]:
-    """Import fairseq, whose speech models set up the root logger and ask for tensorboardX."""
+    """Import fairseq, whose speech models set up the root logger and ask for tensorboardX.
+
+    What it needs for the scores of other tasks is imported when one of them is computed.
+    """
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
-    yield
+    later = {} if sys.modules.keys() & set(_LATER) else {name: _Later(name) for name in _LATER}
+    sys.modules.update(later)
+    try:
+        yield
+    finally:
+        for name in later:
+            if sys.modules.get(name) is later[name]:
+                del sys.modules[name]
     root.setLevel(level)
     root.handlers[:] = handlers

@@ -173,7 +173,7 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
     assert_refused(run("resmlp-mt", "benchmark", *flags, check=False), "nonsense")
     flags = ["images", "--timm", "--rounds", 1, "--images", 1, "--batch-size", 1]
     misfit = {"PYTHONPATH": f"{write_misfit_timm(tmp_path)}:{ROOT}"}
-    said = "timm: timm is installed and cannot be imported"
+    said = "timm is installed and cannot be imported"
     assert_refused(run("resmlp-mt", "benchmark", *flags, env=misfit, own=True, check=False), said)
     assert (tmp_path / "other.csv").read_text() == "model,score\n"
 

@@ -110,7 +110,8 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
     state, done = tmp_path / "long.de.part.json", 0
     for end in (signal.SIGKILL, signal.SIGINT):
         process, before = start(*command), done
-        while done == before:
+        # What was killed may have written a buffer more than it noted: that is no work of this one.
+        while done <= before + 7:
             assert process.poll() is None
             time.sleep(0.02)
             if state.exists():

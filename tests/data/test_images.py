@@ -15,7 +15,7 @@ from PIL import Image
 from torch.utils.data import DataLoader
 
 from resmlp_mt.data import crops
-from resmlp_mt.data.augment import AugmentConfig, AugmentPicture
+from resmlp_mt.data.augment import AugmentPicture, RecipeConfig
 from resmlp_mt.data.crops import random_resized_crop
 from resmlp_mt.data.image_files import BrokenImage, ImageFolder, check_same_classes, decode
 from resmlp_mt.data.images import ImageDataset
@@ -587,7 +587,7 @@ def test_a_random_part_depends_on_seed_epoch_index_and_copy_alone(folder):
 def test_workers_change_nothing(root, tmp_path, suffix):
     folder = ImageFolder(pack(root, tmp_path / f"x{suffix}"), "train")
     folder.open(0)  # what the workers inherit is open
-    augment = AugmentPicture(AugmentConfig(aa="rand-m9-mstd0.5-inc1"), (0.5,) * 3, "bicubic")
+    augment = AugmentPicture(RecipeConfig(aa="rand-m9-mstd0.5-inc1"), (0.5,) * 3, "bicubic")
     for epoch in (1, 2):
         alone = batches_of(make(folder, repeats=2, augment=augment), epoch)
         shared = batches_of(make(folder, repeats=2, augment=augment), epoch, num_workers=2)
