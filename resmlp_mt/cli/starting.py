@@ -24,6 +24,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if _is_importing(frame):  # some imports swallow any exception
         if output := sys.modules.get("resmlp_mt.files.output"):
             output.abandon()
+        # Not print: what was interrupted may hold the stream's lock.
+        os.write(2, f"resmlp-mt {' '.join(sys.argv[1:2])}: interrupted\n".encode())
         os._exit(128 + number)
     raise KeyboardInterrupt
 

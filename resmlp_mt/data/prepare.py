@@ -20,10 +20,6 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
-# The first bar would import modules. An interrupt meanwhile ends the command on the spot, and
-# would leave a working folder behind.
-tqdm.get_lock()
-
 _CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences
 
 

@@ -23,6 +23,7 @@ def test_ctrl_c_ends_a_command_that_is_still_importing():
     said, _ = process.communicate(timeout=120)
     os.close(ours)
     assert process.returncode == 130 and "Traceback" not in said
+    assert said.endswith("resmlp-mt translate: interrupted\n")
 
 
 WRITING = """
