@@ -1,7 +1,7 @@
 """Packages that are not installed everywhere, and what to say where they are missing."""
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from resmlp_mt.errors import UserError
 
@@ -12,14 +12,8 @@ def import_with_onnx(name: str):
     Raises:
         UserError: If that is not installed.
     """
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if str(error.name).split(".")[0] not in ("onnx", "onnxruntime"):
-            raise
-        raise UserError(
-            "this needs ONNX and ONNX Runtime: pip install 'resmlp_mt[export]'"
-        ) from None
+    said = "this needs ONNX and ONNX Runtime: pip install 'resmlp_mt[export]'"
+    return _import_or_say(name, ("onnx", "onnxruntime"), lambda missing: said)
 
 
 def import_with_fairseq(name: str, use: str):
@@ -32,14 +26,18 @@ def import_with_fairseq(name: str, use: str):
     Raises:
         UserError: If one of them is not installed.
     """
+    said = f"{use} needs {{}}, which is not installed; resmlp-mt doctor says what is"
+    return _import_or_say(name, ("torch", "fairseq"), said.format)
+
+
+def _import_or_say(name: str, packages: tuple[str, ...], explain: Callable[[str], str]):
+    """Import a module; where it fails for one of the packages, say so."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if str(error.name).split(".")[0] not in ("torch", "fairseq"):
+        if str(error.name).split(".")[0] not in packages:
             raise
-        raise UserError(
-            f"{use} needs {error.name}, which is not installed; resmlp-mt doctor says what is"
-        ) from None
+        raise UserError(explain(str(error.name))) from None
 
 
 try:
