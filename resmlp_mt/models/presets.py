@@ -28,6 +28,16 @@ _TINY = dict(
     decoder_layers=4,
     decoder_attention_heads=4,
 )
+# For models that ship. A decoder of few layers translates faster.
+_SMALL = dict(
+    encoder_embed_dim=256,
+    decoder_embed_dim=256,
+    encoder_ffn_embed_dim=1024,
+    decoder_ffn_embed_dim=1024,
+    encoder_layers=6,
+    decoder_layers=3,
+    decoder_attention_heads=4,
+)
 # Not the paper's: what trained better where it was tried (examples/multi30k/results.csv).
 _PLUS = dict(
     token_mixer="gated-toeplitz",
@@ -48,6 +58,7 @@ PRESETS = {
     "resmlp_plus_wmt_en_de": _PLUS,
     "resmlp_plus_iwslt_de_en": _IWSLT | _PLUS,
     "resmlp_plus_tiny": _TINY | _PLUS,
+    "resmlp_plus_small": _SMALL | _PLUS,
 }
 
 # What the images of a preset are normalised with, and how they are cut for evaluation: the flags of

@@ -1,17 +1,22 @@
 """fairseq's translation, with what its own gets wrong put right: `--task translation`."""
 
 import logging
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
-from fairseq.tasks.translation import TranslationTask
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from hydra.core.config_store import ConfigStore
+from omegaconf import II
 
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.batches import AllInBatches
 from resmlp_mt.tasks.search import mend_generator
+from resmlp_mt.tasks.subword_sampling import sample_subwords
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +28,26 @@ PATCH = Patch(
     "whoever trains or translates with --task translation, which fairseq takes where none is given",
     "a subclass stands under that name, so that commands and checkpoints stay as they are",
 )
+
+
+@PATCH.replaces(
+    "fairseq.tasks:TASK_DATACLASS_REGISTRY[translation]",
+    "23623580d41b",
+    guards=("fairseq.tasks.translation:TranslationConfig",),
+)
+@dataclass
+class ResMLPTranslationConfig(TranslationConfig):
+    """fairseq's flags, and ours."""
+
+    subword_sampling: float = field(
+        default=0.0,
+        metadata={
+            "help": "cut the training text into subwords anew in every epoch: for BPE the share of "
+            "merges that are left out (0.1 is usual), for unigrams SentencePiece's alpha; batches "
+            "are made by the lengths as prepared, and may hold some more tokens than --max-tokens"
+        },
+    )
+    seed: int = II("common.seed")
 
 
 @PATCH.replaces(
@@ -53,6 +78,27 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
         except Exception:  # of a text that is not UTF-8, fairseq raises no less
             Vocabulary(Path(filename))
             raise
+
+    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+        """Load a part of the data; arguments as fairseq's.
+
+        Raises:
+            UserError: If its subwords shall be sampled, and are not known or not to be sampled so.
+        """
+        super().load_dataset(split, epoch, combine, **kwargs)
+        alpha = getattr(self.cfg, "subword_sampling", 0.0)
+        if not 0 <= alpha < 1:
+            raise UserError(f"--subword-sampling is at least 0 and below 1, not {alpha:g}")
+        if alpha and split == self.cfg.train_subset:
+            folders = utils.split_paths(self.cfg.data)
+            sample_subwords(
+                self.datasets[split],
+                Path(folders[(epoch - 1) % len(folders)]),
+                (self.cfg.source_lang, self.cfg.target_lang),
+                alpha,
+                self.cfg.seed,
+                self.max_positions(),
+            )
 
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Build a model, and warn where it was trained to translate from another language.
@@ -99,4 +145,12 @@ def _languages(cfg) -> tuple[str, str] | None:
     return None if None in pair else tuple(pair)
 
 
-PATCH.apply()
+if PATCH.apply():
+    # How fairseq's own command line, and hydra, find the flags of a task.
+    setattr(ResMLPTranslationTask, "__dataclass", ResMLPTranslationConfig)  # noqa: B010
+    ConfigStore.instance().store(
+        name="translation",
+        group="task",
+        node=ResMLPTranslationConfig(_name="translation"),
+        provider="fairseq",
+    )

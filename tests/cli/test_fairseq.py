@@ -171,16 +171,31 @@ def test_validate_gives_the_loss_of_training(prepared, trained):
 
 
 def test_training_resumes_where_it_stopped(prepared, tmp_path):
+    """With subwords sampled anew in every epoch it ends as a training that never stopped."""
     command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-    command += ["--save-dir", tmp_path]
-    run(*command, "--max-epoch", 1)
-    first = torch.load(tmp_path / "checkpoint1.pt", weights_only=True)
-    result = run(*command, "--max-epoch", 2)
-    second = torch.load(tmp_path / "checkpoint2.pt", weights_only=True)
+    command += ["--subword-sampling", 0.2, "--save-dir"]
+    run(*command, tmp_path / "stopped", "--max-epoch", 1)
+    first = torch.load(tmp_path / "stopped" / "checkpoint1.pt", weights_only=True)
+    result = run(*command, tmp_path / "stopped", "--max-epoch", 2)
+    second = torch.load(tmp_path / "stopped" / "checkpoint2.pt", weights_only=True)
     updates = [state["optimizer_history"][-1]["num_updates"] for state in (first, second)]
     assert updates[1] == 2 * updates[0]
     logged = re.findall(r'"num_updates": "(\d+)"', result.stdout + result.stderr)
     assert logged and all(int(number) > updates[0] for number in logged)
+    run(*command, tmp_path / "whole", "--max-epoch", 2, "--num-workers", 1)
+    whole = torch.load(tmp_path / "whole" / "checkpoint2.pt", weights_only=True)
+    assert all(torch.equal(whole["model"][k], tensor) for k, tensor in second["model"].items())
+
+
+def test_subwords_that_cannot_be_sampled_are_named(prepared, tmp_path):
+    bare = tmp_path / "bare"
+    shutil.copytree(prepared, bare, ignore=shutil.ignore_patterns("spm*"))
+    command = ["--arch", "resmlp_tiny", *SIZES, *RECIPE, "--save-dir", tmp_path]
+    for data, alpha, said in ((bare, 0.1, "bare has no spm.en.model"), (prepared, 1.5, "below 1")):
+        refused = run(
+            "resmlp-mt", "train", data, *command, "--subword-sampling", alpha, check=False
+        )
+        assert_refused(refused, "--subword-sampling", said)
 
 
 def test_a_training_goes_on_in_chunks_as_it_would_have(prepared, trained, tmp_path):
