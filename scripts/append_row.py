@@ -28,12 +28,10 @@ def main() -> None:
 
     log = arguments.log.read_text(encoding="utf-8")
     sizes = re.findall(r"num\. shared model params: ([\d,]+)", log)
-    seconds = re.findall(r"done training in ([\d.]+) seconds", log)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     row = json.load(sys.stdin) | {
         "parameters": int(sizes[-1].replace(",", "")),
-        # Of a training that was stopped and gone on with, the log does not say.
-        "train_seconds": round(float(seconds[0])) if len(sizes) == 1 else "",
+        "train_seconds": _read_seconds(log, stopped=len(sizes) > 1),
         "commit": os.environ.get("COMMIT") or commit.stdout.strip(),
         "date": datetime.date.today().isoformat(),
         "machine": _name_machine(log),
@@ -48,6 +46,15 @@ def main() -> None:
             writer.writeheader()
         writer.writerow(row)
     print(json.dumps({name: str(row[name]) for name in columns}, indent=1))
+
+
+def _read_seconds(log: str, stopped: bool) -> int | str:
+    # Of a training that was stopped, fairseq keeps the time of its updates alone.
+    pattern = (
+        r'"(?:train_)?train_wall": "([\d.]+)"' if stopped else r"done training in ([\d.]+) sec"
+    )
+    found = re.findall(pattern, log)
+    return round(float(found[-1])) if found else ""
 
 
 def _name_machine(log: str) -> str:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from examples.lesson import write_lesson
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "ende-mix"
+sys.path.append(str(EXAMPLE))
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +52,8 @@ def prepare(mix, out, *flags, **options):
 
 
 def test_the_sets_are_apart_spread_evenly_and_as_many_as_asked_for():
-    sys.path.insert(0, str(EXAMPLE))
     from prepare import domain_of, split
 
-    sys.path.remove(str(EXAMPLE))
     rows = [(f"s{i % 190}", f"t{i}", ("tatoeba-a", "b-c", "b-d")[i % 3]) for i in range(240)]
     rows[7] = ("S0!", " T 7", "b-c")  # but for its form a side of what is held out
     sets = split(rows, 10, 6, 40)
@@ -67,6 +67,26 @@ def test_the_sets_are_apart_spread_evenly_and_as_many_as_asked_for():
     sources, targets = ({row[side] for row in held_out} for side in (0, 1))
     lost = {row for row in rows if row not in everything} - {rows[7]}
     assert lost == {row for row in rows if row[0] in sources or row[1] in targets}
+
+
+def test_small_domains_are_repeated_and_some_sources_typed_without_care():
+    from prepare import balance, type_carelessly
+
+    rows = [(f"It is {i}.", f"Es ist {i}.", "large-x") for i in range(90)]
+    rows += [(f"No {i}!", f"Nein {i}!", "small-y") for i in range(10)]
+    assert balance(rows, 1.0) == rows
+    balanced = Counter(balance(rows, 2.0))
+    assert set(balanced) == set(rows) and sum(balanced.values()) == 90 + 30  # 90 * (1/9)**0.5
+    assert {count for row, count in balanced.items() if row[2] == "small-y"} == {3}
+    assert sum(Counter(balance(rows, 1e9)).values()) == 180
+    assert type_carelessly(rows, 0.0, 0) == []
+    for side in (0, 1):
+        careless = type_carelessly(rows, 0.6, side)
+        assert 40 <= len(careless) <= 60  # no pair has quotes
+        sources, targets = ({row[i] for row in rows} for i in (side, 1 - side))
+        assert all(row[side] not in sources and row[1 - side] in targets for row in careless)
+        endings = {row[side][-1].isdigit() for row in careless}
+        assert endings == {True, False} and any(row[side].isupper() for row in careless)
 
 
 def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_path, commands):

@@ -1,20 +1,21 @@
 """What is trained, in which order, and how the settings of each model are chosen.
 
-A stage is one data set and one size. For every model in it the learning rate is chosen first, at
-the middle dropout, then the dropout at that rate: each by the loss on the validation set, after
-short trainings with one seed. With what was chosen, the model is trained to convergence with every
-seed. All models get the same values to choose from, the same updates and the same batches.
+A stage is one data set, one direction and one size. For every model in it the learning rate is
+chosen first, at the first dropout of the stage, by the loss on the validation set after short
+trainings with one seed. Dropout shows late: so all of them are trained to the end with the first
+seed, and the best by the validation set with the others. All models get the same values to choose
+from, the same updates and the same batches.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 _PRE_NORM = "--encoder-normalize-before --decoder-normalize-before"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A data set, a size, and how long its trainings are.
+    """A data set, a direction, a size, and how long its trainings are.
 
     Attributes:
         name: What its runs are called.
@@ -22,9 +23,12 @@ class Stage:
         size: Flags of the sizes that all models take.
         models: {name: flags} of the models that are compared.
         recipe: Flags that all trainings share.
-        rates, dropouts: What is chosen from. The middle dropout is the one that rates are tried at.
+        rates, dropouts: What is chosen from. The first dropout is the one that rates are tried at.
         pilot_updates, updates: Of the trainings to choose by, and of those that are compared.
-        seeds: Of the latter.
+        seeds: Of the latter. Without any, the stage ends with the short trainings.
+        pilot_hours: End the short trainings by the clock instead: to choose a size by.
+        langs: Source and target.
+        tests: {name: subset} of the test sets.
     """
 
     name: str
@@ -37,6 +41,9 @@ class Stage:
     pilot_updates: int
     updates: int
     seeds: tuple[int, ...]
+    pilot_hours: float | None = None
+    langs: tuple[str, str] = ("en", "de")
+    tests: dict[str, str] = field(default_factory=lambda: {"test_2016_flickr": "test"})
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Run:
     """One training. What is not chosen yet is None."""
 
     stage: str
-    purpose: str  # rate, dropout or final
+    purpose: str  # rate or final
     model: str
     lr: str | None
     dropout: str | None
@@ -62,18 +69,22 @@ class Run:
         return None not in (self.lr, self.dropout)
 
 
-_RECIPE = """--share-all-embeddings --max-source-positions 128 --max-target-positions 128
-    --criterion label_smoothed_cross_entropy --label-smoothing 0.1
-    --optimizer adam --adam-betas (0.9,0.98) --lr-scheduler inverse_sqrt
-    --max-tokens 4096 --bf16 --keep-last-epochs 10"""
-_RATES, _DROPOUTS = ("2e-3", "3.5e-3", "5e-3"), ("0.1", "0.2", "0.3")
+_COMMON = """--share-all-embeddings --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+    --optimizer adam --adam-betas (0.9,0.98) --lr-scheduler inverse_sqrt --bf16"""
+# The last ten epochs are averaged, of which the best is the fifth.
+_CAPTIONS = f"""{_COMMON} --max-source-positions 128 --max-target-positions 128 --max-tokens 4096
+    --keep-last-epochs 10 --patience 5"""
+# An epoch takes an hour: what was done is saved within it.
+_MIX = f"""{_COMMON} --max-source-positions 256 --max-target-positions 256 --max-tokens 8192
+    --subword-sampling 0.05 --keep-last-epochs 10 --save-interval-updates 200
+    --keep-interval-updates 1"""
 
 
-def _sizes(width: int, hidden: int, layers: int, heads: int) -> str:
+def _sizes(width: int, hidden: int, layers: tuple[int, int], heads: int) -> str:
     return (
         " ".join(
-            f"--{side}-embed-dim {width} --{side}-ffn-embed-dim {hidden} --{side}-layers {layers}"
-            for side in ("encoder", "decoder")
+            f"--{side}-embed-dim {width} --{side}-ffn-embed-dim {hidden} --{side}-layers {depth}"
+            for side, depth in zip(("encoder", "decoder"), layers, strict=True)
         )
         + f" --decoder-attention-heads {heads}"
     )
@@ -88,14 +99,42 @@ def _models(heads: int) -> dict[str, str]:
     }
 
 
+# What a model that ships is chosen from: about as much work an update.
+_SHAPES = {
+    "256-6-3": _sizes(256, 1024, (6, 3), 4),
+    "256-4-4": _sizes(256, 1024, (4, 4), 4),
+    "320-4-2": _sizes(320, 1280, (4, 2), 4),
+}
+_MIX_TESTS = {"newstest2014": "test", "tatoeba": "test1", "domains": "test2"}
+_SMALL = dict(
+    data="ende-mix-8k", size=_SHAPES["256-6-3"], recipe=_MIX,
+    rates=("1e-3", "2e-3", "3.5e-3"), dropouts=("0.1",), pilot_updates=600, updates=30000,
+    seeds=(1,), tests=_MIX_TESTS,
+)  # fmt: skip
+_SHAPE_PILOTS = dict(
+    size="", models={name: f"--arch resmlp_plus_small {flags}" for name, flags in _SHAPES.items()},
+    recipe=_MIX, rates=("2e-3",), dropouts=("0.1",), pilot_updates=4000, updates=0, seeds=(),
+    pilot_hours=0.5,
+)  # fmt: skip
+
 STAGES = [
     Stage(
-        "multi30k-128", "multi30k", _sizes(128, 256, 4, 4), _models(4), _RECIPE,
-        _RATES, _DROPOUTS, pilot_updates=2000, updates=8000, seeds=(1, 2, 3),
+        "multi30k-128", "multi30k", _sizes(128, 256, (4, 4), 4), _models(4), _CAPTIONS,
+        ("2e-3", "3.5e-3", "5e-3"), ("0.2", "0.1", "0.3"), pilot_updates=2000, updates=8000,
+        seeds=(1, 2, 3),
     ),
+    Stage("mix-shapes-8k", "ende-mix-8k", **_SHAPE_PILOTS),
+    Stage("mix-shapes-16k", "ende-mix-16k", **_SHAPE_PILOTS),
+    Stage("mix-en-de", models={"resmlp_plus_small": "--arch resmlp_plus_small"}, **_SMALL),
     Stage(
-        "multi30k-256", "multi30k", _sizes(256, 512, 3, 4), _models(4), _RECIPE,
-        ("1e-3", "2e-3", "3.5e-3"), _DROPOUTS, pilot_updates=2000, updates=8000, seeds=(1, 2, 3),
+        "mix-de-en", models={"resmlp_plus_small": "--arch resmlp_plus_small"},
+        **_SMALL | dict(data="deen-mix-8k", langs=("de", "en"), rates=("2e-3",)),
+    ),
+    Stage("mix-control", models={"transformer_pre": _models(4)["transformer_pre"]}, **_SMALL),
+    Stage(
+        "multi30k-256", "multi30k", _sizes(256, 512, (3, 3), 4), _models(4), _CAPTIONS,
+        ("1e-3", "2e-3", "3.5e-3"), ("0.2", "0.1", "0.3"), pilot_updates=2000, updates=8000,
+        seeds=(1, 2, 3),
     ),
 ]  # fmt: skip
 
@@ -107,35 +146,45 @@ def list_runs(stage: Stage, losses: dict[Run, float]) -> Iterator[Run]:
         stage: The stage.
         losses: The validation loss of each run that is done. A diverged one has infinity.
     """
-    middle = stage.dropouts[len(stage.dropouts) // 2]
 
     def best(tried: list[Run]) -> Run | None:
         return min(tried, key=losses.__getitem__) if all(run in losses for run in tried) else None
 
-    chosen = {}
-    for model in stage.models:
-        settings = stage.pilot_updates, 1
-        rates = [Run(stage.name, "rate", model, lr, middle, *settings) for lr in stage.rates]
-        yield from rates
-        fastest = best(rates)
-        dropouts = [
-            Run(stage.name, "dropout", model, fastest and fastest.lr, dropout, *settings)
-            for dropout in stage.dropouts
-            if dropout != middle
+    pilots = {
+        model: [
+            Run(stage.name, "rate", model, lr, stage.dropouts[0], stage.pilot_updates, 1)
+            for lr in stage.rates
         ]
-        yield from dropouts
-        chosen[model] = fastest and best([fastest, *dropouts])
-    for seed in stage.seeds:
-        for model, choice in chosen.items():
-            settings = (choice.lr, choice.dropout) if choice else (None, None)
-            yield Run(stage.name, "final", model, *settings, stage.updates, seed)
+        for model in stage.models
+    }
+    if len(stage.rates) > 1 or not stage.seeds:
+        for tried in pilots.values():
+            yield from tried
+
+    def final(model: str, lr: str | None, dropout: str | None, seed: int) -> Run:
+        return Run(stage.name, "final", model, lr, dropout, stage.updates, seed)
+
+    finals = {}
+    for model in stage.models if stage.seeds else ():
+        choice = best(pilots[model]) if len(stage.rates) > 1 else pilots[model][0]
+        finals[model] = [
+            final(model, choice and choice.lr, dropout, stage.seeds[0])
+            for dropout in stage.dropouts
+        ]
+        yield from finals[model]
+    for seed in stage.seeds[1:]:
+        for model, tried in finals.items():
+            choice = best(tried) if len(tried) > 1 else tried[0]
+            yield final(model, tried[0].lr, choice and choice.dropout, seed)
 
 
 def list_flags(stage: Stage, run: Run) -> list[str]:
     """What fairseq-train is called with, but for the data and the folders."""
     warmup = min(run.updates // 4, 2000)
+    source, target = stage.langs
+    clock = f"--stop-time-hours {stage.pilot_hours}" if stage.pilot_hours else ""
     return (
-        f"{stage.models[run.model]} {stage.size} {stage.recipe} --lr {run.lr} "
-        f"--dropout {run.dropout} --warmup-updates {warmup} --max-update {run.updates} "
-        f"--seed {run.seed}"
+        f"--source-lang {source} --target-lang {target} {stage.models[run.model]} {stage.size} "
+        f"{stage.recipe} --lr {run.lr} --dropout {run.dropout} --warmup-updates {warmup} "
+        f"--max-update {run.updates} --seed {run.seed} {clock if run.purpose == 'rate' else ''}"
     ).split()

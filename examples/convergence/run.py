@@ -1,11 +1,11 @@
 """Train everything that plan.py lists, one training after the other. Run it again to go on.
 
-    bash examples/multi30k/prepare.sh
+    bash examples/convergence/prepare.sh --raw DIR
     nohup nice python examples/convergence/run.py &
     python examples/convergence/run.py --status
 
-A training that was stopped, by whatever, goes on from its last epoch. One that is done has a row in
-results.csv and is not begun again: whoever has the rows, on another machine too, goes on behind
+A training that was stopped, by whatever, goes on from its last checkpoint. One that is done has
+rows in results.csv and is not begun again: whoever has them, on another machine too, goes on behind
 them. SIGTERM lets the training save itself first. A training that diverges counts as the worst.
 """
 
@@ -22,6 +22,8 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
 from plan import STAGES, Run, Stage, list_flags, list_runs
 
 from resmlp_mt.analysis.training_log import read_log
@@ -31,7 +33,7 @@ SCRIPTS = HERE.parents[1] / "scripts"
 KEY = ("stage", "purpose", "model", "lr", "dropout", "seed")
 # What a training that is only to choose by has no value for.
 SCORES = (
-    "bleu,chrf,bleu_tokenized,brevity_penalty,valid_nll_base2,train_seconds,"
+    "bleu,chrf,bleu_tokenized,brevity_penalty,valid_nll_base2,bits_per_character,train_seconds,"
     "bleu_signature,chrf_signature,commit,date,machine,command"
 ).split(",")
 
@@ -116,9 +118,10 @@ def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock) -> bool:
     flags = list_flags(stage, run)
     if arguments.updates:
         flags += ["--max-update", str(arguments.updates)]
-    command = ["resmlp-mt", "train", str(data), *flags]
-    (folder / "command").write_text(" ".join(command))
-    command[0] = program(command[0])
+    # What a row says is of no machine.
+    said = ["resmlp-mt", "train", f"data-bin/{stage.data}", *flags]
+    (folder / "command").write_text(" ".join(said))
+    command = [program("resmlp-mt"), "train", data, *flags]
     own = ["--save-dir", folder, "--log-format", "json", "--log-interval", "100"]
     own += ["--log-file", folder / "train.log", "--num-workers", "0"]
     with open(folder / "output", "ab") as output:
@@ -136,46 +139,78 @@ def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock) -> bool:
     if status and not diverged:
         print(f"{run.name} failed, status {status}; {folder}/output ends with\n{said}", flush=True)
         return False
-    write_row(run, folder, data, arguments.results, bool(diverged))
+    write_rows(stage, run, folder, data, arguments.results, bool(diverged))
     if run.purpose != "final":
         shutil.rmtree(folder)
     return True
 
 
-def write_row(run: Run, folder: Path, data: Path, results: Path, diverged: bool) -> None:
-    """Score what is to be compared, and append the row."""
-    first = {name: str(getattr(run, name)) for name in KEY}
+def write_rows(
+    stage: Stage, run: Run, folder: Path, data: Path, results: Path, diverged: bool
+) -> None:
+    """Score what is to be compared, and append a row for each test set; else a row of the loss."""
+    common = {name: str(getattr(run, name)) for name in KEY}
+    losses = {"valid_nll_base2": "diverged", "bits_per_character": ""}
+    if not diverged:
+        lowest = min(loss for _, loss in read_log(folder / "train.log", "nll_loss")[1])
+        bits = lowest * count_subwords_per_character(data, stage.langs)
+        losses = {"valid_nll_base2": f"{lowest:.3f}", "bits_per_character": f"{bits:.4f}"}
     if run.purpose == "final" and not diverged:
-        figures = json.loads(score(folder, data, first))
+        average = average_checkpoints(folder)
+        rows = [
+            json.loads(score(stage, folder, average, data, common | {"set": name}, subset))
+            for name, subset in stage.tests.items()
+        ]
     else:
-        loss = (
-            "diverged"
-            if diverged
-            else f"{read_log(folder / 'train.log', 'nll_loss')[1][-1][1]:.3f}"
-        )
-        figures = {
-            **first, "parameters": None, "updates": run.updates, **dict.fromkeys(SCORES, ""),
-            "valid_nll_base2": loss, "command": (folder / "command").read_text(),
-        }  # fmt: skip
-    subprocess.run(
-        [sys.executable, SCRIPTS / "append_row.py", results, "--log", folder / "train.log"],
-        input=json.dumps(figures), text=True, check=True, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+        command = (folder / "command").read_text()
+        row = {**common, "set": "", "parameters": None, "updates": count_updates(folder)}
+        rows = [row | dict.fromkeys(SCORES, "") | {"command": command}]
+    for row in rows:
+        subprocess.run(
+            [sys.executable, SCRIPTS / "append_row.py", results, "--log", folder / "train.log"],
+            input=json.dumps(row | losses), text=True, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
 
 
-def score(folder: Path, data: Path, columns: dict[str, str]) -> str:
-    """Average the last epochs, translate the test set, and score it. Returns JSON."""
-    last, average = len(list(folder.glob("checkpoint[0-9]*.pt"))), folder / "checkpoint_average.pt"
-    call(program("resmlp-mt"), "average", folder, "--last", last, "--out", average)
+def count_subwords_per_character(data: Path, langs: tuple[str, str]) -> float:
+    """Of the validation set's targets, with </s>. Losses by character compare vocabularies."""
+    pair = "-".join(infer_language_pair(str(data)))
+    dictionary = Dictionary.load(str(data / f"dict.{langs[1]}.txt"))
+    sentences = load_indexed_dataset(str(data / f"valid.{pair}.{langs[1]}"), dictionary)
+    entries = [i for sentence in sentences for i in sentence.tolist()]
+    return len(entries) / sum(len(dictionary[i]) for i in entries if i != dictionary.eos())
+
+
+def count_updates(folder: Path) -> int:
+    """How many updates the log of a training tells of."""
+    found = re.findall(r'num_updates": "(\d+)"', (folder / "train.log").read_text())
+    return max(map(int, found), default=0)
+
+
+def average_checkpoints(folder: Path) -> Path:
+    """The mean of the epochs that were kept."""
+    average = folder / "checkpoint_average.pt"
+    epochs = [path for path in folder.glob("*.pt") if re.fullmatch(r"checkpoint\d+", path.stem)]
+    call(program("resmlp-mt"), "average", folder, "--last", len(epochs), "--out", average)
+    return average
+
+
+def score(
+    stage: Stage, folder: Path, model: Path, data: Path, columns: dict[str, str], subset: str
+) -> str:
+    """Translate a test set, and score it. Returns JSON."""
+    source, target = stage.langs
+    hypotheses = folder / f"{subset}.hypotheses.{target}"
     translated = call(
-        program("resmlp-mt"), "translate", "--model", average, "--input", data / "raw" / "test.en"
-    )
-    (folder / "hypotheses.de").write_text(translated, encoding="utf-8")
+        program("resmlp-mt"), "translate", "--model", model,
+        "--input", data / "raw" / f"{subset}.{source}",
+    )  # fmt: skip
+    hypotheses.write_text(translated, encoding="utf-8")
     return call(
         sys.executable, SCRIPTS / "translation_figures.py", folder,
         *(f"{name}={value}" for name, value in columns.items()),
-        "--hypotheses", folder / "hypotheses.de", "--references", data / "raw" / "test.de",
-        "--moses", "de", "--lowercase",
+        "--hypotheses", hypotheses, "--references", data / "raw" / f"{subset}.{target}",
+        "--moses", target, "--lowercase",
     )  # fmt: skip
 
 
@@ -198,14 +233,7 @@ def print_status(stage: Stage, arguments: argparse.Namespace) -> None:
         if run in losses:
             state = f"done, validation loss {losses[run]:.3f}"
         elif log.exists():
-            done = max(
-                map(
-                    int,
-                    re.findall(r'"(?:num_updates|valid_num_updates)": "(\d+)"', log.read_text()),
-                ),
-                default=0,
-            )
-            state = f"at update {done:,} of {run.updates:,}"
+            state = f"at update {count_updates(log.parent):,} of {run.updates:,}"
         else:
             state = "waits" if run.known else "waits for what it depends on"
         print(f"{run.name:60} {state}")

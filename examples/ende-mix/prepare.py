@@ -9,7 +9,8 @@ the pair of the same number. Held out of the mix are 1,000 pairs spread evenly o
 1,000 short ones of Tatoeba, to test; and 200 of each domain, to test by domain. A domain is what
 stands before the first hyphen: debian-ddtp and debian-install are one. OUT/raw/test2.domain names
 that of each line. No training pair shares a side with what is held out, whatever its case, blanks
-and punctuation. --pairs trains on so many of the others, spread evenly too. Flags that are not
+and punctuation. --pairs trains on so many of the others, spread evenly too. --balance repeats pairs
+of small domains, and --careless adds pairs whose source is typed without care. Flags that are not
 below are those of `resmlp-mt prepare`, such as --remove-identical.
 """
 
@@ -20,6 +21,8 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+
+from forms import FORMS
 
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.data.text import find_side, read_lines
@@ -40,11 +43,33 @@ def main() -> int:
     parser.add_argument(
         "--per-domain", type=int, default=200, metavar="N", help="held out (default: %(default)s)"
     )
+    parser.add_argument(
+        "-s", "--source-lang", choices=["en", "de"], default="en", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--balance",
+        type=float,
+        default=1.0,
+        metavar="T",
+        help="repeat pairs until the share of each domain goes as its size to the power of 1/T",
+    )
+    parser.add_argument(
+        "--careless",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="give so many of the pairs once more, with the source in lower case, in capitals, "
+        "without its final stop, or with other quotes",
+    )
     parser.add_argument("--vocab-size", default="16000", help="default: %(default)s")
     arguments, others = parser.parse_known_args()
     counts = ["held_out", "per_domain"] + (["pairs"] if arguments.pairs is not None else [])
     try:
         check_positive(arguments, *counts)
+        if arguments.balance < 1:
+            raise UserError(f"--balance is at least 1, not {arguments.balance:g}")
+        if not 0 <= arguments.careless <= 1:
+            raise UserError(f"--careless is between 0 and 1, not {arguments.careless:g}")
         for lang in ("en", "de"):
             find_side(str(arguments.news), lang)
         columns = [
@@ -57,6 +82,9 @@ def main() -> int:
         return 2
     rows = list(zip(*columns, strict=True))
     sets = split(rows, arguments.held_out, arguments.per_domain, arguments.pairs)
+    sets["train"] = balance(sets["train"], arguments.balance)
+    source, target = ("en", "de") if arguments.source_lang == "en" else ("de", "en")
+    sets["train"] += type_carelessly(sets["train"], arguments.careless, ("en", "de").index(source))
     with tempfile.TemporaryDirectory() as folder:
         for name, pairs in sets.items():
             for side, lang in enumerate(("en", "de")):
@@ -64,7 +92,7 @@ def main() -> int:
                 Path(folder, f"{name}.{lang}").write_text(text, encoding="utf-8")
         tests = [str(arguments.news), f"{folder}/tatoeba", f"{folder}/domains"]
         status = subprocess.run(
-            ["resmlp-mt", "prepare", "--source-lang", "en", "--target-lang", "de"]
+            ["resmlp-mt", "prepare", "--source-lang", source, "--target-lang", target]
             + ["--train", f"{folder}/train", "--valid", f"{folder}/valid"]
             + ["--test", ",".join(tests), "--out", str(arguments.out)]
             + ["--vocab-size", arguments.vocab_size, "--joined", *others]
@@ -101,6 +129,50 @@ def split(
         "tatoeba": tatoeba,
         "domains": domains,
     }
+
+
+def balance(rows: list[tuple[str, str, str]], temperature: float) -> list[tuple[str, str, str]]:
+    """Repeat the pairs of small domains; the largest domain stays as it is.
+
+    Args:
+        rows: All pairs.
+        temperature: With T, the share of a domain goes as its size to the power of 1/T: 1 changes
+            nothing, and a large T makes all domains as large as the largest.
+    """
+    by_domain = defaultdict(list)
+    for row in rows:
+        by_domain[domain_of(row)].append(row)
+    largest = max(map(len, by_domain.values()), default=0)
+    wanted = {
+        name: round(largest * (len(pairs) / largest) ** (1 / temperature))
+        for name, pairs in by_domain.items()
+    }
+    more = []
+    for name, pairs in by_domain.items():
+        times, rest = divmod(wanted[name] - len(pairs), len(pairs))
+        more += pairs * times + (_spread(pairs, rest) if rest else [])
+    return rows + more
+
+
+def type_carelessly(
+    rows: list[tuple[str, str, str]], share: float, side: int
+) -> list[tuple[str, str, str]]:
+    """So many pairs as people would type their source, each in one of the forms of forms.py."""
+    careless = []
+    for i, row in enumerate(_spread(rows, round(share * len(rows))) if share else []):
+        text = row[side]
+        for name in _CARELESS[i % len(_CARELESS)]:
+            text = FORMS[name](text)
+        if text != row[side] and text.strip():
+            careless.append((*row[:side], text, *row[side + 1 :]))
+    return careless
+
+
+# Without a final stop and in lower case is how most people write to each other.
+_CARELESS = [
+    ("lower-case",), ("no-stop",), ("lower-case", "no-stop"), ("capitals",), ("curly-quotes",),
+    ("straight-quotes", "no-stop"),
+]  # fmt: skip
 
 
 def domain_of(row: tuple[str, str, str]) -> str:

@@ -4,9 +4,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sentencepiece
 from cli.commands import ENVIRONMENT, ROOT
 
 FOLDER = ROOT / "examples/convergence"
@@ -24,17 +26,17 @@ def test_every_model_chooses_from_the_same_and_trains_with_what_was_best():
     while run := next((r for r in plan.list_runs(STAGE, losses) if r.known and r not in losses), 0):
         order.append(run)
         worth = {"a": {"1": 3, "2": math.inf, "3": 2}, "b": {"1": 1, "2": 2, "3": 3}}[run.model]
-        losses[run] = worth[run.lr] + {"x": -1, "y": 0, "z": 1}[run.dropout]
-    pilots = [run for run in order if run.purpose != "final"]
-    finals = [run for run in order if run.purpose == "final"]
-    for model in "ab":
-        tried = [(run.lr, run.dropout) for run in pilots if run.model == model]
-        best = {"a": "3", "b": "1"}[model]
-        assert tried == [("1", "y"), ("2", "y"), ("3", "y"), (best, "x"), (best, "z")]
-    assert {run.updates for run in pilots} == {5} and {run.seed for run in pilots} == {1}
-    assert [(r.model, r.lr, r.dropout, r.seed, r.updates) for r in finals] == [
-        (model, lr, "x", seed, 9) for seed in (1, 2) for model, lr in (("a", "3"), ("b", "1"))
+        losses[run] = worth[run.lr] + {"x": 0, "y": -1, "z": 1}[run.dropout]
+    assert [(r.purpose, r.model, r.lr, r.dropout, r.seed, r.updates) for r in order] == [
+        *(("rate", model, lr, "x", 1, 5) for model in "ab" for lr in "123"),
+        *(("final", m, lr, d, 1, 9) for m, lr in (("a", "3"), ("b", "1")) for d in "xyz"),
+        *(("final", model, lr, "y", 2, 9) for model, lr in (("a", "3"), ("b", "1"))),
     ]
+    short = replace(STAGE, rates=("1",), dropouts=("x",))
+    assert [(r.purpose, r.seed) for r in plan.list_runs(short, {})] == [("final", 1)] * 2 + [
+        ("final", 2)
+    ] * 2
+    assert {r.purpose for r in plan.list_runs(replace(short, seeds=()), {})} == {"rate"}
 
 
 @pytest.mark.parametrize("stage", plan.STAGES, ids=lambda stage: stage.name)
@@ -42,11 +44,15 @@ def test_fairseq_takes_the_flags_of_every_run(stage):
     from fairseq import options
 
     for model in stage.models:
-        run = plan.Run(stage.name, "final", model, stage.rates[0], "0.1", stage.updates, 1)
-        parser = options.get_training_parser()
-        args = options.parse_args_and_arch(parser, ["data", *plan.list_flags(stage, run)])
-        assert args.lr == [float(stage.rates[0])] and args.warmup_updates == 2000
-        assert args.encoder_embed_dim == args.decoder_embed_dim == int(stage.name[-3:])
+        for purpose in ("rate", "final"):
+            run = plan.Run(stage.name, purpose, model, stage.rates[0], "0.1", 9000, 1)
+            parser = options.get_training_parser()
+            args = options.parse_args_and_arch(parser, ["data", *plan.list_flags(stage, run)])
+            assert args.lr == [float(stage.rates[0])] and args.warmup_updates == 2000
+            assert args.encoder_embed_dim == args.decoder_embed_dim > 100
+            assert (args.source_lang, args.target_lang) == stage.langs
+            by_clock = purpose == "rate" and stage.pilot_hours
+            assert args.stop_time_hours == (by_clock or 0)
 
 
 DRIVER = """
@@ -57,13 +63,14 @@ run.STAGES = [plan.Stage(
     "small", {data!r}, {size!r}, dict(ours="--arch resmlp_plus_tiny"),
     "--share-all-embeddings --max-source-positions 60 --max-target-positions 50 "
     "--criterion label_smoothed_cross_entropy --optimizer adam --lr-scheduler inverse_sqrt "
-    "--max-tokens 1000", ("1e-2",), ("0.1",), pilot_updates=4, updates=40, seeds=(1,),
+    "--max-tokens 1000", ("1e-2", "2e-2"), ("0.1",), pilot_updates=4, updates=40, seeds=(1,),
+    langs=("de", "en"), tests=dict(lesson="test", again="test"),
 )]
 sys.exit(run.main())
 """
 
 
-def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepared, tmp_path):
+def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepared, raw, tmp_path):
     size = (
         "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 24 "
         "--decoder-ffn-embed-dim 40 --encoder-layers 1 --decoder-layers 1 "
@@ -75,8 +82,8 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
     command += ["--results", tmp_path / "results.csv"]
     options = dict(env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     process = subprocess.Popen(command, **options)
-    next(line for line in process.stdout if "begin small-final" in line)
-    folder = tmp_path / "work" / "small-final-ours-1e-2-0.1-40-1"
+    begun = next(line for line in process.stdout if "begin small-final" in line)
+    folder = tmp_path / "work" / begun.split()[1]
     refused = subprocess.run(command, **options)
     assert refused.returncode == 2 and "is at work" in refused.stdout
     wait_for_checkpoint(process, folder)
@@ -88,9 +95,17 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
     assert done.returncode == 0, done.stdout + (folder / "output").read_text()[-2000:]
     with open(tmp_path / "results.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["purpose"] for row in rows] == ["rate", "final"]
-    assert not rows[0]["bleu"] and 0 <= float(rows[1]["bleu"]) <= 100
-    assert rows[1]["updates"] == "40" and rows[1]["bleu_signature"].startswith("nrefs:1")
+    assert [row["purpose"] for row in rows] == ["rate", "rate", "final", "final"]
+    assert [row["set"] for row in rows] == ["", "", "lesson", "again"]
+    assert not rows[0]["bleu"] and 0 <= float(rows[2]["bleu"]) == float(rows[3]["bleu"]) <= 100
+    assert rows[2]["updates"] == "40" and rows[2]["bleu_signature"].startswith("nrefs:1")
+    assert rows[2]["command"].startswith("resmlp-mt train data-bin/data-bin --source-lang de")
+    subwords = sentencepiece.SentencePieceProcessor(model_file=str(prepared / "spm.model"))
+    targets = subwords.encode((raw / "valid.en").read_text().splitlines(), out_type=str)
+    share = sum(len(t) + 1 for t in targets) / sum(len("".join(t)) for t in targets)
+    for row in rows:
+        bits = float(row["valid_nll_base2"]) * share
+        assert float(row["bits_per_character"]) == pytest.approx(bits, abs=1e-3)
     assert "Loaded checkpoint" in (folder / "output").read_text()  # it went on, not anew
 
 
