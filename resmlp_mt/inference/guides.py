@@ -1,6 +1,6 @@
 """What leads the search of a single sentence: its beginning, words it must hold, its samples."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.segments import Segment
 
 # A line, the beginning of its translation, and the words that its translation shall hold.
 Row = tuple[str, str, Sequence[str]]
@@ -50,7 +51,13 @@ def lay_beside(
         yield line, begin, held
 
 
-def make_guides(codec: TextCodec, rows: list[Row], parts: list[int], first: int) -> list[Guide]:
+def make_guides(
+    codec: TextCodec,
+    rows: list[Row],
+    parts: list[list[Segment]],
+    first: int,
+    find_terms: Callable[[str], tuple[np.ndarray, ...]] = lambda text: (),
+) -> list[Guide]:
     """A guide for every part of the rows.
 
     The prefix of a line goes to its first part.
@@ -58,21 +65,26 @@ def make_guides(codec: TextCodec, rows: list[Row], parts: list[int], first: int)
     Args:
         codec: The model's.
         rows: Lines with what belongs to them.
-        parts: How many parts each line has.
+        parts: The parts of each line.
         first: Number of the first line.
+        find_terms: What the translation of a part must hold beside the words of its line: as
+            `Glossary.find`.
 
     Raises:
         UserError: If the model has no subwords for what a translation shall hold, or a line that
             has words to hold is in several parts.
     """
     guides = []
-    for number, (_, prefix, words), size in zip(count(first), rows, parts, strict=False):
+    for number, (_, prefix, words), segments in zip(count(first), rows, parts, strict=False):
         try:
-            if words and size > 1:
+            if words and len(segments) > 1:
                 raise UserError("too long for the model to hold constraints; shorten it")
             begin = codec.encode_target(prefix)
             held = tuple(filter(len, map(codec.encode_target, words)))
         except UserError as error:
             raise UserError(f"line {number}: {error}") from None
-        guides += [Guide(begin[: None if i == 0 else 0], held, (number, i)) for i in range(size)]
+        guides += [
+            Guide(begin[: None if i == 0 else 0], held + find_terms(segment.text), (number, i))
+            for i, segment in enumerate(segments)
+        ]
     return guides

@@ -1,7 +1,7 @@
 """Raw text in, raw text out."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
@@ -14,8 +14,10 @@ from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar, import_with_fairseq
 from resmlp_mt.files.finding import is_exported
+from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.exported import load_exported_translator
+from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.guides import Guide, Row, lay_beside, make_guides
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.options import SearchOptions
@@ -123,6 +125,7 @@ class Translator:
         split_sentences: bool | None = None,
         prefix: str | Iterable[str] = "",
         words: Iterable[Sequence[str]] | None = None,
+        glossary: Mapping[str, str] | Glossary | None = None,
         first: int = 1,
         **search,
     ) -> Iterator[list[Hypothesis]]:
@@ -140,6 +143,8 @@ class Translator:
             prefix: What translations begin with: of all lines, or of each of them.
             words: Of each line those that its translation shall hold, in the given order if
                 `constraints` says no other.
+            glossary: Terms of the source and what a translation shall hold for each. Sentences
+                without any are translated as without a glossary.
             first: Number of the first line. What is sampled depends on the numbers.
             **search: `beam`, `nbest` and whatever else `SearchOptions` takes, in its place.
 
@@ -151,23 +156,31 @@ class Translator:
             raise ValueError(f"{next(iter(search))}: give it in the options, or all without them")
         if batch_tokens < 1 or buffer_size < 1:
             raise ValueError(f"batch_tokens {batch_tokens}, buffer_size {buffer_size}: below 1")
-        if words is not None:
-            search = {"constraints": "ordered"} | search
+        if words is not None and glossary is not None:
+            raise ValueError("glossary: goes without words to hold")
+        if words is not None or glossary is not None:
+            order = "ordered" if glossary is None else "unordered"
+            search = {"constraints": order} | search
         options = options or SearchOptions(**search)
-        if (words is None) != (options.constraints is None):
-            raise ValueError("words: go with constraints in the options, ordered or unordered")
-        if words is not None and prefix:
+        if (words is None and glossary is None) != (options.constraints is None):
+            raise ValueError(
+                "words, glossary: go with constraints in the options, ordered or unordered"
+            )
+        if options.constraints and prefix:
             raise ValueError("prefix: cannot be forced where there are words to hold")
+        if glossary is not None and not isinstance(glossary, Glossary):
+            glossary = Glossary(glossary, self.codec)
         lines = [lines] if isinstance(lines, str) else lines
         rows = lay_beside(map(mend_surrogates, lines), prefix, words)
         found = self._translate(
-            rows, first, options, batch_tokens, buffer_size, attention, split_sentences
+            rows, glossary, first, options, batch_tokens, buffer_size, attention, split_sentences
         )
         return iter(Bar(found, unit=" lines")) if progress else found
 
     def _translate(
         self,
         rows: Iterator[Row],
+        glossary: Glossary | None,
         first: int,
         options: SearchOptions,
         batch_tokens: int,
@@ -182,8 +195,9 @@ class Translator:
                 for line, _, words in buffer
             ]
             guides = None
-            if options.sampling or any(prefix or words for _, prefix, words in buffer):
-                guides = make_guides(self.codec, buffer, list(map(len, parts)), first)
+            led = [glossary.find] if glossary else []
+            if led or options.sampling or any(prefix or words for _, prefix, words in buffer):
+                guides = make_guides(self.codec, buffer, parts, first, *led)
             segments = [segment for line in parts for segment in line]
             found = self.translate_segments(segments, options, batch_tokens, attention, guides)
             for line in parts:
@@ -236,15 +250,20 @@ class Translator:
         Raises:
             UserError: If there is none, as where weights overflow.
         """
+        # What has no words to hold is searched as if nothing had: as ever, and faster.
+        holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
+        free = replace(options, constraints=None)
         # An engine lets a batch grow as long as its longest source may.
         alike = options.max_len_a > 0
-        batches = list(_batches(list(map(len, sources)), batch_tokens, alike))
+        batches = list(group(list(map(len, sources)), holds, batch_tokens, alike))
         batches.reverse()  # long ones first, so that the threads end together
         results: list = [None] * len(sources)
 
         def search(batch: list[int]) -> list:
-            led = guides and [guides[i] for i in batch]
-            return self.engine.search([sources[i] for i in batch], options, led)
+            texts = [sources[i] for i in batch]
+            if options.constraints and not holds[batch[0]]:
+                return self.engine.search(texts, free, None)
+            return self.engine.search(texts, options, guides and [guides[i] for i in batch])
 
         threads = threads or self.threads
         with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
@@ -308,19 +327,3 @@ def _load(model: str | Path, device: str) -> tuple:
     if is_exported(Path(model)):
         return load_exported_translator(Path(model), device)
     return _import_trained().load_trained(model, device)
-
-
-def _batches(lengths: list[int], batch_tokens: int, alike: bool) -> Iterator[list[int]]:
-    """Group indices of similar lengths, or of the same where they shall be alike.
-
-    A batch has at most `batch_tokens`, or one sentence.
-    """
-    batch = []
-    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        longer = alike and batch and lengths[i] > lengths[batch[0]]
-        if batch and (longer or lengths[i] * (len(batch) + 1) > batch_tokens):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
