@@ -187,7 +187,7 @@ def test_documentation_of_translate_runs(tmp_path):
         (tmp_path / f"{number}.py").write_text(script)
         result = run("python", tmp_path / f"{number}.py", cwd=ROOT, check=False)
         assert "Mann" in result.stdout, result.stderr[-4000:]
-    assert number == 1
+    assert number == 2
 
 
 def test_every_option_of_a_search_is_in_its_documentation():

@@ -125,7 +125,8 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError
     from resmlp_mt.files.partial_text import is_finished
     from resmlp_mt.inference.glossary import Glossary, read_glossary
-    from resmlp_mt.inference.translator import Translator, import_engines
+    from resmlp_mt.inference.loading import import_engines
+    from resmlp_mt.inference.translator import Translator
 
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")

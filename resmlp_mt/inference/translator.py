@@ -6,27 +6,36 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, Self, overload
 
 import numpy as np
 
 from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import Bar, import_with_fairseq
-from resmlp_mt.files.finding import is_exported
+from resmlp_mt.extras import Bar
 from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.exported import load_exported_translator
 from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.guides import Guide, Row, lay_beside, make_guides
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
+from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment, split_text
-from resmlp_mt.inference.threads import count_threads
 
 
 class Translator:
     """Translates raw sentences with one model.
+
+    >>> translator = Translator.from_pretrained("multi30k-en-de")
+    >>> translator.translate("Two dogs play in the snow.")
+    'Zwei Hunde spielen im Schnee.'
+    >>> translator.translate(["A man rides a bike.", ""], prefix=["Ein Junge", ""])
+    ['Ein Junge fährt auf einem Fahrrad.', '']
+
+    Several threads may use one at the same time. Where it was loaded by `from_pretrained` it can be
+    pickled, for pools of processes: each process loads the model once, from the same place. The
+    model's memory is freed at the end of a `with` block, or by `close`.
 
     Args:
         engine: What searches: an `OnnxSearch`, a `FairseqSearch` or an `Ensemble` of them.
@@ -34,7 +43,10 @@ class Translator:
         threads: Batches searched side by side.
     """
 
-    def __init__(self, engine, codec: TextCodec, threads: int = 1):
+    # Of a translator that was loaded: the arguments of `from_pretrained`.
+    _loaded: tuple[tuple[str, ...], str, int | None] | None = None
+
+    def __init__(self, engine: Any, codec: TextCodec, threads: int = 1):
         self.engine = engine
         self.codec = codec
         self.threads = threads
@@ -47,7 +59,7 @@ class Translator:
         model: str | Path | Sequence[str | Path],
         device: str = "auto",
         threads: int | None = None,
-    ) -> "Translator":
+    ) -> Self:
         """Load a model with what it needs.
 
         Args:
@@ -64,29 +76,33 @@ class Translator:
             UserError: If something is missing, broken, or does not fit together.
         """
         models = [model] if isinstance(model, str | Path) else list(model)
-        exported = [is_exported(Path(name)) for name in models]
-        if device == "auto" and any(exported):
-            device = "cpu"
-        engines, codecs = zip(*(_load(name, device) for name in models), strict=True)
-        codec = codecs[0]
-        for name, other in zip(models, codecs, strict=True):
-            if not codec.speaks_as(other):
-                raise UserError(
-                    f"{name}: its dictionaries or subwords are not those of {models[0]}; only "
-                    "models that were trained on the same prepared data can translate together"
-                )
-        if all(exported):
-            threads = threads or count_threads()
-        elif threads is not None:  # within a batch
-            import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
-        side_by_side = threads if all(exported) else 1
-        if len(models) == 1:
-            return cls(engines[0], codec, side_by_side)
-        ensemble = import_with_fairseq("resmlp_mt.inference.ensemble", "an ensemble")
-        symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
-        return cls(ensemble.Ensemble(engines, symbols, pad), codec, side_by_side)
+        translator = cls(*load_engine(models, device, threads))
+        places = [str(Path(name).absolute()) if Path(name).exists() else name for name in models]
+        translator._loaded = tuple(map(str, places)), device, threads
+        return translator
 
-    def translate(self, lines: str | Iterable[str], **options) -> str | list[str]:
+    def __reduce__(self) -> tuple:
+        if self._loaded is None:
+            raise TypeError("only a translator that from_pretrained has loaded can be pickled")
+        return _load_once, (type(self), *self._loaded)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the model. After that nothing can be translated."""
+        self.engine = None
+
+    @overload
+    def translate(self, lines: str, **options: Any) -> str: ...
+
+    @overload
+    def translate(self, lines: Iterable[str], **options: Any) -> list[str]: ...
+
+    def translate(self, lines: str | Iterable[str], **options: Any) -> str | list[str]:
         """Translate a text, or several; an empty one stays empty.
 
         Args:
@@ -127,7 +143,7 @@ class Translator:
         words: Iterable[Sequence[str]] | None = None,
         glossary: Mapping[str, str] | Glossary | None = None,
         first: int = 1,
-        **search,
+        **search: Any,
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each line, in the order of the lines.
 
@@ -249,7 +265,10 @@ class Translator:
 
         Raises:
             UserError: If there is none, as where weights overflow.
+            ValueError: If the translator was closed.
         """
+        if self.engine is None:
+            raise ValueError("the translator is closed")
         # What has no words to hold is searched as if nothing had: as ever, and faster.
         holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
         free = replace(options, constraints=None)
@@ -308,22 +327,12 @@ class Translator:
         return hypotheses
 
 
-def import_engines(models: Sequence[str | Path]) -> None:
-    """Import what models need, which takes seconds for checkpoints, before anything else is done.
-
-    Raises:
-        UserError: If that is not installed.
-    """
-    if not all(is_exported(Path(model)) for model in models):
-        _import_trained()
+_unpickled: dict[tuple, Translator] = {}  # a pool pickles its function anew for every task
 
 
-def _import_trained():
-    return import_with_fairseq("resmlp_mt.inference.trained", "a checkpoint (not an export)")
-
-
-def _load(model: str | Path, device: str) -> tuple:
-    """The engine of a model, and its `TextCodec`."""
-    if is_exported(Path(model)):
-        return load_exported_translator(Path(model), device)
-    return _import_trained().load_trained(model, device)
+def _load_once(*key: Any) -> Translator:
+    kept = _unpickled.get(key)
+    if kept is None or kept.engine is None:
+        kind, *arguments = key
+        kept = _unpickled[key] = kind.from_pretrained(*arguments)
+    return kept
