@@ -6,6 +6,7 @@ from itertools import count
 
 import numpy as np
 
+from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.segments import Segment
@@ -51,6 +52,33 @@ def lay_beside(
         yield line, begin, held
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A translation that was begun: `kept` for the first `done` parts of a line, and the `rest`."""
+
+    kept: str
+    done: int
+    rest: str
+
+
+def divide_begun(prefix: str, parts: list[Segment], language: str) -> Begun:
+    """Divide a prefix into what translates whole parts of a line, and the beginning of the next.
+
+    Args:
+        prefix: What the translation begins with.
+        parts: Of the line, each translated at once.
+        language: Of the prefix.
+    """
+    if not prefix or len(parts) < 2:
+        return Begun("", 0, prefix)
+    # Whether its last sentence is finished shows in where one more letter goes.
+    sentences = split_sentences(prefix + "X", language)[:-1]
+    if parts_sentences_by_blanks(language) and sentences and not sentences[-1][-1].isspace():
+        sentences.pop()  # its full stop may be that of a number
+    kept = "".join(sentences := sentences[: len(parts) - 1])
+    return Begun(kept, len(sentences), prefix[len(kept) :])
+
+
 def make_guides(
     codec: TextCodec,
     rows: list[Row],
@@ -60,7 +88,7 @@ def make_guides(
 ) -> list[Guide]:
     """A guide for every part of the rows.
 
-    The prefix of a line goes to its first part.
+    The prefix of a line goes to the first of its parts.
 
     Args:
         codec: The model's.

@@ -17,7 +17,7 @@ from resmlp_mt.extras import Bar
 from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.glossary import Glossary
-from resmlp_mt.inference.guides import Guide, Row, lay_beside, make_guides
+from resmlp_mt.inference.guides import Guide, Row, divide_begun, lay_beside, make_guides
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import SearchOptions
@@ -156,7 +156,8 @@ class Translator:
             attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
             split_sentences: As for `split`; a line that has words to hold stays whole.
-            prefix: What translations begin with: of all lines, or of each of them.
+            prefix: What translations begin with: of all lines, or of each of them. Sentences that
+                are finished in it stand for as many of the line, of which the rest is translated.
             words: Of each line those that its translation shall hold, in the given order if
                 `constraints` says no other.
             glossary: Terms of the source and what a translation shall hold for each. Sentences
@@ -210,15 +211,23 @@ class Translator:
                 self.split(line, split_sentences if not words else False)
                 for line, _, words in buffer
             ]
+            begun = [
+                divide_begun(prefix, line, self.codec.target_language)
+                for (_, prefix, _), line in zip(buffer, parts, strict=True)
+            ]
+            left = [line[b.done :] for b, line in zip(begun, parts, strict=True)]
+            buffer = [
+                (line, b.rest, words) for (line, _, words), b in zip(buffer, begun, strict=True)
+            ]
             guides = None
             led = [glossary.find] if glossary else []
             if led or options.sampling or any(prefix or words for _, prefix, words in buffer):
-                guides = make_guides(self.codec, buffer, parts, first, *led)
-            segments = [segment for line in parts for segment in line]
+                guides = make_guides(self.codec, buffer, left, first, *led)
+            segments = [segment for line in left for segment in line]
             found = self.translate_segments(segments, options, batch_tokens, attention, guides)
-            for line in parts:
-                hypotheses = list(islice(found, len(line)))
-                best = join(hypotheses, line, self.codec.target_language)
+            for line, rest, b in zip(parts, left, begun, strict=True):
+                hypotheses = list(islice(found, len(rest)))
+                best = join(hypotheses, rest, self.codec.target_language, b.kept)
                 unknown = self.codec.share_unknown(piece for s in line for piece in s.pieces)
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 
 import pytest
 import torch
@@ -40,6 +39,7 @@ def read_groups(cfg) -> dict:
     }
 
 
+@pytest.mark.filterwarnings("ignore")  # fairseq uses Hydra in its old ways
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
 def test_a_file_says_what_its_shell_recipe_says(config, tmp_path):
     stub = tmp_path / "resmlp-mt"
@@ -51,8 +51,7 @@ def test_a_file_says_what_its_shell_recipe_says(config, tmp_path):
     words = json.loads((tmp_path / "said").read_text())
     flags = options.parse_args_and_arch(options.get_training_parser(), words)
     wanted = read_groups(convert_namespace_to_omegaconf(flags))
-    with quiet_import(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fairseq uses Hydra in its old ways
+    with quiet_import():
         hydra_init(config.stem)
         with initialize_config_dir(str(config.parent), version_base="1.1"):
             cfg = compose(config.stem)
