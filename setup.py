@@ -17,7 +17,7 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["resmlp_mt", "resmlp_mt.*"]),
-    package_data={"resmlp_mt": ["pretrained/*/*", "serving/page/*"]},
+    package_data={"resmlp_mt": ["py.typed", "pretrained/*/*", "serving/page/*"]},
     install_requires=[
         "torch>=2.6",
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
@@ -39,6 +39,8 @@ setup(
         "export": ["onnx", "onnxruntime"],
         # `resmlp-mt serve`; the documents of its interface without a network (fastapi-offline).
         "serve": ["fastapi", "fastapi-offline", "uvicorn", "prometheus-client"],
+        # examples/corpus: translation with many workers, on one machine or a cluster.
+        "ray": ["ray[data]"],
         # What `resmlp-mt benchmark translate` can race with.
         "benchmark": ["ctranslate2"],
         "dev": [

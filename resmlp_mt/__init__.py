@@ -8,6 +8,11 @@ without them. Where fairseq is imported too, before or after, everything is regi
 import importlib.util
 import sys
 from importlib.abc import MetaPathFinder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # which is what `__getattr__` returns
+    from resmlp_mt.inference.classifier import Classifier as Classifier
+    from resmlp_mt.inference.translator import Translator as Translator
 
 __version__ = "0.1.0"
 __all__ = ["Classifier", "Translator"]

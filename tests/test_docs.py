@@ -155,16 +155,22 @@ def test_documentation_of_translate_runs(tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     said = []
     for script in (text for kind, text in FENCE.findall(TRANSLATE) if kind == "bash"):
+        if script.startswith(("seq", "printf 'bike")):
+            said.append(shell(script, tmp_path).splitlines())
+            continue
         for command in re.split(r"\n(?=resmlp-mt|printf)", script.strip()):
             *given, command = re.split(r"\|\s*(?=resmlp-mt)", command.replace("\\\n", " "))
             stdin = shell(given[0], tmp_path) if given else None
             result = run(*shlex.split(command), cwd=tmp_path, stdin=stdin, check=False)
             assert result.returncode == 0, result.stderr[-4000:]
             said.append(result.stdout.splitlines())
-    (apart, whole, column, nbest, short, repeats, *samples, begun, own, held, exported, joined,
-     words, subwords) = said  # fmt: skip
+    (apart, whole, column, field, nbest, short, repeats, *samples, begun, own, held, terms, _,
+     exported, joined, words, subwords) = said  # fmt: skip
     assert apart[0].startswith(whole[0] + " ") and "Hund" in apart[0]
     assert column == [f"1\t{whole[0]}\tcaption"]
+    assert json.loads(field[0]) == {"id": 1, "text": "A man rides a bike.", "de": whole[0]}
+    assert "Rad" in terms[0].split() or "Rad." in terms[0].split()
+    assert (tmp_path / "long.de").read_text("utf-8").count("\n") == 40
     assert [line[:2] for line in nbest] == ["1\t"] * 2 and "Mann" in nbest[0]
     assert len(samples) == 3 and len({line.split("\t")[2] for line in samples[0]}) > 1
     assert all(len(lines) == 1 and lines[0] for lines in (short, repeats, *samples[1:]))
@@ -181,7 +187,7 @@ def test_documentation_of_translate_runs(tmp_path):
         (tmp_path / f"{number}.py").write_text(script)
         result = run("python", tmp_path / f"{number}.py", cwd=ROOT, check=False)
         assert "Mann" in result.stdout, result.stderr[-4000:]
-    assert number == 1
+    assert number == 2
 
 
 def test_every_option_of_a_search_is_in_its_documentation():

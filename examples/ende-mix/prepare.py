@@ -9,9 +9,11 @@ the pair of the same number. Held out of the mix are 1,000 pairs spread evenly o
 1,000 short ones of Tatoeba, to test; and 200 of each domain, to test by domain. A domain is what
 stands before the first hyphen: debian-ddtp and debian-install are one. OUT/raw/test2.domain names
 that of each line. No training pair shares a side with what is held out, whatever its case, blanks
-and punctuation. --pairs trains on so many of the others, spread evenly too. --balance repeats pairs
-of small domains, and --careless adds pairs whose source is typed without care. Flags that are not
-below are those of `resmlp-mt prepare`, such as --remove-identical.
+and punctuation. --pairs trains on so many of the others, spread evenly too. --monolingual writes
+the German side of N of those that are left to OUT/raw/monolingual.de, and the text that is trained
+on beside it. --balance repeats pairs of small domains, and --careless adds pairs whose source is
+typed without care. Flags that are not below are those of `resmlp-mt prepare`, such as
+--remove-identical.
 """
 
 import argparse
@@ -29,6 +31,8 @@ from resmlp_mt.data.text import find_side, read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
 
+_SIDES = tuple(enumerate(("en", "de")))
+
 
 def main() -> int:
     """Choose, write raw text to a temporary folder, and prepare it."""
@@ -39,6 +43,7 @@ def main() -> int:
     parser.add_argument("--news", type=Path, required=True, help="prefix of the test set's files")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pairs", type=int, metavar="N", help="default: all")
+    parser.add_argument("--monolingual", type=int, default=0, metavar="N", help="default: none")
     parser.add_argument("--held-out", type=int, default=1000, metavar="N", help="of both kinds")
     parser.add_argument(
         "--per-domain", type=int, default=200, metavar="N", help="held out (default: %(default)s)"
@@ -87,7 +92,7 @@ def main() -> int:
     sets["train"] += type_carelessly(sets["train"], arguments.careless, ("en", "de").index(source))
     with tempfile.TemporaryDirectory() as folder:
         for name, pairs in sets.items():
-            for side, lang in enumerate(("en", "de")):
+            for side, lang in _SIDES:
                 text = "".join(f"{pair[side]}\n" for pair in pairs)
                 Path(folder, f"{name}.{lang}").write_text(text, encoding="utf-8")
         tests = [str(arguments.news), f"{folder}/tatoeba", f"{folder}/domains"]
@@ -98,8 +103,14 @@ def main() -> int:
             + ["--vocab-size", arguments.vocab_size, "--joined", *others]
         ).returncode
     if not status:
-        with whole_file(arguments.out / "raw" / "test2.domain") as path:
-            path.write_text("".join(f"{domain_of(row)}\n" for row in sets["domains"]), "utf-8")
+        kept = {"test2.domain": map(domain_of, sets["domains"])}
+        if arguments.monolingual:
+            left = list_left(rows, sets)
+            kept["monolingual.de"] = (row[1] for row in _spread(left, arguments.monolingual))
+            kept |= {f"train.{lang}": (row[i] for row in sets["train"]) for i, lang in _SIDES}
+        for name, lines in kept.items():
+            with whole_file(arguments.out / "raw" / name) as path:
+                path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return status
 
 
@@ -173,6 +184,13 @@ _CARELESS = [
     ("lower-case",), ("no-stop",), ("lower-case", "no-stop"), ("capitals",), ("curly-quotes",),
     ("straight-quotes", "no-stop"),
 ]  # fmt: skip
+
+
+def list_left(rows: list[tuple], sets: dict[str, list[tuple]]) -> list[tuple]:
+    """The rows that are in no set, and have the German side of none."""
+    held_out = [row for name in sets if name != "train" for row in sets[name]]
+    known = {row[1] for row in sets["train"]}
+    return [row for row in _leave_out(held_out, rows, _letters) if row[1] not in known]
 
 
 def domain_of(row: tuple[str, str, str]) -> str:

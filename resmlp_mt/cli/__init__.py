@@ -85,7 +85,8 @@ def main() -> int:
     except KeyboardInterrupt:
         return _fail(command, "interrupted", 128 + signal.SIGINT)
     except BrokenPipeError:
-        _drop_output()  # its reader has gone, as with `| head`: no error
+        _drop_output()  # its reader has gone, as with `| head`: nothing to say
+        return 128 + signal.SIGPIPE
     except OSError as error:
         _drop_output()
         if error.errno == errno.EBADF:

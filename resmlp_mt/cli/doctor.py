@@ -17,6 +17,7 @@ _EXTRAS = {
     "image": ("kornia",),
     "export": ("onnx", "onnxruntime"),
     "serve": ("fastapi", "fastapi-offline", "uvicorn", "prometheus-client"),
+    "ray": ("ray", "pandas", "pyarrow"),
     "benchmark": ("ctranslate2",),
 }
 # Modules that break others if they are installed in part or for another torch: what imports them.

@@ -22,6 +22,7 @@ _LEARNT = {
     "model_type": "bpe",
     "character_coverage": 1.0,
     "normalization_rule_name": "nmt_nfkc",
+    "user_defined_symbols": "",
     "subword_sentences": 10_000_000,
 }
 
@@ -71,6 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"],
         help="SentencePiece's rule for text before it is cut: NFKC makes '...' of '…' and '1⁄2' of "
         "'½', in translations too; identity keeps them (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--user-defined-symbols",
+        metavar="TEXT[,TEXT...]",
+        help="SentencePiece's: texts that are subwords of their own wherever they stand, such as "
+        "tags",
     )
     parser.add_argument(
         "--max-length",
@@ -139,6 +146,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.character_coverage,
             arguments.normalization_rule_name,
             arguments.subword_sentences,
+            tuple(filter(None, arguments.user_defined_symbols.split(","))),
         )
     limits = Limits(arguments.max_length, arguments.max_ratio)
     filters = [name for name in FILTERS if getattr(arguments, name)]

@@ -1,8 +1,11 @@
 """The flags of a search, and the columns of lines that lead it."""
 
 import argparse
+import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from pathlib import Path
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
@@ -93,12 +96,24 @@ def _add_guides(group) -> None:
         help="words behind the tabs of a line must occur in its translation, in this order or in "
         "any (default: ordered)",
     )
+    group.add_argument(
+        "--glossary",
+        type=Path,
+        metavar="FILE",
+        help="lines with a term of the source, a tab, and what translations must hold for it",
+    )
 
 
 def search_settings(arguments: argparse.Namespace) -> dict:
     """All that these flags say, by name."""
+    from resmlp_mt.inference.glossary import read_glossary
+
     names = (*_names_of_search(), "prefix", "prefix_column")
-    return {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+    settings = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+    if arguments.glossary:
+        said = json.dumps(read_glossary(arguments.glossary))
+        settings["--glossary of SHA-256"] = hashlib.sha256(said.encode()).hexdigest()
+    return settings
 
 
 def read_search(arguments: argparse.Namespace):
@@ -110,14 +125,20 @@ def read_search(arguments: argparse.Namespace):
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.options import SearchOptions
 
-    if sum(map(bool, (arguments.prefix, arguments.prefix_column, arguments.constraints))) > 1:
-        raise UserError("give one of --prefix, --prefix-column and --constraints")
+    ways = ("prefix", "prefix_column", "constraints", "glossary")
+    if sum(bool(getattr(arguments, name)) for name in ways) > 1:
+        raise UserError("give one of --prefix, --prefix-column, --constraints and --glossary")
     if arguments.prefix_column is not None and arguments.prefix_column < 2:
         raise UserError("--prefix-column must be 2 or more: the first column is the text")
     try:
-        return SearchOptions(**{name: getattr(arguments, name) for name in _names_of_search()})
+        given = {name: getattr(arguments, name) for name in _names_of_search()}
+        if arguments.glossary:
+            given["constraints"] = "unordered"
+        return SearchOptions(**given)
     except ValueError as error:
         name, rest = str(error).split(" ", 1)
+        if arguments.glossary and name == "constraints":
+            name, rest = "glossary", rest.partition(" ")[2]
         raise UserError(f"--{name.replace('_', '-')} {rest}") from None
 
 

@@ -13,14 +13,15 @@ docs/translate.md shows every option, and which of the two engines has it.
 """
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
 from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_settings
+from resmlp_mt.cli.translations import format_line
+from resmlp_mt.data.arrivals import Lines, take_arrived
 
 _STDIN = Path("-")
 
@@ -45,10 +46,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="text files, also .gz and .xz; - is standard input",
     )
     parser.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="translate the I-th of N equal parts of the --input; one after the other their "
+        "outputs are that of the whole",
+    )
+    parser.add_argument(
+        "--field",
         "--tsv-column",
-        type=int,
-        metavar="N",
-        help="translate column N of lines with tabs, counted from 1, and keep the other columns",
+        metavar="N|NAME",
+        help="translate column N of lines with tabs, counted from 1, or the field NAME of lines of "
+        "JSON, and keep the others",
+    )
+    parser.add_argument(
+        "--into",
+        metavar="N|NAME",
+        help="put translations into this column or field, and keep the --field too",
     )
     parser.add_argument(
         "--output",
@@ -111,22 +124,16 @@ def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
     from resmlp_mt.errors import UserError
     from resmlp_mt.files.partial_text import is_finished
-    from resmlp_mt.inference.translator import Translator, import_engines
+    from resmlp_mt.inference.glossary import Glossary, read_glossary
+    from resmlp_mt.inference.loading import import_engines
+    from resmlp_mt.inference.translator import Translator
 
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
-    search = read_search(arguments)
+    search, field = read_search(arguments), _choose_field(arguments)
     check_positive(arguments, "batch_tokens", "buffer_size")
     if arguments.threads is not None:
         check_positive(arguments, "threads")
-    if arguments.tsv_column is not None:
-        check_positive(arguments, "tsv_column")
-        others = ("json", "print_alignment", "prefix_column", "constraints")
-        if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
-            raise UserError(
-                "--tsv-column prints the line with one column translated: leave out --nbest, "
-                "--json, --print-alignment, --prefix-column and --constraints"
-            )
     if arguments.resume and not arguments.output:
         raise UserError("--resume needs --output")
     if arguments.resume and is_finished(arguments.output):
@@ -135,17 +142,40 @@ def run(arguments: argparse.Namespace) -> None:
             "--resume",
             file=sys.stderr,
         )
+    terms = arguments.glossary and read_glossary(arguments.glossary)
     import_engines(arguments.model)
     # Opened first: what cannot be written fails before the work.
     with _open_output(arguments) if arguments.output else nullcontext() as out:
         load = Translator.from_pretrained
         translator = load(arguments.model, arguments.device, arguments.threads)
-        lines, ready = _open_input(arguments)
+        glossary = terms and Glossary(terms, translator.codec)
+        lines, ready, before = _open_input(arguments)
         if out is None:
             sys.stdout.reconfigure(encoding="utf-8")
-            return _translate(arguments, translator, search, lines, ready, sys.stdout)
-        lines = out.follow(lines)
-        _translate(arguments, translator, search, lines, ready, out, first=out.lines + 1)
+            out = sys.stdout
+        else:
+            lines = out.follow(lines)
+            before += out.lines
+        groups = take_arrived(lines, arguments.buffer_size, ready)
+        _translate(arguments, translator, search, glossary, field, groups, before + 1, out)
+
+
+def _choose_field(arguments: argparse.Namespace):
+    """What --field and --into say; None where lines are texts."""
+    from resmlp_mt.data.fields import choose_field
+    from resmlp_mt.errors import UserError
+
+    if arguments.field is None:
+        if arguments.into is not None:
+            raise UserError("--into needs --field")
+        return None
+    others = ("json", "print_alignment", "prefix_column", "constraints")
+    if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
+        raise UserError(
+            "--field (or --tsv-column) prints the line with its translation: leave out --nbest, "
+            "--json, --print-alignment, --prefix-column and --constraints"
+        )
+    return choose_field(arguments.field, arguments.into)
 
 
 def _open_output(arguments: argparse.Namespace):
@@ -156,8 +186,8 @@ def _open_output(arguments: argparse.Namespace):
 
     inputs = [] if arguments.text else arguments.input or [_STDIN]
     refuse_overwriting(arguments.output, [0 if path == _STDIN else path for path in inputs])
-    names = ("json", "print_alignment", "tsv_column", "split_sentences")
-    names += ("batch_tokens", "buffer_size")
+    names = ("json", "print_alignment", "field", "into", "shard")
+    names += ("split_sentences", "batch_tokens", "buffer_size")
     options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
     options |= {"--model": arguments.model, **search_settings(arguments)}
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
@@ -165,122 +195,78 @@ def _open_output(arguments: argparse.Namespace):
 
 
 def _translate(
-    arguments, translator, search, lines: Iterator[str], ready, out, first: int = 1
+    arguments, translator, search, glossary, field, groups: Iterable[list[str]], first: int, out
 ) -> None:
-    """Write the translations of the lines, which are counted from the first, as the lines come."""
-    from resmlp_mt.data.arrivals import take_arrived
+    """Write the translations of lines, a group after the other, as they come.
+
+    Args:
+        arguments: Of the command.
+        translator: The `Translator`.
+        search: Its `SearchOptions`.
+        glossary: A `Glossary`, or None.
+        field: The part of each line that is its text; None for all of it.
+        groups: Lines that are translated together.
+        first: Number of the first line.
+        out: Where to.
+    """
     from resmlp_mt.extras import Bar
     from resmlp_mt.inference.hypotheses import MOSTLY, explain_unknown
 
     quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
     number, warned = first, arguments.quiet
     with Bar(unit=" lines", disable=quiet) as bar:
-        for group in take_arrived(lines, arguments.buffer_size, ready):
+        for lines in groups:
+            puts = []
+            if field is not None:
+                taken = [field.take(line, number + i) for i, line in enumerate(lines)]
+                lines, puts = map(list, zip(*taken, strict=True))
+            columns = Columns(lines, arguments)
             sources: list[str] = []  # to print beside their translations
-            columns = Columns(_take_column(arguments, group, number), arguments)
             found = translator.translate_nbest(
                 _remember(columns.texts(), sources),
                 search,
                 **columns.guides,
+                glossary=glossary,
                 first=number,
                 attention=bool(arguments.print_alignment),
                 split_sentences=arguments.split_sentences,
                 batch_tokens=arguments.batch_tokens,
-                buffer_size=len(group),
+                buffer_size=len(lines),
             )
-            for i, (line, hypotheses) in enumerate(zip(group, found, strict=True)):
+            for i, hypotheses in enumerate(found):
                 if hypotheses[0].unknown > MOSTLY and not warned:
                     warned = True
                     message = f"resmlp-mt translate: line {number}: {explain_unknown(sources[i])}"
                     bar.write(message, file=sys.stderr)
-                if arguments.tsv_column is None:
-                    out.write(_format(arguments, number, sources[i], hypotheses))
+                if puts:
+                    out.write(puts[i](hypotheses[0].text) + "\n")
                 else:
-                    out.write(_put_column(arguments, line, hypotheses[0].text))
+                    out.write(format_line(arguments, number, sources[i], hypotheses))
                 number += 1
                 bar.update()
             out.flush()
 
 
-def _take_column(arguments: argparse.Namespace, lines: list[str], first: int) -> Iterator[str]:
-    """Yield what --tsv-column says of each line; the whole where it says nothing."""
-    from resmlp_mt.errors import UserError
-
-    for number, line in enumerate(lines, first):
-        if arguments.tsv_column is not None:
-            columns = line.split("\t")
-            if len(columns) < arguments.tsv_column:
-                raise UserError(
-                    f"line {number} has {len(columns)} columns: there is no --tsv-column "
-                    f"{arguments.tsv_column}"
-                )
-            line = columns[arguments.tsv_column - 1]
-        yield line
-
-
-def _put_column(arguments: argparse.Namespace, line: str, text: str) -> str:
-    columns = line.split("\t")
-    columns[arguments.tsv_column - 1] = text
-    return "\t".join(columns) + "\n"
-
-
-def _format(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
-    if arguments.json:
-        translations = [
-            {"text": h.text, "score": round(h.score, 4)} | _describe_alignment(arguments, h)
-            for h in hypotheses
-        ]
-        unknown = round(hypotheses[0].unknown, 4)
-        entry = {"source": source, "unknown": unknown, "translations": translations}
-        return json.dumps(entry, ensure_ascii=False) + "\n"
-    texts = [h.text + _print_alignment(arguments, h) for h in hypotheses]
-    if arguments.nbest > 1:
-        rows = zip(hypotheses, texts, strict=True)
-        return "".join(f"{number}\t{h.score:.4f}\t{text}\n" for h, text in rows)
-    return texts[0] + "\n"
-
-
-def _align(arguments: argparse.Namespace, hypothesis) -> list[tuple[int, int]]:
-    from resmlp_mt.inference.alignment import align_subwords, align_words
-
-    align = align_words if arguments.print_alignment == "word" else align_subwords
-    return align(hypothesis.attention)
-
-
-def _print_alignment(arguments: argparse.Namespace, hypothesis) -> str:
-    if not arguments.print_alignment:
-        return ""
-    return "\t" + " ".join(f"{s}-{t}" for s, t in _align(arguments, hypothesis))
-
-
-def _describe_alignment(arguments: argparse.Namespace, hypothesis) -> dict:
-    """What JSON says of it: the pairs, and the subwords if they are meant."""
-    if not arguments.print_alignment:
-        return {}
-    pairs = {"alignment": _align(arguments, hypothesis)}
-    if arguments.print_alignment == "word":
-        return pairs
-    sides = ("source", "target")
-    return pairs | {
-        f"{side}_subwords": [w for a in hypothesis.attention for w in getattr(a, side)[:-1]]
-        for side in sides
-    }
-
-
 def _open_input(
     arguments: argparse.Namespace,
-) -> tuple[Iterator[str], Callable[[float], bool]]:
-    """The lines, and whether the next comes within so many seconds."""
-    from resmlp_mt.data.arrivals import Lines
+) -> tuple[Iterator[str], Callable[[float], bool], int]:
+    """The lines, whether the next comes within so many seconds, and how many come before them."""
+    from resmlp_mt.data.shards import take_shard
     from resmlp_mt.data.text import mend_surrogates
+    from resmlp_mt.errors import UserError
 
+    if arguments.shard is not None:
+        if not arguments.input:
+            raise UserError("--shard needs --input: files, which it reads twice")
+        lines, before = take_shard(arguments.input, arguments.shard)
+        return lines, lambda seconds: True, before
     if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
         texts = map(mend_surrogates, arguments.text)
-        return (line for text in texts for line in text.split("\n")), lambda seconds: True
+        return (line for text in texts for line in text.split("\n")), lambda seconds: True, 0
     if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
         print("type lines to translate; Ctrl-D ends", file=sys.stderr)
     lines = Lines(arguments.input or [_STDIN])
-    return iter(lines), lines.ready
+    return iter(lines), lines.ready, 0
 
 
 def _remember(lines: Iterator[str], memory: list[str]) -> Iterator[str]:

@@ -43,7 +43,8 @@ class NewSubwords:
         vocab_size: Subwords, of both languages together where they are joined.
         joined: One SentencePiece model and one dictionary for both languages.
         model_type: "bpe" or "unigram".
-        character_coverage, normalization_rule_name: As `train_subwords` takes them.
+        character_coverage, normalization_rule_name, user_defined_symbols: As `train_subwords` takes
+            them.
         sentences: Most sentences that a model learns from. Of a longer text it takes that many,
             spread evenly.
     """
@@ -54,6 +55,7 @@ class NewSubwords:
     character_coverage: float
     normalization_rule_name: str
     sentences: int
+    user_defined_symbols: tuple[str, ...] = ()
 
 
 def prepare(
@@ -204,6 +206,7 @@ def _train_models(
             subwords.model_type,
             subwords.character_coverage,
             subwords.normalization_rule_name,
+            subwords.user_defined_symbols,
         )
         (folder / name).write_bytes(model)
     models = [load_subwords(folder / name) for name in sides]

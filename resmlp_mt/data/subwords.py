@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import sentencepiece
@@ -18,6 +18,7 @@ def train_subwords(
     model_type: str,
     character_coverage: float = 1.0,
     normalization_rule_name: str = "nmt_nfkc",
+    user_defined_symbols: Sequence[str] = (),
 ) -> bytes:
     """Train a SentencePiece model and return it serialised.
 
@@ -51,6 +52,7 @@ def train_subwords(
             model_type=model_type,
             character_coverage=character_coverage,
             normalization_rule_name=normalization_rule_name,
+            user_defined_symbols=list(user_defined_symbols),
             minloglevel=2,
         )
     except RuntimeError as error:

@@ -3,7 +3,7 @@
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
@@ -12,8 +12,10 @@ from resmlp_mt.errors import UserError
 _OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
 
-def decode_lines(stream, name: str) -> Iterator[str]:
+def decode_lines(stream: Iterable[bytes], name: str, first: int = 1) -> Iterator[str]:
     """Yield the lines of a binary stream as text, without their line ends.
+
+    The first of them has the number `first` in what is called `name`.
 
     Only a newline ends a line: text may hold other separators (U+2028, form feeds), which would
     put parallel files out of step. A byte order mark at the start is dropped.
@@ -21,7 +23,7 @@ def decode_lines(stream, name: str) -> Iterator[str]:
     Raises:
         UserError: If a line is not UTF-8; names the stream and the line.
     """
-    for number, line in enumerate(stream, 1):
+    for number, line in enumerate(stream, first):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -33,7 +34,7 @@ class Classifier:
         classes: The names of the K classes.
     """
 
-    def __init__(self, compute: Callable[[np.ndarray], np.ndarray], cfg, classes: list[str]):
+    def __init__(self, compute: Callable[[np.ndarray], np.ndarray], cfg: Any, classes: list[str]):
         self.compute = compute
         self.cfg = cfg
         self.classes = classes

@@ -1,5 +1,7 @@
 """The engine of checkpoints: models that fairseq loaded, on any device."""
 
+import threading
+
 import numpy as np
 import torch
 
@@ -21,6 +23,7 @@ class FairseqSearch(Generator):
         self.model = model
         self.source_positions = model.encoder.max_positions()
         self.target_positions = model.decoder.max_positions()
+        self._attending = threading.Lock()  # the decoder is told by an attribute, for all threads
 
     @torch.no_grad()
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
@@ -39,11 +42,12 @@ class FairseqSearch(Generator):
         tokens = np.tile(source, (len(targets), 1))
         told, tokens = (torch.from_numpy(x).to(self.device) for x in (told, tokens))
         lengths = torch.full((len(targets),), len(source), device=self.device)
-        self.model.decoder.need_attn = True
-        try:
-            encoded = self.model.encoder(tokens, src_lengths=lengths)
-            _, extra = self.model.decoder(told, encoded)
-        finally:
-            self.model.decoder.need_attn = False
+        encoded = self.model.encoder(tokens, src_lengths=lengths)
+        with self._attending:
+            self.model.decoder.need_attn = True
+            try:
+                _, extra = self.model.decoder(told, encoded)
+            finally:
+                self.model.decoder.need_attn = False
         weights = extra["attn"][0].float().cpu().numpy()
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]

@@ -1,13 +1,15 @@
 """What leads the search of a single sentence: its beginning, words it must hold, its samples."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
 
+from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.segments import Segment
 
 # A line, the beginning of its translation, and the words that its translation shall hold.
 Row = tuple[str, str, Sequence[str]]
@@ -50,29 +52,67 @@ def lay_beside(
         yield line, begin, held
 
 
-def make_guides(codec: TextCodec, rows: list[Row], parts: list[int], first: int) -> list[Guide]:
+@dataclass(frozen=True)
+class Begun:
+    """A translation that was begun: `kept` for the first `done` parts of a line, and the `rest`."""
+
+    kept: str
+    done: int
+    rest: str
+
+
+def divide_begun(prefix: str, parts: list[Segment], language: str) -> Begun:
+    """Divide a prefix into what translates whole parts of a line, and the beginning of the next.
+
+    Args:
+        prefix: What the translation begins with.
+        parts: Of the line, each translated at once.
+        language: Of the prefix.
+    """
+    if not prefix or len(parts) < 2:
+        return Begun("", 0, prefix)
+    # Whether its last sentence is finished shows in where one more letter goes.
+    sentences = split_sentences(prefix + "X", language)[:-1]
+    if parts_sentences_by_blanks(language) and sentences and not sentences[-1][-1].isspace():
+        sentences.pop()  # its full stop may be that of a number
+    kept = "".join(sentences := sentences[: len(parts) - 1])
+    return Begun(kept, len(sentences), prefix[len(kept) :])
+
+
+def make_guides(
+    codec: TextCodec,
+    rows: list[Row],
+    parts: list[list[Segment]],
+    first: int,
+    find_terms: Callable[[str], tuple[np.ndarray, ...]] = lambda text: (),
+) -> list[Guide]:
     """A guide for every part of the rows.
 
-    The prefix of a line goes to its first part.
+    The prefix of a line goes to the first of its parts.
 
     Args:
         codec: The model's.
         rows: Lines with what belongs to them.
-        parts: How many parts each line has.
+        parts: The parts of each line.
         first: Number of the first line.
+        find_terms: What the translation of a part must hold beside the words of its line: as
+            `Glossary.find`.
 
     Raises:
         UserError: If the model has no subwords for what a translation shall hold, or a line that
             has words to hold is in several parts.
     """
     guides = []
-    for number, (_, prefix, words), size in zip(count(first), rows, parts, strict=False):
+    for number, (_, prefix, words), segments in zip(count(first), rows, parts, strict=False):
         try:
-            if words and size > 1:
+            if words and len(segments) > 1:
                 raise UserError("too long for the model to hold constraints; shorten it")
             begin = codec.encode_target(prefix)
             held = tuple(filter(len, map(codec.encode_target, words)))
         except UserError as error:
             raise UserError(f"line {number}: {error}") from None
-        guides += [Guide(begin[: None if i == 0 else 0], held, (number, i)) for i in range(size)]
+        guides += [
+            Guide(begin[: None if i == 0 else 0], held + find_terms(segment.text), (number, i))
+            for i, segment in enumerate(segments)
+        ]
     return guides

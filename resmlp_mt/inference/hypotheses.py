@@ -46,17 +46,22 @@ def explain_unknown(text: str) -> str:
     )
 
 
-def join(parts: list[list[Hypothesis]], segments: list[Segment], language: str) -> list[Hypothesis]:
+def join(
+    parts: list[list[Hypothesis]], segments: list[Segment], language: str, before: str = ""
+) -> list[Hypothesis]:
     """Put a text together: its k-th translation from the k-th of every part.
 
     Args:
         parts: The translations of what `Translator.split` returned.
         segments: What it returned; the white space between the parts is taken from there.
         language: Of the translation.
+        before: A translation of what comes before the segments.
     """
     if not parts:
         return [Hypothesis("", 0.0)]
     spaces = find_spaces(segments, " " if parts_sentences_by_blanks(language) else "")
+    if before:  # which has the white space behind it
+        spaces[0] = before
     return [
         Hypothesis(
             spaces[0] + "".join(h.text + space for h, space in zip(kth, spaces[1:], strict=True)),

@@ -21,7 +21,10 @@ from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.stopping import check_wanted
 
 # What an exported model leaves to fairseq.
-_MORE = "more than a plain beam search (samples, prefixes, constraints, temperature, ensembles)"
+_MORE = (
+    "more than a plain beam search (samples, prefixes, constraints, a glossary, temperature, "
+    "ensembles)"
+)
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
 _WORTH_DROPPING = 0.2
@@ -78,7 +81,8 @@ class OnnxSearch:
         if "log_p" not in [output.name for output in self.step.get_outputs()]:
             raise UserError(
                 "this export only does plain beam search: export the model again to sample, to "
-                "force prefixes or constraints, to bar repeats, or to join it with others"
+                "force prefixes, constraints or a glossary, to bar repeats, or to join it with "
+                "others"
             )
         made = import_with_fairseq("resmlp_mt.inference.exported_model", _MORE).ExportedModel
         return made(self)

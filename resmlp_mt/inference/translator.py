@@ -1,30 +1,41 @@
 """Raw text in, raw text out."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, Self, overload
 
 import numpy as np
 
 from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import Bar, import_with_fairseq
-from resmlp_mt.files.finding import is_exported
+from resmlp_mt.extras import Bar
+from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.exported import load_exported_translator
-from resmlp_mt.inference.guides import Guide, Row, lay_beside, make_guides
+from resmlp_mt.inference.glossary import Glossary
+from resmlp_mt.inference.guides import Guide, Row, divide_begun, lay_beside, make_guides
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
+from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment, split_text
-from resmlp_mt.inference.threads import count_threads
 
 
 class Translator:
     """Translates raw sentences with one model.
+
+    >>> translator = Translator.from_pretrained("multi30k-en-de")
+    >>> translator.translate("Two dogs play in the snow.")
+    'Zwei Hunde spielen im Schnee.'
+    >>> translator.translate(["A man rides a bike.", ""], prefix=["Ein Junge", ""])
+    ['Ein Junge fährt auf einem Fahrrad.', '']
+
+    Several threads may use one at the same time. Where it was loaded by `from_pretrained` it can be
+    pickled, for pools of processes: each process loads the model once, from the same place. The
+    model's memory is freed at the end of a `with` block, or by `close`.
 
     Args:
         engine: What searches: an `OnnxSearch`, a `FairseqSearch` or an `Ensemble` of them.
@@ -32,7 +43,10 @@ class Translator:
         threads: Batches searched side by side.
     """
 
-    def __init__(self, engine, codec: TextCodec, threads: int = 1):
+    # Of a translator that was loaded: the arguments of `from_pretrained`.
+    _loaded: tuple[tuple[str, ...], str, int | None] | None = None
+
+    def __init__(self, engine: Any, codec: TextCodec, threads: int = 1):
         self.engine = engine
         self.codec = codec
         self.threads = threads
@@ -45,7 +59,7 @@ class Translator:
         model: str | Path | Sequence[str | Path],
         device: str = "auto",
         threads: int | None = None,
-    ) -> "Translator":
+    ) -> Self:
         """Load a model with what it needs.
 
         Args:
@@ -62,29 +76,33 @@ class Translator:
             UserError: If something is missing, broken, or does not fit together.
         """
         models = [model] if isinstance(model, str | Path) else list(model)
-        exported = [is_exported(Path(name)) for name in models]
-        if device == "auto" and any(exported):
-            device = "cpu"
-        engines, codecs = zip(*(_load(name, device) for name in models), strict=True)
-        codec = codecs[0]
-        for name, other in zip(models, codecs, strict=True):
-            if not codec.speaks_as(other):
-                raise UserError(
-                    f"{name}: its dictionaries or subwords are not those of {models[0]}; only "
-                    "models that were trained on the same prepared data can translate together"
-                )
-        if all(exported):
-            threads = threads or count_threads()
-        elif threads is not None:  # within a batch
-            import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
-        side_by_side = threads if all(exported) else 1
-        if len(models) == 1:
-            return cls(engines[0], codec, side_by_side)
-        ensemble = import_with_fairseq("resmlp_mt.inference.ensemble", "an ensemble")
-        symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
-        return cls(ensemble.Ensemble(engines, symbols, pad), codec, side_by_side)
+        translator = cls(*load_engine(models, device, threads))
+        places = [str(Path(name).absolute()) if Path(name).exists() else name for name in models]
+        translator._loaded = tuple(map(str, places)), device, threads
+        return translator
 
-    def translate(self, lines: str | Iterable[str], **options) -> str | list[str]:
+    def __reduce__(self) -> tuple:
+        if self._loaded is None:
+            raise TypeError("only a translator that from_pretrained has loaded can be pickled")
+        return _load_once, (type(self), *self._loaded)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free the model. After that nothing can be translated."""
+        self.engine = None
+
+    @overload
+    def translate(self, lines: str, **options: Any) -> str: ...
+
+    @overload
+    def translate(self, lines: Iterable[str], **options: Any) -> list[str]: ...
+
+    def translate(self, lines: str | Iterable[str], **options: Any) -> str | list[str]:
         """Translate a text, or several; an empty one stays empty.
 
         Args:
@@ -123,8 +141,9 @@ class Translator:
         split_sentences: bool | None = None,
         prefix: str | Iterable[str] = "",
         words: Iterable[Sequence[str]] | None = None,
+        glossary: Mapping[str, str] | Glossary | None = None,
         first: int = 1,
-        **search,
+        **search: Any,
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each line, in the order of the lines.
 
@@ -137,9 +156,12 @@ class Translator:
             attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
             split_sentences: As for `split`; a line that has words to hold stays whole.
-            prefix: What translations begin with: of all lines, or of each of them.
+            prefix: What translations begin with: of all lines, or of each of them. Sentences that
+                are finished in it stand for as many of the line, of which the rest is translated.
             words: Of each line those that its translation shall hold, in the given order if
                 `constraints` says no other.
+            glossary: Terms of the source and what a translation shall hold for each. Sentences
+                without any are translated as without a glossary.
             first: Number of the first line. What is sampled depends on the numbers.
             **search: `beam`, `nbest` and whatever else `SearchOptions` takes, in its place.
 
@@ -151,23 +173,31 @@ class Translator:
             raise ValueError(f"{next(iter(search))}: give it in the options, or all without them")
         if batch_tokens < 1 or buffer_size < 1:
             raise ValueError(f"batch_tokens {batch_tokens}, buffer_size {buffer_size}: below 1")
-        if words is not None:
-            search = {"constraints": "ordered"} | search
+        if words is not None and glossary is not None:
+            raise ValueError("glossary: goes without words to hold")
+        if words is not None or glossary is not None:
+            order = "ordered" if glossary is None else "unordered"
+            search = {"constraints": order} | search
         options = options or SearchOptions(**search)
-        if (words is None) != (options.constraints is None):
-            raise ValueError("words: go with constraints in the options, ordered or unordered")
-        if words is not None and prefix:
+        if (words is None and glossary is None) != (options.constraints is None):
+            raise ValueError(
+                "words, glossary: go with constraints in the options, ordered or unordered"
+            )
+        if options.constraints and prefix:
             raise ValueError("prefix: cannot be forced where there are words to hold")
+        if glossary is not None and not isinstance(glossary, Glossary):
+            glossary = Glossary(glossary, self.codec)
         lines = [lines] if isinstance(lines, str) else lines
         rows = lay_beside(map(mend_surrogates, lines), prefix, words)
         found = self._translate(
-            rows, first, options, batch_tokens, buffer_size, attention, split_sentences
+            rows, glossary, first, options, batch_tokens, buffer_size, attention, split_sentences
         )
         return iter(Bar(found, unit=" lines")) if progress else found
 
     def _translate(
         self,
         rows: Iterator[Row],
+        glossary: Glossary | None,
         first: int,
         options: SearchOptions,
         batch_tokens: int,
@@ -181,14 +211,23 @@ class Translator:
                 self.split(line, split_sentences if not words else False)
                 for line, _, words in buffer
             ]
+            begun = [
+                divide_begun(prefix, line, self.codec.target_language)
+                for (_, prefix, _), line in zip(buffer, parts, strict=True)
+            ]
+            left = [line[b.done :] for b, line in zip(begun, parts, strict=True)]
+            buffer = [
+                (line, b.rest, words) for (line, _, words), b in zip(buffer, begun, strict=True)
+            ]
             guides = None
-            if options.sampling or any(prefix or words for _, prefix, words in buffer):
-                guides = make_guides(self.codec, buffer, list(map(len, parts)), first)
-            segments = [segment for line in parts for segment in line]
+            led = [glossary.find] if glossary else []
+            if led or options.sampling or any(prefix or words for _, prefix, words in buffer):
+                guides = make_guides(self.codec, buffer, left, first, *led)
+            segments = [segment for line in left for segment in line]
             found = self.translate_segments(segments, options, batch_tokens, attention, guides)
-            for line in parts:
-                hypotheses = list(islice(found, len(line)))
-                best = join(hypotheses, line, self.codec.target_language)
+            for line, rest, b in zip(parts, left, begun, strict=True):
+                hypotheses = list(islice(found, len(rest)))
+                best = join(hypotheses, rest, self.codec.target_language, b.kept)
                 unknown = self.codec.share_unknown(piece for s in line for piece in s.pieces)
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)
@@ -235,16 +274,24 @@ class Translator:
 
         Raises:
             UserError: If there is none, as where weights overflow.
+            ValueError: If the translator was closed.
         """
+        if self.engine is None:
+            raise ValueError("the translator is closed")
+        # What has no words to hold is searched as if nothing had: as ever, and faster.
+        holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
+        free = replace(options, constraints=None)
         # An engine lets a batch grow as long as its longest source may.
         alike = options.max_len_a > 0
-        batches = list(_batches(list(map(len, sources)), batch_tokens, alike))
+        batches = list(group(list(map(len, sources)), holds, batch_tokens, alike))
         batches.reverse()  # long ones first, so that the threads end together
         results: list = [None] * len(sources)
 
         def search(batch: list[int]) -> list:
-            led = guides and [guides[i] for i in batch]
-            return self.engine.search([sources[i] for i in batch], options, led)
+            texts = [sources[i] for i in batch]
+            if options.constraints and not holds[batch[0]]:
+                return self.engine.search(texts, free, None)
+            return self.engine.search(texts, options, guides and [guides[i] for i in batch])
 
         threads = threads or self.threads
         with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
@@ -289,38 +336,12 @@ class Translator:
         return hypotheses
 
 
-def import_engines(models: Sequence[str | Path]) -> None:
-    """Import what models need, which takes seconds for checkpoints, before anything else is done.
-
-    Raises:
-        UserError: If that is not installed.
-    """
-    if not all(is_exported(Path(model)) for model in models):
-        _import_trained()
+_unpickled: dict[tuple, Translator] = {}  # a pool pickles its function anew for every task
 
 
-def _import_trained():
-    return import_with_fairseq("resmlp_mt.inference.trained", "a checkpoint (not an export)")
-
-
-def _load(model: str | Path, device: str) -> tuple:
-    """The engine of a model, and its `TextCodec`."""
-    if is_exported(Path(model)):
-        return load_exported_translator(Path(model), device)
-    return _import_trained().load_trained(model, device)
-
-
-def _batches(lengths: list[int], batch_tokens: int, alike: bool) -> Iterator[list[int]]:
-    """Group indices of similar lengths, or of the same where they shall be alike.
-
-    A batch has at most `batch_tokens`, or one sentence.
-    """
-    batch = []
-    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        longer = alike and batch and lengths[i] > lengths[batch[0]]
-        if batch and (longer or lengths[i] * (len(batch) + 1) > batch_tokens):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
+def _load_once(*key: Any) -> Translator:
+    kept = _unpickled.get(key)
+    if kept is None or kept.engine is None:
+        kind, *arguments = key
+        kept = _unpickled[key] = kind.from_pretrained(*arguments)
+    return kept

@@ -2,9 +2,12 @@
 
 import importlib.util
 import os
+import re
+import shutil
 import subprocess
 import sys
 import urllib.request
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -113,39 +116,91 @@ def test_an_exported_model_is_served(guarded, exports):
     assert server.returncode == 0
 
 
-def test_what_needs_fairseq_says_so(exports, small):
+def test_what_needs_fairseq_says_so(exports, small, tmp_path):
     sample = ["translate", "--model", exports / "translator", "--sampling", "a"]
     assert_refused(small(*sample), "more than a plain beam search", "torch", "not installed")
+    (tmp_path / "terms").write_text("man\tMann\n")
+    terms = ["--glossary", tmp_path / "terms", "A man."]
+    assert_refused(small(*sample[:3], *terms), "a glossary", "torch", "not installed")
     assert_refused(small("translate", "--model", "multi30k-en-de", "a"), "torch", "not installed")
     assert_refused(small("train", "data-bin/x"), "fairseq is not installed")
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory):
+def wheel(tmp_path_factory):
+    """The wheel, built from a copy: setuptools packs whatever lies in a `build` beside setup.py."""
+    folder = tmp_path_factory.mktemp("wheel")
+    clean = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "resmlp_mt", folder / "source" / "resmlp_mt", ignore=clean)
+    for name in ("setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / "source")
+    built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
+    command = [sys.executable, "-m", "pip", *built, folder / "source"]
+    subprocess.run(command, check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def install(wheel, tmp_path_factory):
+    """install(): the wheel in an empty environment; its folder, its packages, and its command."""
+
+    def make(name):
+        folder = tmp_path_factory.mktemp(name)
+        # Else the project of that path would count as installed.
+        apart = {"env": {k: v for k, v in ENVIRONMENT.items() if k != "PYTHONPATH"}, "cwd": folder}
+        python = [sys.executable, "-m"]
+        subprocess.run([*python, "venv", "--without-pip", folder / "venv"], check=True)
+        (site,) = folder.glob("venv/lib/python3*/site-packages")
+        interpreter = folder / "venv" / "bin" / "python"
+        pip = ["pip", "--python", interpreter, "install", "--no-deps", "--no-index", wheel]
+        subprocess.run([*python, *pip], check=True, capture_output=True, **apart)
+
+        def resmlp_mt(*words):
+            command = [folder / "venv" / "bin" / "resmlp-mt", *words]
+            return subprocess.run(list(map(str, command)), capture_output=True, text=True, **apart)
+
+        return site, resmlp_mt
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def small(install):
     """small(*words): `resmlp-mt` in an environment that has the wheel and few packages."""
-    folder = tmp_path_factory.mktemp("small")
-    # Else the project of that path would count as installed.
-    apart = {"env": {k: v for k, v in ENVIRONMENT.items() if k != "PYTHONPATH"}, "cwd": folder}
-    python = [sys.executable, "-m"]
-    built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT]
-    subprocess.run([*python, "pip", *built], check=True, capture_output=True)
-    subprocess.run([*python, "venv", "--without-pip", folder / "venv"], check=True)
-    (site,) = folder.glob("venv/lib/python3*/site-packages")
+    site, resmlp_mt = install("small")
     for package in PACKAGES:
         installed = Path(importlib.util.find_spec(package).origin).parent
         libraries = installed.parent.glob(f"{'pillow' if package == 'PIL' else package}.libs")
         for path in (installed, *libraries):
             (site / path.name).symlink_to(path)
-    interpreter = folder / "venv" / "bin" / "python"
-    (wheel,) = folder.glob("*.whl")
-    install = ["pip", "--python", interpreter, "install", "--no-deps", "--no-index", wheel]
-    subprocess.run([*python, *install], check=True, capture_output=True, **apart)
-
-    def resmlp_mt(*words):
-        command = [folder / "venv" / "bin" / "resmlp-mt", *words]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, **apart)
-
     return resmlp_mt
+
+
+def test_the_wheel_has_all_of_the_package_and_its_size_is_stated(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("resmlp_mt/")}
+        about = {Path(name).name: name for name in archive.namelist() if ".dist-info/" in name}
+        said = archive.read(about["METADATA"]).decode()
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "resmlp_mt"]
+    known = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert packed == {name for name in known.stdout.split() if (ROOT / name).is_file()}
+    assert "resmlp_mt/py.typed" in packed and "LICENSE" in about
+    text = " ".join((ROOT / "docs" / "export.md").read_text("utf-8").split())
+    assert f"The wheel has {wheel.stat().st_size / 2**20:.0f} MB" in text
+    extras = set(re.findall("^Provides-Extra: (.*)$", said, re.M))
+    table = (ROOT / "docs" / "supply-chain.md").read_text("utf-8")
+    assert extras and extras == set(re.findall(r"^\| `\[(\w+)\]` \|", table, re.M))
+
+
+def test_the_wheel_with_all_packages_needs_no_checkout(install):
+    site, resmlp_mt = install("large")
+    # Other packages are found where they are. The checkout is not: only their .pth files name it.
+    others = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "others.pth").write_text("\n".join(others))
+    done = resmlp_mt("translate", "--model", "multi30k-en-de", TEXT)
+    same = run("resmlp-mt", "translate", "--model", "multi30k-en-de", TEXT)
+    assert done.stdout == same.stdout != "", done.stderr
 
 
 def test_the_wheel_and_few_packages_are_enough(small, exports, picture):

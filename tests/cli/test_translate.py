@@ -59,7 +59,9 @@ def test_arguments_files_and_stdin_give_the_same(packed, raw, sources, expected)
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
 def test_lines_are_answered_as_they_come(packed, sources, expected, terminal):
     ours, theirs = pty.openpty() if terminal else os.pipe()[::-1]
-    process = start("resmlp-mt", "translate", "--model", packed, stdin=theirs)
+    # A test run in the background passes on that interrupts are ignored.
+    hear = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    process = start("resmlp-mt", "translate", "--model", packed, stdin=theirs, preexec_fn=hear)
     if terminal:
         assert "Ctrl-D" in process.stdout.readline()
     answers = []
@@ -67,9 +69,22 @@ def test_lines_are_answered_as_they_come(packed, sources, expected, terminal):
         os.write(ours, f"{source}\n".encode())
         # The next line is not written before the answer to this one has come.
         answers.append(process.stdout.readline().rstrip("\n"))
-    os.write(ours, b"\x04") if terminal else os.close(ours)
-    assert process.stdout.read() == "" and process.wait(120) == 0
+    if terminal:
+        os.write(ours, b"\x04")
+        assert process.stdout.read() == "" and process.wait(120) == 0
+    else:
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.read() == "resmlp-mt translate: interrupted\n"
+        assert process.wait(120) == 128 + signal.SIGINT
+        os.close(ours)
     assert answers == expected[:2]
+
+
+def test_a_buffer_of_one_line_answers_it_before_the_next_is_read(packed, sources, expected):
+    lines = sources[0].encode() + b"\n\xff\n"
+    result = translate(packed, "--buffer-size", 1, stdin=lines, check=False)
+    assert_refused(result, "line 2: not UTF-8")
+    assert result.stdout == expected[0] + "\n"
 
 
 def test_one_column_is_translated_and_the_others_stay(packed, sources, expected):
@@ -79,7 +94,43 @@ def test_one_column_is_translated_and_the_others_stay(packed, sources, expected)
     answers = [f"{i}\t{text}\t x  \t" for i, text in enumerate(expected)]
     assert output.splitlines() == answers
     result = translate(packed, *options, stdin="a\tb\nc\n", check=False)
-    assert_refused(result, "line 2 has 1 columns", "--tsv-column 2")
+    assert_refused(result, "line 2 has 1 columns", "--field 2")
+
+
+def test_a_field_of_json_is_translated_and_the_others_stay(packed, sources, expected):
+    entries = [{"n": i, "text": text, "of": [0.5, None]} for i, text in enumerate(sources[:5])]
+    stdin = "".join(json.dumps(entry) + "\n" for entry in entries)
+    for options, changes in (
+        (["--field", "text"], [{"text": text} for text in expected]),
+        (["--field", "text", "--into", "de"], [{"de": text} for text in expected]),
+    ):
+        output = translate(packed, *options, stdin=stdin).stdout.splitlines()
+        assert list(map(json.loads, output)) == [
+            entry | change for entry, change in zip(entries, changes, strict=False)
+        ]
+    result = translate(packed, "--field", "src", stdin=stdin, check=False)
+    assert_refused(result, "line 1 has no text as --field src")
+
+
+def test_shards_together_are_the_whole_even_if_one_is_stopped(packed, raw, sources, tmp_path):
+    first, second = tmp_path / "one.en", tmp_path / "two.en.gz"
+    first.write_text("\n".join(sources))
+    second.write_bytes(gzip.compress((raw / "valid.en").read_bytes()))
+    # Samples and the table hang on the numbers of the lines.
+    options = ["--input", first, second, "--nbest", 2, "--sampling", "--buffer-size", 7]
+    options += ["--prefix-column", 2]
+    whole = translate(packed, *options).stdout
+    parts = [translate(packed, *options, "--shard", f"{i}/3").stdout for i in (1, 3)]
+    assert all(part.count("\n") in (32, 34) for part in parts)
+    cut = [*options, "--shard", "2/3", "--output", tmp_path / "2", "--resume"]
+    first.write_text("\n".join([*sources[:-1], "x\t\u2603"]))  # which stops it on its way
+    assert_refused(translate(packed, *cut, check=False), "line 30", "stopped half way")
+    first.write_text("\n".join(sources))
+    moved = [*cut, "--shard", "1/3"]
+    assert_refused(translate(packed, *moved, check=False), "was begun with --shard 2/3, not 1/3")
+    assert json.loads((tmp_path / "2.part.json").read_text())["lines"] == 7
+    translate(packed, *cut)
+    assert parts[0] + (tmp_path / "2").read_text("utf-8") + parts[1] == whole
 
 
 def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources):
@@ -268,7 +319,7 @@ def test_the_reader_of_the_output_may_leave(packed, sources):
         ["bash", "-c", f"{command} | head -n 1; exit ${{PIPESTATUS[0]}}"],
         input=lines, capture_output=True, text=True,
     )  # fmt: skip
-    assert result.returncode == 0 and result.stderr == ""
+    assert result.returncode == 128 + signal.SIGPIPE and result.stderr == ""
 
 
 class Payload:
@@ -363,7 +414,13 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--device", "abacus"], "--device abacus"),
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
         (["--resume"], "--resume needs --output"),
-        (["--tsv-column", 0], "--tsv-column"),
+        (["--field", 0], "--field and --into count columns from 1"),
+        (["--field", "text", "--into", 2], "give two columns, or two names"),
+        (["--into", "de"], "--into needs --field"),
+        (["--shard", "1/2"], "--shard needs --input"),
+        (["--shard", "3/2", "--input", "x"], "--shard 3/2: give I/N, with I from 1 to N"),
+        (["--shard", "1/2", "--input", "-"], "--shard reads its --input twice"),
+        (["--glossary", "nowhere.tsv"], "nowhere.tsv: no such file"),
         (["--tsv-column", 1, "--json"], "leave out --nbest, --json"),
     ],
 )

@@ -184,6 +184,26 @@ def test_every_line_has_its_own_prefix_or_words(translator):
             translator.translate(lines, **few)
 
 
+def test_a_translation_begun_goes_on_from_its_last_sentence(translator):
+    line = "A man rides a bike. Two dogs play. A girl sings."
+    dogs, girl = translator.translate(["Two dogs play.", "A girl sings."])
+    begun, on = "Der Mann da fährt.  ", "Zwei kleine"
+    small = translator.translate("Two dogs play.", prefix=on)
+    for prefix, expected in (
+        (begun, f"{begun}{dogs} {girl}"),
+        (begun + on, f"{begun}{small} {girl}"),
+        (f"{begun}Ja. ", f"{begun}Ja. {girl}"),
+    ):
+        assert translator.translate(line, prefix=prefix) == expected
+    # Neither an abbreviation nor a last sentence without a blank behind it is finished.
+    for prefix in ("Dr. ", "Ein Mann."):
+        found = translator.translate(line, prefix=prefix)
+        assert found.startswith(prefix.strip()) and found.endswith(f" {dogs} {girl}")
+    # More sentences than the line has belong to the last of them.
+    found = translator.translate("A girl sings. Two dogs.", prefix=begun * 3)
+    assert found.startswith(begun) and found.count("fährt") == 3
+
+
 @pytest.mark.parametrize("options", [dict(), dict(sampling=True)], ids=["plain", "guided"])
 def test_stopping_an_exported_search_is_no_fault_of_the_export(options, tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")

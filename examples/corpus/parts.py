@@ -1,0 +1,149 @@
+"""A corpus in parts: lines of text, JSON lines and rows of Parquet, read and written part by part.
+
+A part is a file of its own in the output. It appears whole or not at all, so that what is there is
+done.
+"""
+
+import gzip
+import lzma
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from resmlp_mt.data.fields import choose_field
+from resmlp_mt.data.text import decode_lines
+from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import whole_file
+
+_PACKED = {".gz": gzip.open, ".xz": lzma.open}
+_JSON = (".jsonl", ".json", ".ndjson")
+
+
+def find_parts(paths: list[Path], rows: int) -> Iterator[dict]:
+    """Yield the parts of files, in order.
+
+    Args:
+        paths: Text, JSON lines, both also packed, and Parquet, as their names end.
+        rows: Of a part, at most. A part of a Parquet file lies in one of its row groups.
+
+    Yields:
+        `path`, `name` of the output, `first` row of all and `line` in the file, counted from 1, how
+        many `rows`, and where they begin: the byte of the unpacked text, or the row of the `group`
+        of rows.
+    """
+    number, before = 0, 0
+    for path in paths:
+        line = 1
+        for place in _find_rows(path, rows) if _is_parquet(path) else _find_lines(path, rows):
+            name = f"{number:06d}{_suffix(path)}"
+            yield {"path": str(path), "name": name, "first": before + line, "line": line, **place}
+            number, line = number + 1, line + place["rows"]
+        before += line - 1
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix == ".parquet"
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.stem if path.suffix in _PACKED else path.name).suffix or ".txt"
+
+
+def _open(path: Path):
+    try:
+        return _PACKED.get(path.suffix, open)(path, "rb")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file") from None
+
+
+def _find_lines(path: Path, rows: int) -> Iterator[dict]:
+    with _open(path) as stream:
+        start = 0
+        while sizes := list(map(len, islice(stream, rows))):
+            yield {"rows": len(sizes), "start": start, "group": 0}
+            start += sum(sizes)
+
+
+def _find_rows(path: Path, rows: int) -> Iterator[dict]:
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            size = file.metadata.row_group(group).num_rows
+            for start in range(0, size, rows):
+                yield {"rows": min(rows, size - start), "start": start, "group": group}
+
+
+def translate_part(part: dict, out: Path, field: str, into: str | None, translate) -> int:
+    """Translate a part and write it.
+
+    Args:
+        part: As `find_parts` yields it.
+        out: The folder of the output.
+        field, into: The field of JSON lines, or the column of Parquet, to translate, and where the
+            translations go. Lines of text are texts.
+        translate: Takes the texts, and yields their translations.
+
+    Returns:
+        How many characters there were to translate.
+
+    Raises:
+        UserError: If a row has no text.
+    """
+    translate_it = _translate_rows if _is_parquet(Path(part["path"])) else _translate_lines
+    try:
+        return translate_it(part, out, field, into, translate)
+    except UserError as error:
+        where = "" if part["path"] in str(error) else f"{part['path']}: "
+        raise UserError(f"{where}{error}") from None
+
+
+def _translate_lines(part: dict, out: Path, field: str, into: str | None, translate) -> int:
+    with _open(Path(part["path"])) as stream:
+        stream.seek(part["start"])
+        lines = list(decode_lines(islice(stream, part["rows"]), part["path"], part["line"]))
+    texts, puts = lines, []
+    if Path(part["name"]).suffix in _JSON:
+        key = choose_field(field, into)
+        taken = [key.take(line, part["line"] + i) for i, line in enumerate(lines)]
+        texts, puts = map(list, zip(*taken, strict=True))
+    with whole_file(out / part["name"]) as path, open(path, "w", encoding="utf-8") as stream:
+        for i, text in enumerate(translate(texts)):
+            stream.write((puts[i](text) if puts else text) + "\n")
+    return sum(map(len, texts))
+
+
+def _translate_rows(part: dict, out: Path, field: str, into: str | None, translate) -> int:
+    import pyarrow
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(part["path"]) as file:
+        table = _read_rows(file, part)
+    texts = table[field].to_pylist() if field in table.column_names else [None]
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise UserError(f"row {part['line'] + i} has no text as --field {field}")
+    column = pyarrow.array(list(translate(texts)), pyarrow.string())
+    into = into or field
+    if into in table.column_names:
+        table = table.set_column(table.column_names.index(into), into, column)
+    else:
+        table = table.append_column(into, column)
+    with whole_file(out / part["name"]) as path:
+        parquet.write_table(table, path)
+    return sum(map(len, texts))
+
+
+def _read_rows(file, part: dict):
+    """The table of a part's rows, decoded from those before it in its group, a little at a time."""
+    import pyarrow
+
+    kept, place, end = [], 0, part["start"] + part["rows"]
+    for batch in file.iter_batches(batch_size=part["rows"], row_groups=[part["group"]]):
+        kept.append(batch.slice(max(0, part["start"] - place), max(0, end - place)))
+        place += batch.num_rows
+        if place >= end:
+            break
+        if place <= part["start"]:
+            kept.clear()
+    return pyarrow.Table.from_batches(kept).slice(0, part["rows"])

@@ -1,0 +1,136 @@
+"""A corpus translated by real actors of Ray on this machine; a Ray takes seconds to start."""
+
+import gzip
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli.commands import ENVIRONMENT, ROOT, run
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.export.writer import export_model
+
+pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+pytest.importorskip("ray.data", reason="the extra [ray] is not installed")
+
+ROWS = 8
+SEARCH = ["--beam", 2]
+
+
+def start_run(folder, *options):
+    script = ROOT / "examples" / "corpus" / "run.py"
+    command = [sys.executable, script, "--model", "fast", "--out", "out", "--rows", ROWS, *SEARCH]
+    return subprocess.Popen(
+        list(map(str, [*command, *options])),
+        cwd=folder, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def workers_of(process) -> list[int]:
+    """The processes that hold a model: descendants of the one that was started."""
+    parents, names = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            names[int(path.name)] = (path / "cmdline").read_text()
+            stat = (path / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        parents[int(path.name)] = int(stat[1])
+
+    def descends(pid):
+        return pid == process.pid or (pid in parents and descends(parents[pid]))
+
+    return [p for p in names if names[p].startswith("ray::MapWorker") and descends(p)]
+
+
+def wait_for_parts(folder, process, count):
+    while len(list((folder / "out").glob("[0-9]*"))) < count:
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def corpus(raw, tmp_path_factory):
+    """A folder with a model, a text, JSON lines, and Parquet of two groups of rows."""
+    import pyarrow
+    from pyarrow import parquet
+
+    folder = tmp_path_factory.mktemp("corpus")
+    export_model("multi30k-en-de", folder / "fast", int8=False)
+    lines = (raw / "train.en").read_text().splitlines()
+    (folder / "a.txt.gz").write_bytes(gzip.compress("\n".join(["", *lines[:100]]).encode()))
+    entries = [{"id": i, "text": text, "x": [1.5, None]} for i, text in enumerate(lines[:120])]
+    entries[-1]["x"] = "x" * 2**20
+    (folder / "b.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    with open(folder / "b.jsonl", "a") as stream:  # more than a worker may hold
+        for i in range(120, 300):
+            stream.write(json.dumps({"id": i, "text": "", "x": "x" * 2**20}) + "\n")
+    table = pyarrow.table({"n": range(30), "text": lines[:30]})
+    parquet.write_table(table, folder / "c.parquet", row_group_size=19)
+    return folder
+
+
+def test_a_corpus_is_that_of_one_process_whatever_is_killed(corpus):
+    from pyarrow import parquet
+
+    files = ["--into", "de", "a.txt.gz", "b.jsonl", "c.parquet"]
+    process = start_run(corpus, *files)
+    wait_for_parts(corpus, process, 3)
+    process.terminate()
+    said, _ = process.communicate(timeout=1800)
+    assert process.returncode == 128 + signal.SIGTERM and "Traceback" not in said
+    before = {path: path.stat().st_mtime_ns for path in (corpus / "out").glob("[0-9]*")}
+    assert 3 <= len(before) < 13 + 38 + 5
+    process = start_run(corpus, *files)
+    wait_for_parts(corpus, process, len(before) + 2)
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    said, _ = process.communicate(timeout=1800)
+    assert process.returncode == 0, said
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+
+    same = ["resmlp-mt", "translate", "--model", "fast", *SEARCH, "--buffer-size", ROWS, "--quiet"]
+    text = run(*same, "--input", "a.txt.gz", cwd=corpus).stdout
+    entries = run(*same, "--input", "b.jsonl", "--field", "text", "--into", "de", cwd=corpus).stdout
+    parts = sorted((corpus / "out").glob("[0-9]*"))
+    assert len(parts) == 13 + 38 + 5
+    assert "".join(p.read_text() for p in parts if p.suffix == ".txt") == text
+    assert "".join(p.read_text() for p in parts if p.suffix == ".jsonl") == entries
+    rows = [
+        row for p in parts if p.suffix == ".parquet" for row in parquet.read_table(p).to_pylist()
+    ]
+    wanted = [json.loads(line) for line in entries.splitlines()[:30]]
+    assert rows == [{"n": i, "text": e["text"], "de": e["de"]} for i, e in enumerate(wanted)]
+
+    report = json.loads((corpus / "out" / "report.json").read_text())
+    assert report["rows"] + report["rows_before"] == 101 + 300 + 30
+    assert report["rows"] == sum(worker["rows"] for worker in report["workers"].values())
+    assert report["rows_per_second"] > 0 and len(report["workers"]) >= 2
+    for worker in report["workers"].values():  # the corpus has 181 MB
+        assert worker["most_mb"] - worker["loaded_mb"] < 120
+
+    process = start_run(corpus, *files, "--beam", 3)
+    said, _ = process.communicate(timeout=1800)
+    assert process.returncode == 2 and "out was begun with another --beam" in said
+
+
+def test_faults_of_a_corpus_are_named_by_file_and_line(tmp_path):
+    parts = runpy.run_path(str(ROOT / "examples" / "corpus" / "parts.py"))
+    for name, data, said in (
+        ("a.jsonl", b'{"text": ""}\n{"text": ""}\n{"txt": ""}\n', "a.jsonl: line 3 has no text"),
+        ("b.txt", b"x\ny\n\xff\n", "b.txt, line 3: not UTF-8"),
+        ("c.txt", None, "c.txt: no such file"),
+    ):
+        if data:
+            (tmp_path / name).write_bytes(data)
+        with pytest.raises(UserError, match=said):
+            for part in parts["find_parts"]([tmp_path / name], 2):
+                parts["translate_part"](part, tmp_path, "text", None, lambda texts: texts)
+        # What was right is there, and nothing half written.
+        assert len([p for p in tmp_path.iterdir() if p.name[0] in "0."]) == (data is not None)
+        (tmp_path / f"000000{Path(name).suffix}").unlink(missing_ok=True)

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from resmlp_mt import Translator
+from resmlp_mt.errors import UserError
+from resmlp_mt.export.writer import export_model
+from resmlp_mt.inference.glossary import Glossary, read_glossary
+
+
+class Letters:
+    """A codec of a language: what a translation must hold is its code points."""
+
+    def __init__(self, source_language):
+        self.source_language = source_language
+
+    def encode_target(self, text):
+        return np.array(list(map(ord, text)))
+
+
+def find(terms, text, language="en"):
+    found = Glossary(terms, Letters(language)).find(text)
+    return ["".join(map(chr, wanted)) for wanted in found]
+
+
+@pytest.mark.parametrize(
+    ("terms", "text", "expected"),
+    [
+        ("car=A", "A car, the Car and THE CAR", "A"),
+        ("car=A", "scar cart car_ car2", ""),
+        ("IT=A it=B", "it", "B"),
+        ("IT=A it=B", "IT", "A"),
+        ("red_car=A car=B red=C", "a red car", "A"),
+        ("red_car=A car=B red=C", "the red  cars are red as a car", "C B"),
+        ("red_car=A car_park=B", "red car park", "A"),
+        ("C++=A .NET=B C=C", "C++ and .NET, C", "A B C"),
+        ("Straße=A", "die Straße STRASSE", "A"),
+        ("İzmir=A x=B", "İzmir x", "A B"),
+    ],
+)
+def test_terms_are_found_as_whole_words_longest_first(terms, text, expected):
+    pairs = (pair.replace("_", " ").rpartition("=") for pair in terms.split())
+    terms = {term: wanted for term, _, wanted in pairs}
+    assert find(terms, text) == expected.split()
+
+
+def test_languages_without_blanks_have_no_whole_words():
+    assert find({"猫": "A", "黒猫": "B"}, "私の黒猫と猫。", "ja") == ["B", "A"]
+    assert find({"猫": "A"}, "黒猫", "en") == []
+
+
+def test_a_file_of_terms_is_read_and_its_faults_are_named(tmp_path):
+    path = tmp_path / "terms.tsv"
+    path.write_text("bike\tRad\n\n red  car \trotes Auto \n")
+    assert read_glossary(path) == {"bike": "Rad", "red car": "rotes Auto"}
+    for text, said in (
+        ("a\tb\nc\n", "line 2: not a term"),
+        ("a\t\n", "line 1: not a term"),
+        ("a\tb\tc\n", "line 1: not a term"),
+        ("a\tb\nc\td\na\te\n", "line 3: 'a' stands in line 1 too"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=said):
+            read_glossary(path)
+
+
+def test_sentences_hold_the_terms_and_those_without_any_are_as_ever(tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    export_model("multi30k-en-de", tmp_path / "fast", int8=True)
+    searched, fast = (Translator.from_pretrained(m) for m in ("multi30k-en-de", tmp_path / "fast"))
+    lines = ["A man rides a bike. Two dogs play.", "A girl sings.", "Three men ride a bike."]
+    for translator in (searched, fast):
+        plain = translator.translate(lines)
+        held = translator.translate(lines, glossary={"bike": "Drahtesel"})
+        assert "Drahtesel" in held[0] and "Drahtesel" in held[2]
+        assert held[0].endswith(plain[0].rpartition(". ")[2])  # without a term in the same line
+        assert held[1] == plain[1]
+    for wrong, said in (({"x": "☃"}, "cannot say"), ({"x": " "}, "a side is empty")):
+        with pytest.raises(UserError, match=said):
+            fast.translate(lines, glossary=wrong)
+    with pytest.raises(ValueError, match="glossary: goes without words"):
+        fast.translate(lines, glossary={"x": "y"}, words=[[], [], []])

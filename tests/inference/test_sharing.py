@@ -1,0 +1,58 @@
+"""A translator in several threads and processes, and what is left of it after its end."""
+
+import multiprocessing
+import pickle
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from resmlp_mt import Translator
+from resmlp_mt.export.writer import export_model
+
+LINES = ["A man rides a bike.", "Two dogs play in the snow. A girl sings.", "", "A red car."]
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    folder = tmp_path_factory.mktemp("shared") / "fast"
+    export_model("multi30k-en-de", folder, int8=False)
+    return folder
+
+
+def test_threads_share_a_translator(fast):
+    for model in (fast, "multi30k-en-de"):
+        translator = Translator.from_pretrained(model)
+
+        def translate(i, translator=translator):
+            found = translator.translate_nbest(LINES, attention=i % 2 == 0, beam=2)
+            return [(best[0].text, len(best[0].attention)) for best in found]
+
+        shown, plain = translate(0), translate(1)
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(translate, range(8))) == [shown, plain] * 4
+
+
+def test_processes_load_it_once_each_from_any_folder(fast, monkeypatch, tmp_path):
+    monkeypatch.chdir(fast.parent)
+    translator = Translator.from_pretrained(Path("fast"), threads=1)
+    monkeypatch.chdir(tmp_path)
+    expected = translator.translate(LINES)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert list(pool.map(translator.translate, [LINES, LINES[:1]])) == [expected, expected[:1]]
+    copy = pickle.loads(pickle.dumps(translator))
+    assert copy is pickle.loads(pickle.dumps(translator)) is not translator
+    assert copy.threads == 1 and copy.translate(LINES) == expected
+    copy.close()
+    assert pickle.loads(pickle.dumps(translator)).translate(LINES) == expected
+    with pytest.raises(TypeError, match="only a translator that from_pretrained has loaded"):
+        pickle.dumps(Translator(translator.engine, translator.codec))
+
+
+def test_it_frees_its_model_at_the_end_of_a_block(fast):
+    with Translator.from_pretrained(fast) as translator:
+        assert translator.translate(LINES)
+    assert translator.engine is None
+    with pytest.raises(ValueError, match="the translator is closed"):
+        translator.translate(LINES)
