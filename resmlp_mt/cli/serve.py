@@ -22,7 +22,10 @@ _DAY = 86_400
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument(
-        "model", metavar="NAME|DIR|FILE", help="a shipped model, folder, checkpoint, or export"
+        "models",
+        nargs="+",
+        metavar="NAME|DIR|FILE",
+        help="a shipped model, folder, checkpoint, or export; several for several languages",
     )
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen at (default: %(default)s)"
@@ -78,6 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         from resmlp_mt.serving.app import build_app
         from resmlp_mt.serving.limits import LOOPBACK, Limits
+        from resmlp_mt.serving.models import Model, Models
         from resmlp_mt.serving.server import Server, allow_files, listen
     except ModuleNotFoundError as error:
         if str(error.name).startswith("resmlp_mt"):
@@ -92,12 +96,17 @@ def run(arguments: argparse.Namespace) -> None:
     except OSError as error:
         where = f"--host {arguments.host} --port {arguments.port}"
         raise UserError(f"{where}: {error.strerror}; choose another port or address") from None
-    translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
+    models = Models(
+        [
+            Model(name, Translator.from_pretrained(name, arguments.device, arguments.threads))
+            for name in arguments.models
+        ]
+    )
     limits = Limits(
         **{name.removeprefix("max_"): getattr(arguments, name) for name in (*_COUNTS, "timeout")}
     )
     hosts = LOOPBACK | {arguments.host, *arguments.allow_host}
-    app = build_app(translator, arguments.model, limits, hosts)
+    app = build_app(models, limits, hosts)
     server = Server(app, limits)
     # Before it says that it is there, so that no signal is lost.
     for number in (signal.SIGTERM, signal.SIGINT):

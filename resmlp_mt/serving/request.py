@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.models import AUTO
 
 USUAL_BEAM = 5
 # Mistakes that an answer names. It counts the others.
@@ -48,6 +49,12 @@ class TranslationRequest(BaseModel):
         description="A text, or several, of one or more sentences and lines; white space between "
         "them stays as it is.",
         examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
+    )
+    source: str = Field(
+        AUTO, description='Code of its language; "auto" finds it out where that matters.'
+    )
+    target: str | None = Field(
+        None, description="Code of the language to translate to, where there are several."
     )
     beam: int = Field(USUAL_BEAM, ge=1, description="Hypotheses kept in the search.")
     nbest: int = Field(1, ge=1, description="Translations of each text, at most `beam`.")
@@ -85,7 +92,7 @@ class TranslationRequest(BaseModel):
 
 
 def limit_request(limits: Limits) -> type[TranslationRequest]:
-    """The request as one server takes it: its limits are in the checks and in the documents."""
+    """Our own request as one server takes it: its limits are in the checks and the documents."""
     usual, said = min(USUAL_BEAM, limits.beam), TranslationRequest.model_fields["beam"].description
     limited = create_model(
         "TranslationRequest",
@@ -109,10 +116,10 @@ def explain(errors: Sequence[dict]) -> str:
 
 def _explain(error: dict) -> str:
     """One mistake in a request: where it is, and what."""
-    if error["loc"] == ("body",) and error["type"] not in ("value_error", "unknown"):
-        return "send JSON as in /docs, with the header Content-Type: application/json"
     # Of a union the location holds the types too.
-    parts = [str(part) for part in error["loc"][1:] if str(part).isalnum()]
+    parts = [part for part in map(str, error["loc"][1:]) if part.replace("_", "").isalnum()]
+    if not parts and error["type"] not in ("value_error", "unknown"):
+        return "send JSON as in /docs, with the header Content-Type: application/json"
     said = ".".join(parts) + ": " * bool(parts) + error["msg"].removeprefix("Value error, ")
     return said[:_MISTAKE]
 
