@@ -66,6 +66,7 @@ PROBLEMS = {
 def build_app(
     models: Models,
     limits: Limits,
+    metrics: Metrics | None = None,
     hosts: frozenset[str] = LOOPBACK,
     origins: Sequence[str] = (),
     keys: Keys | None = None,
@@ -77,14 +78,14 @@ def build_app(
     Args:
         models: What translates.
         limits: What requests may ask.
+        metrics: Where to count.
         hosts: Names that requests may call the server by.
         origins: Whose pages browsers let read the answers; "*" for all.
         keys: Who may ask, if not all may.
         log: Told of each request.
         shows_metrics: Whether /metrics is here.
     """
-    keys = keys or Keys()
-    metrics = Metrics()
+    keys, metrics = keys or Keys(), metrics or Metrics()
     batcher = Batcher(
         models.threads,
         limits.batch_size,

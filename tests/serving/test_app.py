@@ -96,7 +96,7 @@ def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
     ],
 )
 def test_requests_for_other_hosts_are_refused(host, taken):
-    held = build_app(held_models(Held()), Limits(), LOOPBACK | {"Translate.example.org"})
+    held = build_app(held_models(Held()), Limits(), hosts=LOOPBACK | {"Translate.example.org"})
 
     async def ask():
         transport = httpx.ASGITransport(held)
@@ -106,3 +106,24 @@ def test_requests_for_other_hosts_are_refused(host, taken):
     response = asyncio.run(ask())
     assert response.status_code == (200 if taken else 400)
     assert taken or "--allow-host" in response.json()["error"]
+
+
+def test_browsers_let_pages_read_answers_only_from_where_it_is_asked_for():
+    origins = {
+        (): (False, False),
+        ("https://a.example",): (True, False),
+        ("*",): (True, True),
+    }
+
+    async def ask(allowed):
+        app = build_app(held_models(Held()), Limits(), origins=allowed)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            for origin in ("https://a.example", "https://b.example"):
+                response = await client.get("/healthz", headers={"Origin": origin})
+                yield "Access-Control-Allow-Origin" in response.headers
+
+    async def ask_all(allowed):
+        return tuple([told async for told in ask(allowed)])
+
+    assert {allowed: asyncio.run(ask_all(allowed)) for allowed in origins} == origins
