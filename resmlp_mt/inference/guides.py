@@ -76,3 +76,18 @@ def make_guides(codec: TextCodec, rows: list[Row], parts: list[int], first: int)
             raise UserError(f"line {number}: {error}") from None
         guides += [Guide(begin[: None if i == 0 else 0], held, (number, i)) for i in range(size)]
     return guides
+
+
+def check_room(guides: list[Guide], longest: int) -> None:
+    """Check that what translations shall hold fits into so many subwords.
+
+    Raises:
+        UserError: If it does not.
+    """
+    for guide in guides:
+        for what, tokens in (
+            ("a prefix", len(guide.prefix)),
+            ("constraints", sum(map(len, guide.constraints))),
+        ):
+            if tokens > longest:
+                raise UserError(f"{what} of {tokens} subwords; a translation has {longest} at most")

@@ -150,7 +150,7 @@ def small(tmp_path_factory):
 
 def test_the_wheel_and_few_packages_are_enough(small, exports, picture):
     for command in (
-        ["translate", "--model", exports / "translator", TEXT],
+        ["translate", "--model", exports / "translator", "--prefix", "Der alte Mann", TEXT],
         ["classify", exports / "classifier", picture],
     ):
         assert small(*command).stdout == run("resmlp-mt", *command).stdout != ""
