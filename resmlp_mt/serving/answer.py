@@ -23,6 +23,7 @@ class Translation(BaseModel):
     text: str
     score: float
     attention: list[AttentionMap] | None = Field(None, description="One for each part of a text.")
+    parts: list[str] | None = Field(None, description="The translation of each part of a text.")
 
 
 class Result(BaseModel):
@@ -31,6 +32,7 @@ class Result(BaseModel):
     source: str
     unknown: float = Field(description="Share of its characters that the model never saw.")
     translations: list[Translation]
+    parts: list[str] | None = Field(None, description="What was translated at once.")
 
 
 class TranslationResponse(BaseModel):
@@ -39,21 +41,26 @@ class TranslationResponse(BaseModel):
     results: list[Result]
 
 
-def write_results(found: list[Found]) -> bytes:
-    """A `TranslationResponse` as JSON."""
+def write_results(found: list[Found], parts: bool) -> bytes:
+    """A `TranslationResponse` as JSON, with the parts of the texts or without."""
     # One at a time, so that other threads get their turns.
-    results = [json.dumps(_describe(one), ensure_ascii=False) for one in found]
+    results = [json.dumps(_describe(one, parts), ensure_ascii=False) for one in found]
     return ('{"results":[' + ",".join(results) + "]}").encode()
 
 
-def _describe(found: Found) -> dict:
+def _describe(found: Found, parts: bool) -> dict:
     """A `Result`."""
     translations = list(map(_describe_translation, found.hypotheses))
-    return {
+    result = {
         "source": found.text,
         "unknown": round(found.unknown, 4),
         "translations": translations,
     }
+    if parts:
+        result["parts"] = [segment.text.strip() for segment in found.segments]
+        for k, translation in enumerate(translations):
+            translation["parts"] = [hypotheses[k].text for hypotheses in found.parts]
+    return result
 
 
 def _describe_translation(hypothesis: Hypothesis) -> dict:

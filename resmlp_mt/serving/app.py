@@ -20,7 +20,7 @@ import resmlp_mt
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.answer import TranslationResponse, write_results
 from resmlp_mt.serving.batcher import Batcher, Options
-from resmlp_mt.serving.desk import Desk
+from resmlp_mt.serving.desk import Desk, Found
 from resmlp_mt.serving.forms import FormsAsJson
 from resmlp_mt.serving.keys import Keys
 from resmlp_mt.serving.libretranslate import (
@@ -207,8 +207,13 @@ async def _translate(asked: TranslationRequest, desk: Desk, models: Models) -> b
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
     search = SearchOptions(beam=asked.beam, nbest=asked.nbest, lenpen=asked.lenpen)
-    options = Options(model.translator, search, asked.attention)
-    return await desk.translate(texts, options, write_results, asked.split_sentences)
+    begun = asked.prefix, asked.alternatives
+    options = Options(model.translator, search, asked.attention, *begun)
+
+    def write(found: list[Found]) -> bytes:
+        return write_results(found, asked.parts)
+
+    return await desk.translate(texts, options, write, asked.split_sentences)
 
 
 async def _answer_in_time(

@@ -7,10 +7,12 @@ text in turn, so that a short request never waits for all of a long one.
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from resmlp_mt.inference.alternatives import find_alternatives
+from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
@@ -39,6 +41,23 @@ class Options:
     translator: Translator
     search: SearchOptions = SearchOptions(beam=USUAL_BEAM)
     attention: bool = False
+    prefix: str = ""  # of all segments: there is one
+    alternatives: bool = False
+
+    def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis]]:
+        """Yield the translations of each segment."""
+        if self.alternatives:
+            return find_alternatives(
+                self.translator, segments, self.search, self.prefix, self.attention
+            )
+        led = {}
+        if self.prefix:
+            guide = Guide(self.translator.codec.encode_target(self.prefix))
+            led["guides"] = [guide] * len(segments)
+        # The batches side by side are those of this queue.
+        return self.translator.translate_segments(
+            segments, self.search, attention=self.attention, threads=1, **led
+        )
 
 
 @dataclass(eq=False)
@@ -194,10 +213,7 @@ class Batcher:
         segments, options = [job.segments[i] for job, i in batch], batch[0][0].options
         try:
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
-                # The batches side by side are those of this queue.
-                found = options.translator.translate_segments(
-                    segments, options.search, attention=options.attention, threads=1
-                )
+                found = options.translate(segments)
                 # One after the other: the attention of all of them may be larger than memory.
                 for job, index in batch:
                     check_wanted()

@@ -8,6 +8,8 @@ from itertools import islice
 
 from starlette.exceptions import HTTPException
 
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
@@ -29,11 +31,15 @@ class Found:
         text: As it was sent.
         unknown: Share of its characters that the model never saw.
         hypotheses: Its translations, best first.
+        segments: Its parts that were translated at once.
+        parts: The translations of each of them.
     """
 
     text: str
     unknown: float
     hypotheses: list[Hypothesis]
+    segments: list[Segment]
+    parts: list[list[Hypothesis]]
 
 
 class Desk:
@@ -67,11 +73,13 @@ class Desk:
             split_sentences: As for `Translator.split`.
 
         Raises:
-            HTTPException: If the texts cannot be queued, or the answer is too large.
+            HTTPException: If the texts cannot be queued or begun so, or the answer is too large.
         """
         try:
             split = await self._split(texts, options, split_sentences)
             segments = [segment for parts in split for segment in parts]
+            if options.prefix or options.alternatives:
+                _check_beginning(segments, options)
             job = self.batcher.submit(segments, options)
             found = await asyncio.wrap_future(job.answer)
         except QueueFull:
@@ -117,6 +125,18 @@ class Desk:
         return split
 
 
+def _check_beginning(segments: list[Segment], options: Options) -> None:
+    """Check that a text can be translated from a given beginning on."""
+    if len(segments) > 1:
+        message = f"the text is translated in {len(segments)} parts; send the one that is begun"
+        raise HTTPException(422, f"prefix, alternatives: {message}")
+    try:
+        guide = Guide(options.translator.codec.encode_target(options.prefix))
+        check_room([guide], options.translator.engine.target_positions - 1)
+    except UserError as error:
+        raise HTTPException(422, f"prefix: {error}") from None
+
+
 def _join(
     texts: list[str],
     split: list[list[Segment]],
@@ -125,7 +145,8 @@ def _join(
 ) -> list[Found]:
     codec, rest, results = options.translator.codec, iter(found), []
     for text, parts in zip(texts, split, strict=True):
-        hypotheses = join(list(islice(rest, len(parts))), parts, codec.target_language)
+        each = list(islice(rest, len(parts)))
+        hypotheses = join(each, parts, codec.target_language)
         unknown = codec.share_unknown(piece for part in parts for piece in part.pieces)
-        results.append(Found(text, unknown, hypotheses))
+        results.append(Found(text, unknown, hypotheses, parts, each))
     return results

@@ -66,6 +66,15 @@ class TranslationRequest(BaseModel):
         description="Translate each sentence by itself; false leaves lines whole where they are "
         "not too long. Default: as the model was trained.",
     )
+    prefix: Text = Field(
+        "",
+        description="What the translation of the text begins with. If it ends in a blank, its last "
+        "word is whole.",
+    )
+    alternatives: bool = Field(
+        False, description="Return translations that go on in different ways behind `prefix`."
+    )
+    parts: bool = Field(False, description="Return what was translated at once, too.")
     attention: bool = Field(False, description="Return where each translation was made from.")
 
     @model_validator(mode="before")
@@ -88,6 +97,8 @@ class TranslationRequest(BaseModel):
     def _fit_into_the_beam(self):
         if self.nbest > self.beam:
             raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}")
+        if (self.prefix or self.alternatives) and isinstance(self.text, list):
+            raise ValueError("prefix, alternatives: of one text, not of a list")
         return self
 
 
