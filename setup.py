@@ -37,10 +37,20 @@ setup(
         "image": ["kornia"],
         # `resmlp-mt export`, and translation with what it wrote.
         "export": ["onnx", "onnxruntime"],
-        # `resmlp-mt serve`; the documents of its interface without a network (fastapi-offline).
-        "serve": ["fastapi", "fastapi-offline", "uvicorn", "prometheus-client"],
         # examples/corpus: translation with many workers, on one machine or a cluster.
         "ray": ["ray[data]"],
+        # `resmlp-mt serve`: the documents of its interface without a network (fastapi-offline),
+        # forms (python-multipart), HTML (beautifulsoup4), languages (py3langid) and names (babel).
+        "serve": [
+            "fastapi",
+            "fastapi-offline",
+            "uvicorn",
+            "prometheus-client",
+            "python-multipart",
+            "beautifulsoup4",
+            "py3langid",
+            "babel",
+        ],
         # What `resmlp-mt benchmark translate` can race with.
         "benchmark": ["ctranslate2"],
         "dev": [
@@ -50,6 +60,7 @@ setup(
             "ruff",
             "sacremoses",
             "httpx",
+            "libretranslatepy",  # a client of the service
             "playwright",
         ],
     },

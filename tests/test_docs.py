@@ -133,7 +133,7 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     from cli.test_light import PACKAGES  # whose tests build the wheel, and run with these alone
 
     translated, small, classified, _, contained, packed = (t for _, t in FENCE.findall(EXPORT))
-    packages = " ".join("pillow" if name == "PIL" else name for name in PACKAGES)
+    packages = " ".join(PACKAGES)
     assert contained.startswith(f"pip install {packages}\npip install --no-deps ")
     assert f"`pip install {packages}`" in re.sub(r"\s+", " ", README)
     assert "Mann" in run_each(translated, tmp_path) and "Mann" in run_each(small, tmp_path)

@@ -1,8 +1,8 @@
 """Translate for others over HTTP: POST /translate, a page at /, /docs, /healthz, /metrics.
 
-Requests that come together are translated together. The model may be a checkpoint. What 'resmlp-mt
-export' made is faster on a CPU. There is no password and no TLS: leave the server on loopback, or
-put a proxy before it.
+It speaks LibreTranslate's interface too. Requests that come together are translated together. A
+model may be a checkpoint. What 'resmlp-mt export' made is faster on a CPU. There is no TLS: leave
+the server on loopback, or put a proxy before it.
 
   resmlp-mt serve multi30k-en-de
   curl localhost:8080/translate --json '{"text": "A man rides a bike."}'
@@ -11,6 +11,8 @@ put a proxy before it.
 import argparse
 import signal
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
 
@@ -22,7 +24,10 @@ _DAY = 86_400
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument(
-        "model", metavar="NAME|DIR|FILE", help="a shipped model, folder, checkpoint, or export"
+        "models",
+        nargs="+",
+        metavar="NAME|DIR|FILE",
+        help="a shipped model, folder, checkpoint, or export; several for several languages",
     )
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen at (default: %(default)s)"
@@ -37,6 +42,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name that requests may call the server by, besides localhost, --host and addresses;"
         " may be given again",
+    )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let pages from there, as https://example.org, ask in a browser; * for all; may be "
+        "given again",
+    )
+    parser.add_argument(
+        "--api-keys",
+        type=Path,
+        metavar="FILE",
+        help="answer only requests with one of these keys: one a line, and behind it its requests "
+        "a minute where they differ",
+    )
+    parser.add_argument(
+        "--requests-per-minute",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of each key; 0 for any number (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--access-log",
+        metavar="FILE",
+        help="write a line for each request; - for standard error",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="show /metrics there, and not at --port; 0 for any free one",
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="processes that answer at the port, each with the models and limits of its own "
+        "(default: %(default)s)",
     )
     for flag, default, said in (
         ("--batch-size", 64, "texts translated together; fewer where the beam is wider than 5"),
@@ -58,27 +104,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: %(default)s)",
     )
     parser.add_argument(
-        "--threads", type=int, metavar="N", help="threads on a CPU (default: one a core)"
+        "--threads",
+        type=int,
+        metavar="N",
+        help="threads of a worker (default: they share the cores)",
     )
     add_device(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load the model and answer until SIGTERM or SIGINT."""
+    """Load the models and answer until SIGTERM or SIGINT."""
     from resmlp_mt.errors import UserError
-    from resmlp_mt.inference.translator import Translator
+    from resmlp_mt.inference.threads import count_threads
 
-    check_positive(arguments, *_COUNTS)
-    if arguments.threads is not None:
-        check_positive(arguments, "threads")
-    if not 1 <= arguments.timeout <= _DAY:
-        raise UserError(f"--timeout {arguments.timeout:g} must be between 1 and {_DAY}")
-    if not 0 <= arguments.port < 65536:
-        raise UserError(f"--port {arguments.port} must be between 0 and 65535")
+    _check(arguments)
     try:
-        from resmlp_mt.serving.app import build_app
+        from resmlp_mt.serving.keys import read_keys
         from resmlp_mt.serving.limits import LOOPBACK, Limits
-        from resmlp_mt.serving.server import Server, allow_files, listen
+        from resmlp_mt.serving.plan import Plan
+        from resmlp_mt.serving.server import allow_files, listen
     except ModuleNotFoundError as error:
         if str(error.name).startswith("resmlp_mt"):
             raise
@@ -87,24 +131,106 @@ def run(arguments: argparse.Namespace) -> None:
         allow_files(arguments.max_connections)
     except ValueError as error:
         raise UserError(f"--max-connections {arguments.max_connections}: {error}") from None
+    keys = []
+    if arguments.api_keys:
+        keys = read_keys(arguments.api_keys, arguments.requests_per_minute)
     try:
         socket = listen(arguments.host, arguments.port)
     except OSError as error:
         where = f"--host {arguments.host} --port {arguments.port}"
         raise UserError(f"{where}: {error.strerror}; choose another port or address") from None
-    translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
-    limits = Limits(
-        **{name.removeprefix("max_"): getattr(arguments, name) for name in (*_COUNTS, "timeout")}
+    threads = arguments.threads
+    if threads is None and arguments.workers > 1:
+        threads = max(1, count_threads() // arguments.workers)
+    numbers = {name: getattr(arguments, name) for name in (*_COUNTS, "timeout")}
+    plan = Plan(
+        models=tuple(arguments.models),
+        device=arguments.device,
+        threads=threads,
+        limits=Limits(**{name.removeprefix("max_"): value for name, value in numbers.items()}),
+        hosts=LOOPBACK | {arguments.host, *arguments.allow_host},
+        origins=tuple(arguments.allow_origin),
+        keys=tuple(keys),
+        access_log=arguments.access_log,
+        shows_metrics=arguments.metrics_port is None,
     )
-    hosts = LOOPBACK | {arguments.host, *arguments.allow_host}
-    app = build_app(translator, arguments.model, limits, hosts)
-    server = Server(app, limits)
+    unanswered = (_run_here if arguments.workers == 1 else _run_workers)(plan, socket, arguments)
+    if unanswered:
+        requests = f"{unanswered} request{'s' * (unanswered > 1)}"
+        sys.exit(f"ended at the second signal; {requests} not answered")
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Check the numbers.
+
+    Raises:
+        UserError: If one of them is impossible.
+    """
+    from resmlp_mt.errors import UserError
+
+    check_positive(arguments, *_COUNTS, "workers")
+    if arguments.threads is not None:
+        check_positive(arguments, "threads")
+    if not 1 <= arguments.timeout <= _DAY:
+        raise UserError(f"--timeout {arguments.timeout:g} must be between 1 and {_DAY}")
+    for name in ("port", "metrics_port"):
+        if not 0 <= (getattr(arguments, name) or 0) < 65536:
+            flag = f"--{name.replace('_', '-')} {getattr(arguments, name)}"
+            raise UserError(f"{flag} must be between 0 and 65535")
+    if arguments.requests_per_minute < 0:
+        raise UserError("--requests-per-minute must be 0 or more")
+    if arguments.requests_per_minute and not arguments.api_keys:
+        raise UserError("--requests-per-minute is for each key of --api-keys; give these too")
+
+
+def _run_here(plan, listener, arguments: argparse.Namespace) -> int:
+    """Answer in this process; returns how many requests were not answered."""
+    from resmlp_mt.serving.metrics import Metrics
+
+    metrics = Metrics()
+    shown = _show_metrics(metrics.registry, arguments)
+    server = plan.build(metrics)
+    _heed_signals(server.handle_exit)
+    _announce(listener, shown)
+    server.run(sockets=[listener])
+    return server.unanswered
+
+
+def _run_workers(plan, listener, arguments: argparse.Namespace) -> int:
+    """Answer in several processes; returns how many requests were not answered."""
+    from resmlp_mt.serving.workers import Workers
+
+    workers = Workers(plan, listener, arguments.workers)
+    shown = _show_metrics(workers.registry, arguments)
+    _heed_signals(workers.handle_exit)
+    return workers.run(lambda: _announce(listener, shown))
+
+
+def _heed_signals(handle: Callable) -> None:
     # Before it says that it is there, so that no signal is lost.
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, server.handle_exit)
-    host, port = socket.getsockname()[:2]
-    print(f"translating at http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr)
-    server.run(sockets=[socket])
-    if server.unanswered:
-        requests = f"{server.unanswered} request{'s' * (server.unanswered > 1)}"
-        sys.exit(f"ended at the second signal; {requests} not answered")
+        signal.signal(number, handle)
+
+
+def _show_metrics(registry, arguments: argparse.Namespace) -> int | None:
+    """Show them at a port of their own, if that is wanted; returns the port."""
+    from prometheus_client import start_http_server
+
+    from resmlp_mt.errors import UserError
+
+    if arguments.metrics_port is None:
+        return None
+    try:
+        server, _ = start_http_server(arguments.metrics_port, arguments.host, registry)
+    except OSError as error:
+        where = f"--metrics-port {arguments.metrics_port}"
+        raise UserError(f"{where}: {error.strerror}; choose another port") from None
+    return server.server_port
+
+
+def _announce(listener, metrics_port: int | None) -> None:
+    host, port = listener.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}"
+    print(f"translating at {address}:{port}", file=sys.stderr, flush=True)
+    if metrics_port is not None:
+        print(f"metrics at {address}:{metrics_port}/metrics", file=sys.stderr, flush=True)

@@ -60,6 +60,23 @@ class Beams:
         self.used = new.stop
         return self.history[new].reshape(*self.tokens.shape, -1)
 
+    def force(self, tokens: list[np.ndarray], log_p: np.ndarray) -> None:
+        """Let sentences go on with a given token alone, in their first beam.
+
+        Call it before `advance`, at each position of a prefix from the first on: the other beams
+        then count for nothing, as at the start.
+
+        Args:
+            tokens: Of each sentence of the search, finished ones too: the token or nothing. (1,) or
+                (0,).
+            log_p: Log-probabilities of all tokens. (B, M, V).
+        """
+        for row, sentence in enumerate(self.at_work):
+            for token in tokens[sentence]:
+                self.best_scores[row], self.best_tokens[row] = -np.inf, token
+                self.best_scores[row, 0] = self.scores[row, 0, 0] + log_p[row, 0, token]
+                self.best_places[row] = 0
+
     def advance(self, lenpen: float) -> None:
         """Keep the translations that ended; go on with the best M of the others."""
         scores, tokens, parents = self.best_scores, self.best_tokens, self.best_places // self.width

@@ -10,7 +10,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.sampling import SeededSampling
 from resmlp_mt.inference.stopping import check_wanted
@@ -54,7 +54,7 @@ class Generator:
         """
         guides = guides or [Guide()] * len(sources)
         longest = min(options.longest(max(map(len, sources))), self.positions - 1)
-        _check_room(guides, longest)
+        check_room(guides, longest)
         generator = self._make(options, longest)
         generator.search = _choose_strategy(self.symbols, options, guides)
         lengths = torch.tensor(list(map(len, sources)), device=self.device)
@@ -96,16 +96,6 @@ class Generator:
         step = generator.model.forward_decoder
         generator.model.forward_decoder = lambda *given: check_wanted() or step(*given)
         return mend_generator(generator)
-
-
-def _check_room(guides: list[Guide], longest: int) -> None:
-    for guide in guides:
-        for what, tokens in (
-            ("a prefix", len(guide.prefix)),
-            ("constraints", sum(map(len, guide.constraints))),
-        ):
-            if tokens > longest:
-                raise UserError(f"{what} of {tokens} subwords; a translation has {longest} at most")
 
 
 def _choose_strategy(symbols, options: SearchOptions, guides: list[Guide]):

@@ -116,3 +116,18 @@ def make_guides(
             for i, segment in enumerate(segments)
         ]
     return guides
+
+
+def check_room(guides: list[Guide], longest: int) -> None:
+    """Check that what translations shall hold fits into so many subwords.
+
+    Raises:
+        UserError: If it does not.
+    """
+    for guide in guides:
+        for what, tokens in (
+            ("a prefix", len(guide.prefix)),
+            ("constraints", sum(map(len, guide.constraints))),
+        ):
+            if tokens > longest:
+                raise UserError(f"{what} of {tokens} subwords; a translation has {longest} at most")

@@ -15,15 +15,14 @@ import onnxruntime
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.inference.beams import Beams
-from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.stopping import check_wanted
 
 # What an exported model leaves to fairseq.
 _MORE = (
-    "more than a plain beam search (samples, prefixes, constraints, a glossary, temperature, "
-    "ensembles)"
+    "more than a plain beam search (samples, constraints, a glossary, temperature, ensembles)"
 )
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
@@ -78,14 +77,17 @@ class OnnxSearch:
         Raises:
             UserError: If they are too old for that, or fairseq is not installed.
         """
+        self._check_log_p()
+        made = import_with_fairseq("resmlp_mt.inference.exported_model", _MORE).ExportedModel
+        return made(self)
+
+    def _check_log_p(self) -> None:
         if "log_p" not in [output.name for output in self.step.get_outputs()]:
             raise UserError(
                 "this export only does plain beam search: export the model again to sample, to "
                 "force prefixes, constraints or a glossary, to bar repeats, or to join it with "
                 "others"
             )
-        made = import_with_fairseq("resmlp_mt.inference.exported_model", _MORE).ExportedModel
-        return made(self)
 
     @cached_property
     def generator(self):
@@ -101,23 +103,34 @@ class OnnxSearch:
     ) -> list[list[tuple[np.ndarray, float]]]:
         """The finished beams of each sentence, best first: tokens without the end, and score.
 
-        What is more than a beam search, fairseq's generator does with the same graphs.
+        What is more than a beam search with forced beginnings, fairseq's generator does with the
+        same graphs.
 
         Args:
             sources: Token indices with the end of the sentence. Each (S,).
             options: How to search. The length of translations goes by the longest source.
             guides: What leads the search of each sentence.
         """
-        if guides or not options.is_plain:
+        if not options.is_plain:
             return self.generator.search(sources, options, guides)
+        prefixes = [guide.prefix for guide in guides or ()]
+        led = max(map(len, prefixes), default=0)
+        if led:
+            self._check_log_p()
         beam, lenpen = options.beam, options.lenpen
         memory, mask = self.encode(self._pad(sources))
         # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
         beams = self._start_beams(memory, beam, width=min(2 * beam + 3, self.symbols))
-        feed = self._bind(memory, mask, beams)
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
+        check_room(guides or [], longest)
+        feed = self._bind(memory, mask, beams)
         for position in range(longest):
+            if position < led:
+                log_p = np.empty((*beams.tokens.shape, self.symbols), np.float32)
+                _take(feed, "log_p", log_p)
             self._step(feed, beams, position)
+            if position < led:
+                beams.force([prefix[position : position + 1] for prefix in prefixes], log_p)
             beams.advance(lenpen)
             left = np.count_nonzero(beams.unfinished)
             if left == 0:
@@ -125,7 +138,9 @@ class OnnxSearch:
             if left <= (1 - _WORTH_DROPPING) * len(beams.unfinished):
                 memory, mask = memory[:, beams.unfinished], mask[beams.unfinished]
                 beams.drop_finished()
-                feed = self._bind(memory, mask, beams)
+            elif position != led - 1:  # the last step that had to answer log_p
+                continue
+            feed = self._bind(memory, mask, beams)
         else:
             self._step(feed, beams, longest)
             beams.end_all(lenpen)

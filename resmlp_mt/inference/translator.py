@@ -252,7 +252,7 @@ class Translator:
         sources = [self.codec.encode(segment.pieces) for segment in segments]
         found = self.search(sources, options, batch_tokens, guides, threads)
         for source, beams in zip(sources, found, strict=True):
-            yield self._describe(source, beams[: options.nbest], attention)
+            yield self.describe(source, beams[: options.nbest], attention)
 
     def search(
         self,
@@ -325,7 +325,8 @@ class Translator:
     def _cut_line(self, line: str) -> list[str]:
         return split_sentences(line, self.codec.source_language)
 
-    def _describe(self, source: np.ndarray, beams: list, attention: bool) -> list[Hypothesis]:
+    def describe(self, source: np.ndarray, beams: list, attention: bool) -> list[Hypothesis]:
+        """Beams of a source, as `search` returns them, as text, with their attention if asked."""
         hypotheses = [Hypothesis(self.codec.decode(tokens), score) for tokens, score in beams]
         if attention:
             subwords = self.codec.name_source(source)

@@ -1,74 +1,48 @@
-"""The HTTP interface: POST /translate, /healthz, /metrics, /docs, and the page at /."""
+"""The HTTP interface: /translate, /healthz, /metrics, /docs, and the page at /."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
-import numpy as np
-from fastapi import FastAPI, Request, Response
+from fastapi import Body, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Discriminator, Tag, create_model
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 import resmlp_mt
-from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.segments import Segment
-from resmlp_mt.inference.translator import Translator
-from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
+from resmlp_mt.serving.answer import TranslationResponse, write_results
+from resmlp_mt.serving.batcher import Batcher, Options
+from resmlp_mt.serving.desk import Desk, Found
+from resmlp_mt.serving.forms import FormsAsJson
+from resmlp_mt.serving.keys import Keys
+from resmlp_mt.serving.libretranslate import (
+    LibreRequest,
+    LibreResponse,
+    LibreTranslate,
+    build_router,
+    explain_as_libretranslate,
+    is_libretranslate,
+)
 from resmlp_mt.serving.limits import LOOPBACK, CheckHost, LimitBody, Limits, refuse
-from resmlp_mt.serving.metrics import Measure, Metrics
-from resmlp_mt.serving.request import TranslationRequest, explain, limit_request, too_many
+from resmlp_mt.serving.measure import Answered, Measure
+from resmlp_mt.serving.metrics import Metrics
+from resmlp_mt.serving.models import Models
+from resmlp_mt.serving.request import TranslationRequest, explain, limit_request
 
 PAGE = Path(__file__).parent / "page"
-# Characters of a request that take noticeably long to split, and how many such requests may wait.
-_LONG, _LONG_WAITING = 20_000, 16
-# Most lines of a request, for each text that the queue holds. Blank lines are not queued, but take
-# time to split.
-_BLANK = 10
 # The page needs nothing but what lies beside it.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "Cache-Control": "no-cache",
 }
-
-
-class AttentionMap(BaseModel):
-    """Subwords with the end of the sentence, and a row of weights for each of the target."""
-
-    source: list[str]
-    target: list[str]
-    weights: list[list[float]]
-
-
-class Translation(BaseModel):
-    """A translation; its score is the mean log-probability (base e) of its subwords."""
-
-    text: str
-    score: float
-    attention: list[AttentionMap] | None = Field(None, description="One for each part of a text.")
-
-
-class Result(BaseModel):
-    """The translations of a text, best first."""
-
-    source: str
-    unknown: float = Field(description="Share of its characters that the model never saw.")
-    translations: list[Translation]
-
-
-class TranslationResponse(BaseModel):
-    """A result for each text, in order."""
-
-    results: list[Result]
 
 
 class Problem(BaseModel):
@@ -78,40 +52,50 @@ class Problem(BaseModel):
 
 
 PROBLEMS = {
-    400: "The request is not text, or not for this host.",
+    400: "The request is not text, or not for this host; or not as LibreTranslate's are.",
+    403: "The request needs an API key.",
     408: "The request did not arrive in time.",
     413: "The request or its answer is too large.",
     422: "The request is not as described here.",
-    429: "Too many texts wait; try again after Retry-After seconds.",
+    429: "Too many texts wait, or come with this key; try again after Retry-After seconds.",
     500: "The server failed.",
     503: "Not translated in time; try again after Retry-After seconds.",
 }
 
 
 def build_app(
-    translator: Translator,
-    name: str,
+    models: Models,
     limits: Limits,
+    metrics: Metrics | None = None,
     hosts: frozenset[str] = LOOPBACK,
+    origins: Sequence[str] = (),
+    keys: Keys | None = None,
+    log: Callable[[Answered], None] | None = None,
+    shows_metrics: bool = True,
 ) -> FastAPI:
     """The application, to be run by an ASGI server.
 
     Args:
-        translator: What translates.
-        name: What the model is called in answers.
+        models: What translates.
         limits: What requests may ask.
+        metrics: Where to count.
         hosts: Names that requests may call the server by.
+        origins: Whose pages browsers let read the answers; "*" for all.
+        keys: Who may ask, if not all may.
+        log: Told of each request.
+        shows_metrics: Whether /metrics is here.
     """
-    metrics = Metrics()
+    keys, metrics = keys or Keys(), metrics or Metrics()
     batcher = Batcher(
-        translator,
+        models.threads,
         limits.batch_size,
         limits.queue_size,
         limits.answer_bytes,
         metrics.batches.observe,
+        metrics.queue.set,
     )
-    metrics.queue.set_function(lambda: batcher.waiting)
-    desk = Desk(translator, batcher, limits)
+    desk = Desk(batcher, limits)
+    libretranslate = LibreTranslate(desk, models, limits)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -120,7 +104,7 @@ def build_app(
 
     app = FastAPIOffline(
         title="resmlp-mt",
-        summary=f"Translates with {name}",
+        summary=f"Translates with {models.name}",
         version=resmlp_mt.__version__,
         redoc_url=None,
         lifespan=lifespan,
@@ -129,43 +113,41 @@ def build_app(
     @app.post(
         "/translate",
         response_class=Response,
-        responses={200: {"model": TranslationResponse}}
+        responses={200: {"model": TranslationResponse | LibreResponse}}
         | {status: {"model": Problem, "description": d} for status, d in PROBLEMS.items()},
     )
-    async def translate(asked: limit_request(limits), request: Request):
+    async def translate(asked: _either(limits), request: Request):
         """Translate texts, in order."""
-        answer = asyncio.ensure_future(desk.answer(asked))
-        left = asyncio.ensure_future(request.receive())  # says that the client left
+        keys.admit(_find_key(asked, request))
+        if isinstance(asked, LibreRequest):
+            work = libretranslate.translate(asked)
+        else:
+            work = _translate(asked, desk, models)
         try:
-            await asyncio.wait(
-                [answer, left], timeout=limits.timeout, return_when="FIRST_COMPLETED"
-            )
-            if left.done():
-                return Response(status_code=499)  # for the metrics: nobody reads it
-            if not answer.done():
-                message = f"not translated within {limits.timeout:g} seconds; send less, or later"
-                return refuse(503, message, **{"Retry-After": "5"})
-            return answer.result()
-        except asyncio.CancelledError:  # what is left when the server ends
-            return refuse(503, "the server ends; ask again later", **{"Retry-After": "5"})
+            return await _answer_in_time(request, work, limits.timeout)
         finally:
-            for task in (left, answer):  # what nobody waits for is not translated
-                task.cancel()
+            metrics.queue.set(batcher.waiting)  # of what was cancelled nobody told it
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Whether the server translates."""
-        return {"status": "ok", "model": name, "version": resmlp_mt.__version__}
+        return {"status": "ok", "model": models.name, "version": resmlp_mt.__version__}
 
-    @app.head("/metrics", include_in_schema=False)
-    @app.get("/metrics", response_class=Response)
-    async def show_metrics():
-        """What Prometheus asks for."""
-        return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
+    if shows_metrics:
+
+        @app.head("/metrics", include_in_schema=False)
+        @app.get("/metrics", response_class=Response)
+        async def show_metrics():
+            """What Prometheus asks for."""
+            return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
+
+    app.include_router(build_router(models, keys))
 
     @app.exception_handler(RequestValidationError)
     async def explain_mistakes(request: Request, error: RequestValidationError):
+        if request.url.path == "/detect" or is_libretranslate(error.body):
+            return refuse(400, explain_as_libretranslate(error.errors()))
         return refuse(422, explain(error.errors()))
 
     @app.exception_handler(HTTPException)
@@ -182,99 +164,74 @@ def build_app(
         return FileResponse(PAGE / "index.html", headers=_PAGE_HEADERS)
 
     app.mount("/page", StaticFiles(directory=PAGE))
+    # The last one is asked first.
+    app.add_middleware(FormsAsJson, size=limits.request_bytes, is_known=is_libretranslate)
     app.add_middleware(LimitBody, size=limits.request_bytes, seconds=limits.timeout)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+        )
     app.add_middleware(CheckHost, names=hosts)
-    paths = frozenset({"/", "/translate", "/healthz", "/metrics"})
-    app.add_middleware(Measure, metrics=metrics, paths=paths)
+    app.add_middleware(Measure, tell=[metrics.count, *([log] if log else [])])
     return app
 
 
-class Desk:
-    """Splits a request into texts, queues them, and joins their translations to an answer.
-
-    Args:
-        translator: What translates.
-        batcher: Where texts wait.
-        limits: What requests may ask.
-    """
-
-    def __init__(self, translator: Translator, batcher: Batcher, limits: Limits):
-        self.translator, self.batcher, self.limits = translator, batcher, limits
-        # Both run beside the event loop, so that other requests need not wait. A megabyte takes
-        # seconds to split. Such requests wait for one another.
-        self.quick, self.slow = ThreadPoolExecutor(4), ThreadPoolExecutor(1)
-        self.long_waiting = 0
-
-    async def answer(self, asked: TranslationRequest) -> Response:
-        """The answer to a request. To cancel it ends the work for it."""
-        texts = [asked.text] if isinstance(asked.text, str) else asked.text
-        search = SearchOptions(beam=asked.beam, nbest=asked.nbest, lenpen=asked.lenpen)
-        try:
-            split = await self._split(texts, asked.split_sentences)
-            segments = [segment for parts in split for segment in parts]
-            job = self.batcher.submit(segments, Options(search, asked.attention))
-            found = await asyncio.wrap_future(job.answer)
-        except QueueFull:
-            return refuse(429, "too many texts wait; try again", **{"Retry-After": "1"})
-        except AnswerTooLarge:
-            message = f"the answer is larger than {self.limits.answer_bytes:,} bytes; ask for less"
-            return refuse(413, message)
-        body = await _run(self.quick, self._render, texts, split, found)
-        return Response(body, media_type="application/json")
-
-    async def _split(self, texts: list[str], split_sentences: bool | None) -> list[list[Segment]]:
-        if sum(map(len, texts)) <= _LONG:
-            return await _run(self.quick, self._split_now, texts, split_sentences)
-        if self.long_waiting == _LONG_WAITING:
-            raise QueueFull
-        self.long_waiting += 1
-        try:
-            return await _run(self.slow, self._split_now, texts, split_sentences)
-        finally:
-            self.long_waiting -= 1
-
-    def _split_now(self, texts: list[str], split_sentences: bool | None) -> list[list[Segment]]:
-        count = sum(text.count("\n") for text in texts)
-        if count > _BLANK * self.limits.queue_size:
-            raise too_many(count, self.limits)
-        split, count = [], 0
-        for text in texts:
-            split.append(self.translator.split(text, split_sentences))
-            count += max(1, len(split[-1]))
-            if count > self.limits.queue_size:
-                raise too_many(count, self.limits)
-        return split
-
-    def _render(
-        self, texts: list[str], split: list[list[Segment]], found: list[list[Hypothesis]]
-    ) -> bytes:
-        """A `TranslationResponse` as JSON."""
-        codec, rest, results = self.translator.codec, iter(found), []
-        for text, parts in zip(texts, split, strict=True):
-            hypotheses = join(list(islice(rest, len(parts))), parts, codec.target_language)
-            unknown = codec.share_unknown(piece for part in parts for piece in part.pieces)
-            result = _describe(text, unknown, hypotheses)
-            # One at a time, so that other threads get their turns.
-            results.append(json.dumps(result, ensure_ascii=False))
-        return ('{"results":[' + ",".join(results) + "]}").encode()
+def _either(limits: Limits):
+    """The body of POST /translate: our own, or LibreTranslate's."""
+    libre = create_model("LibreRequest", __base__=LibreRequest, __doc__=LibreRequest.__doc__)
+    libre.limits = limits
+    own = limit_request(limits)
+    return Annotated[
+        # Names with blanks are left out where a mistake is explained.
+        Annotated[own, Tag("our own")] | Annotated[libre, Tag("of LibreTranslate")],
+        Discriminator(lambda asked: "of LibreTranslate" if is_libretranslate(asked) else "our own"),
+        Body(),
+    ]
 
 
-def _run(pool: ThreadPoolExecutor, function: Callable, *arguments) -> asyncio.Future:
-    return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
+def _find_key(asked: TranslationRequest | LibreRequest, request: Request) -> str:
+    if isinstance(asked, LibreRequest) and asked.api_key:
+        return asked.api_key
+    kind, _, key = request.headers.get("Authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else ""
 
 
-def _describe(text: str, unknown: float, hypotheses: list[Hypothesis]) -> dict:
-    """A `Result`."""
-    translations = []
-    for hypothesis in hypotheses:
-        translations.append({"text": hypothesis.text, "score": round(hypothesis.score, 4)})
-        if hypothesis.attention:
-            translations[-1]["attention"] = [
-                {"source": a.source, "target": a.target, "weights": _round(a.weights)}
-                for a in hypothesis.attention
-            ]
-    return {"source": text, "unknown": round(unknown, 4), "translations": translations}
+async def _translate(asked: TranslationRequest, desk: Desk, models: Models) -> bytes:
+    """The answer to a request of our own."""
+    texts = [asked.text] if isinstance(asked.text, str) else asked.text
+    try:
+        model = models.choose(asked.source, asked.target, texts)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    search = SearchOptions(beam=asked.beam, nbest=asked.nbest, lenpen=asked.lenpen)
+    begun = asked.prefix, asked.alternatives
+    options = Options(model.translator, search, asked.attention, *begun)
+
+    def write(found: list[Found]) -> bytes:
+        return write_results(found, asked.parts)
+
+    return await desk.translate(texts, options, write, asked.split_sentences)
 
 
-def _round(weights: np.ndarray) -> list[list[float]]:
-    return weights.astype(float).round(4).tolist()
+async def _answer_in_time(
+    request: Request, work: Coroutine[None, None, bytes], seconds: float
+) -> Response:
+    """What comes of work, unless it takes too long, the client leaves, or the server ends."""
+    answer = asyncio.ensure_future(work)
+    left = asyncio.ensure_future(request.receive())  # says that the client left
+    try:
+        await asyncio.wait([answer, left], timeout=seconds, return_when="FIRST_COMPLETED")
+        if left.done():
+            return Response(status_code=499)  # for the metrics: nobody reads it
+        if not answer.done():
+            message = f"not translated within {seconds:g} seconds; send less, or later"
+            return refuse(503, message, **{"Retry-After": "5"})
+        return Response(answer.result(), media_type="application/json")
+    except asyncio.CancelledError:  # what is left when the server ends
+        return refuse(503, "the server ends; ask again later", **{"Retry-After": "5"})
+    finally:
+        for task in (left, answer):  # what nobody waits for is not translated
+            task.cancel()

@@ -1,16 +1,18 @@
-"""The queue where the texts of all requests meet, and the workers that translate them in batches.
+"""The queue where the texts of all requests meet, and the threads that translate them in batches.
 
-Nothing waits for a batch to fill: a free worker takes what is there. Under load texts come while
-the workers are busy, and the batches grow by themselves. Requests share the batches: each gives one
+Nothing waits for a batch to fill: a free thread takes what is there. Under load texts come while
+the threads are busy, and the batches grow by themselves. Requests share the batches: each gives one
 text in turn, so that a short request never waits for all of a long one.
 """
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from resmlp_mt.inference.alternatives import find_alternatives
+from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
@@ -36,8 +38,26 @@ class AnswerTooLarge(Exception):
 class Options:
     """What segments must have in common to be translated together."""
 
+    translator: Translator
     search: SearchOptions = SearchOptions(beam=USUAL_BEAM)
     attention: bool = False
+    prefix: str = ""  # of all segments: there is one
+    alternatives: bool = False
+
+    def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis]]:
+        """Yield the translations of each segment."""
+        if self.alternatives:
+            return find_alternatives(
+                self.translator, segments, self.search, self.prefix, self.attention
+            )
+        led = {}
+        if self.prefix:
+            guide = Guide(self.translator.codec.encode_target(self.prefix))
+            led["guides"] = [guide] * len(segments)
+        # The batches side by side are those of this queue.
+        return self.translator.translate_segments(
+            segments, self.search, attention=self.attention, threads=1, **led
+        )
 
 
 @dataclass(eq=False)
@@ -60,7 +80,7 @@ class Job:
 
     @property
     def waiting(self) -> int:
-        """Texts that wait for a worker, without those of cancelled jobs."""
+        """Texts that wait for a thread, without those of cancelled jobs."""
         return 0 if self.answer.done() else len(self.segments) - self.taken
 
     def put(self, index: int, hypotheses: list[Hypothesis]) -> None:
@@ -86,38 +106,40 @@ class Batcher:
     """Translates texts as they come, none longer than the model takes.
 
     Args:
-        translator: What translates. It has as many workers as threads.
+        threads: Batches that are translated side by side.
         batch_size: Texts translated together at the usual beam. A wider beam makes batches smaller
             by as much, so that none takes longer than a usual one.
         queue_size: Texts that may wait.
         answer_bytes: About what the translations of a job may take as JSON.
-        observe: Told the size of each batch.
+        observe_batch: Told the size of each batch.
+        observe_queue: Told how many texts wait, when that has changed.
     """
 
     def __init__(
         self,
-        translator: Translator,
+        threads: int,
         batch_size: int,
         queue_size: int,
         answer_bytes: int,
-        observe: Callable[[int], None] = lambda size: None,
+        observe_batch: Callable[[int], None] = lambda size: None,
+        observe_queue: Callable[[int], None] = lambda waiting: None,
     ):
-        self.translator, self.observe = translator, observe
+        self.observe_batch, self.observe_queue = observe_batch, observe_queue
         self.batch_size, self.queue_size = batch_size, queue_size
         self.answer_bytes = answer_bytes
         self.jobs: list[Job] = []  # in the order of their turns
         self.changed = threading.Condition()
         self.closed = False
-        self.workers = [
+        self.threads = [
             threading.Thread(target=self._work, name=f"translate-{i}", daemon=True)
-            for i in range(translator.threads)
+            for i in range(threads)
         ]
-        for worker in self.workers:
-            worker.start()
+        for thread in self.threads:
+            thread.start()
 
     @property
     def waiting(self) -> int:
-        """Texts that wait for a worker, without those of cancelled jobs."""
+        """Texts that wait for a thread, without those of cancelled jobs."""
         return sum(job.waiting for job in self.jobs)
 
     def submit(self, segments: list[Segment], options: Options) -> Job:
@@ -134,6 +156,7 @@ class Batcher:
                 raise QueueFull
             self.jobs = [*self._wanted(), job]
             self.changed.notify(len(segments))
+        self.observe_queue(self.waiting)
         return job
 
     def close(self) -> None:
@@ -141,12 +164,13 @@ class Batcher:
         with self.changed:
             self.closed = True
             self.changed.notify_all()
-        for worker in self.workers:
-            worker.join()
+        for thread in self.threads:
+            thread.join()
 
     def _work(self) -> None:
         while batch := self._take():
-            self.observe(len(batch))
+            self.observe_batch(len(batch))
+            self.observe_queue(self.waiting)
             try:
                 self._translate(batch)
             except Exception:
@@ -189,10 +213,7 @@ class Batcher:
         segments, options = [job.segments[i] for job, i in batch], batch[0][0].options
         try:
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
-                # The workers are the threads.
-                found = self.translator.translate_segments(
-                    segments, options.search, attention=options.attention, threads=1
-                )
+                found = options.translate(segments)
                 # One after the other: the attention of all of them may be larger than memory.
                 for job, index in batch:
                     check_wanted()

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.models import AUTO
 
 USUAL_BEAM = 5
 # Mistakes that an answer names. It counts the others.
@@ -49,6 +50,12 @@ class TranslationRequest(BaseModel):
         "them stays as it is.",
         examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
     )
+    source: str = Field(
+        AUTO, description='Code of its language; "auto" finds it out where that matters.'
+    )
+    target: str | None = Field(
+        None, description="Code of the language to translate to, where there are several."
+    )
     beam: int = Field(USUAL_BEAM, ge=1, description="Hypotheses kept in the search.")
     nbest: int = Field(1, ge=1, description="Translations of each text, at most `beam`.")
     lenpen: float = Field(
@@ -59,6 +66,15 @@ class TranslationRequest(BaseModel):
         description="Translate each sentence by itself; false leaves lines whole where they are "
         "not too long. Default: as the model was trained.",
     )
+    prefix: Text = Field(
+        "",
+        description="What the translation of the text begins with. If it ends in a blank, its last "
+        "word is whole.",
+    )
+    alternatives: bool = Field(
+        False, description="Return translations that go on in different ways behind `prefix`."
+    )
+    parts: bool = Field(False, description="Return what was translated at once, too.")
     attention: bool = Field(False, description="Return where each translation was made from.")
 
     @model_validator(mode="before")
@@ -81,11 +97,13 @@ class TranslationRequest(BaseModel):
     def _fit_into_the_beam(self):
         if self.nbest > self.beam:
             raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}")
+        if (self.prefix or self.alternatives) and isinstance(self.text, list):
+            raise ValueError("prefix, alternatives: of one text, not of a list")
         return self
 
 
 def limit_request(limits: Limits) -> type[TranslationRequest]:
-    """The request as one server takes it: its limits are in the checks and in the documents."""
+    """Our own request as one server takes it: its limits are in the checks and the documents."""
     usual, said = min(USUAL_BEAM, limits.beam), TranslationRequest.model_fields["beam"].description
     limited = create_model(
         "TranslationRequest",
@@ -109,10 +127,10 @@ def explain(errors: Sequence[dict]) -> str:
 
 def _explain(error: dict) -> str:
     """One mistake in a request: where it is, and what."""
-    if error["loc"] == ("body",) and error["type"] not in ("value_error", "unknown"):
-        return "send JSON as in /docs, with the header Content-Type: application/json"
     # Of a union the location holds the types too.
-    parts = [str(part) for part in error["loc"][1:] if str(part).isalnum()]
+    parts = [part for part in map(str, error["loc"][1:]) if part.replace("_", "").isalnum()]
+    if not parts and error["type"] not in ("value_error", "unknown"):
+        return "send JSON as in /docs, with the header Content-Type: application/json"
     said = ".".join(parts) + ": " * bool(parts) + error["msg"].removeprefix("Value error, ")
     return said[:_MISTAKE]
 

@@ -77,6 +77,7 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self.crowd, self.unanswered = crowd, 0
+        self.heeds_signals = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin."""
@@ -84,9 +85,14 @@ class Server(uvicorn.Server):
         self.watching = asyncio.create_task(self.crowd.watch())
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End, as a signal asks."""
+        if self.heeds_signals:
+            self.end()
+
+    def end(self) -> None:
         """End. When called again, end without waiting."""
         self.force_exit = self.should_exit
-        super().handle_exit(sig, frame)
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer what came before, and end."""

@@ -1,5 +1,7 @@
 """Searches of fairseq, where its own fail."""
 
+from functools import partial
+
 import torch
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.search import DiverseBeamSearch, LexicallyConstrainedBeamSearch
@@ -61,6 +63,22 @@ class NoRepeats(NGramRepeatBlock):
         return super()._no_repeat_ngram(tokens[:, : step + 1], lprobs, bsz, beam_size, step)
 
 
+def force_prefixes(
+    generator: torch.nn.Module, step: int, lprobs, scores, tokens, prefix_tokens, beam_size: int
+):
+    """Force prefixes, and keep sentences without one from ending at once.
+
+    fairseq lets them, where others of their batch have a prefix; arguments as fairseq's.
+    """
+    forced = type(generator)._prefix_tokens(
+        generator, step, lprobs, scores, tokens, prefix_tokens, beam_size
+    )
+    if step < generator.min_len:
+        free = prefix_tokens[:, step].eq(generator.pad).repeat_interleave(beam_size)
+        lprobs[free, generator.eos] = -torch.inf
+    return forced
+
+
 def mend_generator(generator: torch.nn.Module) -> torch.nn.Module:
     """Put these searches in the place of fairseq's in one of its generators."""
     search = getattr(generator, "search", None)
@@ -68,6 +86,8 @@ def mend_generator(generator: torch.nn.Module) -> torch.nn.Module:
         search.__class__ = DiverseBeams
     elif type(search) is LexicallyConstrainedBeamSearch:
         search.__class__ = ConstrainedBeams
+    if hasattr(generator, "_prefix_tokens"):
+        generator._prefix_tokens = partial(force_prefixes, generator)
     block = getattr(generator, "repeat_ngram_blocker", None)
     if block is not None:
         generator.repeat_ngram_blocker = NoRepeats(block.no_repeat_ngram_size)

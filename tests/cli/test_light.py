@@ -1,25 +1,28 @@
 """What an exported model does where torch and fairseq are not imported, or not installed."""
 
-import importlib.util
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 import zipfile
 from pathlib import Path
 
 import pytest
-from cli.commands import ENVIRONMENT, ROOT, assert_refused, run, start
+from cli.bare import APART, Bare, build_wheel
+from cli.commands import ROOT, assert_refused, run, start
 
-from resmlp_mt.cli import COMMANDS, passthrough
+from resmlp_mt.cli import COMMANDS, build_parser, passthrough
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
 TEXT = "A man rides a bike. Two dogs play in the snow."
-# All that README names for a small container, by the folders of their packages.
-PACKAGES = ("numpy", "onnxruntime", "sentencepiece", "PIL")
+# All that README names for a small container.
+PACKAGES = ("numpy", "onnxruntime", "sentencepiece", "pillow")
 # sitecustomize.py, which Python imports before all else.
 GUARD = """
 import sys
@@ -128,53 +131,16 @@ def test_what_needs_fairseq_says_so(exports, small, tmp_path):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from a copy: setuptools packs whatever lies in a `build` beside setup.py."""
-    folder = tmp_path_factory.mktemp("wheel")
-    clean = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "resmlp_mt", folder / "source" / "resmlp_mt", ignore=clean)
-    for name in ("setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder / "source")
-    built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
-    command = [sys.executable, "-m", "pip", *built, folder / "source"]
-    subprocess.run(command, check=True, capture_output=True)
-    (path,) = folder.glob("*.whl")
-    return path
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
-def install(wheel, tmp_path_factory):
-    """install(): the wheel in an empty environment; its folder, its packages, and its command."""
-
-    def make(name):
-        folder = tmp_path_factory.mktemp(name)
-        # Else the project of that path would count as installed.
-        apart = {"env": {k: v for k, v in ENVIRONMENT.items() if k != "PYTHONPATH"}, "cwd": folder}
-        python = [sys.executable, "-m"]
-        subprocess.run([*python, "venv", "--without-pip", folder / "venv"], check=True)
-        (site,) = folder.glob("venv/lib/python3*/site-packages")
-        interpreter = folder / "venv" / "bin" / "python"
-        pip = ["pip", "--python", interpreter, "install", "--no-deps", "--no-index", wheel]
-        subprocess.run([*python, *pip], check=True, capture_output=True, **apart)
-
-        def resmlp_mt(*words):
-            command = [folder / "venv" / "bin" / "resmlp-mt", *words]
-            return subprocess.run(list(map(str, command)), capture_output=True, text=True, **apart)
-
-        return site, resmlp_mt
-
-    return make
-
-
-@pytest.fixture(scope="module")
-def small(install):
+def small(wheel, tmp_path_factory):
     """small(*words): `resmlp-mt` in an environment that has the wheel and few packages."""
-    site, resmlp_mt = install("small")
-    for package in PACKAGES:
-        installed = Path(importlib.util.find_spec(package).origin).parent
-        libraries = installed.parent.glob(f"{'pillow' if package == 'PIL' else package}.libs")
-        for path in (installed, *libraries):
-            (site / path.name).symlink_to(path)
-    return resmlp_mt
+    bare = Bare(tmp_path_factory.mktemp("small") / "venv")
+    bare.link(list(PACKAGES))
+    bare.install(wheel)
+    return lambda *words: bare.run("resmlp-mt", *words)
 
 
 def test_the_wheel_has_all_of_the_package_and_its_size_is_stated(wheel):
@@ -193,22 +159,80 @@ def test_the_wheel_has_all_of_the_package_and_its_size_is_stated(wheel):
     assert extras and extras == set(re.findall(r"^\| `\[(\w+)\]` \|", table, re.M))
 
 
-def test_the_wheel_with_all_packages_needs_no_checkout(install):
-    site, resmlp_mt = install("large")
+def test_the_wheel_with_all_packages_needs_no_checkout(wheel, tmp_path):
+    bare = Bare(tmp_path / "large")
+    bare.install(wheel)
     # Other packages are found where they are. The checkout is not: only their .pth files name it.
     others = [path for path in sys.path if path.endswith("site-packages")]
-    (site / "others.pth").write_text("\n".join(others))
-    done = resmlp_mt("translate", "--model", "multi30k-en-de", TEXT)
+    (bare.site / "others.pth").write_text("\n".join(others))
+    done = bare.run("resmlp-mt", "translate", "--model", "multi30k-en-de", TEXT)
     same = run("resmlp-mt", "translate", "--model", "multi30k-en-de", TEXT)
     assert done.stdout == same.stdout != "", done.stderr
 
 
 def test_the_wheel_and_few_packages_are_enough(small, exports, picture):
     for command in (
-        ["translate", "--model", exports / "translator", TEXT],
+        ["translate", "--model", exports / "translator", "--prefix", "Der alte Mann", TEXT],
         ["classify", exports / "classifier", picture],
     ):
         assert small(*command).stdout == run("resmlp-mt", *command).stdout != ""
+
+
+def test_the_unit_of_systemd_is_one(tmp_path):
+    text = (ROOT / "examples" / "serve" / "resmlp-mt.service").read_text()
+    (command,) = re.findall(r"^ExecStart=(\S+/resmlp-mt) (.*)$", text, re.M)
+    build_parser().parse_args(command[1].split())
+    assert "\nWorkingDirectory=/" in text
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("there is no systemd-analyze")
+    (tmp_path / "resmlp-mt.service").write_text(text.replace(command[0], "/bin/true"))
+    verify = ["systemd-analyze", "verify", tmp_path / "resmlp-mt.service"]
+    done = subprocess.run(verify, capture_output=True, text=True)
+    assert "resmlp-mt.service:" not in done.stderr, done.stderr
+
+
+def read_containerfile() -> list[tuple[str, str]]:
+    """Its instructions, in order."""
+    text = (ROOT / "Containerfile").read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def test_the_steps_of_the_containerfile_make_a_service(exports, tmp_path):
+    """Run in a bare environment: packages are linked where it installs them from the registry."""
+    kept = (ROOT / ".dockerignore").read_text().split()
+    for name in (word[1:] for word in kept if word.startswith("!")):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / "source" / name)
+        else:
+            (tmp_path / "source").mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / "source")
+    steps = read_containerfile()
+    ran = [shlex.split(rest) for word, rest in steps if word == "RUN"]
+    assert [words[:2] for words in ran] == [["pip", "wheel"], *[["pip", "install"]] * 2]
+    assert ran[0][2:] == ["--no-deps", "--wheel-dir", "/wheel", "/source"]
+    bare, wheel = Bare(tmp_path / "venv"), build_wheel(tmp_path / "source", tmp_path / "wheel")
+    options, packages = ran[1][2:5], ran[1][5:]
+    assert options == ["--no-cache-dir", "--constraint", "/constraints.txt"]
+    bare.link(packages)
+    assert ran[2][2:] == ["--no-cache-dir", "--no-deps", "/wheel/*.whl"]
+    bare.install(wheel)
+    assert not [name for name in ("torch", "fairseq") if (bare.site / name).exists()]
+    (entry,) = (json.loads(rest) for word, rest in steps if word == "ENTRYPOINT")
+    command = bare.words(*entry, exports / "translator", "--port", 0)
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=APART, cwd=tmp_path)
+    try:
+        port = re.fullmatch(r"translating at http://0\.0\.0\.0:(\d+)\n", server.stderr.readline())
+        fields = {"q": "<p>A <b>man</b> rides a bike.", "format": "html"}
+        body = urllib.parse.urlencode(fields | {"source": "auto", "target": "de"}).encode()
+        asked = urllib.request.Request(f"http://127.0.0.1:{port[1]}/translate", body)
+        with urllib.request.urlopen(asked, timeout=300) as answer:
+            found = json.loads(answer.read())["translatedText"]
+        assert found.startswith("<p>") and "<b>" in found and "Mann" in found
+    finally:
+        server.terminate()
+        said = server.communicate()[1]
+    assert (server.returncode, said) == (0, "")
 
 
 ORDERS = {

@@ -6,18 +6,19 @@ import numpy as np
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import check_wanted
+from resmlp_mt.serving.models import Model, Models
 
 
 class Held:
     """A translator that says a line backwards, once it is let go."""
 
-    codec = SimpleNamespace(
-        target_language="en",
-        share_unknown=lambda pieces: (text := "".join(pieces)).count("?") / max(len(text), 1),
-    )
-
-    def __init__(self, threads=1):
+    def __init__(self, threads=1, source="de", target="en"):
         self.threads = threads
+        self.codec = SimpleNamespace(
+            source_language=source,
+            target_language=target,
+            share_unknown=lambda pieces: (text := "".join(pieces)).count("?") / max(len(text), 1),
+        )
         self.let_go, self.batches, self.at_work = threading.Event(), [], threading.Semaphore(0)
 
     def translate_segments(self, segments, options, attention, threads):
@@ -35,6 +36,10 @@ class Held:
 
     def split(self, text, split_sentences=None):
         return cut(*text.split("|"))
+
+
+def held_models(translator):
+    return Models([Model("held", translator)])
 
 
 def cut(*texts):

@@ -4,9 +4,9 @@ import asyncio
 
 import httpx
 import pytest
-from serving.held import Held
+from serving.held import Held, held_models
 
-from resmlp_mt.serving import app
+from resmlp_mt.serving import desk
 from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.limits import LOOPBACK, Limits
 
@@ -16,7 +16,7 @@ def asked():
     """asked(translator, *texts, limits): the responses to requests sent one after the other."""
 
     async def ask_all(translator, texts, limits, then):
-        held = build_app(translator, "held", limits)
+        held = build_app(held_models(translator), limits)
         transport = httpx.ASGITransport(held, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             requests = []
@@ -58,8 +58,8 @@ def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch)
             assert len(text) <= 10 or self.let_go.wait(60)
             return super().split(text)
 
-    monkeypatch.setattr(app, "_LONG", 10)
-    monkeypatch.setattr(app, "_LONG_WAITING", 2)
+    monkeypatch.setattr(desk, "_LONG", 10)
+    monkeypatch.setattr(desk, "_LONG_WAITING", 2)
     texts = ["busy", *(letter * 20 for letter in "abc"), "short"]
     responses = asked(*texts, translator=Slow())
     assert [r.status_code for r in responses] == [200, 200, 200, 429, 200]
@@ -96,7 +96,7 @@ def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
     ],
 )
 def test_requests_for_other_hosts_are_refused(host, taken):
-    held = build_app(Held(), "held", Limits(), LOOPBACK | {"Translate.example.org"})
+    held = build_app(held_models(Held()), Limits(), hosts=LOOPBACK | {"Translate.example.org"})
 
     async def ask():
         transport = httpx.ASGITransport(held)
@@ -106,3 +106,24 @@ def test_requests_for_other_hosts_are_refused(host, taken):
     response = asyncio.run(ask())
     assert response.status_code == (200 if taken else 400)
     assert taken or "--allow-host" in response.json()["error"]
+
+
+def test_browsers_let_pages_read_answers_only_from_where_it_is_asked_for():
+    origins = {
+        (): (False, False),
+        ("https://a.example",): (True, False),
+        ("*",): (True, True),
+    }
+
+    async def ask(allowed):
+        app = build_app(held_models(Held()), Limits(), origins=allowed)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            for origin in ("https://a.example", "https://b.example"):
+                response = await client.get("/healthz", headers={"Origin": origin})
+                yield "Access-Control-Allow-Origin" in response.headers
+
+    async def ask_all(allowed):
+        return tuple([told async for told in ask(allowed)])
+
+    assert {allowed: asyncio.run(ask_all(allowed)) for allowed in origins} == origins

@@ -13,7 +13,8 @@ def batch():
     opened = []
 
     def build(translator, batch_size=4, queue_size=100, answer_bytes=10**6, **options):
-        batcher = Batcher(translator, batch_size, queue_size, answer_bytes, **options)
+        sizes = batch_size, queue_size, answer_bytes
+        batcher = Batcher(translator.threads, *sizes, **options)
         opened.append((batcher, translator))
         return opened[-1][0]
 
@@ -29,10 +30,10 @@ def texts(job):
 
 def test_what_comes_while_workers_are_busy_is_translated_together(batch):
     translator, sizes = Held(), []
-    batcher = batch(translator, observe=sizes.append)
-    first = batcher.submit(cut("ab"), Options())
+    batcher = batch(translator, observe_batch=sizes.append)
+    first = batcher.submit(cut("ab"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    rest = [batcher.submit(cut(f"{i}x", f"{i}y"), Options()) for i in range(3)]
+    rest = [batcher.submit(cut(f"{i}x", f"{i}y"), Options(translator)) for i in range(3)]
     translator.let_go.set()
     assert texts(first) == ["ba"]
     assert [texts(job) for job in rest] == [[f"x{i}", f"y{i}"] for i in range(3)]
@@ -42,7 +43,7 @@ def test_what_comes_while_workers_are_busy_is_translated_together(batch):
 def test_workers_translate_side_by_side(batch):
     translator = Held(threads=2)
     batcher = batch(translator, batch_size=1)
-    job = batcher.submit(cut("a", "b"), Options())
+    job = batcher.submit(cut("a", "b"), Options(translator))
     for _ in range(2):
         assert translator.at_work.acquire(timeout=60)
     translator.let_go.set()
@@ -53,7 +54,10 @@ def test_lines_with_other_options_are_translated_apart_and_in_turn(batch):
     translator = Held()
     translator.let_go.set()
     batcher = batch(translator)
-    jobs = [batcher.submit(cut("a", "b"), Options(SearchOptions(nbest=n))) for n in (1, 2, 1)]
+    jobs = [
+        batcher.submit(cut("a", "b"), Options(translator, SearchOptions(nbest=n)))
+        for n in (1, 2, 1)
+    ]
     found = [list(map(len, job.answer.result(60))) for job in jobs]
     assert found == [[1, 1], [2, 2], [1, 1]]
     asked = {n: [x for lines, m in translator.batches if m == n for x in lines] for n in (1, 2)}
@@ -64,7 +68,9 @@ def test_attention_comes_where_it_is_asked_for(batch):
     translator = Held()
     translator.let_go.set()
     batcher = batch(translator)
-    plain, shown = (batcher.submit(cut("abc"), Options(attention=a)) for a in (False, True))
+    plain, shown = (
+        batcher.submit(cut("abc"), Options(translator, attention=a)) for a in (False, True)
+    )
     (plain,), (shown,) = (job.answer.result(60)[0] for job in (plain, shown))
     assert plain.attention == [] and shown.attention[0].source == ["abc"]
 
@@ -72,12 +78,12 @@ def test_attention_comes_where_it_is_asked_for(batch):
 def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
     translator = Held()
     batcher = batch(translator, queue_size=3)
-    busy = batcher.submit(cut("busy"), Options())
+    busy = batcher.submit(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    waiting = batcher.submit(cut("a", "b"), Options())
+    waiting = batcher.submit(cut("a", "b"), Options(translator))
     with pytest.raises(QueueFull):
-        batcher.submit(cut("c", "d"), Options())
-    last = batcher.submit(cut("e"), Options())
+        batcher.submit(cut("c", "d"), Options(translator))
+    last = batcher.submit(cut("e"), Options(translator))
     translator.let_go.set()
     assert list(map(texts, (busy, waiting, last))) == [["ysub"], ["a", "b"], ["e"]]
 
@@ -85,11 +91,11 @@ def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
 def test_a_cancelled_job_is_not_translated_and_leaves_its_place_to_others(batch):
     translator = Held()
     batcher = batch(translator, queue_size=2)
-    busy = batcher.submit(cut("busy"), Options())
+    busy = batcher.submit(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    unwanted = batcher.submit(cut(*["unwanted"] * 2), Options())
+    unwanted = batcher.submit(cut(*["unwanted"] * 2), Options(translator))
     assert batcher.waiting == 2 and unwanted.answer.cancel() and batcher.waiting == 0
-    wanted = batcher.submit(cut(*["wanted"] * 2), Options())
+    wanted = batcher.submit(cut(*["wanted"] * 2), Options(translator))
     translator.let_go.set()
     assert texts(busy) == ["ysub"] and texts(wanted) == ["detnaw"] * 2
     assert all("unwanted" not in lines for lines, _ in translator.batches)
@@ -98,10 +104,10 @@ def test_a_cancelled_job_is_not_translated_and_leaves_its_place_to_others(batch)
 def test_a_batch_that_nobody_waits_for_is_left_at_the_next_step(batch):
     translator = Held()  # it is not let go
     batcher = batch(translator)
-    abandoned = batcher.submit(cut("a", "b"), Options())
+    abandoned = batcher.submit(cut("a", "b"), Options(translator))
     translator.at_work.acquire(timeout=60)
     abandoned.answer.cancel()
-    wanted = batcher.submit(cut("wanted"), Options())
+    wanted = batcher.submit(cut("wanted"), Options(translator))
     assert translator.at_work.acquire(timeout=60)
     translator.let_go.set()
     assert texts(wanted) == ["detnaw"]
@@ -110,11 +116,13 @@ def test_a_batch_that_nobody_waits_for_is_left_at_the_next_step(batch):
 def test_jobs_share_batches_text_by_text(batch):
     translator = Held()
     batcher = batch(translator)
-    busy = batcher.submit(cut("busy"), Options())
+    busy = batcher.submit(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    long = batcher.submit(cut(*(f"long {i}" for i in range(8))), Options())
-    other = batcher.submit(cut(*(f"other {i}" for i in range(3))), Options(SearchOptions(nbest=2)))
-    short = batcher.submit(cut("short"), Options())
+    long = batcher.submit(cut(*(f"long {i}" for i in range(8))), Options(translator))
+    other = batcher.submit(
+        cut(*(f"other {i}" for i in range(3))), Options(translator, SearchOptions(nbest=2))
+    )
+    short = batcher.submit(cut("short"), Options(translator))
     translator.let_go.set()
     assert list(map(len, map(texts, (busy, long, other, short)))) == [1, 8, 3, 1]
     assert [lines for lines, _ in translator.batches] == [
@@ -129,9 +137,11 @@ def test_jobs_share_batches_text_by_text(batch):
 def test_a_wide_beam_makes_batches_smaller(batch):
     translator, sizes = Held(), []
     translator.let_go.set()
-    batcher = batch(translator, batch_size=8, observe=sizes.append)
+    batcher = batch(translator, batch_size=8, observe_batch=sizes.append)
     for beam in (1, 5, 10, 32, 100):
-        batcher.submit(cut(*["a"] * 8), Options(SearchOptions(beam=beam))).answer.result(60)
+        batcher.submit(
+            cut(*["a"] * 8), Options(translator, SearchOptions(beam=beam))
+        ).answer.result(60)
     assert sizes == [8] * 2 + [4] * 2 + [1] * 16
 
 
@@ -139,20 +149,21 @@ def test_an_answer_that_grows_too_large_ends_its_job_alone(batch):
     translator = Held()
     translator.let_go.set()
     batcher = batch(translator, batch_size=1, answer_bytes=1000)
-    large = batcher.submit(cut(*["x" * 400] * 100), Options())
+    large = batcher.submit(cut(*["x" * 400] * 100), Options(translator))
     with pytest.raises(AnswerTooLarge):
         large.answer.result(60)
-    assert texts(batcher.submit(cut("abc"), Options())) == ["cba"]
+    assert texts(batcher.submit(cut("abc"), Options(translator))) == ["cba"]
     assert len(translator.batches) == 4
 
 
 def test_a_line_that_fails_fails_its_job_alone(batch):
     translator = Held()
     batcher = batch(translator, batch_size=10)
-    busy = batcher.submit(cut("busy"), Options())
+    busy = batcher.submit(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=60)
     good, bad = (
-        batcher.submit(cut(*lines), Options()) for lines in (["a", "good"], ["b", "poison"])
+        batcher.submit(cut(*lines), Options(translator))
+        for lines in (["a", "good"], ["b", "poison"])
     )
     translator.let_go.set()
     assert texts(busy) == ["ysub"] and texts(good) == ["a", "doog"]
@@ -163,9 +174,9 @@ def test_a_line_that_fails_fails_its_job_alone(batch):
 def test_closing_translates_what_waits_and_takes_no_more(batch):
     translator = Held()
     batcher = batch(translator, batch_size=1)
-    job = batcher.submit(cut("a", "b", "c"), Options())
+    job = batcher.submit(cut("a", "b", "c"), Options(translator))
     translator.let_go.set()
     batcher.close()
     assert job.answer.done() and texts(job) == ["a", "b", "c"]
     with pytest.raises(QueueFull):
-        batcher.submit(cut("d"), Options())
+        batcher.submit(cut("d"), Options(translator))

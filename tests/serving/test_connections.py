@@ -7,7 +7,7 @@ import time
 from http.client import HTTPConnection
 
 import pytest
-from serving.held import Held
+from serving.held import Held, held_models
 
 from resmlp_mt.serving import connections
 from resmlp_mt.serving import server as server_module
@@ -21,7 +21,7 @@ class Running:
 
     def __init__(self, **limits):
         self.translator, limits = Held(), Limits(**limits)
-        self.server = Server(build_app(self.translator, "held", limits), limits)
+        self.server = Server(build_app(held_models(self.translator), limits), limits)
         self.listener, self.clients = listen("127.0.0.1", 0), []
         self.address = self.listener.getsockname()
         self.thread = threading.Thread(target=self.server.run, args=[[self.listener]])

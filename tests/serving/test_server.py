@@ -201,7 +201,8 @@ def test_head_is_get_without_the_body(server, path):
 
 def test_the_interface_is_documented_without_a_network(server):
     described = httpx.get(f"{server}/openapi.json").json()
-    assert set(described["paths"]) == {"/translate", "/healthz", "/metrics"}
+    others = {"/detect", "/languages", "/frontend/settings"}
+    assert set(described["paths"]) == {"/translate", "/healthz", "/metrics"} | others
     assert {"200", "400", "408", "413", "422", "429", "503"} <= set(
         described["paths"]["/translate"]["post"]["responses"]
     )
@@ -296,7 +297,8 @@ def test_sigterm_loses_no_request():
         clients = [threading.Thread(target=keep_asking, args=[server]) for _ in range(12)]
         for client in clients:
             client.start()
-        time.sleep(2)
+        while len(answered) <= 24 and not failed:
+            time.sleep(0.05)
         process.terminate()
         process.wait(60)
     gone.set()
@@ -344,8 +346,9 @@ def test_a_server_that_cannot_start_says_why(tmp_path):
         result = run("resmlp-mt", "serve", "multi30k-en-de", "--port", port, check=False)
         assert_refused(result, f"--port {port}: Address already in use")
     (tmp_path / "model.pt").write_bytes(b"no model")
-    for model in ("model.pt", "nothing"):
-        result = run("resmlp-mt", "serve", model, "--port", 0, cwd=tmp_path, check=False)
+    for model, workers in (("model.pt", 1), ("nothing", 2)):
+        command = ["resmlp-mt", "serve", model, "--port", 0, "--workers", workers]
+        result = run(*command, cwd=tmp_path, check=False, own=workers > 1)
         assert_refused(result, model)
 
 
@@ -360,6 +363,10 @@ def test_a_server_that_cannot_start_says_why(tmp_path):
         (["--timeout", "nan"], "--timeout nan must be"),
         (["--timeout", "inf"], "--timeout inf must be"),
         (["--port", "0", "--host", "nowhere.invalid"], "--host nowhere.invalid"),
+        (["--metrics-port", "70000"], "--metrics-port 70000 must be between"),
+        (["--workers", "0"], "--workers must be at least 1"),
+        (["--requests-per-minute", "5"], "is for each key of --api-keys"),
+        (["--api-keys", "nowhere"], "nowhere: no such file"),
     ],
 )
 def test_impossible_flags_are_refused(flags, said):

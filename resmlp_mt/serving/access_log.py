@@ -1,0 +1,39 @@
+"""A line for each request, in the Common Log Format with the seconds behind it."""
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from logging.handlers import WatchedFileHandler
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.serving.measure import Answered
+
+
+def open_access_log(where: str) -> Callable[[Answered], None]:
+    """What writes the line of a request. Neither texts nor keys are in it.
+
+    Args:
+        where: A file, which several processes may write to, and which is opened again where it was
+            moved, as log rotation does; "-" for stderr.
+
+    Raises:
+        UserError: If the file cannot be opened.
+    """
+    try:
+        handler = logging.StreamHandler(sys.stderr) if where == "-" else WatchedFileHandler(where)
+    except OSError as error:
+        raise UserError(f"--access-log {where}: {error.strerror}") from None
+    logger = logging.Logger("access", logging.INFO)
+    logger.addHandler(handler)
+
+    def write(answered: Answered) -> None:
+        now = time.strftime("%d/%b/%Y:%H:%M:%S %z")
+        # What a stranger sends as a path must not look like lines of its own.
+        path = answered.path.encode("unicode_escape").decode().replace('"', r"\"")
+        logger.info(
+            f'{answered.client} - - [{now}] "{answered.method} {path} HTTP/{answered.version}" '
+            f"{answered.status} {answered.size} {answered.seconds:.3f}"
+        )
+
+    return write

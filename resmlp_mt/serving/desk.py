@@ -1,0 +1,152 @@
+"""Where the texts of a request are split, queued, and joined to translations again."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+from starlette.exceptions import HTTPException
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.guides import Guide, check_room
+from resmlp_mt.inference.hypotheses import Hypothesis, join
+from resmlp_mt.inference.segments import Segment
+from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
+from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.request import too_many
+
+# Characters of a request that take noticeably long to split, and how many such requests may wait.
+_LONG, _LONG_WAITING = 20_000, 16
+# Most lines of a request, for each text that the queue holds. Blank lines are not queued, but take
+# time to split.
+_BLANK = 10
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found for a text.
+
+    Attributes:
+        text: As it was sent.
+        unknown: Share of its characters that the model never saw.
+        hypotheses: Its translations, best first.
+        segments: Its parts that were translated at once.
+        parts: The translations of each of them.
+    """
+
+    text: str
+    unknown: float
+    hypotheses: list[Hypothesis]
+    segments: list[Segment]
+    parts: list[list[Hypothesis]]
+
+
+class Desk:
+    """Splits texts, queues them, and joins their translations.
+
+    Args:
+        batcher: Where texts wait.
+        limits: What requests may ask.
+    """
+
+    def __init__(self, batcher: Batcher, limits: Limits):
+        self.batcher, self.limits = batcher, limits
+        # Both run beside the event loop, so that other requests need not wait. A megabyte takes
+        # seconds to split. Such requests wait for one another.
+        self.quick, self.slow = ThreadPoolExecutor(4), ThreadPoolExecutor(1)
+        self.long_waiting = 0
+
+    async def translate(
+        self,
+        texts: list[str],
+        options: Options,
+        describe: Callable[[list[Found]], bytes],
+        split_sentences: bool | None = None,
+    ) -> bytes:
+        """Translate texts. To cancel it ends the work for it.
+
+        Args:
+            texts: Raw text.
+            options: By which model, and how.
+            describe: Makes the answer, beside the event loop.
+            split_sentences: As for `Translator.split`.
+
+        Raises:
+            HTTPException: If the texts cannot be queued or begun so, or the answer is too large.
+        """
+        try:
+            split = await self._split(texts, options, split_sentences)
+            segments = [segment for parts in split for segment in parts]
+            if options.prefix or options.alternatives:
+                _check_beginning(segments, options)
+            job = self.batcher.submit(segments, options)
+            found = await asyncio.wrap_future(job.answer)
+        except QueueFull:
+            raise HTTPException(
+                429, "too many texts wait; try again", headers={"Retry-After": "1"}
+            ) from None
+        except AnswerTooLarge:
+            most = f"{self.limits.answer_bytes:,}"
+            message = f"the answer is larger than {most} bytes; ask for less"
+            raise HTTPException(413, message) from None
+        return await self.run(lambda: describe(_join(texts, split, found, options)))
+
+    def run(self, function: Callable, *arguments) -> asyncio.Future:
+        """Run what takes a moment beside the event loop."""
+        return asyncio.get_running_loop().run_in_executor(self.quick, function, *arguments)
+
+    async def _split(
+        self, texts: list[str], options: Options, split_sentences: bool | None
+    ) -> list[list[Segment]]:
+        arguments = self._split_now, texts, options, split_sentences
+        if sum(map(len, texts)) <= _LONG:
+            return await self.run(*arguments)
+        if self.long_waiting == _LONG_WAITING:
+            raise QueueFull
+        self.long_waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.slow, *arguments)
+        finally:
+            self.long_waiting -= 1
+
+    def _split_now(
+        self, texts: list[str], options: Options, split_sentences: bool | None
+    ) -> list[list[Segment]]:
+        count = sum(text.count("\n") for text in texts)
+        if count > _BLANK * self.limits.queue_size:
+            raise too_many(count, self.limits)
+        split, count = [], 0
+        for text in texts:
+            split.append(options.translator.split(text, split_sentences))
+            count += max(1, len(split[-1]))
+            if count > self.limits.queue_size:
+                raise too_many(count, self.limits)
+        return split
+
+
+def _check_beginning(segments: list[Segment], options: Options) -> None:
+    """Check that a text can be translated from a given beginning on."""
+    if len(segments) > 1:
+        message = f"the text is translated in {len(segments)} parts; send the one that is begun"
+        raise HTTPException(422, f"prefix, alternatives: {message}")
+    try:
+        guide = Guide(options.translator.codec.encode_target(options.prefix))
+        check_room([guide], options.translator.engine.target_positions - 1)
+    except UserError as error:
+        raise HTTPException(422, f"prefix: {error}") from None
+
+
+def _join(
+    texts: list[str],
+    split: list[list[Segment]],
+    found: list[list[Hypothesis]],
+    options: Options,
+) -> list[Found]:
+    codec, rest, results = options.translator.codec, iter(found), []
+    for text, parts in zip(texts, split, strict=True):
+        each = list(islice(rest, len(parts)))
+        hypotheses = join(each, parts, codec.target_language)
+        unknown = codec.share_unknown(piece for part in parts for piece in part.pieces)
+        results.append(Found(text, unknown, hypotheses, parts, each))
+    return results

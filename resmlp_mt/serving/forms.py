@@ -1,0 +1,51 @@
+"""Forms as LibreTranslate's clients send them, read as the JSON that says the same."""
+
+import json
+from collections.abc import Callable
+
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
+from starlette.requests import Request
+
+from resmlp_mt.serving.limits import refuse
+
+_KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_MOST_FIELDS = 20
+
+
+class FormsAsJson:
+    """ASGI middleware: what answers sees JSON alone.
+
+    Args:
+        app: What answers.
+        size: Bytes of a body.
+        is_known: Whether fields are those of a form; others are left as they came.
+    """
+
+    def __init__(self, app, size: int, is_known: Callable[[dict], bool]):
+        self.app, self.size, self.is_known = app, size, is_known
+
+    async def __call__(self, scope, receive, send) -> None:
+        """Answer a request."""
+        headers = dict(scope.get("headers", ()))
+        kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0]
+        if scope["type"] != "http" or kind.strip().lower() not in _KINDS:
+            return await self.app(scope, receive, send)
+        request = Request(scope, receive)
+        body = await request.body()
+        try:
+            form = await request.form(max_files=0, max_fields=_MOST_FIELDS, max_part_size=self.size)
+            fields = dict(request.query_params) | dict(form)
+        except (MultiPartException, HTTPException, UnicodeDecodeError):
+            return await refuse(400, "Invalid request: not a form")(scope, receive, send)
+        if self.is_known(fields):
+            body = json.dumps(fields).encode()
+            headers |= {b"content-type": b"application/json"}
+            headers |= {b"content-length": str(len(body)).encode()}
+            scope = scope | {"headers": list(headers.items())}
+        messages = iter([{"type": "http.request", "body": body}])
+
+        async def replay():
+            return next(messages, None) or await receive()
+
+        await self.app(scope, replay, send)

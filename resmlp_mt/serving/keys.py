@@ -1,0 +1,114 @@
+"""API keys, and how many requests a minute each of them may send."""
+
+import hmac
+import math
+import time
+from collections.abc import MutableSequence, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from starlette.exceptions import HTTPException
+
+from resmlp_mt.data.text import read_lines
+from resmlp_mt.errors import UserError
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key, and the requests that it may send in a minute; 0 for any number."""
+
+    secret: str
+    a_minute: int
+
+
+def read_keys(path: Path, a_minute: int) -> list[Key]:
+    """Read a file of keys: one a line, a number of its own behind it or not, # before remarks.
+
+    Args:
+        path: The file.
+        a_minute: The limit of keys without a number.
+
+    Raises:
+        UserError: If the file is missing or broken, or holds no key.
+    """
+    found: dict[str, Key] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) > 2 or not all(word.isdecimal() for word in words[1:]):
+            raise UserError(f"{path}, line {number}: not a key, or a key and a number")
+        if words[0] in found:
+            raise UserError(f"{path}, line {number}: this key came before")
+        found[words[0]] = Key(words[0], int(words[1]) if words[1:] else a_minute)
+    if not found:
+        raise UserError(f"{path}: holds no key; write one a line")
+    return list(found.values())
+
+
+class Keys:
+    """Who may ask, and how often.
+
+    Each key has a bucket of as many requests as it may send in a minute, which fills again evenly.
+
+    Args:
+        keys: None if all may ask.
+        buckets: Two numbers a key: how full its bucket was, and when. Several processes may share
+            them. At first zero, which stands for a full bucket.
+        lock: Guards them.
+        clock: Tells the time in seconds; of all processes alike.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[Key] = (),
+        buckets: MutableSequence[float] | None = None,
+        lock: AbstractContextManager | None = None,
+        clock=time.monotonic,
+    ):
+        self.keys, self.clock = keys, clock
+        self.buckets = [0.0] * (2 * len(keys)) if buckets is None else buckets
+        self.lock = lock or Lock()
+
+    @property
+    def required(self) -> bool:
+        """Whether a request needs a key."""
+        return bool(self.keys)
+
+    def admit(self, given: str) -> None:
+        """Count a request.
+
+        Raises:
+            HTTPException: 403 if the key is not known, 429 if it has sent too much.
+        """
+        if not self.keys:
+            return
+        if not given:
+            raise HTTPException(403, "Please contact the server operator to get an API key")
+        found = None
+        for number, key in enumerate(self.keys):  # all of them: the time tells nothing
+            if hmac.compare_digest(key.secret.encode(), given.encode("utf-8", "replace")):
+                found = number
+        if found is None:
+            raise HTTPException(403, "Invalid API key")
+        wait = self._take(found)
+        if wait > 0:
+            message = f"Slowdown: {self.keys[found].a_minute} requests per 1 minute"
+            raise HTTPException(429, message, headers={"Retry-After": str(math.ceil(wait))})
+
+    def _take(self, number: int) -> float:
+        """Take a request out of a key's bucket; returns the seconds to wait if there is none."""
+        most = self.keys[number].a_minute
+        if not most:
+            return 0
+        with self.lock:
+            now = self.clock()
+            left, then = self.buckets[2 * number : 2 * number + 2]
+            left = min(most, left + (now - then) * most / 60) if then else most
+            wait = (1 - left) * 60 / most
+            if wait <= 0:
+                left -= 1
+            self.buckets[2 * number : 2 * number + 2] = [left, now]
+        return wait

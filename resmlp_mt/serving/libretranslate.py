@@ -1,0 +1,258 @@
+"""LibreTranslate's interface, for the clients that speak it.
+
+It shares POST /translate with our own: a request that has `q` in the place of `text` is
+LibreTranslate's.
+"""
+
+import json
+from collections.abc import Sequence
+from itertools import islice
+from typing import Annotated, ClassVar, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic_core import PydanticCustomError
+from starlette.exceptions import HTTPException
+
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.serving.batcher import Options
+from resmlp_mt.serving.desk import Desk, Found
+from resmlp_mt.serving.keys import Keys
+from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.markup import Markup
+from resmlp_mt.serving.models import AUTO, Model, Models, name_language
+from resmlp_mt.serving.request import USUAL_BEAM, Text, Texts, explain, too_many
+
+_FIELDS = frozenset("q source target format alternatives api_key".split())
+
+
+def _need(texts: object) -> object:
+    if texts in ("", []):
+        raise PydanticCustomError("missing", "nothing to translate")
+    return texts
+
+
+class LibreRequest(BaseModel):
+    """What to translate, as LibreTranslate's clients ask."""
+
+    model_config = ConfigDict(extra="ignore")
+    limits: ClassVar[Limits] = Limits()
+
+    q: Annotated[Texts, BeforeValidator(_need)] = Field(
+        description="A text, or several.", examples=["A dog sleeps."]
+    )
+    source: str = Field(description='Code of its language, or "auto".', examples=["auto"])
+    target: str = Field(description="Code of the language to translate to.", examples=["de"])
+    format: Literal["text", "html"] = "text"
+    alternatives: int = Field(0, ge=0, description="Further translations of each text, at most.")
+    api_key: str = ""
+
+    @field_validator("q", mode="before")
+    @classmethod
+    def _count(cls, texts: object) -> object:
+        if isinstance(texts, list) and len(texts) > cls.limits.queue_size:
+            raise too_many(len(texts), cls.limits)
+        return texts
+
+
+class LibreResponse(BaseModel):
+    """What LibreTranslate answers: of several texts, lists."""
+
+    translatedText: str | list[str]
+    alternatives: list[str] | list[list[str]] | None = None
+    detectedLanguage: dict | list[dict] | None = None
+
+
+class DetectRequest(BaseModel):
+    """A text in an unknown language."""
+
+    q: Annotated[Text, BeforeValidator(_need)] = Field(examples=["Ein Hund."])
+    api_key: str = ""
+
+
+class Detected(BaseModel):
+    """A language, and how sure that is, of 100."""
+
+    confidence: float
+    language: str
+
+
+class Language(BaseModel):
+    """A language, and those that it can be translated to."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+def is_libretranslate(asked: object) -> bool:
+    """Whether the body of POST /translate is meant for this interface."""
+    return isinstance(asked, dict) and "text" not in asked and bool(_FIELDS & asked.keys())
+
+
+def explain_as_libretranslate(errors: Sequence[dict]) -> str:
+    """What is wrong with a request, in LibreTranslate's words where it has some."""
+    first = errors[0]
+    name = str(first["loc"][-1])
+    if first["type"] in ("missing", "string_too_short") and name in _FIELDS:
+        return f"Invalid request: missing {name} parameter"
+    if name == "format":
+        return f"{first['input']!s:.40} format is not supported"
+    return f"Invalid request: {explain(errors)}"
+
+
+class LibreTranslate:
+    """Answers in LibreTranslate's form.
+
+    Args:
+        desk: Where texts are translated.
+        models: The models of the service.
+        limits: What requests may ask.
+    """
+
+    def __init__(self, desk: Desk, models: Models, limits: Limits):
+        self.desk, self.models, self.limits = desk, models, limits
+
+    async def translate(self, asked: LibreRequest) -> bytes:
+        """The answer to POST /translate: a `LibreResponse` as JSON.
+
+        Raises:
+            HTTPException: If there is no such translation.
+        """
+        texts = [asked.q] if isinstance(asked.q, str) else asked.q
+        most = self.limits.beam - 1
+        if asked.alternatives > most:
+            raise HTTPException(400, f"Invalid request: alternatives is above {most}")
+        source, detected = self._find_source(asked.source, texts)
+        target = self.models.find_language(asked.target)
+        if target is None:
+            raise HTTPException(400, f"{asked.target:.40} is not supported")
+        rest = {} if detected is None else {"detectedLanguage": detected}
+        if rest and isinstance(asked.q, list):
+            rest = {"detectedLanguage": [detected] * len(texts)}
+        if source == target:  # as LibreTranslate has it
+            return _write(asked, [[text] for text in texts], rest)
+        if (model := self.models.find(source, target)) is None:
+            raise HTTPException(
+                400,
+                f"{name_language(target)} ({target}) is not available as a target language from "
+                f"{name_language(source)} ({source})",
+            )
+        return await self._translate(asked, texts, model, rest)
+
+    async def _translate(
+        self, asked: LibreRequest, texts: list[str], model: Model, rest: dict
+    ) -> bytes:
+        count = 1 + asked.alternatives
+        beam = max(min(USUAL_BEAM, self.limits.beam), count)
+        html = asked.format == "html"
+        options = Options(model.translator, SearchOptions(beam=beam, nbest=count), attention=html)
+        plain = texts
+        if html:
+            try:
+                plain = await self.desk.run(_read_markup, texts)
+            except ValueError as error:
+                raise HTTPException(400, f"Invalid request: {error}") from None
+            if len(plain) > self.limits.queue_size:
+                raise too_many(len(plain), self.limits)
+
+        def describe(found: list[Found]) -> bytes:
+            if html:
+                rest_of_it = iter(found)
+                return _write(asked, [_mark_up(text, rest_of_it, count) for text in texts], rest)
+            return _write(asked, [[h.text for h in one.hypotheses] for one in found], rest)
+
+        return await self.desk.translate(plain, options, describe)
+
+    def _find_source(self, asked: str, texts: list[str]) -> tuple[str, dict | None]:
+        """The language of texts; and what is said of it, where it was found out."""
+        if asked == AUTO:
+            ranked = self.models.detect(texts)
+            if not ranked:
+                raise HTTPException(400, "auto: the languages here cannot be told; name the source")
+            return ranked[0][0], _describe(*ranked[0])
+        source = self.models.find_language(asked)
+        if source is None:
+            raise HTTPException(400, f"{asked:.40} is not supported")
+        return source, None
+
+
+def build_router(models: Models, keys: Keys) -> APIRouter:
+    """The rest of LibreTranslate's interface.
+
+    Args:
+        models: The models of the service.
+        keys: Who may ask.
+    """
+    router = APIRouter()
+
+    @router.get("/languages")
+    async def languages() -> list[Language]:
+        """The languages of the service."""
+        return [
+            Language(
+                code=code,
+                name=name_language(code),
+                targets=sorted({code, *models.targets(code)}),
+            )
+            for code in models.languages
+        ]
+
+    @router.post("/detect")
+    async def detect(asked: DetectRequest) -> list[Detected]:
+        """Which of these languages a text is in, the likeliest first."""
+        keys.admit(asked.api_key)
+        ranked = models.detect([asked.q])
+        found = [_describe(*pair) for pair in ranked]
+        return [Detected(**one) for one in found if one["confidence"] > 0 or one is found[0]]
+
+    @router.get("/frontend/settings")
+    async def show_settings() -> dict:
+        """What a page may offer."""
+        first = models.all[0]
+        chosen = {"source": first.source, "target": first.target}
+        return {
+            "apiKeys": keys.required,
+            "keyRequired": keys.required,
+            "charLimit": -1,
+            "filesTranslation": False,
+            "frontendTimeout": 500,
+            "language": {
+                side: {"code": code, "name": name_language(code)} for side, code in chosen.items()
+            },
+            "suggestions": False,
+            "supportedFilesFormat": [],
+        }
+
+    return router
+
+
+def _describe(code: str, probability: float) -> dict:
+    return {"confidence": round(100 * probability, 1), "language": code}
+
+
+def _read_markup(documents: list[str]) -> list[str]:
+    return [text for html in documents for text in Markup(html).texts]
+
+
+def _mark_up(html: str, found: Sequence[Found], count: int) -> list[str]:
+    """The translations of a document, best first."""
+    here = list(islice(found, len(Markup(html).texts)))
+    each = max([len(one.hypotheses) for one in here], default=1)
+    return [
+        Markup(html).put([one.hypotheses[min(k, len(one.hypotheses) - 1)] for one in here])
+        for k in range(min(each, count))
+    ]
+
+
+def _write(asked: LibreRequest, translations: list[list[str]], rest: dict) -> bytes:
+    best, others = (
+        [texts[0] for texts in translations],
+        [list(dict.fromkeys(t for t in texts[1:] if t != texts[0])) for texts in translations],
+    )
+    if isinstance(asked.q, str):
+        best, others = best[0], others[0]
+    answer = {"translatedText": best} | rest
+    if asked.alternatives:
+        answer["alternatives"] = others
+    return json.dumps(answer, ensure_ascii=False).encode()

@@ -1,0 +1,237 @@
+"""HTML whose text is translated while its markup stays, by Beautiful Soup and alignments.
+
+A paragraph is translated as a whole, without the tags within it. Each word of the translation then
+gets the tags of the word that it was made from, as the attention says: so a tag moves with its
+words.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4.element import PageElement
+
+from resmlp_mt.inference.alignment import align_words
+from resmlp_mt.inference.hypotheses import Hypothesis
+
+# Tags within a sentence. All others begin a new one.
+_INLINE = frozenset(
+    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark q s small span strike "
+    "strong sub sup tt u var".split()
+)
+# What stands in a sentence as it is, together with all that is in it.
+_ATOMS = frozenset(
+    "audio button canvas code embed iframe img input kbd map math meter object output picture "
+    "progress samp script select style svg template textarea time video wbr".split()
+)
+_PUNCTUATION = re.compile(r"[.,;:!?…。，；：！？)\]»”\"']+$")
+
+# Deeper documents are made to do harm.
+_DEEPEST = 100
+
+_Tags = tuple[Tag, ...]
+
+
+class _Kinds:
+    """What each node of a tree is: "text", "inline" with words in it, an "atom", or a "block"."""
+
+    def __init__(self):
+        self.told: dict[int, str] = {}
+
+    def __getitem__(self, node: PageElement) -> str:
+        if not isinstance(node, Tag):  # comments stay, as what is in a script
+            return "text" if type(node) is NavigableString else "atom"
+        if id(node) not in self.told:
+            self.told[id(node)] = self._tell(node)
+        return self.told[id(node)]
+
+    def _tell(self, tag: Tag) -> str:
+        kept = tag.get("translate") == "no" or "notranslate" in tag.get_attribute_list("class")
+        if kept or tag.name in _ATOMS:
+            return "atom"
+        kinds = [(self[child], child) for child in tag.children]
+        if tag.name not in _INLINE or any(kind == "block" for kind, _ in kinds):
+            return "block"
+        words = any(k == "inline" or (k == "text" and str(node).strip()) for k, node in kinds)
+        return "inline" if words else "atom"
+
+
+@dataclass
+class _Word:
+    """A word, the tags around most of it, outermost first, and those around its last character."""
+
+    text: str
+    tags: _Tags
+    tail: _Tags
+
+
+@dataclass
+class _Run:
+    """Neighbours in the tree that are translated together."""
+
+    nodes: list[PageElement]
+    kinds: _Kinds
+    raw: str = ""
+    chunks: list[tuple[int, int, _Tags]] = field(default_factory=list)  # of `raw`
+    atoms: list[tuple[int, PageElement]] = field(default_factory=list)  # by place in `raw`
+    # The same with the spaces around them, by the word that follows.
+    placed: list[tuple[int, list[PageElement]]] = field(default_factory=list)
+
+    def __post_init__(self):
+        for node in self.nodes:
+            self._read(node, ())
+        found = list(re.finditer(r"\S+", self.raw))
+        self.words = list(map(self._word, found))
+        starts = [word.start() for word in found]
+        self.end = found[-1].end() if found else 0  # of what is placed
+        for place, atom in self.atoms:
+            word = bisect_left(starts, place)
+            if word < len(starts):
+                nodes = [atom, NavigableString(" " * self.raw[place : place + 1].isspace())]
+            else:
+                nodes = [NavigableString(self.raw[self.end : place]), atom]
+                self.end = place
+            self.placed.append((word, nodes))
+
+    def _read(self, node: PageElement, tags: _Tags) -> None:
+        kind = self.kinds[node]
+        if kind == "text":
+            start = len(self.raw)
+            self.raw += str(node)
+            self.chunks.append((start, len(self.raw), tags))
+        elif kind == "inline":
+            for child in node.children:
+                self._read(child, (*tags, node))
+        else:
+            self.atoms.append((len(self.raw), node))
+
+    def _word(self, found: re.Match) -> _Word:
+        start, end = found.span()
+        inside = [
+            (sum(map(str.isalnum, self.raw[max(start, s) : min(end, e)])), len(tags), tags)
+            for s, e, tags in self.chunks
+            if s < end and e > start
+        ]
+        return _Word(found[0], max(inside, key=lambda chunk: chunk[:2])[2], inside[-1][2])
+
+
+class Markup:
+    """An HTML document or a part of one.
+
+    Attributes:
+        texts: What there is to translate, white space collapsed.
+
+    Args:
+        html: Its source.
+
+    Raises:
+        ValueError: If it is nested too deeply.
+    """
+
+    def __init__(self, html: str):
+        self.soup = BeautifulSoup(html, "html.parser")
+        depths = {id(self.soup): 0}
+        for node in self.soup.descendants:
+            depths[id(node)] = 1 + depths[id(node.parent)]
+            if depths[id(node)] > _DEEPEST:
+                raise ValueError(f"the HTML is more than {_DEEPEST} tags deep")
+        self.kinds, self.runs = _Kinds(), []
+        self._collect(self.soup)
+        self.texts = [" ".join(word.text for word in run.words) for run in self.runs]
+
+    def put(self, translations: Sequence[Hypothesis]) -> str:
+        """The document with these in the place of its texts. It can be called once.
+
+        Args:
+            translations: One of each text, with its attention.
+        """
+        for run, hypothesis in zip(self.runs, translations, strict=True):
+            before = run.raw[: len(run.raw) - len(run.raw.lstrip())]
+            place = NavigableString(before)
+            run.nodes[0].insert_before(place)
+            for node in run.nodes:
+                node.extract()
+            after = NavigableString(run.raw[run.end :])
+            place.insert_after(*self._render(run, hypothesis), after)
+        return str(self.soup)
+
+    def _collect(self, parent: Tag) -> None:
+        waiting, nodes = [*parent.children, None], []
+        for node in waiting:
+            if node is not None and self.kinds[node] != "block":
+                nodes.append(node)
+                continue
+            if nodes and (run := _Run(nodes, self.kinds)).words:
+                self.runs.append(run)
+            nodes = []
+            if isinstance(node, Tag):
+                self._collect(node)
+
+    def _render(self, run: _Run, hypothesis: Hypothesis) -> list[PageElement]:
+        targets = hypothesis.text.split()
+        made_from = _find_sources(hypothesis, len(run.words), len(targets))
+        units = []  # a word or its end, its tags, and whether a space comes before it
+        for number, (target, source) in enumerate(zip(targets, made_from, strict=True)):
+            word = run.words[source]
+            # A full stop that the translation adds belongs to no tag.
+            added = number == len(targets) - 1 and not _PUNCTUATION.search(word.text)
+            tail = () if added else word.tail
+            end = _PUNCTUATION.search(target) if tail != word.tags else None
+            cut = end.start() if end and end.start() else len(target)
+            units.append((target[:cut], word.tags, number > 0))
+            if cut < len(target):
+                units.append((target[cut:], tail, False))
+        _keep_all_tags(units, run.words)
+        places = [made_from.index(i) if i in made_from else None for i in range(len(run.words))]
+        starts = [i for i, unit in enumerate(units) if unit[2] or i == 0]
+        atoms: dict[int, list[PageElement]] = {}
+        for source, nodes in run.placed:
+            place = next((p for p in places[source:] if p is not None), None)
+            atoms.setdefault(len(units) if place is None else starts[place], []).extend(nodes)
+        return self._draw(units, atoms)
+
+    def _draw(self, units: list, atoms: dict[int, list[PageElement]]) -> list[PageElement]:
+        """The tree of words, their tags, and what stands between them."""
+        top = self.soup.new_tag("top")
+        opened: list[tuple[Tag | None, Tag]] = [(None, top)]  # of the source, and its copy
+        for number, (text, tags, spaced) in enumerate(units):
+            same = 0
+            while same < min(len(tags), len(opened) - 1) and opened[same + 1][0] is tags[same]:
+                same += 1
+            del opened[same + 1 :]
+            if spaced:
+                opened[-1][1].append(NavigableString(" "))
+            for atom in atoms.get(number, ()):
+                opened[-1][1].append(atom)
+            for tag in tags[same:]:
+                copy = self.soup.new_tag(tag.name, attrs=dict(tag.attrs))
+                opened[-1][1].append(copy)
+                opened.append((tag, copy))
+            opened[-1][1].append(NavigableString(text))
+        for atom in atoms.get(len(units), ()):
+            top.append(atom)
+        return [node.extract() for node in list(top.children)]
+
+
+def _find_sources(hypothesis: Hypothesis, sources: int, targets: int) -> list[int]:
+    """The source word that each word of the translation was made from."""
+    found: dict[int, int] = {}
+    for source, target in align_words(hypothesis.attention):
+        found.setdefault(target, source)
+    if found and (max(found) >= targets or max(found.values()) >= sources):
+        found = {}  # the model counts words otherwise, as where it changes white space
+    return [found.get(i, i * sources // targets) for i in range(targets)]
+
+
+def _keep_all_tags(units: list, words: list[_Word]) -> None:
+    """Give tags whose words were left out of the translation a place near theirs."""
+    kept = {id(tag) for _, tags, _ in units for tag in tags}
+    for number, word in enumerate(words):
+        lost = [tag for tag in word.tags if id(tag) not in kept]
+        if units and lost:
+            place = number * len(units) // len(words)
+            text, tags, spaced = units[place]
+            units[place] = text, (*tags, *lost), spaced
+            kept |= set(map(id, lost))

@@ -1,0 +1,137 @@
+"""The models of a service: which languages they know, and which of them a request is for."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from babel import Locale, UnknownLocaleError
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+from resmlp_mt.data.sentences import base_language
+from resmlp_mt.errors import UserError
+from resmlp_mt.inference.translator import Translator
+
+AUTO = "auto"
+# Characters that are enough to tell a language by.
+_SAMPLE = 2000
+
+
+@dataclass(frozen=True)
+class Model:
+    """A translator, and what it is called in answers."""
+
+    name: str
+    translator: Translator
+
+    @property
+    def source(self) -> str:
+        """Code of the language that it translates from."""
+        return self.translator.codec.source_language
+
+    @property
+    def target(self) -> str:
+        """Code of the language that it translates to."""
+        return self.translator.codec.target_language
+
+
+class Models:
+    """The models of a service; no two translate between the same languages.
+
+    Args:
+        models: At least one.
+
+    Raises:
+        UserError: If two translate between the same languages.
+    """
+
+    def __init__(self, models: Sequence[Model]):
+        self.all, pairs = list(models), {}
+        for model in models:
+            other = pairs.setdefault((model.source, model.target), model)
+            if other is not model:
+                raise UserError(
+                    f"{other.name} and {model.name} both translate {model.source} to "
+                    f"{model.target}; serve them at two ports"
+                )
+        self.languages = list(dict.fromkeys(code for pair in pairs for code in pair))
+        # Of each base language the first code: py3langid knows no regions.
+        self._codes = {base_language(code): code for code in reversed(self.languages)}
+        self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        known = [code for code in self._codes if code in self._identifier.labels]
+        if known:
+            self._identifier.set_languages(known)
+        self._knows = bool(known)
+
+    @property
+    def name(self) -> str:
+        """Of all of them."""
+        return ", ".join(model.name for model in self.all)
+
+    @property
+    def threads(self) -> int:
+        """Batches that all of them can translate side by side."""
+        return min(model.translator.threads for model in self.all)
+
+    def detect(self, texts: Iterable[str]) -> list[tuple[str, float]]:
+        """Which of the service's languages texts are in: codes with probabilities, likely first.
+
+        None, if py3langid knows none of these languages.
+        """
+        sample = "\n".join(text[:_SAMPLE] for text in texts)[:_SAMPLE]
+        ranked = self._identifier.rank(sample) if self._knows else []
+        return [(self._codes[code], float(share)) for code, share in ranked]
+
+    def find_language(self, asked: str) -> str | None:
+        """The code of a language of the service that is asked for, as "en" or "EN-us"."""
+        for code in self.languages:
+            if _plain(asked) == _plain(code):
+                return code
+        return self._codes.get(asked.lower())
+
+    def find(self, source: str, target: str) -> Model | None:
+        """The model that translates between two of `languages`."""
+        pair = source, target
+        return next((m for m in self.all if (m.source, m.target) == pair), None)
+
+    def targets(self, source: str) -> list[str]:
+        """The languages that there is a translation to."""
+        return [model.target for model in self.all if model.source == source]
+
+    def choose(self, source: str, target: str | None, texts: Iterable[str]) -> Model:
+        """The model for texts.
+
+        Args:
+            source: Code of their language; "auto" finds it out where that makes a difference.
+            target: Code of the language to translate to; None where there is no choice.
+            texts: What is to be translated.
+
+        Raises:
+            ValueError: If there is none, or there are several.
+        """
+        left = self.all
+        if source != AUTO:
+            left = [model for model in left if model.source == self.find_language(source)]
+        if target is not None:
+            left = [model for model in left if model.target == self.find_language(target)]
+        sources = {model.source for model in left}
+        if len(sources) > 1:
+            found = [code for code, _ in self.detect(texts) if code in sources]
+            left = [model for model in left if model.source in found[:1]] or left
+        if len(left) == 1:
+            return left[0]
+        there = ", ".join(f"{model.source} to {model.target}" for model in left or self.all)
+        if left:
+            raise ValueError(f"name source and target; there are models for {there}")
+        asked = f"{source} to {target}" if target is not None else source
+        raise ValueError(f"{asked}: no model translates so; there are models for {there}")
+
+
+def name_language(code: str) -> str:
+    """The English name of a language: "German (Austria)" for "de_AT"; its code if it has none."""
+    try:
+        return Locale.parse(code.replace("-", "_")).get_display_name("en") or code
+    except (ValueError, UnknownLocaleError):
+        return code
+
+
+def _plain(code: str) -> str:
+    return code.replace("_", "-").lower()

@@ -1,0 +1,62 @@
+"""What a server is made of, in a form that can be handed to another process."""
+
+from collections.abc import MutableSequence
+from dataclasses import dataclass
+
+from resmlp_mt.inference.translator import Translator
+from resmlp_mt.serving.access_log import open_access_log
+from resmlp_mt.serving.app import build_app
+from resmlp_mt.serving.keys import Key, Keys
+from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.metrics import Metrics
+from resmlp_mt.serving.models import Model, Models
+from resmlp_mt.serving.server import Server
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a server is made of.
+
+    Attributes:
+        models: Names, folders, checkpoints or exports.
+        device, threads: As for `Translator.from_pretrained`.
+        limits: What it takes.
+        hosts: Names that requests may call it by.
+        origins: Whose pages browsers let read the answers; "*" for all.
+        keys: Those that requests need, if they need one.
+        access_log: As for `open_access_log`; None for none.
+        shows_metrics: Whether it has /metrics.
+    """
+
+    models: tuple[str, ...]
+    device: str
+    threads: int | None
+    limits: Limits
+    hosts: frozenset[str]
+    origins: tuple[str, ...]
+    keys: tuple[Key, ...]
+    access_log: str | None
+    shows_metrics: bool
+
+    def build(self, metrics: Metrics, buckets: MutableSequence[float] | None = None) -> Server:
+        """Load the models and make the server.
+
+        Args:
+            metrics: Where it counts.
+            buckets: Of the keys, if it shares them with other processes: an array with a lock.
+
+        Raises:
+            UserError: If a model is missing or broken, or they do not go together.
+        """
+        log = open_access_log(self.access_log) if self.access_log else None
+        models = Models(
+            [
+                Model(name, Translator.from_pretrained(name, self.device, self.threads))
+                for name in self.models
+            ]
+        )
+        keys = Keys(self.keys, buckets, None if buckets is None else buckets.get_lock())
+        hosts, origins = self.hosts, self.origins
+        shown = self.shows_metrics
+        app = build_app(models, self.limits, metrics, hosts, origins, keys, log, shown)
+        return Server(app, self.limits)

@@ -1,0 +1,177 @@
+"""LibreTranslate's interface, as its own client and others ask it."""
+
+import asyncio
+import json
+import urllib.error
+
+import httpx
+import pytest
+from libretranslatepy import LibreTranslateAPI
+from serving.held import Held
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.serving.app import build_app
+from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.models import Model, Models, name_language
+
+TEXT = "A man rides a bike."
+
+
+def post(server, path="/translate", **body):
+    return httpx.post(server + path, json=body, timeout=60)
+
+
+def ours(server, text, **options):
+    (result,) = post(server, text=text, **options).json()["results"]
+    return [found["text"] for found in result["translations"]]
+
+
+def test_the_real_client_translates_detects_and_lists(server):
+    client = LibreTranslateAPI(server)
+    lines = f"{TEXT}\nTwo dogs play & bark; in the snow."
+    assert [client.translate(lines, "en", "de")] == ours(server, lines) != [lines]
+    assert client.translate(TEXT, "auto", "de") == client.translate(TEXT, "en", "de")
+    assert client.detect(TEXT)[0]["language"] == "en"
+    assert client.detect("Ein Hund schläft im Schnee.")[0]["language"] == "de"
+    assert client.languages() == [
+        {"code": "en", "name": "English", "targets": ["de", "en"]},
+        {"code": "de", "name": "German", "targets": ["de"]},
+    ]
+    with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+        client.translate(TEXT, "en", "fr")
+    assert json.loads(refused.value.read()) == {"error": "fr is not supported"}
+
+
+def test_answers_have_the_form_that_clients_expect(server):
+    known = {"source": "en", "target": "de"}
+    best, *others = ours(server, TEXT, nbest=3)
+    assert post(server, q=TEXT, **known).json() == {"translatedText": best}
+    assert post(server, q=[TEXT], **known).json() == {"translatedText": [best]}
+    assert post(server, q=TEXT, alternatives=2, **known).json() == {
+        "translatedText": best,
+        "alternatives": others,
+    }
+    found = post(server, q=[TEXT, ""], source="auto", target="de", alternatives=1).json()
+    assert found["translatedText"] == [best, ""] and found["alternatives"] == [others[:1], []]
+    assert [d["language"] for d in found["detectedLanguage"]] == ["en", "en"]
+    assert 50 < found["detectedLanguage"][0]["confidence"] <= 100
+    # Into its own language a text stays as it is.
+    assert post(server, q=TEXT, source="auto", target="en").json()["translatedText"] == TEXT
+    fields = {"q": TEXT, "alternatives": "2"} | known
+    for form in ({"data": fields}, {"files": {k: (None, v) for k, v in fields.items()}}):
+        answered = httpx.post(f"{server}/translate", **form, timeout=60).json()
+        assert answered == {"translatedText": best, "alternatives": others}
+    answered = httpx.post(f"{server}/translate", params=known, data={"q": TEXT}, timeout=60)
+    assert answered.json() == {"translatedText": best}
+    settings = httpx.get(f"{server}/frontend/settings").json()
+    assert settings["keyRequired"] is False and settings["filesTranslation"] is False
+    assert settings["language"] == {
+        "source": {"code": "en", "name": "English"},
+        "target": {"code": "de", "name": "German"},
+    }
+
+
+def test_markup_stays_and_text_is_translated(server):
+    html = '<p class="x">A man rides a <b>bike</b>.</p><ul><li>Two dogs play.<li>A cat</ul>'
+    asked = {"q": html, "source": "en", "target": "de", "format": "html"}
+    found = post(server, **asked, alternatives=1).json()
+    man, dogs, cat = (ours(server, t)[0] for t in (TEXT, "Two dogs play.", "A cat"))
+    assert "<b>" in found["translatedText"] and len(found["alternatives"]) == 1
+    plain = found["translatedText"].replace("<b>", "").replace("</b>", "")
+    assert plain == f'<p class="x">{man}</p><ul><li>{dogs}<li>{cat}</li></li></ul>'
+    (whole,) = post(server, **asked | {"q": [f"{html} <!-- x -->"]}).json()["translatedText"]
+    assert whole.startswith(found["translatedText"]) and whole.endswith("<!-- x -->")
+    deep = post(server, **asked | {"q": "<div>" * 5000 + TEXT})
+    assert deep.status_code == 400 and "tags deep" in deep.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"q": None}, "Invalid request: q: Input should be a valid string"),
+        ({"q": ""}, "Invalid request: missing q parameter"),
+        ({"q": []}, "Invalid request: missing q parameter"),
+        ({"source": ...}, "Invalid request: missing source parameter"),
+        ({"target": ...}, "Invalid request: missing target parameter"),
+        ({"source": "xx"}, "xx is not supported"),
+        ({"source": "de", "target": "en"}, "English (en) is not available as a target language "
+         "from German (de)"),
+        ({"format": "xml"}, "xml format is not supported"),
+        ({"alternatives": "many"}, "Invalid request: alternatives: Input should be a valid int"),
+        ({"alternatives": 32}, "Invalid request: alternatives is above 31"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_answered_as_by_libretranslate(server, body, said):
+    body = {"q": TEXT, "source": "en", "target": "de"} | body
+    response = post(server, **{key: value for key, value in body.items() if value is not ...})
+    assert response.status_code == 400 and response.json()["error"].startswith(said)
+
+
+def test_other_mistakes_are_answered_too(server):
+    many = post(server, q=["a"] * 2001, source="en", target="de")
+    assert many.status_code == 413 and "send 2,000 at most" in many.json()["error"]
+    for path in ("/translate", "/detect"):
+        form = httpx.post(server + path, files={"q": ("x.txt", b"x")}, data={"source": "en"})
+        assert form.status_code == 400 and form.json()["error"]
+    assert post(server, "/detect", q="").json() == {"error": "Invalid request: missing q parameter"}
+
+
+def speakers(*pairs):
+    models = [Held(source=source, target=target) for source, target in pairs]
+    for model in models:
+        model.let_go.set()
+    return Models([Model("-".join(p), m) for p, m in zip(pairs, models, strict=True)]), models
+
+
+@pytest.fixture
+def asked():
+    """asked(models, body): the responses of a service of these models to such requests."""
+
+    async def ask(models, bodies):
+        transport = httpx.ASGITransport(build_app(models, Limits()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return [await client.post("/translate", json=body) for body in bodies]
+
+    return lambda models, *bodies: asyncio.run(ask(models, bodies))
+
+
+ENGLISH, GERMAN = "The children are playing in the garden.", "Die Kinder spielen im Garten."
+
+
+@pytest.mark.parametrize(
+    ("body", "model"),
+    [
+        ({"text": ENGLISH}, None),  # into German or French?
+        ({"text": GERMAN}, 1),
+        ({"text": ENGLISH, "target": "de"}, 0),
+        ({"text": GERMAN, "target": "de"}, 0),  # nothing else leads there
+        ({"text": "x", "source": "EN-gb", "target": "fr"}, None),
+        ({"text": "x", "source": "en", "target": "fr"}, 2),
+        ({"text": "x", "source": "en", "target": "fr_FR"}, 2),
+        ({"text": [GERMAN, GERMAN], "source": "auto"}, 1),
+        ({"text": "x", "source": "fr"}, None),
+        ({"q": GERMAN, "source": "auto", "target": "en"}, 1),
+        ({"q": ENGLISH, "source": "auto", "target": "fr"}, 2),
+        ({"q": "x", "source": "fr", "target": "en"}, None),
+    ],
+)
+def test_the_languages_of_a_request_choose_the_model(asked, body, model):
+    models, translators = speakers(("en", "de"), ("de", "en"), ("en", "fr_FR"))
+    (response,) = asked(models, body)
+    if model is None:
+        assert response.status_code in (400, 422)
+        assert "models for" in response.text or "not available as a target" in response.text
+    else:
+        assert response.status_code == 200, response.text
+    assert [bool(t.batches) for t in translators] == [i == model for i in range(3)]
+
+
+def test_two_models_of_the_same_languages_are_refused():
+    with pytest.raises(UserError, match="en-de and en-de both translate en to de"):
+        speakers(("en", "de"), ("en", "de"))
+
+
+def test_languages_have_their_english_names():
+    named = [name_language(code) for code in ("de_AT", "zh-Hans", "nds", "xx", "no code")]
+    assert named[0] == "German (Austria)" and "Simplified" in named[1]
+    assert named[2:] == ["Low German", "xx", "no code"]

@@ -1,0 +1,91 @@
+"""Tags that move with their words, with alignments that are given."""
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resmlp_mt.inference.hypotheses import Attention, Hypothesis
+from resmlp_mt.serving.markup import Markup
+
+
+def translated(text, words, sources):
+    """A hypothesis whose words were made from these words of the text."""
+    source = [f"▁{word}" for word in text.split()]
+    weights = np.zeros((len(words) + 1, len(source) + 1))
+    for row, place in enumerate(sources):
+        weights[row, place] = 1
+    attention = Attention([*source, "</s>"], [*(f"▁{word}" for word in words), "</s>"], weights)
+    return Hypothesis(" ".join(words), 0.0, [attention])
+
+
+@pytest.mark.parametrize(
+    ("html", "words", "sources", "expected"),
+    [
+        ("a <b>b</b> c", "C B A", [2, 1, 0], "C <b>B</b> A"),
+        ("a <b>b c</b>.", "A C. B", [0, 2, 1], "A <b>C</b>. <b>B</b>"),
+        ("a <b>b <i>c</i></b> d", "C B A", [2, 1, 0], "<b><i>C</i> B</b> A"),
+        ("<a href='x?a&amp;b'>a b</a>\n c", "A  B C", [0, 1, 2], '<a href="x?a&amp;b">A B</a> C'),
+        (" a (<b>b</b>) <br>", "A (B)", [0, 1], " A <b>(B</b>) <br/>"),
+        ("a <img src='x'> b", "B A", [1, 0], '<img src="x"/> B A'),
+        ("a <code>x y</code> b", "A B", [0, 1], "A <code>x y</code> B"),
+        ("a <b>b</b> c", "C A", [2, 0], "<b>C</b> A"),  # its word is gone
+        ("<i>a</i> b", "", [], ""),
+        ("<em>a</em>", "A.", [0], "<em>A</em>."),
+        ("1 &lt; 2 &amp; 3", "2 > 1 & 3", [2, 1, 0, 3, 4], "2 &gt; 1 &amp; 3"),
+        ("a <b>b</b>", "A B", [], "A <b>B</b>"),  # words that were counted otherwise
+    ],
+)
+def test_tags_move_with_their_words(html, words, sources, expected):
+    markup = Markup(html)
+    (text,) = markup.texts
+    hypothesis = translated(text, words.split(), sources)
+    if len(sources) < len(words.split()):
+        hypothesis.attention = []
+    assert markup.put([hypothesis]) == expected
+
+
+def test_blocks_are_translated_apart_and_code_is_left():
+    html = """<div>one <p>two</p> three</div><script>if (a < b) four()</script>
+        <table><tr><td>five</td><td translate="no">six</td></tr></table><pre>seven</pre>
+        <p><span class="notranslate">eight</span></p><b>nine<p>ten</p></b><!-- eleven -->"""
+    markup = Markup(html)
+    assert markup.texts == ["one", "two", "three", "five", "seven", "nine", "ten"]
+    found = markup.put([translated(t, [t.upper()], [0]) for t in markup.texts])
+    expected = str(BeautifulSoup(html, "html.parser"))  # it shortens white space
+    for text in markup.texts:
+        expected = expected.replace(text, text.upper())
+    assert found == expected
+
+
+words = st.lists(st.sampled_from(["a", "b,", "&lt;", "ö"]), min_size=1, max_size=4).map(" ".join)
+tags = st.recursive(
+    words | st.sampled_from([" <img/> ", "<!--x-->", "<code>x</code>"]),
+    lambda inner: st.builds(
+        "<{0}>{1}</{0}>".format,
+        st.sampled_from(["b", "i", "p", "a", "div"]),
+        st.lists(inner, max_size=4).map(" ".join),
+    ),
+    max_leaves=12,
+)
+
+
+@given(tags, st.randoms())
+def test_no_tag_and_no_word_is_lost(html, chance):
+    markup = Markup(html)
+    hypotheses = []
+    for text in markup.texts:
+        count = len(text.split())
+        order = chance.choices(range(count), k=chance.randint(1, 6))
+        hypotheses.append(translated(text, [f"w{i}" for i in order], order))
+    before, after = (
+        BeautifulSoup(html, "html.parser"),
+        BeautifulSoup(markup.put(hypotheses), "html.parser"),
+    )
+    kept = {tag.name for tag in before.find_all() if tag.get_text(strip=True) or not tag.contents}
+    assert kept <= {tag.name for tag in after.find_all()}
+    for code in (*before.find_all("code"), *after.find_all("code")):
+        assert code.get_text() == "x"
+        code.decompose()
+    assert after.get_text().split() == [w for h in hypotheses for w in h.text.split()]

@@ -1,0 +1,61 @@
+"""Several processes at one port."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import httpx
+from serving.conftest import serving
+
+TEXT = "A man rides a bike."
+
+
+def children(process) -> list[int]:
+    """Its worker processes."""
+    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(n) for n in found if b"spawn_main" in Path(f"/proc/{n}/cmdline").read_bytes()]
+
+
+def asks(server, key):
+    body = {"q": TEXT, "source": "en", "target": "de", "api_key": key}
+    return httpx.post(f"{server}/translate", data=body, timeout=60)
+
+
+def test_workers_share_port_limits_counts_and_log(tmp_path):
+    (tmp_path / "keys").write_text("free\nfew 3\n")
+    flags = ["--workers", 2, "--metrics-port", 0, "--threads", 1, "--allow-host", "mt.example.org"]
+    flags += ["--api-keys", tmp_path / "keys", "--access-log", tmp_path / "log"]
+    with serving("multi30k-en-de", *flags, says_more=True) as (server, process):
+        metrics = re.fullmatch(r"metrics at (\S+)\n", process.stderr.readline())[1]
+
+        def read(name):
+            found = re.findall(rf"^{name}(?:{{.*}})? ([\d.]+)$", httpx.get(metrics).text, re.M)
+            return sum(map(float, found))
+
+        assert httpx.get(f"{server}/metrics").status_code == 404
+        assert httpx.get(f"{server}/frontend/settings").json()["keyRequired"] is True
+        # The buckets of keys are shared, whichever worker answers.
+        answers = [asks(server, "few").status_code for _ in range(6)]
+        assert answers == [200] * 3 + [429] * 3
+        own = {"Authorization": "Bearer free"}
+        for headers, status in (({}, 403), (own, 200), (own | {"Host": "x.example.org"}, 400)):
+            response = httpx.post(f"{server}/translate", json={"text": TEXT}, headers=headers)
+            assert response.status_code == status
+        before = read("resmlp_requests_total")
+        assert before == 11 and read("resmlp_batch_texts_sum") == 4
+        assert read("resmlp_queue_texts") == 0
+        killed, left = children(process)
+        os.kill(killed, signal.SIGKILL)
+        said = process.stderr.readline()
+        assert said == f"worker {killed} ended with status -9; another is started\n"
+        assert asks(server, "free").status_code == 200
+        while len(now := children(process)) < 2:
+            time.sleep(0.05)
+        assert left in now and killed not in now
+        assert read("resmlp_requests_total") == before + 1  # what it counted is kept
+    log = (tmp_path / "log").read_text().splitlines()
+    assert len(log) == before + 1 and "free" not in "".join(log) and TEXT not in "".join(log)
+    pattern = r'127\.0\.0\.1 - - \[\S+ [+-]\d{4}\] "POST /translate HTTP/1\.1" 200 \d+ \d+\.\d{3}'
+    assert sum(bool(re.fullmatch(pattern, line)) for line in log) == 5
