@@ -3,8 +3,8 @@
     python examples/pnlp/prepare.py --raw ende-mix --out data-bin/domains
 
 RAW holds train.en.xz and train.domain.xz, which names the source of each line. A domain is what
-stands before the first hyphen. OUT gets what fairseq's task `sentence_prediction` reads: `input0`,
-subwords, and `label`; and the text of each set in `raw`. The sets:
+stands before the first hyphen. OUT gets what fairseq's task `sentence_prediction` reads, the
+subwords of `input0` and the `label`; their text in `raw`; and the SentencePiece model. The sets:
 
     train   up to 5,000 sentences of each domain, spread evenly over it
     valid   100 of each
@@ -16,16 +16,20 @@ is left out, since it has no right answer. Longer ones are cut after --words wor
 """
 
 import argparse
-import subprocess
+import logging
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+from sentencepiece import SentencePieceProcessor
+
 from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.data.binarize import write_dictionaries
 from resmlp_mt.data.subwords import JOINED_NAME, train_subwords
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import whole_folder
 
 HELD_OUT = {"valid": 100, "test": 200}
 FIRST_WORDS = 5
@@ -55,24 +59,12 @@ def main() -> int:
             raise UserError(f"{arguments.raw}: the two files differ in length")
         sets = split(zip(texts, domains, strict=True), arguments.per_domain)
         model = train_subwords((text for text, _ in sets["train"]), arguments.vocab_size, "bpe")
+        with whole_folder(arguments.out, mark=JOINED_NAME) as folder:
+            (folder / JOINED_NAME).write_bytes(model)
+            write(folder, sets, SentencePieceProcessor(model_proto=model), arguments.words)
     except UserError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
         return 2
-    raw = arguments.out / "raw"
-    raw.mkdir(parents=True, exist_ok=True)
-    (arguments.out / JOINED_NAME).write_bytes(model)
-    sets["test1"] = sets["test"]
-    for name, rows in sets.items():
-        words = FIRST_WORDS if name == "test1" else arguments.words
-        _write(raw / name, rows, model, words)
-    for column, suffix in (("input0", "subwords"), ("label", "label")):
-        preprocess = ["fairseq-preprocess", "--only-source", "--padding-factor", "1"]
-        preprocess += ["--destdir", str(arguments.out / column)]
-        for name, prefixes in (("train", "train"), ("valid", "valid"), ("test", "test,test1")):
-            files = ",".join(f"{raw / prefix}.{suffix}" for prefix in prefixes.split(","))
-            preprocess += [f"--{name}pref", files]
-        if status := subprocess.run(preprocess).returncode:
-            return status
     return 0
 
 
@@ -113,18 +105,47 @@ def _spread(rows: list, count: int) -> list:
     return [rows[i * len(rows) // count] for i in range(count)]
 
 
-def _write(prefix: Path, rows: list[tuple[str, str]], model: bytes, words: int) -> None:
-    """PREFIX.subwords and PREFIX.label, a line a text, of which no more than so many words."""
-    import sentencepiece
+def write(
+    folder: Path,
+    sets: dict[str, list[tuple[str, str]]],
+    subwords: SentencePieceProcessor,
+    words: int,
+) -> None:
+    """Write the sets of `split`, and test1, as text and as fairseq reads them.
 
-    subwords = sentencepiece.SentencePieceProcessor(model_proto=model)
-    lines = {"subwords": [], "label": []}
-    for text, domain in rows:
-        lines["subwords"].append(" ".join(_cut(subwords.encode(text, out_type=str), words)))
-        lines["label"].append(domain)
-    for suffix, column in lines.items():
-        text = "".join(f"{line}\n" for line in column)
-        prefix.with_suffix(f".{suffix}").write_text(text, encoding="utf-8")
+    Args:
+        folder: Where to.
+        sets: Texts and their domains.
+        subwords: What cuts the texts.
+        words: How many of a text are kept.
+    """
+    raw, seen = folder / "raw", Counter()
+    raw.mkdir()
+    for name, rows in (sets | {"test1": sets["test"]}).items():
+        kept = min(words, FIRST_WORDS) if name == "test1" else words
+        texts = [_cut(subwords.encode(text, out_type=str), kept) for text, _ in rows]
+        for suffix, lines in (("subwords", map(" ".join, texts)), ("label", (d for _, d in rows))):
+            (raw / f"{name}.{suffix}").write_text("".join(f"{x}\n" for x in lines), "utf-8")
+        if name == "train":
+            seen.update(piece for text in texts for piece in text)
+    # With all subwords: one that no training text has alone is hashed like any other.
+    dictionary, _ = write_dictionaries([subwords] * 2, [seen] * 2, ("subwords",) * 2, folder)
+    _binarize(raw, "subwords", folder / "input0", "--srcdict", str(dictionary))
+    dictionary.unlink()
+    _binarize(raw, "label", folder / "label")
+
+
+def _binarize(raw: Path, suffix: str, folder: Path, *flags: str) -> None:
+    """Write what fairseq-preprocess makes of train, valid, test and test1."""
+    from fairseq import options
+    from fairseq_cli import preprocess
+
+    flags = ["--only-source", "--padding-factor", "1", "--destdir", str(folder), *flags]
+    for name, sets in (("train", "train"), ("valid", "valid"), ("test", "test test1")):
+        flags += [f"--{name}pref", ",".join(f"{raw / one}.{suffix}" for one in sets.split())]
+    logging.getLogger("fairseq_cli.preprocess").setLevel(logging.WARNING)
+    preprocess.main(options.get_preprocessing_parser().parse_args(flags))
+    (folder / "preprocess.log").unlink()
 
 
 def _cut(pieces: list[str], words: int) -> list[str]:

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Train a classifier on the data of prepare.py: bash examples/pnlp/train.sh [ARCH] [SEED] [UPDATES]
+# Train a classifier on the data of prepare.py:
+#   bash examples/pnlp/train.sh [ARCH] [SEED] [UPDATES] [FLAG...]
 #   ARCH     pnlp_mixer_short (the default), pnlp_mixer_xs or pnlp_mixer_base
 #   SEED     default 1
 #   UPDATES  of 256 texts, default 1200
-# DATA and OUT name other folders; MAX_WORDS other texts than those of 32 words.
+#   FLAG     anything else of fairseq-train's
+# Texts have at most 32 words; --max-words where prepare.py was told otherwise.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -17,9 +19,9 @@ classes=$(wc -l <"$data/label/dict.txt")
 mkdir -p "$out"
 resmlp-mt train "$data" --user-dir examples/pnlp/pnlp_mixer \
     --task sentence_prediction --num-classes "$classes" --criterion sentence_prediction \
-    --arch "$arch" --max-words "${MAX_WORDS:-32}" --dropout 0.1 \
+    --arch "$arch" --max-words 32 --dropout 0.1 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --lr 2e-3 --lr-scheduler inverse_sqrt \
     --warmup-updates $((updates / 10)) --batch-size 256 --max-update "$updates" --seed "$seed" \
     --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric \
     --num-workers 0 --no-epoch-checkpoints --save-dir "$out" \
-    --log-format json --log-interval 50 --log-file "$out/train.log"
+    --log-format json --log-interval 50 --log-file "$out/train.log" "${@:4}"
