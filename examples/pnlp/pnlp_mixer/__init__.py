@@ -38,8 +38,8 @@ class PNLPMixerConfig(FairseqDataclass):
 PRESETS = {
     "pnlp_mixer_base": {},
     "pnlp_mixer_xs": dict(embed_dim=64, window=0),
-    # Not the paper's: for short texts, with its neighbours and fewer counters.
-    "pnlp_mixer_short": dict(max_words=32, embed_dim=64, filter_size=512),
+    # Not the paper's: fewer words, and more counters to tell them apart.
+    "pnlp_mixer_short": dict(max_words=32, embed_dim=64, window=0, filter_size=2048),
 }
 COUNTS = ("max_words", "hashes", "filter_size", "embed_dim", "layers", "ffn_embed_dim")
 
@@ -107,7 +107,9 @@ class PNLPMixer(BaseFairseqModel):
     def extract_features(self, src_tokens: Tensor) -> Tensor:
         """The mean of the words' features. (B, C)."""
         counts, there = self.project(src_tokens)
-        x = self.bottleneck(counts.to(self.bottleneck.weight.dtype))
+        words = self.bottleneck(counts.to(self.bottleneck.weight.dtype))
+        x = words.new_zeros(*there.shape, words.size(1))
+        x[there] = words
         for block in self.blocks:
             x = block(x)
         there = there.unsqueeze(2)

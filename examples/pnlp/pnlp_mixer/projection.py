@@ -81,8 +81,8 @@ class Projection(nn.Module):
             tokens: Indices of subwords. (B, L).
 
         Returns:
-            Counts, float32, zero where there is no word, (B, N, features); and where there is
-            one, (B, N).
+            Counts of the words that there are, one after the other, float32, (words, features);
+            and where they are, (B, N).
 
         Raises:
             UserError: If a text has more than N words.
@@ -101,6 +101,7 @@ class Projection(nn.Module):
         shape = len(tokens), self.words, self.filter_size
         counts = torch.zeros(shape, dtype=torch.float, device=tokens.device)
         counts.scatter_add_(2, least % self.filter_size, there.expand_as(least).float())
+        there = there.squeeze(2)
         padded = F.pad(counts, (0, 0, self.window, self.window))
-        around = [padded[:, i : i + self.words] for i in range(2 * self.window + 1)]
-        return torch.cat(around, dim=2), there.squeeze(2)
+        around = [padded[:, i : i + self.words][there] for i in range(2 * self.window + 1)]
+        return torch.cat(around, dim=1), there
