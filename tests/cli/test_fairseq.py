@@ -339,7 +339,7 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         (
             "resmlp_tiny",
             ["--token-mixer", "conv3x3"],
-            "gated-toeplitz; conv3x3 is for resmlp_image",
+            "toeplitz; conv3x3 is for resmlp_image",
         ),
         ("resmlp_s12", ["--token-mixer", "toeplitz"], "; toeplitz is for resmlp, resmlp_wmt_en_de"),
         ("resmlp_tiny", ["--token-ffn-embed-dim", 8], "neither --arch resmlp_tiny nor what else"),
