@@ -15,6 +15,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch.testing import assert_close
 
 from examples.lesson import write_lesson
+from resmlp_mt.errors import UserError
 
 ABLATION = Path(__file__).parents[1] / "examples" / "ablation"
 PAD = 1
@@ -96,16 +97,22 @@ def test_fairseq_takes_the_flags_of_every_factor(base, ablation, tmp_path):
     "flags, said",
     [
         ("--projections valeu", "valeu"),
-        ("--matrix pooling --matrix-init zero", "--matrix pooling"),
+        ("--matrix pooling --matrix-init zero", "not --matrix pooling"),
         ("--mixer-kind gmlp --gate sigmoid", "gmlp has no --gate"),
         ("--mixer-kind mlp --projections none", "mlp has no --projections"),
         ("--mixer-kind mlp --matrix softmax", "--matrix softmax"),
     ],
 )
-def test_variants_that_do_not_exist_are_refused(flags, said, data):
-    train = ["fairseq-train", data, "--user-dir", ABLATION / "variants", "--arch"]
-    train += ["resmlp_plus_tiny_variant", *RECIPE, *flags.split()]
-    assert_refused(run(*train, check=False), said)
+def test_variants_that_do_not_exist_are_refused(flags, said, data, ablation):
+    catalogue = SimpleNamespace(BASES=ablation[0].BASES, RUNS={"plus": {"": {"": flags}}})
+    with pytest.raises(UserError, match=said):
+        build(data, catalogue, "plus", "", "")
+
+
+def test_what_a_variant_has_not_is_said_in_a_line(data):
+    train = ["fairseq-train", data, "--user-dir", ABLATION / "variants", *RECIPE, "--arch"]
+    train += ["resmlp_plus_tiny_variant", "--matrix", "shift", "--matrix-init", "local"]
+    assert_refused(run(*train, check=False), "--matrix-init is for free, no-bias and toeplitz")
 
 
 @pytest.mark.parametrize("base, preset", [("paper", "resmlp_tiny"), ("plus", "resmlp_plus_tiny")])
