@@ -1,7 +1,7 @@
 """Append what a training run came to as a row of a results.csv.
 
-Reads the run's own figures as JSON from standard input; adds what stands in its log, and when and
-where it was recorded. The columns of a file that exists stay as they are.
+Reads the run's own figures as JSON from standard input; adds what stands in its log, if it has one,
+and when and where it was recorded. The columns of a file that exists stay as they are.
 
     python scripts/translation_figures.py RUN ... |
         python scripts/append_row.py results.csv --log RUN/train.log
@@ -23,15 +23,13 @@ def main() -> None:
     """Append and show the row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
-    parser.add_argument("--log", type=Path, required=True, help="what fairseq-train wrote")
+    parser.add_argument("--log", type=Path, help="what fairseq-train wrote")
     arguments = parser.parse_args()
 
-    log = arguments.log.read_text(encoding="utf-8")
-    sizes = re.findall(r"num\. shared model params: ([\d,]+)", log)
+    log = arguments.log.read_text(encoding="utf-8") if arguments.log else ""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    row = json.load(sys.stdin) | {
-        "parameters": int(sizes[-1].replace(",", "")),
-        "train_seconds": _read_seconds(log, stopped=len(sizes) > 1),
+    row = json.load(sys.stdin) | (_read_log(log) if arguments.log else {})
+    row |= {
         "commit": os.environ.get("COMMIT") or commit.stdout.strip(),
         "date": datetime.date.today().isoformat(),
         "machine": _name_machine(log),
@@ -48,13 +46,18 @@ def main() -> None:
     print(json.dumps({name: str(row[name]) for name in columns}, indent=1))
 
 
-def _read_seconds(log: str, stopped: bool) -> int | str:
-    # Of a training that was stopped, fairseq keeps the time of its updates alone.
-    pattern = (
-        r'"(?:train_)?train_wall": "([\d.]+)"' if stopped else r"done training in ([\d.]+) sec"
-    )
-    found = re.findall(pattern, log)
-    return round(float(found[-1])) if found else ""
+def _read_log(log: str) -> dict:
+    sizes = re.findall(r"num\. shared model params: ([\d,]+)", log)
+    seconds = r"done training in ([\d.]+) seconds"
+    if (
+        len(sizes) > 1
+    ):  # of a training that was stopped, fairseq keeps the time of its updates alone
+        seconds = r'"(?:train_)?train_wall": "([\d.]+)"'
+    found = re.findall(seconds, log)
+    return {
+        "parameters": int(sizes[-1].replace(",", "")),
+        "train_seconds": round(float(found[-1])) if found else "",
+    }
 
 
 def _name_machine(log: str) -> str:

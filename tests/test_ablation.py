@@ -1,7 +1,6 @@
 """examples/ablation: its variants keep the mixer's contract, its script resumes."""
 
 import csv
-import math
 import re
 import sys
 from pathlib import Path
@@ -9,13 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from cli.commands import assert_refused, prepare, run
+from cli.commands import RECIPE, assert_refused, prepare, run
 from fairseq import options, tasks
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch.testing import assert_close
 
 from examples.lesson import write_lesson
+from resmlp_mt.errors import UserError
 
 ABLATION = Path(__file__).parents[1] / "examples" / "ablation"
 PAD = 1
@@ -93,44 +93,26 @@ def test_fairseq_takes_the_flags_of_every_factor(base, ablation, tmp_path):
     torch.backends.cuda.enable_flash_sdp(True)  # which --bf16 turned off
 
 
-@pytest.mark.parametrize("flags", ["--projections valeu", "--matrix both --matrix-init zero"])
-def test_variants_that_do_not_exist_are_refused(flags, data, ablation):
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        ("--projections valeu", "valeu"),
+        ("--matrix pooling --matrix-init zero", "not --matrix pooling"),
+        ("--mixer-kind gmlp --gate sigmoid", "gmlp has no --gate"),
+        ("--mixer-kind mlp --projections none", "mlp has no --projections"),
+        ("--mixer-kind mlp --matrix softmax", "--matrix softmax"),
+    ],
+)
+def test_variants_that_do_not_exist_are_refused(flags, said, data, ablation):
     catalogue = SimpleNamespace(BASES=ablation[0].BASES, RUNS={"plus": {"": {"": flags}}})
-    with pytest.raises(ValueError, match="projections|matrix-init"):
+    with pytest.raises(UserError, match=said):
         build(data, catalogue, "plus", "", "")
 
 
-def test_softmax_rows_are_means_of_the_words_that_a_position_sees(ablation):
-    mixers = ablation[1].mixers
-    for causal in (False, True):
-        matrix = mixers.ExponentialMatrix(7, 2, causal, init_std=1.0).double()
-        x, lengths = torch.randn(2, 5, 4).double(), (3, 5)
-        mask = torch.tensor([[i >= length for i in range(5)] for length in lengths])
-        y = mixers.SoftmaxMixer(matrix)(x, None if causal else mask)
-        for b, i, c in ((0, 0, 0), (0, 2, 3), (1, 4, 1)):
-            seen = range(i + 1 if causal else lengths[b])
-            weights = [math.exp(float(matrix.weight[c // 2, i, j].detach())) for j in seen]
-            mean = sum(w * x[b, j, c] for w, j in zip(weights, seen, strict=True)) / sum(weights)
-            assert_close(y[b, i, c], mean)
-
-
-@pytest.mark.parametrize("kind", ["free", "toeplitz"])
-def test_the_starts_of_the_matrix_are_what_they_are_called(kind, ablation):
-    mixers = ablation[1].mixers
-    for causal in (False, True):
-        matrix = mixers.MATRICES[kind](20, 2, causal, init_std=1.0)
-        entries = {}
-        for init in ("zero", "identity", "local", "average"):
-            mixers.start_from(init, matrix)
-            entries[init] = matrix(0, 6)[0][1].tolist()
-        for i in range(6):
-            for j in range(6):
-                seen = not causal or j <= i
-                near = 2.0 ** -abs(i - j) if seen else 0
-                mean = 1 / (i + 1) if causal and kind == "free" else 1 / 16
-                expected = dict(zero=0, identity=float(i == j), local=near, average=mean * seen)
-                found = {init: rows[i][j] for init, rows in entries.items()}
-                assert found == pytest.approx(expected)
+def test_what_a_variant_has_not_is_said_in_a_line(data):
+    train = ["fairseq-train", data, "--user-dir", ABLATION / "variants", *RECIPE, "--arch"]
+    train += ["resmlp_plus_tiny_variant", "--matrix", "shift", "--matrix-init", "local"]
+    assert_refused(run(*train, check=False), "--matrix-init is for free, no-bias and toeplitz")
 
 
 @pytest.mark.parametrize("base, preset", [("paper", "resmlp_tiny"), ("plus", "resmlp_plus_tiny")])

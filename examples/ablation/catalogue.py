@@ -74,6 +74,12 @@ RUNS = {
             "--decoder-ffn-embed-dim 128",
             "gated encoder": "--gated-sides encoder",
             "gated decoder": "--gated-sides decoder",
+            "pooling alone": "--matrix pooling --projections none",
+            "shift alone": "--matrix shift --projections none",
+            "AdaFC alone": "--matrix adafc --mixing-init-std 0.1 --projections none",
+            "gMLP": "--mixer-kind gmlp --mixing-init-std 1e-6",
+            "MLP over positions": "--mixer-kind mlp --mixing-heads 4",
+            "MLP over positions, free": "--mixer-kind mlp --mixing-heads 4 --matrix free",
         },
         "gate": {
             "sigmoid": "--gate sigmoid",
@@ -89,6 +95,10 @@ RUNS = {
             "low rank": "--matrix low-rank",
             "softmax, value and out": "--matrix softmax --projections value+out",
             "softmax, value, gate": "--matrix softmax",
+            "pooling": "--matrix pooling",
+            "shift": "--matrix shift",
+            "AdaFC": "--matrix adafc --mixing-init-std 0.1",
+            "AdaFC, rows normalised again": "--matrix adafc-normalised --mixing-init-std 0.1",
         },
         "start of A": {
             "std 0.02": "--mixing-init-std 0.02",

@@ -3,6 +3,7 @@
 import importlib.util
 import logging
 import os
+import re
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
@@ -11,14 +12,17 @@ import torch
 from fairseq import optim, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.file_io import PathManager
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import Patch
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.finding import find_checkpoint
 
 logger = logging.getLogger(__name__)
+# What argparse says of a value that is none of those that a flag takes.
+_CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
 
 PATCH = Patch(
     "flags",
@@ -53,12 +57,26 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
 
 
 def _refuse(error: Callable, arch: str | None, message: str) -> None:
-    """Name flags that an architecture has not, without the hundreds of those that fairseq has."""
+    """Name what an architecture has not, without the hundreds of flags that fairseq has."""
     if arch and message.startswith("unrecognized arguments: "):
         raise UserError(
             f"{message}; neither --arch {arch} nor what else was chosen has such flags (--help)"
         )
+    if arch and (match := _CHOICE.match(message)):
+        flag, given = match.groups()
+        if own := _list_choices(arch, flag):
+            others = [name for name in ARCH_MODEL_REGISTRY if given in _list_choices(name, flag)]
+            taken = f"; {given} is for {name_some(others)}" if others else ""
+            raise UserError(f"{flag} {given}: --arch {arch} takes {', '.join(own)}{taken}")
     error(message)
+
+
+def _list_choices(arch: str, flag: str) -> list[str]:
+    """What a flag of an architecture may be; nothing if any value will do, or it has no such."""
+    config = MODEL_DATACLASS_REGISTRY.get(arch)
+    known = getattr(config, "__dataclass_fields__", {}).get(flag[2:].replace("-", "_"))
+    values = known and getattr(known.type, "__members__", {})
+    return [str(value) for value in (values or {}).values()]
 
 
 def _mend_hardware(flags: Namespace) -> None:

@@ -348,6 +348,24 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         assert_refused(run(*command, *flags, "--save-dir", tmp_path, check=False), said)
 
 
+@pytest.mark.parametrize(
+    "arch, flags, said",
+    [
+        (
+            "resmlp_tiny",
+            ["--token-mixer", "conv3x3"],
+            "toeplitz; conv3x3 is for resmlp_image",
+        ),
+        ("resmlp_s12", ["--token-mixer", "toeplitz"], "; toeplitz is for resmlp, resmlp_wmt_en_de"),
+        ("resmlp_tiny", ["--token-ffn-embed-dim", 8], "neither --arch resmlp_tiny nor what else"),
+    ],
+)
+def test_mixers_and_flags_of_others_are_refused_in_a_line(arch, flags, said, tmp_path):
+    result = run("resmlp-mt", "train", tmp_path, "--arch", arch, *flags, check=False)
+    assert_refused(result, said)
+    assert len(result.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("program", ["generate", "interactive", "validate"])
 def test_a_checkpoint_that_is_not_there_is_refused(prepared, program):
     for path in "nope.pt", f"{prepared}:nope.pt":

@@ -4,21 +4,25 @@ Every preset of the package exists here as PRESET_variant, the same model with f
 also an example of how to try a mixer of one's own without touching the package.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Optional
 
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from torch import nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.models.parts import SEQUENCE_NORMS, build_norm
 from resmlp_mt.models.presets import PRESETS, register_presets
 from resmlp_mt.models.translation import ResMLPConfig, ResMLPModel
 from resmlp_mt.nn.mixers import LinearMixer
 
-from .mixers import GATES, MATRICES, SoftmaxMixer, VariantMixer, start_from
+from .matrices import MATRICES, NORMALISED, start_from
+from .mixers import GATES, SoftmaxMixer, SpatialGateMixer, TokenMLP, VariantMixer
 
 NORM = ChoiceEnum(list(SEQUENCE_NORMS))
+# What only a mixer of projections and a gate has.
+PROJECTED = ("projections", "gate", "gate_on", "gate_bias", "gated_sides")
 
 
 @dataclass
@@ -30,6 +34,13 @@ class VariantConfig(ResMLPConfig):
     )
     matrix_init: ChoiceEnum(["chance", "zero", "identity", "local", "average"]) = field(
         default="chance", metadata={"help": "what A starts from"}
+    )
+    mixer_kind: ChoiceEnum(["projected", "gmlp", "mlp"]) = field(
+        default="projected",
+        metadata={
+            "help": "what A stands in: projections and a gate, the gate of gMLP, or an MLP over "
+            "positions, with --mixing-heads hidden units for each position"
+        },
     )
     projections: Optional[str] = field(  # noqa: UP045
         default=None,
@@ -84,32 +95,69 @@ class ResMLPVariant(ResMLPModel):
 
 
 def _build_mixer(cfg: VariantConfig, dim: int, positions: int, side: str) -> nn.Module:
-    gated, toeplitz = (part in str(cfg.token_mixer) for part in ("gated", "toeplitz"))
-    name = cfg.matrix or ("toeplitz" if toeplitz else "free")
-    matrix = MATRICES[name](positions, cfg.mixing_heads, side == "decoder", cfg.mixing_init_std)
+    build = {"projected": _build_projected, "gmlp": _build_gmlp, "mlp": _build_mlp}
+    mixer = build[str(cfg.mixer_kind)](cfg, dim, positions, side)
+    for module in mixer.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+    if gate := getattr(mixer, "gate", None):
+        nn.init.constant_(gate[0].bias, cfg.gate_bias)
+    return mixer
+
+
+def _build_matrix(cfg: VariantConfig, positions: int, side: str) -> nn.Module:
+    kind = MATRICES[_name_matrix(cfg)]
+    matrix = kind(positions, cfg.mixing_heads, side == "decoder", cfg.mixing_init_std)
     if cfg.matrix_init != "chance":
         start_from(str(cfg.matrix_init), matrix)
-    mix = SoftmaxMixer(matrix) if name == "softmax" else LinearMixer(matrix)
-    there = {"value", "gate"} if gated and cfg.gated_sides in ("both", side) else set()
+    return matrix
+
+
+def _name_matrix(cfg: VariantConfig) -> str:
+    return str(cfg.matrix or ("toeplitz" if "toeplitz" in str(cfg.token_mixer) else "free"))
+
+
+def _build_mix(cfg: VariantConfig, positions: int, side: str) -> LinearMixer:
+    matrix = _build_matrix(cfg, positions, side)
+    return (SoftmaxMixer if _name_matrix(cfg) in NORMALISED else LinearMixer)(matrix)
+
+
+def _build_projected(cfg: VariantConfig, dim: int, positions: int, side: str) -> VariantMixer:
+    gated = "gated" in str(cfg.token_mixer) and cfg.gated_sides in ("both", side)
+    there = {"value", "gate"} if gated else set()
     if cfg.projections is not None:
         there = set(cfg.projections.split("+")) - {"none"}
     if unknown := there - {"value", "gate", "out"}:
-        raise ValueError(f"--projections: {', '.join(unknown)}? There are value, gate and out")
-    mixer = VariantMixer(
+        raise UserError(f"--projections: {', '.join(unknown)}? There are value, gate and out")
+    return VariantMixer(
         dim,
-        mix,
+        _build_mix(cfg, positions, side),
         value="value" in there,
         gate=str(cfg.gate) if "gate" in there else None,
         gate_on=str(cfg.gate_on),
         project_out="out" in there,
     )
-    for module in mixer.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight)
-            nn.init.zeros_(module.bias)
-    if mixer.gate:
-        nn.init.constant_(mixer.gate[0].bias, cfg.gate_bias)
-    return mixer
+
+
+def _build_gmlp(cfg: VariantConfig, dim: int, positions: int, side: str) -> SpatialGateMixer:
+    _refuse_projections(cfg)
+    return SpatialGateMixer(dim, _build_mix(cfg, positions, side))
+
+
+def _build_mlp(cfg: VariantConfig, dim: int, positions: int, side: str) -> TokenMLP:
+    _refuse_projections(cfg)
+    if _name_matrix(cfg) in NORMALISED:
+        raise UserError(f"--mixer-kind mlp has no rows to normalise, as --matrix {cfg.matrix} asks")
+    first, second = (_build_matrix(cfg, positions, side) for _ in range(2))
+    return TokenMLP(first, second, cfg.mixing_heads)
+
+
+def _refuse_projections(cfg: VariantConfig) -> None:
+    for flag in fields(VariantConfig):
+        if flag.name in PROJECTED and getattr(cfg, flag.name) != flag.default:
+            name = flag.name.replace("_", "-")
+            raise UserError(f"--mixer-kind {cfg.mixer_kind} has no --{name}: leave it out")
 
 
 register_presets(

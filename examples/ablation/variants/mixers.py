@@ -1,75 +1,19 @@
-"""Mixers and matrices that were tried and are not part of the package."""
+"""Mixers that were tried and are not part of the package."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from resmlp_mt.nn.mixers import FreeMatrix, LinearMixer, ToeplitzMatrix
+from resmlp_mt.nn.mixers import LinearMixer
 
 GATES = {"linear": nn.Identity, "sigmoid": nn.Sigmoid, "silu": nn.SiLU}
 
 
-class LowRankMatrix(FreeMatrix):
-    """A = U V, of rank 16: of 2 rank N weights a head instead of N^2."""
-
-    rank = 16
-
-    def __init__(self, positions: int, heads: int, causal: bool, init_std: float):
-        super().__init__(positions, heads, causal, init_std)
-        del self.weight
-        # The product's elements then have a standard deviation of init_std.
-        std = (init_std / self.rank**0.5) ** 0.5
-        self.rows = nn.Parameter(torch.randn(heads, positions, self.rank) * std)
-        self.columns = nn.Parameter(torch.randn(heads, self.rank, positions) * std)
-
-    @property
-    def weight(self) -> Tensor:
-        """A, as `FreeMatrix` has it. Shape: (H, N, N)."""
-        return self.rows @ self.columns
-
-
-class BothMatrices(nn.Module):
-    """A free matrix that corrects a Toeplitz one, from zero on."""
-
-    def __init__(self, positions: int, heads: int, causal: bool, init_std: float):
-        super().__init__()
-        self.toeplitz = ToeplitzMatrix(positions, heads, causal, init_std)
-        self.free = FreeMatrix(positions, heads, causal, init_std)
-        nn.init.zeros_(self.free.weight)
-
-    def forward(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
-        """Rows start to stop of A[:stop, :stop], as `FreeMatrix`."""
-        rows, bias = self.free(start, stop)
-        return rows + self.toeplitz(start, stop)[0], bias
-
-
-class UnbiasedMatrix(FreeMatrix):
-    """A free matrix without the bias of a position."""
-
-    def __init__(self, positions: int, heads: int, causal: bool, init_std: float):
-        super().__init__(positions, heads, causal, init_std)
-        del self.bias
-
-    def forward(self, start: int, stop: int) -> tuple[Tensor, None]:
-        """Rows start to stop of A[:stop, :stop], as `FreeMatrix`."""
-        rows = self.weight[:, start:stop, :stop]
-        return (rows.tril(start) if self.causal else rows), None
-
-
-class ExponentialMatrix(FreeMatrix):
-    """exp(A), for rows that a mixer normalises. No bias."""
-
-    def __init__(self, positions: int, heads: int, causal: bool, init_std: float):
-        super().__init__(positions, heads, causal, init_std)
-        del self.bias
-
-    def forward(self, start: int, stop: int) -> tuple[Tensor, None]:
-        """Rows start to stop of A[:stop, :stop], as `FreeMatrix`."""
-        rows = self.weight[:, start:stop, :stop].exp()
-        return (rows.tril(start) if self.causal else rows), None
-
-
 class SoftmaxMixer(LinearMixer):
-    """Rows of softmax(A) over the words that there are (Random Synthesizer, arXiv 2005.00743)."""
+    """Rows of softmax(A) over the words that there are (Random Synthesizer, arXiv 2005.00743).
+
+    Its matrix holds exp(A).
+    """
 
     def forward(
         self,
@@ -86,47 +30,6 @@ class SoftmaxMixer(LinearMixer):
             words = words.masked_fill(padding_mask, 0)
         total = torch.einsum("hij,bj->bih", rows, words)
         return (y.unflatten(-1, (rows.size(0), -1)) / total.unsqueeze(-1)).flatten(-2)
-
-
-MATRICES = {
-    "free": FreeMatrix,
-    "toeplitz": ToeplitzMatrix,
-    "both": BothMatrices,
-    "low-rank": LowRankMatrix,
-    "no-bias": UnbiasedMatrix,
-    "softmax": ExponentialMatrix,
-}
-
-
-@torch.no_grad()
-def start_from(init: str, matrix: nn.Module) -> None:
-    """Fill a free or a Toeplitz matrix with the named start instead of chance.
-
-    zero: nothing is mixed. identity: every position gets itself. local: 2^-|i - j|, what is near
-    counts most. average: 1/16 everywhere, about the mean of a typical sentence; in a decoder's free
-    matrix the mean of what it has seen.
-
-    Raises:
-        ValueError: For other matrices.
-    """
-    if type(matrix) not in (FreeMatrix, UnbiasedMatrix, ToeplitzMatrix):
-        raise ValueError(f"--matrix-init is for free and Toeplitz matrices, not {type(matrix)}")
-    causal = matrix.causal if isinstance(matrix, FreeMatrix) else matrix.nearest == 0
-    if isinstance(matrix, FreeMatrix):
-        i = torch.arange(matrix.weight.size(-1), dtype=torch.float)
-        distance = i.unsqueeze(1) - i
-        mean = (1 / (1 + i)).unsqueeze(1) if causal else torch.tensor(1 / 16)
-    else:
-        distance = torch.arange(matrix.nearest, matrix.farthest + 1, dtype=torch.float)
-        mean = torch.tensor(1 / 16)
-    matrix.weight.copy_(
-        {
-            "zero": torch.zeros_like(distance),
-            "identity": (distance == 0).float(),
-            "local": 2.0 ** -distance.abs(),
-            "average": mean.expand_as(distance),
-        }[init]
-    )
 
 
 class VariantMixer(nn.Module):
@@ -171,3 +74,86 @@ class VariantMixer(nn.Module):
         if self.gate and self.gate_on == "output":
             y = self.gate(x) * y
         return self.out(y)
+
+
+class SpatialGateMixer(nn.Module):
+    """y = W (u * (A norm(v) + b)), where u and v are the halves of GELU(U x) (gMLP, 2105.08050).
+
+    b starts at 1, so that with A near 0 each position passes its own u. A block of gMLP is this on
+    3C channels, and nothing else. Here u and v have C channels, since the channel MLP stays.
+
+    Args:
+        dim: Number of channels C.
+        mix: The mixer that holds A.
+    """
+
+    def __init__(self, dim: int, mix: LinearMixer):
+        super().__init__()
+        self.fc1, self.fc2 = nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
+        self.norm, self.mix = nn.LayerNorm(dim), mix
+        self.bias = nn.Parameter(torch.ones(dim))
+
+    def forward(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None = None,
+        state: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Mix as `LinearMixer` does: (B, L, C) -> (B, L, C)."""
+        u, v = F.gelu(self.fc1(x)).chunk(2, dim=-1)
+        return self.fc2(u * (self.mix(self.norm(v), padding_mask, state) + self.bias))
+
+
+class TokenMLP(nn.Module):
+    """An MLP over positions, as in MLP-Mixer, with K hidden units for each position.
+
+        z[i, k] = GELU(b[k] + sum over j of A[k, i, j] x[j])
+        y[i] = sum over j and k of B[k, i, j] z[j, k]
+
+    The same for each channel. Where A and B are causal, z[i] and y[i] see x[:i + 1] alone: the
+    weights of both layers are triangular in blocks. A shorter sentence has fewer hidden units, so
+    a translation does not depend on how far its batch is padded.
+
+    Args:
+        first, second: A and B, matrices of K heads.
+        hidden: K.
+    """
+
+    def __init__(self, first: nn.Module, second: nn.Module, hidden: int):
+        super().__init__()
+        self.first, self.second = first, second
+        self.bias = nn.Parameter(torch.zeros(hidden, 1))
+
+    def forward(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None = None,
+        state: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Mix as `LinearMixer` does: (B, L, C) -> (B, L, C)."""
+        inputs = _join("inputs", _clear(x, padding_mask), state)
+        place = inputs.size(1) - x.size(1), inputs.size(1)
+        rows, bias = self.first(*place)
+        hidden = torch.einsum("kij,bjc->bikc", rows, inputs) + self.bias
+        if bias is not None:
+            hidden = hidden + bias.t().unsqueeze(-1)
+        # A pad has hidden units too, which have seen words.
+        hidden = _join("hidden", _clear(F.gelu(hidden), padding_mask), state)
+        rows, bias = self.second(*place)
+        y = torch.einsum("kij,bjkc->bic", rows, hidden)
+        return y if bias is None else y + bias.sum(0).unsqueeze(-1)
+
+
+def _clear(x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """x with zeros where it is padded. (B, L, ...)."""
+    if padding_mask is None:
+        return x
+    return x.masked_fill(padding_mask.view(*padding_mask.shape, *[1] * (x.dim() - 2)), 0)
+
+
+def _join(name: str, new: Tensor, state: dict[str, Tensor] | None) -> Tensor:
+    """The positions of earlier steps and the new ones, which are left in the state. (B, L, ...)."""
+    if state is None:
+        return new
+    state[name] = torch.cat([state[name], new], dim=1) if name in state else new
+    return state[name]

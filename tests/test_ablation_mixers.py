@@ -1,0 +1,224 @@
+"""The mixers of examples/ablation: equal to loops, and true to the mixer's contract."""
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from reference import outputs_and_gradients
+from torch.testing import assert_close
+
+from resmlp_mt.nn.fold import make_offset
+from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, LinearMixer, ToeplitzMatrix
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "ablation"))
+from variants import matrices, mixers  # noqa: E402
+
+sys.path.pop(0)
+
+B, L, N, C, H = 3, 7, 8, 8, 4
+every_direction = pytest.mark.parametrize("causal", [False, True], ids=["both-ways", "causal"])
+
+
+def build_mlp(kind, causal):
+    return mixers.TokenMLP(*(kind(N, H, causal, 0.1) for _ in range(2)), H)
+
+
+def build_linear(name, causal):
+    kind = mixers.SoftmaxMixer if name in matrices.NORMALISED else LinearMixer
+    return kind(matrices.MATRICES[name](N, H, causal, 0.1))
+
+
+BUILDERS = {
+    **{
+        name: lambda causal, name=name: build_linear(name, causal)
+        for name in ("pooling", "shift", "adafc", "adafc-normalised")
+    },
+    "gmlp": lambda causal: mixers.SpatialGateMixer(C, LinearMixer(ToeplitzMatrix(N, H, causal, 1))),
+    "mlp": lambda causal: build_mlp(ToeplitzMatrix, causal),
+    "free-mlp": lambda causal: build_mlp(FreeMatrix, causal),
+}
+every_mixer = pytest.mark.parametrize("name", BUILDERS)
+
+
+@pytest.fixture
+def build(randomised):
+    return lambda name, causal: randomised(BUILDERS[name](causal))
+
+
+def features(length=L):
+    return torch.randn(B, length, C, dtype=torch.float64, requires_grad=True)
+
+
+def mean_of_three(mixer, x, t, c, causal):
+    seen = range(t - 2, t + 1) if causal else range(t - 1, t + 2)
+    return sum(x[:, s, c] for s in seen if 0 <= s < x.size(1)) / 3 - x[:, t, c]
+
+
+def one_position(mixer, x, t, c, causal):
+    head = c // (C // H)
+    s = t - head if causal else t - [0, 1, -1, 2][head]
+    return x[:, s, c] if 0 <= s < x.size(1) else 0 * x[:, 0, c]
+
+
+def softmax_of_distances(mixer, x, t, c, causal):
+    scores = mixer.matrix.scores[c // (C // H)].exp()
+    zero = 0 if causal else N - 1
+    seen = range(t + 1) if causal else range(x.size(1))
+    return sum(scores[t - s + zero] * x[:, s, c] for s in seen) / scores.sum()
+
+
+def softmax_of_what_is_seen(mixer, x, t, c, causal):
+    scores = mixer.matrix.scores[c // (C // H)].exp()
+    zero = 0 if causal else N - 1
+    seen = range(t + 1) if causal else range(x.size(1))
+    total = sum(scores[t - s + zero] for s in seen)
+    return sum(scores[t - s + zero] * x[:, s, c] for s in seen) / total
+
+
+def gate_of_gmlp(mixer, x, t, c, causal):
+    zero = 0 if causal else N - 1
+    hidden = F.gelu(x @ mixer.fc1.weight.t() + mixer.fc1.bias)
+    u, v = hidden[..., :C], F.layer_norm(hidden[..., C:], (C,), mixer.norm.weight, mixer.norm.bias)
+    gathered = torch.zeros_like(u[:, t])
+    for c_2 in range(C):
+        weight = mixer.mix.matrix.weight[c_2 // (C // H)]
+        for s in range(t + 1 if causal else x.size(1)):
+            gathered[:, c_2] = gathered[:, c_2] + weight[t - s + zero] * v[:, s, c_2]
+    gated = u[:, t] * (gathered + mixer.bias)
+    return gated @ mixer.fc2.weight[c] + mixer.fc2.bias[c]
+
+
+def mlp_over_positions(mixer, x, t, c, causal):
+    def entry(matrix, k, i, j):
+        if isinstance(matrix, FreeMatrix):
+            return matrix.weight[k, i, j]
+        return matrix.weight[k, i - j + (0 if causal else N - 1)]
+
+    def bias(matrix, k, i):
+        return matrix.bias[k, i] if isinstance(matrix, FreeMatrix) else 0
+
+    def seen(i):
+        return range(i + 1) if causal else range(x.size(1))
+
+    y = 0
+    for k in range(H):
+        y = y + bias(mixer.second, k, t)
+        for i in seen(t):
+            mixed = sum(entry(mixer.first, k, i, j) * x[:, j, c] for j in seen(i))
+            hidden = F.gelu(mixed + mixer.bias[k, 0] + bias(mixer.first, k, i))
+            y = y + entry(mixer.second, k, t, i) * hidden
+    return y
+
+
+LOOPS = {
+    "pooling": mean_of_three,
+    "shift": one_position,
+    "adafc": softmax_of_distances,
+    "adafc-normalised": softmax_of_what_is_seen,
+    "gmlp": gate_of_gmlp,
+    "mlp": mlp_over_positions,
+    "free-mlp": mlp_over_positions,
+}
+
+
+@every_mixer
+@every_direction
+def test_a_mixer_equals_its_loop_in_outputs_and_gradients(name, causal, build):
+    mixer, x = build(name, causal), features(5)
+    columns = [[LOOPS[name](mixer, x, t, c, causal) for c in range(C)] for t in range(x.size(1))]
+    naive = torch.stack([torch.stack(row, -1) for row in columns], 1)
+    noise, inputs = torch.randn_like(x), [x, *mixer.parameters()]
+    got = outputs_and_gradients(mixer(x), noise, *inputs)
+    assert_close(got, outputs_and_gradients(naive, noise, *inputs))
+
+
+@every_mixer
+def test_a_causal_mixer_ignores_what_is_later_in_value_and_gradient(name, build):
+    mixer, x = build(name, True), features()
+    y = mixer(x)
+    for t in range(L - 1):
+        changed = torch.cat([x[:, : t + 1], features()[:, t + 1 :]], 1)
+        assert_close(mixer(changed)[:, : t + 1], y[:, : t + 1])
+        (grad,) = torch.autograd.grad(y[:, t].sum(), x, retain_graph=True)
+        assert not grad[:, t + 1 :].any() and grad[:, : t + 1].any()
+
+
+@every_mixer
+def test_pads_change_nothing_and_get_no_gradient(name, build):
+    mixer, x = build(name, False), features()
+    lengths = torch.tensor([7, 4, 1])
+    mask = torch.arange(L) >= lengths.unsqueeze(1)
+    y = mixer(x, mask)
+    for i, length in enumerate(lengths):
+        assert_close(mixer(x[i : i + 1, :length])[0], y[i, :length])
+    (grad,) = torch.autograd.grad(y[~mask].square().sum(), x)
+    assert not grad[mask].any()
+
+
+@every_mixer
+@pytest.mark.parametrize("chunks", [[1] * 7, [1, 2, 1, 3]], ids=str)
+def test_steps_with_reordering_equal_the_full_pass(name, chunks, build):
+    mixer, state, history = build(name, True), {}, features(0)
+    for chunk in chunks:
+        order, new = torch.randint(B, (B,)), features(chunk)
+        state = {key: tensor.index_select(0, order) for key, tensor in state.items()}
+        history = torch.cat([history[order], new], dim=1)
+        assert_close(mixer(new, state=state), mixer(history)[:, -chunk:])
+
+
+@pytest.mark.parametrize("name", ["pooling", "shift", "adafc"])
+@every_direction
+def test_a_toeplitz_matrix_of_any_kind_folds(name, causal, randomised):
+    """In both mixers of the package, which know nothing of it."""
+    norm, scale, x = randomised(torch.nn.LayerNorm(C)), torch.rand(C).double(), features()
+    for mixer in (LinearMixer, lambda matrix: GatedMixer(C, matrix)):
+        mixer = randomised(mixer(matrices.MATRICES[name](N, H, causal, 0.1)))
+        folded, plain = mixer.fold(norm, scale), F.layer_norm(x, (C,))
+        value = plain if folded.value is None else folded.value(plain)
+        rows, _ = folded.matrix(0, L)
+        mixed = torch.einsum("hij,bjhc->bihc", rows, value.unflatten(-1, (H, -1))).flatten(-2)
+        if folded.gate is None:
+            found = folded.scale * mixed + make_offset(folded, L)
+        else:
+            found = folded.gate(plain) * mixed
+        assert_close(found, scale * mixer(norm(x)))
+
+
+def test_what_is_fixed_has_no_weights():
+    for name in ("pooling", "shift"):
+        matrix = matrices.MATRICES[name](N, H, True, 0.1)
+        assert not list(matrix.parameters()) and not matrix.state_dict()
+
+
+def test_softmax_rows_are_means_of_the_words_that_a_position_sees():
+    for causal in (False, True):
+        matrix = matrices.ExponentialMatrix(7, 2, causal, init_std=1.0).double()
+        x, lengths = torch.randn(2, 5, 4).double(), (3, 5)
+        mask = torch.tensor([[i >= length for i in range(5)] for length in lengths])
+        y = mixers.SoftmaxMixer(matrix)(x, None if causal else mask)
+        for b, i, c in ((0, 0, 0), (0, 2, 3), (1, 4, 1)):
+            seen = range(i + 1 if causal else lengths[b])
+            weights = [math.exp(float(matrix.weight[c // 2, i, j].detach())) for j in seen]
+            mean = sum(w * x[b, j, c] for w, j in zip(weights, seen, strict=True)) / sum(weights)
+            assert_close(y[b, i, c], mean)
+
+
+@pytest.mark.parametrize("kind", ["free", "toeplitz"])
+def test_the_starts_of_the_matrix_are_what_they_are_called(kind):
+    for causal in (False, True):
+        matrix = matrices.MATRICES[kind](20, 2, causal, init_std=1.0)
+        entries = {}
+        for init in ("zero", "identity", "local", "average"):
+            matrices.start_from(init, matrix)
+            entries[init] = matrix(0, 6)[0][1].tolist()
+        for i in range(6):
+            for j in range(6):
+                seen = not causal or j <= i
+                near = 2.0 ** -abs(i - j) if seen else 0
+                mean = 1 / (i + 1) if causal and kind == "free" else 1 / 16
+                expected = dict(zero=0, identity=float(i == j), local=near, average=mean * seen)
+                found = {init: rows[i][j] for init, rows in entries.items()}
+                assert found == pytest.approx(expected)
