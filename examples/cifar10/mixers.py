@@ -15,6 +15,7 @@ import datetime
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -46,9 +47,9 @@ SHUFFLED = ("resmlp", "mixer", "s2mlp", "resnet")  # those that the study of shu
 RECIPE = """--user-dir {plugin} --task image_classification_shuffled --shuffle {shuffle}
     --criterion image_classification --smoothing 0.1 --image-size 32 --crop-pct 1.0
     --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --scale 0.5,1.0 --color-jitter 0
-    --optimizer adamw --weight-decay 0.05 --bf16 --store-ema --ema-decay 0.98 --ema-fp32
-    --lr 0.002 --lr-scheduler fixed --warmup-updates {interval}
-    --batch-size 64 --batch-size-valid 250 --max-update {updates} --seed {seed} --num-workers 0
+    --optimizer adamw --weight-decay 0.05 --bf16 --store-ema --ema-decay 0.99 --ema-fp32
+    --lr 0.001 --lr-scheduler fixed --warmup-updates {interval}
+    --batch-size 32 --batch-size-valid 250 --max-update {updates} --seed {seed} --num-workers 0
     --validate-interval 1000 --validate-interval-updates {interval}
     --save-interval-updates {interval} --keep-interval-updates 1 --no-epoch-checkpoints
     --save-dir {folder} --log-format json --log-interval 50 --log-file {folder}/train.log"""
@@ -67,10 +68,10 @@ def main() -> int:
     parser.add_argument("--models", nargs="+", choices=list(MODELS))
     parser.add_argument("--images", nargs="+", choices=IMAGES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
-    parser.add_argument("--updates", type=int, default=600)
+    parser.add_argument("--updates", type=int, default=800)
     arguments = parser.parse_args()
-    if arguments.updates < 6:
-        parser.error("--updates must be at least 6: there are 6 validations")
+    if arguments.updates < 5:
+        parser.error("--updates must be at least 5: there are 5 validations")
     for run in list_runs(arguments):
         if run not in find_done(arguments.results):
             print(*run, flush=True)
@@ -106,15 +107,15 @@ def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
     recipe = RECIPE.format(
         plugin=HERE / "shuffled",
         shuffle="none" if images == "original" else images,
-        interval=arguments.updates // 6,
+        interval=arguments.updates // 5,
         updates=arguments.updates,
         seed=seed,
         folder=folder,
     )
-    command = [Path(sys.executable).with_name("resmlp-mt"), "train", arguments.data]
+    command = [shutil.which("resmlp-mt") or "resmlp-mt", "train", arguments.data]
     with open(folder / "output", "a") as output:
         status = subprocess.run(
-            [*map(str, command), *MODELS[model].split(), *recipe.split()],
+            [*command, *MODELS[model].split(), *recipe.split()],
             stdout=output,
             stderr=output,
             env=os.environ | {"OMP_NUM_THREADS": "1"},
@@ -133,7 +134,7 @@ def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
         "machine": f"{platform.machine()} CPU, 1 thread",
     }
     # Validated again after a stop, an update has its last value.
-    points = dict(read_log(folder / "train.log", "ema_top1")[1])
+    points = dict(read_log(folder / "train.log", "top1")[1])
     _append(arguments.results, [about | {"updates": n, "top1": v} for n, v in points.items()])
     return True
 

@@ -38,7 +38,10 @@ class ShuffledConfig(ResMLPImageClassificationConfig):
 
 @register_task(NAME, dataclass=ShuffledConfig)
 class ShuffledTask(ResMLPImageClassificationTask):
-    """Classification of shuffled images, in training as in validation."""
+    """Classification of shuffled images, in training as in validation.
+
+    With --store-ema the averaged weights alone are validated, which takes half the time.
+    """
 
     name = NAME
 
@@ -48,6 +51,12 @@ class ShuffledTask(ResMLPImageClassificationTask):
         cfg = self.cfg
         order = draw_order(str(cfg.shuffle), cfg.image_size, cfg.shuffle_patch, cfg.shuffle_seed)
         self.datasets[split] = _Shuffled(self.datasets[split], order)
+
+    def valid_step(self, sample, model, criterion, ema_model=None):
+        """Evaluate the averaged weights where there are some."""
+        if ema_model is not None:
+            model = ema_model.eval()
+        return super().valid_step(sample, model, criterion)
 
 
 class _Shuffled(BaseWrapperDataset):
