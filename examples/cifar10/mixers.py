@@ -12,15 +12,21 @@ has its curve there is not begun again. mixers_report.py draws the curves and ma
 import argparse
 import csv
 import datetime
+import multiprocessing
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import torch
+
 from resmlp_mt.analysis.training_log import read_log
+from resmlp_mt.cli.passthrough import run_program
+from resmlp_mt.errors import UserError
+
+_forks = multiprocessing.get_context("fork")
 
 HERE = Path(__file__).parent
 COLUMNS = "model,images,seed,parameters,updates,top1,commit,date,machine".split(",")
@@ -68,10 +74,10 @@ def main() -> int:
     parser.add_argument("--models", nargs="+", choices=list(MODELS))
     parser.add_argument("--images", nargs="+", choices=IMAGES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
-    parser.add_argument("--updates", type=int, default=800)
+    parser.add_argument("--updates", type=int, default=640)
     arguments = parser.parse_args()
-    if arguments.updates < 5:
-        parser.error("--updates must be at least 5: there are 5 validations")
+    if arguments.updates < 4:
+        parser.error("--updates must be at least 4: there are 4 validations")
     for run in list_runs(arguments):
         if run not in find_done(arguments.results):
             print(*run, flush=True)
@@ -107,22 +113,19 @@ def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
     recipe = RECIPE.format(
         plugin=HERE / "shuffled",
         shuffle="none" if images == "original" else images,
-        interval=arguments.updates // 5,
+        interval=arguments.updates // 4,
         updates=arguments.updates,
         seed=seed,
         folder=folder,
     )
-    command = [shutil.which("resmlp-mt") or "resmlp-mt", "train", arguments.data]
-    with open(folder / "output", "a") as output:
-        status = subprocess.run(
-            [*command, *MODELS[model].split(), *recipe.split()],
-            stdout=output,
-            stderr=output,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        ).returncode
+    command = [arguments.data, *MODELS[model].split(), *recipe.split()]
+    # A fork has imported fairseq already, which takes longer than many updates.
+    process = _forks.Process(target=_train, args=(command, folder / "output"))
+    process.start()
+    process.join()
     said = (folder / "output").read_text(errors="replace")
-    if status:
-        print(f"status {status}; {folder}/output ends with\n{said[-3000:]}", file=sys.stderr)
+    if process.exitcode:
+        print(f"status {process.exitcode}; {folder}/output ends with\n{said[-3000:]}", file=sys.stderr)
         return False
     about = {
         "model": model,
@@ -137,6 +140,17 @@ def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
     points = dict(read_log(folder / "train.log", "top1")[1])
     _append(arguments.results, [about | {"updates": n, "top1": v} for n, v in points.items()])
     return True
+
+
+def _train(command: list[str], output: Path) -> None:
+    with open(output, "a") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    torch.set_num_threads(1)
+    try:
+        run_program("train", command)
+    except UserError as error:
+        sys.exit(f"{error}")
 
 
 def _find_commit() -> str:
