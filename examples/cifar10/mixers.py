@@ -20,8 +20,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fairseq_cli.train  # noqa: F401  (once for all runs, which are forks)
 import torch
 
+import resmlp_mt.plugin  # noqa: F401  (likewise)
 from resmlp_mt.analysis.training_log import read_log
 from resmlp_mt.cli.passthrough import run_program
 from resmlp_mt.errors import UserError
@@ -119,13 +121,13 @@ def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
         folder=folder,
     )
     command = [arguments.data, *MODELS[model].split(), *recipe.split()]
-    # A fork has imported fairseq already, which takes longer than many updates.
     process = _forks.Process(target=_train, args=(command, folder / "output"))
     process.start()
     process.join()
     said = (folder / "output").read_text(errors="replace")
     if process.exitcode:
-        print(f"status {process.exitcode}; {folder}/output ends with\n{said[-3000:]}", file=sys.stderr)
+        said = f"status {process.exitcode}; {folder}/output ends with\n{said[-3000:]}"
+        print(said, file=sys.stderr)
         return False
     about = {
         "model": model,
