@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable[[str], dict]]:
     from resmlp_mt.benchmark.translate import Case, list_rivals
-    from resmlp_mt.data.text import read_lines
+    from resmlp_mt.data.text import read_parallel
     from resmlp_mt.errors import UserError
 
     check_positive(arguments, "beam")
@@ -117,11 +117,7 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable
         raise UserError("--batch-tokens cannot be negative")
     if bad := [model for model in arguments.models if "=" not in model]:
         raise UserError(f"{bad[0]}: write NAME=MODEL")
-    sources, references = (list(read_lines(p)) for p in (arguments.input, arguments.reference))
-    if len(sources) != len(references):
-        raise UserError(
-            f"{arguments.input} has {len(sources)} lines, {arguments.reference} {len(references)}"
-        )
+    sources, references = read_parallel(arguments.input, arguments.reference)
     models = dict(model.split("=", 1) for model in arguments.models)
     rivals = list_rivals(models, sources, references, arguments.threads)
     cases = [Case(tokens, arguments.beam) for tokens in arguments.batch_tokens]
