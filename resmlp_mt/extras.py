@@ -30,6 +30,16 @@ def import_with_fairseq(name: str, use: str):
     return _import_or_say(name, ("torch", "fairseq"), said.format)
 
 
+def import_kornia(name: str = "kornia.augmentation"):
+    """Import a module of kornia.
+
+    Raises:
+        UserError: If kornia is missing.
+    """
+    said = "training on images needs kornia: pip install 'resmlp_mt[image]'"
+    return _import_or_say(name, ("kornia",), lambda missing: said)
+
+
 def _import_or_say(name: str, packages: tuple[str, ...], explain: Callable[[str], str]):
     """Import a module; where it fails for one of the packages, say so."""
     try:

@@ -56,6 +56,7 @@ _COLUMNS = {
     "published": "published",
     "published_as": "as",
     "parameters": "parameters",
+    "multiply_adds": "multiply-adds",
     "updates": "updates",
     "flags": "flags",
     "seed": "seed",
@@ -78,6 +79,7 @@ _COLUMNS = {
     "source": "published by",
     "machine": "machine",
 }
+_COUNTS = {"parameters", "multiply_adds", "updates"}
 # Shown where the rows of a file differ in them.
 _CONDITIONS = {"threads", "machine"}
 
@@ -102,7 +104,7 @@ def _table(path: Path) -> str:
 
 
 def _show(name: str, value: str) -> str:
-    return f"{int(value):,}" if value and name in ("parameters", "updates") else value
+    return f"{int(value):,}" if value and name in _COUNTS else value
 
 
 def main() -> int:

@@ -210,10 +210,10 @@ def test_readme_trains_scores_and_draws(tmp_path):
     assert "BLEU" in shell(f"{stock} --max-len-b 10", tmp_path)
     for name in ("references.de", "hypotheses.de", "baseline.de", "ours.de"):
         shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / name)
-    scores, compared, curves, matrices, _ = (text for _, text in FENCE.findall(EVALUATE))
+    scores, compared, curves, matrices, pruning, _ = (text for _, text in FENCE.findall(EVALUATE))
     assert "100.00" in shell(scores, tmp_path)
     assert "p 1.000" in shell(compared, tmp_path)
-    shell(curves + matrices, tmp_path)
+    shell(curves + matrices + shorten(pruning, (" 0.1 0.2 0.3", "")), tmp_path)
     for name in ("curves.png", "mixing.png", "sparsity.png"):
         assert (tmp_path / name).stat().st_size > 5000
 
@@ -255,6 +255,7 @@ def test_documentation_of_images_trains_pretrains_and_probes(pictures):
         ("--warmup-updates 500 --max-update 20000", "--warmup-updates 1 --max-update 2"),
     )
     assert "top5" in shell(script, pictures)
+    assert "top1" in shell(block("resmlp-mt sparsity checkpoints/images", IMAGES), pictures)
     script = shorten(
         block("resmlp-mt train images --task image_pretraining", IMAGES),
         ("--arch resmlp_s12", SMALL),

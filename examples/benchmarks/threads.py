@@ -15,10 +15,12 @@ from pathlib import Path
 
 import onnxruntime
 
-from resmlp_mt.benchmark.images import draw_images, make_model
+from resmlp_mt.benchmark.image_models import ModelCase
 from resmlp_mt.benchmark.report import append_rows, describe_machine, print_table
 from resmlp_mt.export.image_graph import build_classifier
 from resmlp_mt.models.presets import IMAGENET
+
+MODEL = ModelCase("resmlp_s12")
 
 
 def main() -> None:
@@ -30,7 +32,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = []
     for int8 in (False, True):
-        graph = build_classifier(make_model("resmlp_s12"), IMAGENET["mean"], IMAGENET["std"], int8)
+        graph = build_classifier(MODEL.build(), IMAGENET["mean"], IMAGENET["std"], int8)
         for batch in arguments.batch_size:
             one, two = (profile(graph, batch, n, arguments.runs) for n in (1, 2))
             for name in sorted(one, key=one.get, reverse=True):
@@ -58,7 +60,7 @@ def profile(graph: bytes, batch: int, threads: int, runs: int) -> dict[str, floa
     options.enable_profiling = True
     options.profile_file_prefix = f"threads-{os.getpid()}"
     session = onnxruntime.InferenceSession(graph, options, ["CPUExecutionProvider"])
-    images = {"pixels": draw_images(batch).numpy()}
+    images = {"pixels": MODEL.draw_images(batch).numpy()}
     shortest = float("inf")
     for _ in range(runs):
         start = time.perf_counter()

@@ -160,6 +160,12 @@ def acting_weights(letter: str, weight: Tensor, causal: bool) -> Tensor:
     return weight.flatten(1)
 
 
+def find_matrix(name: str) -> tuple[str, str] | None:
+    """The part and the letter of a parameter's name, or None where it is no such matrix."""
+    block = _BLOCK.fullmatch(name)
+    return block and block[4] in _LETTERS and (block[1] or "image", _LETTERS[block[4]]) or None
+
+
 def share_of_small(weights: Tensor, threshold: float) -> float:
     """The share of weights below `threshold` times the largest of their row, in absolute value.
 

@@ -1,28 +1,31 @@
-"""Images per second of classifiers: unfolded in torch, exported, and timm's, plain and compiled.
+"""Images per second of classifiers: of one in several forms, or of several.
 
-Counted is the network, from uint8 pixels to logits. Decoding and cutting pictures are not. The
-weights are random, the same for all.
+One is raced unfolded in torch, exported, and as timm's, plain and compiled. Several are raced
+unfolded. Counted is the network, from uint8 pixels to logits. Decoding and cutting pictures are
+not. The weights are random, the same for all.
 """
 
 import time
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor, nn
 
+from resmlp_mt.benchmark.image_models import ModelCase
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_timm, import_with_onnx
-from resmlp_mt.models.image_classification import ResMLPImageModel
-from resmlp_mt.models.presets import IMAGENET
+from resmlp_mt.models.presets import IMAGE_PRESETS, IMAGENET
 from resmlp_mt.models.released import to_format
 
-# Our preset: timm's name.
-ARCHITECTURES = {"resmlp_s12": "resmlp_12_224", "resmlp_s24": "resmlp_24_224"}
-_SIDE, _CLASSES = 224, 1000
+# Our preset: timm's name, where that is not ours with the size of its images.
+_TIMM = {
+    "resmlp_s12": "resmlp_12_224",
+    "resmlp_s24": "resmlp_24_224",
+    "resmlp_s36": "resmlp_36_224",
+    "resmlp_b24_8": "resmlp_big_24_224",
+}
 
 
 @dataclass(frozen=True)
@@ -33,34 +36,45 @@ class Case:
     batches: int
 
 
-def list_rivals(architecture: str, with_timm: bool, threads: int) -> list[Rival]:
-    """timm's model first where it takes part, else the unfolded one; the exported ones last.
+def list_rivals(models: list[ModelCase], with_timm: bool, threads: int) -> list[Rival]:
+    """The rivals: each model unfolded, or of a single one all its forms.
+
+    Of one, timm's model comes first where it takes part, else the unfolded one. The exported ones
+    come last.
 
     Raises:
-        UserError: If timm shall take part and is not there.
+        UserError: If timm shall take part and is not there, or there are several models.
     """
+    if len(models) > 1:
+        if with_timm:
+            raise UserError("--timm: timm's model is raced with one of ours; name one --arch")
+        return [_rival(model.arch, _build_plain, model, threads) for model in models]
     if with_timm and import_timm() is None:
         raise UserError("--timm: timm is not installed: pip install timm")
     builders = {"timm": _build_timm, "timm compiled": _build_compiled} if with_timm else {}
     builders |= {"unfolded": _build_plain, "exported": _build_float, "exported int8": _build_int8}
-    arguments = dict(architecture=architecture, threads=threads)
-    return [Rival(name, _Runner, dict(build=b, **arguments)) for name, b in builders.items()]
+    return [_rival(name, build, models[0], threads) for name, build in builders.items()]
+
+
+def _rival(name: str, build, model: ModelCase, threads: int) -> Rival:
+    return Rival(name, _Runner, dict(build=build, model=model, threads=threads))
 
 
 class _Runner:
-    """Runs a model; `build(architecture, threads)` makes it."""
+    """Runs a model; `build(model, threads)` makes it."""
 
-    def __init__(self, build, architecture: str, threads: int):
-        self.model = build(architecture, threads)
-        images = draw_images(4)
-        expected = _build_plain(architecture, threads)(images)
-        self.error = float((self.model(images) - expected).square().mean().sqrt() / expected.std())
+    def __init__(self, build, model: ModelCase, threads: int):
+        self.model, self.compute = model, build(model, threads)
+        images = model.draw_images(4)
+        expected = _build_plain(model, threads)(images)
+        distance = (self.compute(images) - expected).square().mean().sqrt()
+        self.error = float(distance / expected.std())
 
     def __call__(self, case: Case) -> dict[str, float]:
-        images = draw_images(case.batch)
+        images = self.model.draw_images(case.batch)
         start = time.perf_counter()
         for _ in range(case.batches):
-            self.model(images)
+            self.compute(images)
         seconds = time.perf_counter() - start
         return {
             "rate": case.batch * case.batches / seconds,
@@ -69,53 +83,48 @@ class _Runner:
         }
 
 
-def draw_images(count: int) -> Tensor:
-    """Random pixels, the same each time. (count, 3, 224, 224), uint8."""
-    seeded = torch.Generator().manual_seed(1)
-    return torch.randint(256, (count, 3, _SIDE, _SIDE), dtype=torch.uint8, generator=seeded)
+def _build_plain(model: ModelCase, threads: int):
+    return _inferring(_normalising(model.build(), model))
 
 
-def make_model(architecture: str) -> ResMLPImageModel:
-    """A model of that preset, its random weights the same each time."""
-    # As in a trained model, every block takes part in the logits, and in their error.
-    cfg = SimpleNamespace(layer_scale_init=0.1)
-    ARCH_CONFIG_REGISTRY[architecture](cfg)
-    torch.manual_seed(1)
-    return ResMLPImageModel(cfg, 3, _SIDE, nn.Linear(cfg.embed_dim, _CLASSES)).eval()
-
-
-def _build_plain(architecture: str, threads: int):
-    return _inferring(_normalising(make_model(architecture)))
-
-
-def _build_float(architecture: str, threads: int, int8: bool = False):
-    build = import_with_onnx("resmlp_mt.export.image_graph").build_classifier
-    graph = build(make_model(architecture), IMAGENET["mean"], IMAGENET["std"], int8)
+def _build_float(model: ModelCase, threads: int, int8: bool = False):
+    make = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
+    graph = make(model.build(), *_scale(model), model.image_size, int8)
     session = import_with_onnx("resmlp_mt.inference.onnx_search").start(graph, threads)
     return lambda images: torch.from_numpy(session.run(None, {"pixels": images.numpy()})[0])
 
 
-def _build_int8(architecture: str, threads: int):
-    return _build_float(architecture, threads, int8=True)
+def _build_int8(model: ModelCase, threads: int):
+    return _build_float(model, threads, int8=True)
 
 
-def _build_timm(architecture: str, threads: int):
-    return _inferring(_make_timm(architecture))
+def _build_timm(model: ModelCase, threads: int):
+    return _inferring(_make_timm(model))
 
 
-def _build_compiled(architecture: str, threads: int):
+def _build_compiled(model: ModelCase, threads: int):
     # For each size of a batch anew, which is the fastest; the round to warm up waits for it.
-    return _inferring(torch.compile(_make_timm(architecture), dynamic=False))
+    return _inferring(torch.compile(_make_timm(model), dynamic=False))
 
 
-def _make_timm(architecture: str) -> nn.Module:
-    model = import_timm().create_model(ARCHITECTURES[architecture]).eval()
-    model.load_state_dict(to_format(make_model(architecture).state_dict(), "timm"))
-    return _normalising(model)
+def _make_timm(model: ModelCase) -> nn.Module:
+    timm, name = import_timm(), _TIMM.get(model.arch, f"{model.arch}_224")
+    if not timm.is_model(name):
+        raise UserError(f"--timm: timm has no model of --arch {model.arch!r}")
+    sizes = dict(img_size=model.image_size, num_classes=model.num_classes)
+    theirs = timm.create_model(name, **sizes).eval()
+    theirs.load_state_dict(to_format(model.build().state_dict(), "timm"))
+    return _normalising(theirs, model)
 
 
-def _normalising(model: nn.Module) -> nn.Module:
-    return nn.Sequential(Normalise(IMAGENET["mean"], IMAGENET["std"]), model)
+def _normalising(network: nn.Module, model: ModelCase) -> nn.Module:
+    return nn.Sequential(Normalise(*_scale(model)), network)
+
+
+def _scale(model: ModelCase) -> tuple[list, list]:
+    """What its images are normalised with: mean and standard deviation."""
+    preset = IMAGENET | IMAGE_PRESETS[model.preset]
+    return preset["mean"], preset["std"]
 
 
 def _inferring(model: nn.Module):

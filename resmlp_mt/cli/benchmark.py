@@ -8,10 +8,14 @@ median, least and most.
       --models ours=checkpoints/fast transformer=checkpoints/transformer ctranslate2=ct2-model
   resmlp-mt benchmark train --size iwslt --length 16 64 256
   resmlp-mt benchmark images --arch resmlp_s12 --batch-size 1 32 --timm
+  resmlp-mt benchmark images --arch resmlp_s12 mixer_s16 "resmlp_s12 --token-mixer mlp"
+
+Of one classifier the exports are raced too, of several each as it is.
 """
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
@@ -52,8 +56,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--flags", default="", metavar="FLAGS", help="more for fairseq-train, as '--bf16'"
     )
 
-    images = kinds.add_parser("images", help="images per second of classifiers")
-    images.add_argument("--arch", choices=["resmlp_s12", "resmlp_s24"], default="resmlp_s12")
+    images = kinds.add_parser("images", help="size, cost and images per second of classifiers")
+    images.add_argument(
+        "--arch",
+        nargs="+",
+        default=["resmlp_s12"],
+        metavar="PRESET",
+        help="one or more; in quotes flags of its model may follow (default: resmlp_s12)",
+    )
+    images.add_argument(
+        "--image-size", type=int, default=224, metavar="N", help="default: %(default)s"
+    )
+    images.add_argument(
+        "--num-classes", type=int, default=1000, metavar="K", help="default: %(default)s"
+    )
     images.add_argument("--batch-size", type=int, nargs="+", default=[1, 32], metavar="N")
     images.add_argument(
         "--images", type=int, default=64, metavar="N", help="of a run, in whole batches"
@@ -77,17 +93,23 @@ def run(arguments: argparse.Namespace) -> None:
     plan = {"translate": _plan_translate, "train": _plan_train, "images": _plan_images}[
         arguments.kind
     ]
-    rivals, cases, described = plan(arguments)
+    rivals, cases, describe = plan(arguments)
     results = race(rivals, cases, arguments.rounds, arguments.threads, sys.stderr.isatty())
-    rows = make_rows(results, arguments.rounds, arguments.threads, **described)
+    rows = [
+        row
+        for result in results
+        for row in make_rows(
+            [result], arguments.rounds, arguments.threads, **describe(result.rival)
+        )
+    ]
     print_table(rows)
     if arguments.csv:
         append_rows(arguments.csv, rows)
 
 
-def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, dict]:
+def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable[[str], dict]]:
     from resmlp_mt.benchmark.translate import Case, list_rivals
-    from resmlp_mt.data.text import read_lines
+    from resmlp_mt.data.text import read_parallel
     from resmlp_mt.errors import UserError
 
     check_positive(arguments, "beam")
@@ -95,30 +117,32 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, dict]:
         raise UserError("--batch-tokens cannot be negative")
     if bad := [model for model in arguments.models if "=" not in model]:
         raise UserError(f"{bad[0]}: write NAME=MODEL")
-    sources, references = (list(read_lines(p)) for p in (arguments.input, arguments.reference))
-    if len(sources) != len(references):
-        raise UserError(
-            f"{arguments.input} has {len(sources)} lines, {arguments.reference} {len(references)}"
-        )
+    sources, references = read_parallel(arguments.input, arguments.reference)
     models = dict(model.split("=", 1) for model in arguments.models)
     rivals = list_rivals(models, sources, references, arguments.threads)
     cases = [Case(tokens, arguments.beam) for tokens in arguments.batch_tokens]
-    return rivals, cases, {"text": arguments.input.name, "sentences": len(sources)}
+    about = {"text": arguments.input.name, "sentences": len(sources)}
+    return rivals, cases, lambda rival: about
 
 
-def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, dict]:
+def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, Callable[[str], dict]]:
     from resmlp_mt.benchmark.train import Case, list_rivals
 
     check_positive(arguments, "length", "max_tokens", "updates")
     rivals = list_rivals(arguments.size, arguments.flags.split())
     cases = [Case(length, arguments.max_tokens, arguments.updates) for length in arguments.length]
-    return rivals, cases, {"size": arguments.size, "flags": arguments.flags}
+    about = {"size": arguments.size, "flags": arguments.flags}
+    return rivals, cases, lambda rival: about
 
 
-def _plan_images(arguments: argparse.Namespace) -> tuple[list, list, dict]:
+def _plan_images(arguments: argparse.Namespace) -> tuple[list, list, Callable[[str], dict]]:
+    from resmlp_mt.benchmark.image_models import ModelCase
     from resmlp_mt.benchmark.images import Case, list_rivals
 
-    check_positive(arguments, "batch_size", "images")
-    rivals = list_rivals(arguments.arch, arguments.timm, arguments.threads)
+    check_positive(arguments, "batch_size", "images", "image_size", "num_classes")
+    models = [ModelCase(a, arguments.image_size, arguments.num_classes) for a in arguments.arch]
+    # What cannot be built is refused before anything is measured.
+    about = {m.arch: {"arch": m.arch, "image_size": m.image_size} | m.count() for m in models}
+    rivals = list_rivals(models, arguments.timm, arguments.threads)
     cases = [Case(size, max(1, arguments.images // size)) for size in arguments.batch_size]
-    return rivals, cases, {"arch": arguments.arch}
+    return rivals, cases, lambda rival: about.get(rival) or about[models[0].arch]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import torch
 import torch.nn.functional as F
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
@@ -46,7 +47,8 @@ class ImageClassificationCriterion(FairseqCriterion):
         Args:
             model: Images -> logits (B, K).
             sample: "net_input", "target" (B,); in training also "soft_target" (B, K), the share of
-                each class, and with a teacher "teacher_target" (B,).
+                each class, and with a teacher "teacher_target" (B,); in validation it may have
+                "real_target", which classes are right for each image, (B, K) of booleans.
             reduce: Sum over the batch.
 
         Returns:
@@ -70,6 +72,8 @@ class ImageClassificationCriterion(FairseqCriterion):
         }
         if not model.training:
             log |= count_hits(logits, sample["target"])
+            if "real_target" in sample:
+                log |= count_real_hits(logits, sample["real_target"])
         return loss, size, log
 
     @classmethod
@@ -78,10 +82,14 @@ class ImageClassificationCriterion(FairseqCriterion):
         size = sum(log["sample_size"] for log in logging_outputs)
         loss = sum(log["loss"] for log in logging_outputs)
         metrics.log_scalar("loss", loss / size, size, round=4)
-        for name in ("top1", "top5", "ema_top1", "ema_top5"):
-            if name in logging_outputs[0]:
+        counted = dict.fromkeys(("top1", "top5", "ema_top1", "ema_top5"), size)
+        if "real_images" in logging_outputs[0]:
+            real = sum(log["real_images"] for log in logging_outputs)
+            counted |= dict.fromkeys(("real_top1", "real_top5"), real)
+        for name, images in counted.items():
+            if name in logging_outputs[0] and images:
                 hits = sum(log[name] for log in logging_outputs)
-                metrics.log_scalar(name, 100 * hits / size, size, round=2)
+                metrics.log_scalar(name, 100 * hits / images, images, round=2)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
@@ -91,5 +99,20 @@ class ImageClassificationCriterion(FairseqCriterion):
 
 def count_hits(logits: Tensor, target: Tensor, prefix: str = "") -> dict[str, Tensor]:
     """How often the target is the first guess, and among the first five. Logits: (B, K)."""
-    guesses = logits.topk(min(5, logits.size(1)), dim=1).indices.eq(target.unsqueeze(1))
-    return {f"{prefix}top1": guesses[:, 0].sum(), f"{prefix}top5": guesses.any(1).sum()}
+    right = torch.zeros_like(logits, dtype=torch.bool).scatter(1, target.unsqueeze(1), True)
+    return _count(logits, right, prefix)
+
+
+def count_real_hits(logits: Tensor, right: Tensor) -> dict[str, Tensor]:
+    """The same where several classes are right, or none: such an image does not count.
+
+    Args:
+        logits: (B, K).
+        right: Which classes are. (B, K), booleans.
+    """
+    return _count(logits, right, "real_") | {"real_images": right.any(1).sum()}
+
+
+def _count(logits: Tensor, right: Tensor, prefix: str) -> dict[str, Tensor]:
+    hits = right.gather(1, logits.topk(min(5, logits.size(1)), dim=1).indices)
+    return {f"{prefix}top1": hits[:, 0].sum(), f"{prefix}top5": hits.any(1).sum()}

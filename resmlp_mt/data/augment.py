@@ -1,8 +1,8 @@
 """Augmentation of images (the recipe of DeiT, arXiv 2012.12877), with timm's names for the flags.
 
-Workers flip pictures and do RandAugment, with Pillow. The rest is done in batches on the model's
-device: colours and erased rectangles by kornia; mixup and cutmix are written here, because kornia
-draws mixup's share uniformly and the recipe draws it from a Beta distribution.
+Workers flip pictures and do RandAugment or AutoAugment, with Pillow. The rest is done in batches on
+the model's device: colours and erased rectangles by kornia; mixup and cutmix are written here,
+because kornia draws mixup's share uniformly and the recipe draws it from a Beta distribution.
 """
 
 import math
@@ -15,8 +15,13 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from PIL import Image
 from torch import Tensor, nn
 
+from resmlp_mt.data.autoaugment import AutoAugment
 from resmlp_mt.data.randaugment import RandAugment
 from resmlp_mt.errors import UserError
+from resmlp_mt.extras import import_kornia
+
+# What --aa begins with.
+_POLICIES = {"rand": RandAugment, "original": AutoAugment}
 
 
 @dataclass
@@ -37,8 +42,8 @@ class RecipeConfig(AugmentConfig):
     aa: str = field(
         default="",
         metadata={
-            "help": "RandAugment, as 'rand-m9-mstd0.5-inc1' (timm's notation); --color-jitter has "
-            "no part then"
+            "help": "RandAugment, as 'rand-m9-mstd0.5-inc1', or AutoAugment, as 'original' (timm's "
+            "notation); --color-jitter has no part then"
         },
     )
     reprob: float = field(default=0.0, metadata={"help": "probability of random erasing"})
@@ -56,7 +61,7 @@ class RecipeConfig(AugmentConfig):
 
 
 class AugmentPicture:
-    """A picture that is cut to size -> flipped at random, and changed by RandAugment.
+    """A picture that is cut to size -> flipped at random, and changed as --aa says.
 
     Args:
         cfg: The flags.
@@ -69,7 +74,7 @@ class AugmentPicture:
 
     def __init__(self, cfg: RecipeConfig, mean: list[float], interpolation: str):
         self.hflip = cfg.hflip
-        self.operations = RandAugment(cfg.aa, mean, interpolation) if cfg.aa else None
+        self.operations = _build_policy(cfg.aa, mean, interpolation) if cfg.aa else None
 
     def __call__(self, image: Image.Image, generator: np.random.Generator) -> Image.Image:
         """A picture in mode "RGB" or "L"; `generator` is where the randomness comes from."""
@@ -97,7 +102,7 @@ class Augment(nn.Module):
         self.num_classes = num_classes
         self.normalise = Normalise(mean, std)
         K = import_kornia()
-        # As in timm, RandAugment takes the place of the jitter.
+        # As in timm, --aa takes the place of the jitter.
         jitters = bool(cfg.color_jitter) and not cfg.aa
         self.colours = K.ColorJitter(*3 * [cfg.color_jitter], p=1.0) if jitters else nn.Identity()
         # timm's scale and ratio.
@@ -181,14 +186,11 @@ def _check(cfg: RecipeConfig) -> None:
             raise UserError(f"--{name.replace('_', '-')} cannot be negative ({value})")
 
 
-def import_kornia():
-    """kornia's augmentations.
-
-    Raises:
-        UserError: If kornia is missing.
-    """
-    try:
-        import kornia.augmentation
-    except ImportError:
-        raise UserError("training on images needs kornia: pip install 'resmlp_mt[image]'") from None
-    return kornia.augmentation
+def _build_policy(notation: str, mean: list[float], interpolation: str):
+    policy = _POLICIES.get(notation.split("-")[0])
+    if policy is None:
+        raise UserError(
+            f"--aa {notation}: only RandAugment is known, as rand-m9-mstd0.5-inc1, and "
+            "AutoAugment, as original"
+        )
+    return policy(notation, mean, interpolation)

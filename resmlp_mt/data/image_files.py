@@ -1,6 +1,7 @@
 """One image file decoded, and folders of them with a folder per class, plain or in a tar."""
 
 import io
+import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from resmlp_mt.data.tars import index_tar
 from resmlp_mt.errors import UserError, name_some
+
+logger = logging.getLogger(__name__)
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 SPLIT_FOLDERS = {"train": ("train",), "valid": ("val", "valid", "validation"), "test": ("test",)}
@@ -110,7 +113,8 @@ class ImageFolder:
         in_chans: 3 for colour, 1 for grey.
 
     Attributes:
-        classes: Names of the class folders, sorted: a name's place is the class.
+        classes: Names of the class folders, sorted, as numbers if all of them are: a name's place
+            is the class.
         names: What messages call each image: its file, or "archive.tar:member".
         targets: Class of each image. Shape: (len(self),), int64.
 
@@ -148,9 +152,16 @@ class ImageFolder:
     def align(self, classes: list[str]) -> None:
         """Number the classes as `classes` does: those of a model, or of another split.
 
+        Folders that are called 0, 1, 2 ..., one for each of the classes, are those of these places,
+        with a message. ImageNet-V2 has them so.
+
         Raises:
             UserError: If the folder has other classes. The message names them.
         """
+        if _are_places(self.classes, classes):
+            logger.warning("%s: its folders are numbers; 0 is class %s", self.path, classes[0])
+            self.classes = list(classes)
+            return
         check_same_classes(classes, self.classes, str(self.path))
         self.targets = np.array([classes.index(name) for name in self.classes])[self.targets]
         self.classes = list(classes)
@@ -277,4 +288,13 @@ def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, di
         raise UserError(
             f"{where}: no PNG or JPEG file in {name_some(empty)}; fill or remove what is empty"
         )
-    return {c: dict(sorted(members[c].items())) for c in sorted(members)}
+    as_numbers = all(name.isdecimal() for name in members)
+    order = sorted(members, key=(lambda name: (int(name), name)) if as_numbers else None)
+    return {c: dict(sorted(members[c].items())) for c in order}
+
+
+def _are_places(numbers: list[str], classes: list[str]) -> bool:
+    """Whether the names are the numbers of the places in `classes`, and those are no numbers."""
+    return not all(name.isdecimal() for name in classes) and numbers == list(
+        map(str, range(len(classes)))
+    )

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 import torch
@@ -86,7 +87,7 @@ class ImageDataset(FairseqDataset):
 
     def _open_next(self, i: int) -> tuple[Image.Image, int]:
         """The first image from i on that is whole, and its place."""
-        for j in (*range(i, len(self)), *range(i)):
+        for j in chain(range(i, len(self)), range(i)):
             try:
                 return self.folder.open(j), j
             except BrokenImage as error:

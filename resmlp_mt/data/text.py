@@ -87,6 +87,20 @@ def read_pairs(prefix: str, source_lang: str, target_lang: str) -> Iterator[tupl
         )
 
 
+def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
+    """The lines of two files, the second a translation of the first.
+
+    Raises:
+        UserError: If one cannot be read, or they have not as many lines, or none.
+    """
+    sources, targets = list(read_lines(source)), list(read_lines(target))
+    if len(sources) != len(targets):
+        raise UserError(f"{source} has {len(sources)} lines, {target} {len(targets)}")
+    if not sources:
+        raise UserError(f"{source}: empty file")
+    return sources, targets
+
+
 def mend_surrogates(text: str) -> str:
     """Join the halves of surrogate pairs; U+FFFD takes the place of a half alone.
 

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from resmlp_mt.data.augment import AugmentConfig, Normalise, import_kornia
+from resmlp_mt.data.augment import AugmentConfig, Normalise
+from resmlp_mt.extras import import_kornia
 
 GLOBAL_VIEWS = 2
 # DINO's largest blur for images of 224 pixels, and the smallest images that it changes visibly.

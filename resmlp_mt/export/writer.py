@@ -87,13 +87,9 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
 
 
 def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dict:
-    folded = import_with_onnx("resmlp_mt.export.image_graph")
-    traced = import_with_onnx("resmlp_mt.export.traced_graph")
-    model, cfg = trained.model, trained.task.cfg
-    if folded.can_fold(model):
-        graph = folded.build_classifier(model, cfg.mean, cfg.std, int8)
-    else:
-        graph = traced.trace_classifier(model, cfg.mean, cfg.std, cfg.image_size, int8)
+    make_graph = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
+    cfg = trained.task.cfg
+    graph = make_graph(trained.model, cfg.mean, cfg.std, cfg.image_size, int8)
     (out / CLASSIFIER).write_bytes(graph)
     return {
         "kind": "classifier",

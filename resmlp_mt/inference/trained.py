@@ -7,7 +7,12 @@ import numpy as np
 import torch
 
 from resmlp_mt.checkpoints.device import choose_device
-from resmlp_mt.checkpoints.loading import load_classifier, load_translator, read_checkpoint
+from resmlp_mt.checkpoints.loading import (
+    TrainedClassifier,
+    load_classifier,
+    load_translator,
+    read_checkpoint,
+)
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.fairseq_search import FairseqSearch
 
@@ -40,7 +45,19 @@ def load_trained_classifier(
     Raises:
         UserError: If something is missing or broken, or the model is no classifier.
     """
-    trained, device = load_classifier(*read_checkpoint(model, "images")), choose_device(device)
+    return wrap_classifier(load_classifier(*read_checkpoint(model, "images")), device)
+
+
+def wrap_classifier(
+    trained: TrainedClassifier, device: str
+) -> tuple[Callable[[np.ndarray], np.ndarray], object, list[str]]:
+    """The same of a classifier that was loaded. Whoever changes its weights changes what it says.
+
+    Args:
+        trained: The classifier.
+        device: As for `choose_device`.
+    """
+    device = choose_device(device)
     network, normalise = trained.model.to(device), trained.task.normalise.to(device)
 
     @torch.inference_mode()

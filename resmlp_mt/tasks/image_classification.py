@@ -10,6 +10,7 @@ from torch import nn
 from resmlp_mt.criterions.image_classification import count_hits
 from resmlp_mt.data.augment import Augment, AugmentPicture, RecipeConfig
 from resmlp_mt.data.images import ImageDataset
+from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.patches import init_linear
 from resmlp_mt.tasks.images import ImageTask, ImageTaskConfig, check_range
@@ -29,6 +30,13 @@ class ResMLPImageClassificationConfig(ImageTaskConfig, RecipeConfig):
         default_factory=lambda: [0.08, 1.0],
         metadata={"help": "share of the area that a training crop takes, as 0.08,1.0"},
     )
+    real_labels: str = field(
+        default="",
+        metadata={
+            "help": "real.json of ImageNet-ReaL, whose several labels an image validation then "
+            "reports as real_top1 and real_top5"
+        },
+    )
     teacher_model: str = field(
         default="",
         metadata={"help": "distil from: a checkpoint of this task, or the name of a timm model"},
@@ -47,6 +55,7 @@ class ResMLPImageClassificationTask(ImageTask):
             raise UserError(f"--num-classes cannot be negative ({cfg.num_classes})")
         check_range("scale", cfg.scale, 1.0)
         self.teacher = None
+        self.real_labels = None
         self.state.add_factory("classes", self._find_classes)
 
     @property
@@ -103,6 +112,8 @@ class ResMLPImageClassificationTask(ImageTask):
             repeats=cfg.aug_repeats if train else 1,
             augment=AugmentPicture(cfg, cfg.mean, interpolation) if train else None,
         )
+        if not train and cfg.real_labels:
+            self.real_labels = read_real_labels(cfg.real_labels, folder.names, self.num_classes)
         if train:
             self.augment = Augment(cfg, cfg.mean, cfg.std, self.num_classes)
             if cfg.teacher_model:
@@ -128,6 +139,8 @@ class ResMLPImageClassificationTask(ImageTask):
         images = sample["net_input"]["images"]
         images = self.normalise.to(images.device)(images).to(next(model.parameters()).dtype)
         sample = {**sample, "net_input": {"images": images}}
+        if self.real_labels is not None:
+            sample["real_target"] = self.real_labels[sample["id"].cpu()].to(images.device)
         loss, size, log = super().valid_step(sample, model, criterion)
         if ema_model is not None:
             with torch.no_grad():

@@ -7,6 +7,7 @@ import sacrebleu
 from cli.commands import RECIPE, ROOT, SIZES, assert_refused, run, write_misfit_timm
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu, torch_persistent_save
 
+from resmlp_mt.benchmark.image_models import ModelCase
 from resmlp_mt.benchmark.translate import Case, list_rivals
 from resmlp_mt.cli import build_parser
 from resmlp_mt.errors import UserError
@@ -149,9 +150,52 @@ def test_classifiers_are_raced_with_their_error_beside_the_speed(opponent, tmp_p
     for row in table:
         assert row["batches"] == {"1": "2", "2": "1"}[row["batch"]]
         assert float(row["rate"]) > 0 and row["arch"] == "resmlp_s12"
+        assert row["parameters"] == "15350872" and row["image_size"] == "224"
         bounds = {"unfolded": 0, "timm": 1e-6, "exported int8": 0.2}
         bound = bounds.get(row["rival"], 1e-4)
         assert float(row["error"]) <= bound
+
+
+def test_several_classifiers_are_raced_with_what_they_cost(tmp_path):
+    sizes = "--patch-size 4 --embed-dim 8 --layers 2"
+    archs = [f"resmlp_s12 --token-mixer mlp {sizes}", f"s2mlp_deep {sizes}"]
+    flags = ["--image-size", 8, "--num-classes", 3, "--batch-size", 2, "--rounds", 1]
+    command = ["resmlp-mt", "benchmark", "images", *flags, "--csv", tmp_path / "t.csv", "--arch"]
+    run(*command, *archs)
+    table = rows(tmp_path / "t.csv")
+    assert [(row["rival"], row["arch"]) for row in table] == [(arch, arch) for arch in archs]
+    assert all(float(row["rate"]) > 0 and row["error"] == "0" for row in table)
+    # Of 4 patches: the stem, 2 blocks of an MLP over 4N and one over 4C, and the head.
+    products = 4 * 48 * 8 + 2 * (8 * 2 * 4 * 16 + 4 * 2 * 8 * 32) + 8 * 3
+    assert table[0]["multiply_adds"] == str(products)
+    for archs, said in (
+        (["vgg"], "--arch vgg: no preset for images; there are resmlp_s12, "),
+        (["mixer_s16 --pooling average"], "--arch: unrecognized arguments: --pooling average"),
+        (["resmlp_s12", "s2mlp_deep"], "patches of 16 x 16"),
+        (["resmlp_cifar", "s2mlp_deep", "--timm", "--image-size", 32], "--timm: timm's model is"),
+    ):
+        assert_refused(run(*command, *archs, check=False), said)
+
+
+# Of the papers' tables, in billions; that of gMLP is counted otherwise there.
+MULTIPLY_ADDS = {
+    "resmlp_s12": 3.0,
+    "resmlp_s24": 6.0,
+    "resmlp_b24": 23.0,
+    "resmlp_s12_14": 4.0,
+    "resmlp_s12_8": 14.0,
+    "resmlp_b24_8": 100.2,
+    "resmlp_s12 --token-mixer none": 2.8,
+    "resmlp_s12 --token-mixer conv3x3": 6.0,
+    "resmlp_s12 --token-mixer separable3x3": 3.2,
+    "s2mlp_wide": 14.0,
+    "s2mlp_deep": 10.5,
+}
+
+
+@pytest.mark.parametrize("arch", MULTIPLY_ADDS)
+def test_what_an_image_costs_is_what_the_papers_say(arch):
+    assert round(ModelCase(arch).count()["multiply_adds"] / 1e9, 1) == MULTIPLY_ADDS[arch]
 
 
 def test_impossible_races_are_refused(packed, raw, tmp_path):
@@ -187,6 +231,7 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
         ("train --updates 0", "--updates must be at least 1"),
         ("images --batch-size 0", "--batch-size must be at least 1"),
         ("images --images 0", "--images must be at least 1"),
+        ("images --image-size 0", "--image-size must be at least 1"),
     ],
 )
 def test_impossible_numbers_are_refused(line, said):

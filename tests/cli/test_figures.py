@@ -4,8 +4,9 @@ import csv
 from collections import Counter
 
 import pytest
+import sacrebleu
 import torch
-from cli.commands import assert_refused, run
+from cli.commands import assert_refused, entries, run
 from PIL import Image
 
 from resmlp_mt.analysis.matrices import Sparsity, measure_sparsity, read_matrices
@@ -19,8 +20,8 @@ RED, BLUE, ZERO = (103, 0, 31), (5, 48, 97), (247, 246, 246)  # the ends and mid
 
 
 @pytest.fixture
-def classifier(tmp_path):
-    """classifier(mixer): a checkpoint of one with 4 x 4 patches; its A are 1, -1 and 2."""
+def untrained(tmp_path):
+    """untrained(mixer): a checkpoint of one with 4 x 4 patches; its A are 1, -1 and 2."""
 
     def save(mixer):
         cfg = ResMLPImageConfig(patch_size=2, embed_dim=6, layers=3, token_mixer=mixer)
@@ -74,8 +75,8 @@ def test_a_layer_that_one_part_alone_has_is_drawn(trained, tmp_path):
     assert len(found) > 200
 
 
-def test_a_classifier_shows_a_spike_in_each_patch(classifier, tmp_path):
-    command = ["plot-mixing", classifier("linear"), "--layers", 1, "--out", tmp_path / "a.png"]
+def test_a_classifier_shows_a_spike_in_each_patch(untrained, tmp_path):
+    command = ["plot-mixing", untrained("linear"), "--layers", 1, "--out", tmp_path / "a.png"]
     run("resmlp-mt", *command)
     found = colours(tmp_path / "a.png", above=0.75)  # without the scale
     assert RED not in found
@@ -106,8 +107,47 @@ def test_the_table_the_csv_and_the_model_agree(tmp_path):
         assert found[line] > 200
 
 
-def test_a_classifier_without_a_has_no_share_of_it(classifier, capsys):
-    call("sparsity", classifier("none"))
+def test_pruned_models_are_scored_beside_the_whole_one(
+    classifier, trained, pictures, raw, tmp_path
+):
+    last = classifier / "checkpoint_last.pt"
+    command = ["sparsity", last, "--prune", 1, 0.1, "--data", pictures, "--csv", "c.csv"]
+    lines = run("resmlp-mt", *command, "--out", "c.png", cwd=tmp_path).stdout.splitlines()
+    assert lines[0].split() == ["threshold", "zero", "top1"]
+    whole, tenth, largest = ([float(cell) for cell in line.split()] for line in lines[1:])
+    log = entries((classifier / "train.log").read_text(), "valid_top1")
+    assert (whole[0], whole[1]) == (0, 0) and whole[2] == float(log[-1]["valid_top1"])
+    assert tenth[0] == 0.1 and 0 < tenth[1] < largest[1]
+    # Of each of 2 layers, whose A is between 4 x 4 patches, the largest weight is left.
+    assert largest[1] == pytest.approx(1 - 2 / (2 * 16 * 16), abs=1e-4)
+    rows = (tmp_path / "c.csv").read_text().splitlines()
+    assert rows[0] == "threshold,share,top1" and len(rows) == 4
+    found = colours(tmp_path / "c.png")
+    assert all(found[line] > 200 for line in ((31, 119, 180), (255, 127, 14)))
+
+    (tmp_path / "in").write_text("".join((raw / "test.en").read_text().splitlines(True)[:5]))
+    (tmp_path / "ref").write_text("".join((raw / "test.de").read_text().splitlines(True)[:5]))
+    text = ["--input", tmp_path / "in", "--reference", tmp_path / "ref"]
+    said = run("resmlp-mt", "sparsity", trained, "--prune", 0.5, *text, "--matrices", "BC").stdout
+    bleu = [float(line.split()[2]) for line in said.splitlines()[1:]]
+    translated = run("resmlp-mt", "translate", "--model", trained, "--input", tmp_path / "in")
+    lines = translated.stdout.splitlines()
+    references = (tmp_path / "ref").read_text().splitlines()
+    assert bleu[0] == pytest.approx(sacrebleu.corpus_bleu(lines, [references]).score, abs=0.01)
+
+    for model, flags, said in (
+        (last, ["--prune", 0.1], "a classifier is scored on the images of --data"),
+        (last, ["--prune", 0.1, "--data", pictures, *text], "and no text"),
+        (trained, ["--prune", 0.1, *text[:2]], "a translator is scored on --input and --reference"),
+        (trained, ["--prune", 0.1, "--data", pictures, *text], "and no --data"),
+        (trained, ["--data", pictures], "--data, --input and --reference are what --prune"),
+    ):
+        with pytest.raises(UserError, match=said):
+            call("sparsity", model, *flags)
+
+
+def test_a_classifier_without_a_has_no_share_of_it(untrained, capsys):
+    call("sparsity", untrained("none"))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:3] for line in lines[1:]] == [["image", str(i), "-"] for i in range(3)]
     assert len({len(line) for line in lines}) == 1
@@ -120,8 +160,8 @@ def test_columns_stay_aligned_beyond_ten_layers():
     assert lines[-1].split() == ["decoder", "11", "1.0000", "-", "-"]
 
 
-def test_a_model_without_the_matrix_is_refused(classifier, tmp_path):
-    command = ["plot-mixing", classifier("mlp"), "--out", tmp_path / "a.png"]
+def test_a_model_without_the_matrix_is_refused(untrained, tmp_path):
+    command = ["plot-mixing", untrained("mlp"), "--out", tmp_path / "a.png"]
     assert_refused(run("resmlp-mt", *command, check=False), "token mixer 'mlp' has no matrix A")
     assert not (tmp_path / "a.png").exists()
 
@@ -132,6 +172,7 @@ def test_a_model_without_the_matrix_is_refused(classifier, tmp_path):
         (["plot-mixing", "--layers", "0,4"], "no layer 4; the model has encoder 0 to 3, decoder 0"),
         (["plot-mixing", "--layers", "-1"], "no layer -1"),
         (["plot-mixing", "--positions", "0"], "--positions are 1 or more"),
+        (["sparsity", "--prune", "0.1", "0"], "--prune 0.0 is no share between 0 and 1"),
         (["sparsity", "--threshold", "5"], "--threshold 5.0 is no share between 0 and 1"),
     ],
 )

@@ -1,5 +1,6 @@
 """Training and validating classifiers with fairseq's own programs, as a user runs them."""
 
+import json
 import shutil
 import tarfile
 
@@ -162,6 +163,36 @@ def test_validate_takes_a_folder_and_asks_for_what_is_missing(classifier, pictur
     assert_refused(run(*own, pictures, "--batch-size", 8, check=False), "--path CHECKPOINT")
     flag = f"--path={classifier / 'checkpoint_last.pt'}"
     assert_refused(run(*own, pictures, flag, check=False), "Must specify batch size")
+
+
+def test_validation_counts_several_labels_an_image_and_folders_that_are_numbers(
+    classifier, tmp_path
+):
+    """ImageNet-ReaL and ImageNet-V2, in their form."""
+    draw_pictures(tmp_path / "pictures", {"val": 4})
+    paths = []
+    for i, name in enumerate(CLASSES):
+        (tmp_path / f"data/val/{i}").mkdir(parents=True)
+        for path in sorted((tmp_path / f"pictures/val/{name}").iterdir()):
+            paths.append(tmp_path / f"data/val/{i}/ILSVRC2012_val_{len(paths) + 1:08}.JPEG")
+            shutil.copy(path, paths[-1])
+    said = run("resmlp-mt", "classify", classifier, *paths, "--topk", 1, "--json").stdout
+    guesses = [CLASSES.index(entry["predictions"][0]["class"]) for entry in json.loads(said)]
+    others = [(guess + 1) % 3 for guess in guesses]
+    # In turn: not counted, right, wrong, right.
+    labels = [[[], [g], [o], [o, g]][i % 4] for i, (g, o) in enumerate(zip(guesses, others))]  # noqa: B905
+    (tmp_path / "real.json").write_text(json.dumps(labels))
+    own, flag = ("resmlp-mt", "validate"), ["--real-labels", tmp_path / "real.json"]
+    best = classifier / "checkpoint_best.pt"
+    found = validate(tmp_path / "data", best, *flag, program=own)
+    truth = [int(path.parent.name) for path in paths]
+    assert found["valid_top1"] == pytest.approx(
+        100 * sum(g == t for g, t in zip(guesses, truth, strict=True)) / 12, abs=0.01
+    )
+    assert (found["valid_real_top1"], found["valid_real_top5"]) == (66.67, 100)
+    (tmp_path / "real.json").write_text("[[3]]")
+    refused = validate(tmp_path / "data", best, *flag, program=own, check=False)
+    assert_refused(refused, "image 1 has the labels [3], the model 3 classes")
 
 
 def test_a_broken_image_is_skipped_in_training_and_refused_in_validation(pictures, tmp_path):

@@ -132,21 +132,23 @@ def test_colours_change_every_image_but_not_grey_ones():
     assert_close(y, (grey / 255 - 0.5) / 0.25)
 
 
-def test_randaugment_takes_the_place_of_the_jitter():
+@pytest.mark.parametrize("notation", ["rand-m9-p1-inc1", "original-mstd0.5"])
+def test_a_policy_takes_the_place_of_the_jitter(notation):
     images, target = batch()
-    y, _ = augment(aa="rand-m9-mstd0.5-inc1", color_jitter=0.4)(images, target)
+    y, _ = augment(aa=notation, color_jitter=0.4)(images, target)
     assert_close(y, plain(images))
-    pictures = AugmentPicture(RecipeConfig(aa="rand-m9-p1-inc1"), MEAN, "bicubic")
+    pictures = AugmentPicture(RecipeConfig(aa=notation), MEAN, "bicubic")
     image, draw = Image.fromarray(images[0].permute(1, 2, 0).numpy()), np.random.default_rng(1)
     assert sum(pictures(image, draw) != image for _ in range(20)) > 15
 
 
 @pytest.mark.parametrize(
     "notation",
-    """augmix rand-m99 rand-m11 rand-m9-n0 rand-m9-n1.5 rand-m9-w0 rand-m9-inc2 rand-m9-p2
+    """augmix v0 original-m9 original-mstd original-mstdx rand-m99 rand-m11 rand-m9-n0
+    rand-m9-n1.5 rand-m9-w0 rand-m9-inc2 rand-m9-p2
     rand-m9-mmax20 rand-m9-tweights rand-m9- rand-m9-mstdx""".split(),
 )
-def test_other_notations_than_randaugments_are_refused(notation):
+def test_other_notations_are_refused(notation):
     with pytest.raises(UserError, match=f"--aa {notation}: "):
         AugmentPicture(RecipeConfig(aa=notation), MEAN, "bicubic")
 

@@ -1,6 +1,7 @@
 import io
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from resmlp_mt.data.augment import AugmentPicture, RecipeConfig
 from resmlp_mt.data.crops import random_resized_crop
 from resmlp_mt.data.image_files import BrokenImage, ImageFolder, check_same_classes, decode
 from resmlp_mt.data.images import ImageDataset
+from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.batches import AllInBatches
 
@@ -251,6 +253,50 @@ def test_differing_classes_are_named():
     many = [f"c{i}" for i in range(9)]
     with pytest.raises(UserError, match=r"val/: .*lacks b; it alone has c0, .*c4 and 4 more"):
         check_same_classes(["a", "b"], ["a", *many], "val/")
+
+
+def test_folders_that_are_numbers_are_the_classes_of_these_places(tmp_path, caplog):
+    """As ImageNet-V2 has them: 0, 1, 2 ... without leading zeros."""
+    for i in range(12):
+        (tmp_path / "val" / str(i)).mkdir(parents=True)
+        noise(4, 4).save(tmp_path / "val" / str(i) / f"{i}.png")
+    names = [f"n{i:02}" for i in range(12)]
+    for classes in (names, list(map(str, range(12)))):
+        folder = ImageFolder(tmp_path, "valid")
+        assert folder.classes == list(map(str, range(12)))
+        folder.align(classes)
+        assert folder.classes == classes
+        for name, target in zip(folder.names, folder.targets, strict=True):
+            assert name.endswith(f"/{target}/{target}.png")
+    assert caplog.text.count("its folders are numbers; 0 is class n00") == 1
+    with pytest.raises(UserError, match="it lacks n00"):
+        ImageFolder(tmp_path, "valid").align([*names, "n12"])
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (None, "No such file"),
+        ("{", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+        ('{"1": [2]}', "is not a list of the labels of each image"),
+        ("[[true]]", "is not a list of the labels of each image"),
+        ("[[-1]]", "image 1 has the labels [-1], the model 3 classes"),
+        ("[[0, 3]]", "image 1 has the labels [0, 3], the model 3 classes"),
+        ("[]", "real.json has 0 images, and none for val/x/ILSVRC2012_val_00000001.JPEG"),
+    ],
+)
+def test_labels_that_do_not_fit_the_images_are_refused(text, said, tmp_path):
+    path = tmp_path / "real.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=re.escape(said)):
+        read_real_labels(path, ["val/x/ILSVRC2012_val_00000001.JPEG"], 3)
+    path.write_text("[[0], [], [2, 1]]")
+    with pytest.raises(UserError, match="val/a.jpeg has no number"):
+        read_real_labels(path, ["val/a.jpeg"], 3)
+    names = [f"ILSVRC2012_val_{i:08}.JPEG" for i in (3, 1, 2)]
+    assert read_real_labels(path, names, 3).int().tolist() == [[0, 1, 1], [1, 0, 0], [0, 0, 0]]
 
 
 # Decoding

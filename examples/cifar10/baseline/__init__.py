@@ -1,6 +1,7 @@
-"""A small Vision Transformer of torch's own modules, to compare with: `--user-dir .../baseline`.
+"""What the mixers are compared with, of torch's own modules: `--user-dir .../baseline`.
 
-It is trained by the same task, loss and recipe as the ResMLP; only the model is another.
+A small Vision Transformer stands here, a small ResNet in resnet.py. They are trained by the same
+task, loss and recipe as the ResMLP; only the model is another.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +12,8 @@ from fairseq.models import BaseFairseqModel, register_model
 from torch import nn
 
 import resmlp_mt  # noqa: F401  (registers the task and the loss)
+
+from . import resnet  # noqa: F401  (registers it)
 
 
 @dataclass

@@ -1,0 +1,172 @@
+"""Train all mixers in one budget, on images as they are and on shuffled ones.
+
+    bash examples/cifar10/prepare.sh --train 1500 --val 300
+    python examples/cifar10/mixers.py
+    python examples/cifar10/mixers.py --models resmlp mixer --images patches --seeds 2
+
+Each run trains on one thread, for the same number of updates, and is validated along its way. It
+adds its curve to mixers.csv. A run that was stopped goes on from its last validation, and one that
+has its curve there is not begun again. mixers_report.py draws the curves and makes the table.
+"""
+
+import argparse
+import csv
+import datetime
+import multiprocessing
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import fairseq_cli.train  # noqa: F401  (once for all runs, which are forks)
+import torch
+
+import resmlp_mt.plugin  # noqa: F401  (likewise)
+from resmlp_mt.analysis.training_log import read_log
+from resmlp_mt.cli.passthrough import run_program
+from resmlp_mt.errors import UserError
+
+_forks = multiprocessing.get_context("fork")
+
+HERE = Path(__file__).parent
+COLUMNS = "model,images,seed,parameters,updates,top1,commit,date,machine".split(",")
+IMAGES = ("original", "patches", "pixels")
+
+_SIZES = "--patch-size 4 --embed-dim 64 --layers 4 --drop-path 0"
+_RESMLP = f"--arch resmlp_cifar {_SIZES}"
+MODELS = {
+    "resmlp": _RESMLP,
+    "mixer": f"--arch mixer_s16 {_SIZES}",
+    "s2mlp": f"--arch s2mlp_deep {_SIZES}",
+    "resnet": "--arch resnet_cifar",
+    "gmlp": f"--arch gmlp_ti16 {_SIZES}",
+    "gmixer": f"--arch gmixer_24 {_SIZES} --token-ffn-embed-dim 64",
+    "none": f"{_RESMLP} --token-mixer none",
+    "mlp": f"{_RESMLP} --token-mixer mlp",
+    "depthwise3x3": f"{_RESMLP} --token-mixer depthwise3x3",
+    "separable3x3": f"{_RESMLP} --token-mixer separable3x3",
+    "conv3x3": f"{_RESMLP} --token-mixer conv3x3",
+}
+SHUFFLED = ("resmlp", "mixer", "s2mlp", "resnet")  # those that the study of shuffles is of
+
+# The learning rate stays, and the weights are averaged: so a run can be read at any update.
+RECIPE = """--user-dir {plugin} --task image_classification_shuffled --shuffle {shuffle}
+    --criterion image_classification --smoothing 0.1 --image-size 32 --crop-pct 1.0
+    --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --scale 0.5,1.0 --color-jitter 0
+    --optimizer adamw --weight-decay 0.05 --bf16 --store-ema --ema-decay 0.99 --ema-fp32
+    --lr 0.001 --lr-scheduler fixed --warmup-updates {interval}
+    --batch-size 32 --batch-size-valid 250 --max-update {updates} --seed {seed} --num-workers 0
+    --validate-interval 1000 --validate-interval-updates {interval}
+    --save-interval-updates {interval} --keep-interval-updates 1 --no-epoch-checkpoints
+    --save-dir {folder} --log-format json --log-interval 50 --log-file {folder}/train.log"""
+
+
+def main() -> int:
+    """Train what has no curve yet; status 1 where a training failed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default="data-bin/cifar10", help="default: %(default)s")
+    parser.add_argument(
+        "--work", type=Path, default=Path("checkpoints/mixers"), help="default: %(default)s"
+    )
+    parser.add_argument("--results", type=Path, default=HERE / "mixers.csv")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS))
+    parser.add_argument("--images", nargs="+", choices=IMAGES)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--updates", type=int, default=640)
+    arguments = parser.parse_args()
+    if arguments.updates < 4:
+        parser.error("--updates must be at least 4: there are 4 validations")
+    for run in list_runs(arguments):
+        if run not in find_done(arguments.results):
+            print(*run, flush=True)
+            if not train(run, arguments):
+                return 1
+    return 0
+
+
+def list_runs(arguments: argparse.Namespace) -> list[tuple[str, str, str]]:
+    """Model, images and seed of all that was asked for, shuffled images of some models alone."""
+    return [
+        (model, images, str(seed))
+        for seed in arguments.seeds
+        for model in arguments.models or MODELS
+        for images in arguments.images or IMAGES
+        if images == "original" or model in SHUFFLED
+    ]
+
+
+def find_done(results: Path) -> set[tuple[str, str, str]]:
+    """The runs that have a curve."""
+    if not results.exists():
+        return set()
+    with open(results, newline="", encoding="utf-8") as stream:
+        return {(row["model"], row["images"], row["seed"]) for row in csv.DictReader(stream)}
+
+
+def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
+    """Train, and add the curve; False where the training failed."""
+    model, images, seed = run
+    folder = arguments.work / "-".join(run)
+    folder.mkdir(parents=True, exist_ok=True)
+    recipe = RECIPE.format(
+        plugin=HERE / "shuffled",
+        shuffle="none" if images == "original" else images,
+        interval=arguments.updates // 4,
+        updates=arguments.updates,
+        seed=seed,
+        folder=folder,
+    )
+    command = [arguments.data, *MODELS[model].split(), *recipe.split()]
+    process = _forks.Process(target=_train, args=(command, folder / "output"))
+    process.start()
+    process.join()
+    said = (folder / "output").read_text(errors="replace")
+    if process.exitcode:
+        said = f"status {process.exitcode}; {folder}/output ends with\n{said[-3000:]}"
+        print(said, file=sys.stderr)
+        return False
+    about = {
+        "model": model,
+        "images": images,
+        "seed": seed,
+        "parameters": re.findall(r"shared model params: ([\d,]+)", said)[-1].replace(",", ""),
+        "commit": os.environ.get("COMMIT") or _find_commit(),
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()} CPU, 1 thread",
+    }
+    # Validated again after a stop, an update has its last value.
+    points = dict(read_log(folder / "train.log", "top1")[1])
+    _append(arguments.results, [about | {"updates": n, "top1": v} for n, v in points.items()])
+    return True
+
+
+def _train(command: list[str], output: Path) -> None:
+    with open(output, "a") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    torch.set_num_threads(1)
+    try:
+        run_program("train", command)
+    except UserError as error:
+        sys.exit(f"{error}")
+
+
+def _find_commit() -> str:
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, cwd=HERE).stdout.strip()
+
+
+def _append(path: Path, rows: list[dict]) -> None:
+    with open(path, "a", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+        if stream.tell() == 0:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

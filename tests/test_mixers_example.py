@@ -1,0 +1,148 @@
+"""examples/cifar10: its shuffled images, and the study of all mixers."""
+
+import csv
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from cli.commands import run
+from cli.pictures import draw_pictures
+from cli.zygote import find_commands
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from torch import nn
+from torch.testing import assert_close
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.nn.grid_mixers import GridConvolution
+
+CIFAR10 = Path(__file__).parents[1] / "examples" / "cifar10"
+GRID, PATCH, C = 3, 4, 8
+SIDE = GRID * PATCH
+
+
+@pytest.fixture(scope="module")
+def shuffled():
+    """The plugin of the example."""
+    sys.path.insert(0, str(CIFAR10))
+    import shuffled
+
+    yield shuffled
+    sys.path.remove(str(CIFAR10))
+
+
+def build(preset, **flags):
+    if preset != "resnet_cifar":
+        flags |= dict(patch_size=PATCH, embed_dim=C, layers=2, drop_path=0.0)
+    cfg = SimpleNamespace(width=8, blocks=1, **flags)
+    ARCH_CONFIG_REGISTRY.get(preset, lambda cfg: None)(cfg)
+    task = SimpleNamespace(in_chans=3, image_size=SIDE, build_head=lambda dim: nn.Linear(dim, 5))
+    return ARCH_MODEL_REGISTRY[preset].build_model(cfg, task)
+
+
+def find_moves(order):
+    """The patch that each patch of a shuffled image is, and the pixel that each pixel in it is."""
+    sources = order.view(GRID, PATCH, GRID, PATCH).transpose(1, 2).reshape(GRID**2, PATCH**2)
+    rows, columns = sources // SIDE, sources % SIDE
+    patches = rows // PATCH * GRID + columns // PATCH
+    pixels = rows % PATCH * PATCH + columns % PATCH
+    assert (patches == patches[:, :1]).all() and (pixels == pixels[:1]).all()
+    return patches[:, 0], pixels[0]
+
+
+def follow(weights, patches, pixels):
+    """Weights that make of shuffled images what the given ones make of the images themselves."""
+    n, moved = GRID**2, {}
+    for name, weight in weights.items():
+        if name == "stem.proj.weight":
+            weight = weight.flatten(-2)[..., pixels].view_as(weight)
+        elif ".mix_tokens." in name:
+            # The dimensions of N positions: rows, columns and bias of A, and what an MLP over
+            # positions reads and writes. No other size of the model is N.
+            for dim in range(weight.dim()):
+                if weight.size(dim) == n:
+                    weight = weight.index_select(dim, patches)
+        moved[name] = weight
+    return moved
+
+
+def test_a_shuffle_gives_every_pixel_one_place_and_keeps_patches_together(shuffled):
+    for kind in ("none", "patches", "pixels"):
+        order = shuffled.draw_order(kind, SIDE, PATCH, seed=1)
+        assert order.sort()[0].equal(torch.arange(SIDE**2))
+        assert order.equal(shuffled.draw_order(kind, SIDE, PATCH, seed=1))
+        assert order.equal(torch.arange(SIDE**2)) == (kind == "none")
+        images = torch.arange(2 * 3 * SIDE**2).view(2, 3, SIDE, SIDE)
+        found = shuffled.shuffle(images, order)
+        for place, source in enumerate(order.tolist()):
+            pixel = images[..., source // SIDE, source % SIDE]
+            assert found[..., place // SIDE, place % SIDE].equal(pixel)
+    patches, pixels = find_moves(shuffled.draw_order("patches", SIDE, PATCH, seed=1))
+    assert not patches.equal(torch.arange(GRID**2)) and not pixels.equal(torch.arange(PATCH**2))
+    assert not shuffled.draw_order("pixels", SIDE, PATCH, seed=2).equal(
+        shuffled.draw_order("pixels", SIDE, PATCH, seed=1)
+    )
+    with pytest.raises(UserError, match="--shuffle-patch 5 does not divide images of 12 pixels"):
+        shuffled.draw_order("patches", SIDE, 5, seed=1)
+
+
+def with_pooling():
+    model = build("resmlp_s12")
+    for block in model.stages[0].blocks:
+        pool = nn.AvgPool2d(3, stride=1, padding=1, count_include_pad=False)
+        block.mix_tokens = GridConvolution(GRID, pool, nn.Identity())
+    return model
+
+
+MODELS = {
+    "ResMLP": lambda: build("resmlp_s12"),
+    "MLP": lambda: build("resmlp_s12", token_mixer="mlp"),
+    "Mixer": lambda: build("mixer_s16", token_ffn_embed_dim=10),
+    "gMixer": lambda: build("gmixer_24", token_ffn_embed_dim=10),
+    "gMLP": lambda: build("gmlp_ti16"),
+    "no mixing": lambda: build("resmlp_s12", token_mixer="none"),
+    "convolution": lambda: build("resmlp_s12", token_mixer="depthwise3x3"),
+    "pooling": with_pooling,
+    "shift": lambda: build("s2mlp_deep"),
+    "ResNet": lambda: build("resnet_cifar"),
+}
+KNOW_NEIGHBOURS = ("convolution", "pooling", "shift", "ResNet")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_learned_matrix_over_patches_does_not_know_which_ones_are_neighbours(
+    name, shuffled, randomised
+):
+    """Figure 4 of MLP-Mixer, without training."""
+    model = randomised(MODELS[name]()).eval()
+    images = torch.randn(2, 3, SIDE, SIDE, dtype=torch.float64)
+    order = shuffled.draw_order("patches", SIDE, PATCH, seed=1)
+    logits = model(images)
+    model.load_state_dict(follow(model.state_dict(), *find_moves(order)))
+    found = model(shuffled.shuffle(images, order))
+    if name in KNOW_NEIGHBOURS:
+        assert (found - logits).norm() > 1e-3 * logits.norm()
+    else:
+        assert_close(found, logits)
+
+
+def test_runs_leave_curves_and_are_not_begun_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(find_commands()), prepend=":")
+    draw_pictures(tmp_path / "images", {"train": 5, "val": 2})
+    command = ["python", CIFAR10 / "mixers.py", "--data", tmp_path / "images", "--updates", 4]
+    command += ["--work", tmp_path / "runs", "--results", tmp_path / "curves.csv"]
+
+    def ran(*flags):
+        return run(*command, *flags, env={"PATH": os.environ["PATH"]}).stdout.splitlines()
+
+    assert ran("--models", "resnet", "--images", "pixels") == ["resnet pixels 1"]
+    assert ran("--models", "resnet", "gmlp", "--images", "pixels") == []
+    with open(tmp_path / "curves.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [int(row["updates"]) for row in rows] == [1, 2, 3, 4]
+    with open(CIFAR10 / "mixers.csv", newline="") as stream:
+        committed = list(csv.DictReader(stream))
+    alike = [row for row in committed if row["model"] == "resnet"]
+    assert rows[0].keys() == alike[0].keys()
