@@ -93,7 +93,8 @@ def split(
         for name, count in (held_out or HELD_OUT).items():
             chosen = _spread(left, count)
             sets[name] += chosen
-            left = [row for row in left if row not in set(chosen)]
+            taken = set(chosen)
+            left = [row for row in left if row not in taken]
         sets["train"] += _spread(left, per_domain)
     return dict(sets)
 

@@ -41,7 +41,8 @@ PRESETS = {
     # Not the paper's: fewer words, and more counters to tell them apart.
     "pnlp_mixer_short": dict(max_words=32, embed_dim=64, window=0, filter_size=2048),
 }
-COUNTS = ("max_words", "hashes", "filter_size", "embed_dim", "layers", "ffn_embed_dim")
+# Sizes that are 1 or more.
+COUNTS = "max_words hashes filter_size embed_dim layers ffn_embed_dim token_ffn_embed_dim".split()
 
 
 @register_model("pnlp_mixer", dataclass=PNLPMixerConfig)
@@ -76,7 +77,7 @@ class PNLPMixer(BaseFairseqModel):
         Raises:
             UserError: If a size is impossible.
         """
-        for name in (*COUNTS, "token_ffn_embed_dim"):
+        for name in COUNTS:
             if getattr(cfg, name) < 1:
                 flag = name.replace("_", "-")
                 raise UserError(f"--{flag} must be at least 1, not {getattr(cfg, name)}")
