@@ -32,9 +32,9 @@ from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EVALUATE, EXPORT, IMAGES, TRAIN, TRANSLATE, TUNING, WORKERS = (
+EVALUATE, EXPORT, IMAGES, SERVE, TRAIN, TRANSLATE, TUNING, WORKERS = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    for name in ("evaluate", "export", "images", "train", "translate", "fine-tuning", "workers")
+    for name in "evaluate export images serve train translate fine-tuning workers".split()
 )
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 PAGES = sorted(path for path in ROOT.glob("[!.]*/**/*.md")) + sorted(ROOT.glob("*.md"))
@@ -188,6 +188,40 @@ def test_documentation_of_translate_runs(tmp_path):
         result = run("python", tmp_path / f"{number}.py", cwd=ROOT, check=False)
         assert "Mann" in result.stdout, result.stderr[-4000:]
     assert number == 2
+
+
+def test_documentation_of_serve_runs(tmp_path):
+    """What it asks, one after the other; tests/serving starts servers with the other flags."""
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    if not shutil.which("curl"):
+        pytest.skip("there is no curl")
+    started, *blocks = [(kind, text) for kind, text in FENCE.findall(SERVE)]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    asked = [
+        f"python - <<'end'\n{text}end\n" if kind == "python" else text
+        for kind, text in blocks
+        if kind == "python" or text.startswith("curl")
+    ]
+    assert len(asked) == 4
+    script = shorten(started[1], ("pip install -e '.[export,serve]' -c constraints.txt\n", ""))
+    script = f"{script.rstrip()} &\n" + "echo\n".join(asked).replace(
+        "curl ", "curl --silent --retry 30 --retry-connrefused ", 1
+    )
+    script = f"{script}\nkill %1; wait %1".replace("8080", port)
+    said = shell(script, tmp_path, forks=False).splitlines()
+    own, others, listed, translated, html = list(filter(None, said))[-5:]
+    assert [len(r["translations"]) for r in json.loads(own)["results"]] == [2, 2]
+    (alternatives,) = json.loads(others)["results"]
+    texts = [found["text"] for found in alternatives["translations"]]
+    assert len(set(texts)) == 4 and all(text.startswith("Ein Mann") for text in texts)
+    assert "'German'" in listed and "Mann" in translated
+    found = json.loads(html)
+    assert "<b>" in found["translatedText"] and len(found["alternatives"]) == 1
+    flags = set(re.findall(r"--[a-z-]+", SERVE))
+    parser = build_parser()._subparsers._group_actions[0].choices["serve"]
+    own = {flag for action in parser._actions for flag in action.option_strings}
+    assert own - {"-h", "--help", "--device", "--host"} <= flags
 
 
 def test_every_option_of_a_search_is_in_its_documentation():

@@ -44,6 +44,11 @@ class Options:
     prefix: str = ""  # of all segments: there is one
     alternatives: bool = False
 
+    @property
+    def beams(self) -> int:
+        """Hypotheses that are kept for a segment at once."""
+        return self.search.beam * (self.search.nbest if self.alternatives else 1)
+
     def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis]]:
         """Yield the translations of each segment."""
         if self.alternatives:
@@ -193,7 +198,7 @@ class Batcher:
                 return []
             options = jobs[0].options
             alike = [job for job in jobs if job.options == options]
-            room = max(1, self.batch_size * USUAL_BEAM // max(options.search.beam, USUAL_BEAM))
+            room = max(1, self.batch_size * USUAL_BEAM // max(options.beams, USUAL_BEAM))
             batch: list[tuple[Job, int]] = []
             while alike and len(batch) < room:
                 for job in alike[: room - len(batch)]:

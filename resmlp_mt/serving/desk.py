@@ -75,40 +75,40 @@ class Desk:
         Raises:
             HTTPException: If the texts cannot be queued or begun so, or the answer is too large.
         """
+        size = sum(map(len, texts))
+        split = await self.read(size, self._split_now, texts, options, split_sentences)
+        segments = [segment for parts in split for segment in parts]
+        if options.prefix or options.alternatives:
+            _check_beginning(segments, options)
         try:
-            split = await self._split(texts, options, split_sentences)
-            segments = [segment for parts in split for segment in parts]
-            if options.prefix or options.alternatives:
-                _check_beginning(segments, options)
-            job = self.batcher.submit(segments, options)
-            found = await asyncio.wrap_future(job.answer)
+            found = await asyncio.wrap_future(self.batcher.submit(segments, options).answer)
         except QueueFull:
-            raise HTTPException(
-                429, "too many texts wait; try again", headers={"Retry-After": "1"}
-            ) from None
+            raise _too_busy() from None
         except AnswerTooLarge:
             most = f"{self.limits.answer_bytes:,}"
             message = f"the answer is larger than {most} bytes; ask for less"
             raise HTTPException(413, message) from None
-        return await self.run(lambda: describe(_join(texts, split, found, options)))
+        return await self._run(size, lambda: describe(_join(texts, split, found, options)))
 
-    def run(self, function: Callable, *arguments) -> asyncio.Future:
-        """Run what takes a moment beside the event loop."""
-        return asyncio.get_running_loop().run_in_executor(self.quick, function, *arguments)
+    async def read(self, size: int, function: Callable, *arguments):
+        """Read texts of so many characters, beside the event loop.
 
-    async def _split(
-        self, texts: list[str], options: Options, split_sentences: bool | None
-    ) -> list[list[Segment]]:
-        arguments = self._split_now, texts, options, split_sentences
-        if sum(map(len, texts)) <= _LONG:
-            return await self.run(*arguments)
+        Raises:
+            HTTPException: If too many long ones are read already.
+        """
+        if size <= _LONG:
+            return await self._run(size, function, *arguments)
         if self.long_waiting == _LONG_WAITING:
-            raise QueueFull
+            raise _too_busy()
         self.long_waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self.slow, *arguments)
+            return await self._run(size, function, *arguments)
         finally:
             self.long_waiting -= 1
+
+    def _run(self, size: int, function: Callable, *arguments) -> asyncio.Future:
+        pool = self.quick if size <= _LONG else self.slow
+        return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
 
     def _split_now(
         self, texts: list[str], options: Options, split_sentences: bool | None
@@ -123,6 +123,10 @@ class Desk:
             if count > self.limits.queue_size:
                 raise too_many(count, self.limits)
         return split
+
+
+def _too_busy() -> HTTPException:
+    return HTTPException(429, "too many texts wait; try again", headers={"Retry-After": "1"})
 
 
 def _check_beginning(segments: list[Segment], options: Options) -> None:

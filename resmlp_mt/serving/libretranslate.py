@@ -150,7 +150,7 @@ class LibreTranslate:
         plain = texts
         if html:
             try:
-                plain = await self.desk.run(_read_markup, texts)
+                plain = await self.desk.read(sum(map(len, texts)), _read_markup, texts)
             except ValueError as error:
                 raise HTTPException(400, f"Invalid request: {error}") from None
             if len(plain) > self.limits.queue_size:

@@ -6,9 +6,10 @@ words.
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 from bs4.element import PageElement
@@ -73,8 +74,8 @@ class _Run:
 
     nodes: list[PageElement]
     kinds: _Kinds
-    raw: str = ""
-    chunks: list[tuple[int, int, _Tags]] = field(default_factory=list)  # of `raw`
+    chunks: list[tuple[int, str, _Tags]] = field(default_factory=list)  # by place in `raw`
+    size: int = 0
     atoms: list[tuple[int, PageElement]] = field(default_factory=list)  # by place in `raw`
     # The same with the spaces around them, by the word that follows.
     placed: list[tuple[int, list[PageElement]]] = field(default_factory=list)
@@ -82,6 +83,7 @@ class _Run:
     def __post_init__(self):
         for node in self.nodes:
             self._read(node, ())
+        self.raw = "".join(text for _, text, _ in self.chunks)
         found = list(re.finditer(r"\S+", self.raw))
         self.words = list(map(self._word, found))
         starts = [word.start() for word in found]
@@ -98,23 +100,24 @@ class _Run:
     def _read(self, node: PageElement, tags: _Tags) -> None:
         kind = self.kinds[node]
         if kind == "text":
-            start = len(self.raw)
-            self.raw += str(node)
-            self.chunks.append((start, len(self.raw), tags))
+            self.chunks.append((self.size, str(node), tags))
+            self.size += len(node)
         elif kind == "inline":
             for child in node.children:
                 self._read(child, (*tags, node))
         else:
-            self.atoms.append((len(self.raw), node))
+            self.atoms.append((self.size, node))
 
     def _word(self, found: re.Match) -> _Word:
         start, end = found.span()
-        inside = [
-            (sum(map(str.isalnum, self.raw[max(start, s) : min(end, e)])), len(tags), tags)
-            for s, e, tags in self.chunks
-            if s < end and e > start
-        ]
-        return _Word(found[0], max(inside, key=lambda chunk: chunk[:2])[2], inside[-1][2])
+        first = bisect_right(self.chunks, start, key=itemgetter(0)) - 1
+        inside = []  # letters, how many tags, and which
+        last = bisect_left(self.chunks, end, key=itemgetter(0))
+        for place, text, tags in self.chunks[first:last]:
+            part = text[max(start - place, 0) : end - place]
+            if part:
+                inside.append((sum(map(str.isalnum, part)), len(tags), tags))
+        return _Word(found[0], max(inside, key=itemgetter(0, 1))[2], inside[-1][2])
 
 
 class Markup:
@@ -184,12 +187,15 @@ class Markup:
             if cut < len(target):
                 units.append((target[cut:], tail, False))
         _keep_all_tags(units, run.words)
-        places = [made_from.index(i) if i in made_from else None for i in range(len(run.words))]
         starts = [i for i, unit in enumerate(units) if unit[2] or i == 0]
+        first = dict(zip(made_from[::-1], starts[::-1], strict=True))
+        # Of each word of the source, from the last on: its unit, or that of one behind it.
+        before = [len(units)]
+        for source in reversed(range(len(run.words))):
+            before.append(first.get(source, before[-1]))
         atoms: dict[int, list[PageElement]] = {}
         for source, nodes in run.placed:
-            place = next((p for p in places[source:] if p is not None), None)
-            atoms.setdefault(len(units) if place is None else starts[place], []).extend(nodes)
+            atoms.setdefault(before[len(run.words) - source], []).extend(nodes)
         return self._draw(units, atoms)
 
     def _draw(self, units: list, atoms: dict[int, list[PageElement]]) -> list[PageElement]:

@@ -64,7 +64,7 @@ def test_the_page_translates_line_by_line(page, server):
 def test_the_best_translations_and_their_attention_are_shown(page, server):
     translate(page, "A man rides a bike.\nTwo dogs play in the snow.")
     with page.expect_response(lambda r: "attention" in (r.request.post_data or "")):
-        page.locator("#target button").nth(1).click()
+        page.locator("#target li").nth(1).locator("button").first.click()
     expected = best(server, "Two dogs play in the snow.", nbest=3, attention=True)
     texts = [f"{t['text']}{t['score']:.3f}" for t in expected]
     sync_api.expect(page.locator("#hypotheses button")).to_have_text(texts)
@@ -82,6 +82,58 @@ def test_the_best_translations_and_their_attention_are_shown(page, server):
             "cells => cells.map(c => Number(c.style.background.match(/\\/ ([\\d.e-]+)\\)/)[1]))"
         )
         assert shades == pytest.approx(flat, abs=2e-3)
+
+
+def test_a_word_is_replaced_and_the_translation_goes_on_from_there(page, server):
+    text = "A man rides a bike. Two dogs play in the snow."
+    (before,) = translate(page, text)
+    (result,) = httpx.post(
+        f"{server}/translate", json={"text": text, "parts": True, "split_sentences": True}
+    ).json()["results"]
+    first, second = result["translations"][0]["parts"]
+    assert result["parts"] == ["A man rides a bike.", "Two dogs play in the snow."]
+    assert before == f"{first} {second}"
+    count = len(first.split())  # the words of the first part
+
+    def click(number):
+        page.locator("#target button").nth(number).click()
+        sync_api.expect(page.locator("#status")).to_have_text(re.compile(r"\d ms$"))
+        word = page.locator("#target button").nth(number).text_content()
+        assert page.locator("#word").text_content() == word
+        return page.locator("#alternatives button")
+
+    prefix, options = " ".join(second.split()[:1]) + " ", dict(nbest=6, beam=6)
+    expected = best(server, result["parts"][1], prefix=prefix, alternatives=True, **options)
+    found = click(count + 1)
+    assert found.all_text_contents() == [t["text"] for t in expected]
+    assert len(set(found.all_text_contents())) == len(expected) > 1
+    assert all(t["text"].startswith(prefix.strip()) for t in expected)
+    chosen = expected[-1]["text"]
+    assert chosen != second
+    found.last.click()
+    assert page.locator("#target li").all_text_contents() == [f"{first} {chosen}"]
+    begun = " ".join(chosen.split()[:2])  # of what was chosen, one word more
+    assert all(text.startswith(begun) for text in click(count + 2).all_text_contents())
+    assert page.locator("#target li").all_text_contents() == [f"{first} {chosen}"]
+
+
+def test_languages_and_a_key_can_be_given_where_there_is_a_choice(page):
+    assert not page.locator("#from, #to, #key").first.is_visible()
+    known = {"en": ["de", "en"], "de": ["de", "fr"], "fr": ["fr"]}
+    languages = [{"code": c, "name": c.upper(), "targets": t} for c, t in known.items()]
+    page.route("**/languages", lambda route: route.fulfill(json=languages))
+    page.route("**/frontend/settings", lambda route: route.fulfill(json={"keyRequired": True}))
+    page.reload()
+    page.select_option("#to", label="DE")
+    assert page.locator("#from option").all_text_contents() == ["any", "EN", "DE"]
+    assert page.locator("#to option").all_text_contents() == ["the other", "DE", "FR"]
+    page.fill("#key", "secret")
+    with page.expect_request("**/translate") as asked:
+        page.fill("#source", "A dog sleeps.")
+    assert asked.value.headers["authorization"] == "Bearer secret"
+    body = asked.value.post_data_json
+    assert (body["source"], body["target"]) == ("auto", "de")
+    sync_api.expect(page.locator("#target")).to_have_text(re.compile("Hund"))
 
 
 def test_markup_is_text(page):

@@ -1,8 +1,10 @@
-// Translates while you type: a line of the left side is a line of the right side. A click on a
-// translation shows the best ones of its line, a click on one of these where it was made from.
+// Translates while you type: a line of the left side is a line of the right side. A click on a word
+// of a translation shows what else could stand there, the best translations of its line, and where
+// each of these was made from.
 "use strict";
 
 const PAUSE = 300; // milliseconds without a key before a request goes out
+const OTHERS = 6; // alternatives of a word
 const element = (id) => document.getElementById(id);
 let shown = 0; // the line whose details are shown
 let latest = null; // to abort the request that a newer one replaces
@@ -14,7 +16,8 @@ function make(name, text, properties = {}) {
 function options() {
   const number = (id) => element(id).valueAsNumber;
   const beam = number("beam");
-  return { beam, nbest: Math.min(number("nbest"), beam), lenpen: number("lenpen") };
+  const languages = { source: element("from").value || "auto", target: element("to").value || null };
+  return { beam, nbest: Math.min(number("nbest"), beam), lenpen: number("lenpen"), ...languages };
 }
 
 function say(text, isError = false) {
@@ -22,11 +25,15 @@ function say(text, isError = false) {
   element("status").classList.toggle("error", isError);
 }
 
+function key() {
+  return element("key").value ? { Authorization: `Bearer ${element("key").value}` } : {};
+}
+
 async function post(body, signal) {
   for (;;) {
     const response = await fetch("translate", {
       method: "POST",
-      headers: { "Content-Type": "application/json" },
+      headers: { "Content-Type": "application/json", ...key() },
       body: JSON.stringify(body),
       signal,
     });
@@ -39,34 +46,91 @@ async function post(body, signal) {
   }
 }
 
-async function translate() {
+// Do what takes requests, in the place of what was begun before.
+async function work(what) {
   latest?.abort();
   const wrong = document.querySelector("input:invalid");
   if (wrong) return say(`${wrong.labels[0].textContent.trim()}: ${wrong.validationMessage}`, true);
   const { signal } = (latest = new AbortController());
-  const lines = element("source").value.split("\n");
-  shown = Math.min(shown, lines.length - 1);
   try {
     say("Translating ...");
     const start = performance.now();
-    const results = await post({ text: lines, ...options(), nbest: 1 }, signal);
-    element("target").replaceChildren(...results.map(showLine));
-    await showDetail(lines[shown], signal);
+    await what(signal);
     say(`${Math.round(performance.now() - start)} ms`);
   } catch (error) {
     if (error.name !== "AbortError") say(error.message, true);
   }
 }
 
-function showLine(result, line) {
+function translate() {
+  const lines = element("source").value.split("\n");
+  shown = Math.min(shown, lines.length - 1);
+  return work(async (signal) => {
+    const results = await post({ text: lines, ...options(), nbest: 1, parts: true }, signal);
+    element("instead").hidden = true;
+    element("target").replaceChildren(...results.map(showLine));
+    await showDetail(lines[shown], signal);
+  });
+}
+
+// A line as its words, each of which can be clicked. Its parts were translated one by one.
+function showLine({ source, parts, translations: [translation] }, line) {
   const item = make("li", "");
-  const choose = () => {
-    shown = line;
-    translate();
-  };
-  item.append(make("button", result.translations[0].text, { onclick: choose }));
-  item.firstChild.setAttribute("aria-pressed", line === shown);
+  let rest = translation.text;
+  translation.parts.forEach((text, i) => {
+    const start = rest.indexOf(text);
+    item.append(rest.slice(0, start), showPart(parts[i], text, line, source));
+    rest = rest.slice(start + text.length);
+  });
+  item.append(rest);
   return item;
+}
+
+function showPart(source, text, line, whole) {
+  const part = make("span", "");
+  const words = new Intl.Segmenter(undefined, { granularity: "word" }).segment(text);
+  for (const { segment, index, isWordLike } of words) {
+    const choose = () => {
+      shown = line;
+      work(async (signal) => {
+        mark(button);
+        await showInstead(part, segment, text.slice(0, index), { source, line, whole }, signal);
+        await showDetail(whole, signal);
+      });
+    };
+    const button = make("button", segment, { onclick: choose });
+    part.append(isWordLike ? button : segment);
+  }
+  return part;
+}
+
+function mark(chosen) {
+  for (const button of element("target").querySelectorAll("button"))
+    button.setAttribute("aria-pressed", button === chosen);
+}
+
+// What else could stand in the place of a word; a click takes it, and one can go on from there.
+async function showInstead(part, word, prefix, { source, line, whole }, signal) {
+  const { beam, lenpen, ...languages } = options();
+  const count = Math.max(beam, OTHERS);
+  const asked = { ...languages, lenpen, beam: count, nbest: count, split_sentences: false };
+  const [result] = await post({ text: source, prefix, alternatives: true, ...asked }, signal);
+  const begun = prefix.trimEnd(); // a comma may follow at once
+  element("word").textContent = word;
+  element("alternatives").replaceChildren(...result.translations.map(({ text }) => {
+    const item = make("li", "");
+    const same = text.startsWith(begun) ? begun.length : 0;
+    const button = make("button", "");
+    button.append(make("span", text.slice(0, same), { className: "begun" }), text.slice(same));
+    button.onclick = () => {
+      const other = showPart(source, text, line, whole);
+      part.replaceWith(other);
+      part = other;
+    };
+    item.append(button);
+    return item;
+  }));
+  element("instead").hidden = false;
 }
 
 async function showDetail(text, signal) {
@@ -107,12 +171,31 @@ function drawMap({ source, target, weights }) {
   return table;
 }
 
+function addLanguages(languages) {
+  const pairs = languages.flatMap(({ code, targets }) => targets.filter((t) => t !== code));
+  if (pairs.length < 2) return; // there is no choice
+  const choose = (id, codes) => {
+    const named = languages.filter(({ code }) => codes.includes(code));
+    element(id).append(...named.map(({ code, name }) => make("option", name, { value: code })));
+    element(id).parentElement.hidden = false;
+  };
+  element("from").append(make("option", "any", { value: "auto" }));
+  choose("from", languages.filter(({ targets }) => targets.length > 1).map(({ code }) => code));
+  element("to").append(make("option", "the other", { value: "" }));
+  choose("to", pairs);
+}
+
 let pause;
-for (const id of ["source", "beam", "nbest", "lenpen"])
+for (const id of ["source", "from", "to", "key", "beam", "nbest", "lenpen"])
   element(id).addEventListener("input", () => {
     clearTimeout(pause);
     pause = setTimeout(translate, PAUSE);
   });
-fetch("healthz").then((response) => response.json()).then(({ model }) => {
+const show = (path, use) => fetch(path).then((response) => response.json()).then(use);
+show("healthz", ({ model }) => {
   element("model").textContent = model;
+});
+show("languages", addLanguages);
+show("frontend/settings", ({ keyRequired }) => {
+  element("key").parentElement.hidden = !keyRequired;
 });

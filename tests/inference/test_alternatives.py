@@ -1,0 +1,49 @@
+"""What else could stand at a place, against the probabilities of the model."""
+
+import pytest
+import torch
+
+from resmlp_mt import Translator
+from resmlp_mt.inference.alternatives import find_alternatives
+from resmlp_mt.inference.options import SearchOptions
+
+TEXT = "A man rides a bike."
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.from_pretrained("multi30k-en-de")
+
+
+@pytest.mark.parametrize("prefix", ["", "Ein Mann ", "Ein Mann", "Ein Mann fährt "])
+def test_they_are_the_likeliest_subwords_each_completed(translator, prefix):
+    count, codec, model = 4, translator.codec, translator.engine.model
+    options = SearchOptions(beam=5, nbest=count)
+    segments = translator.split(TEXT)
+    (found,) = find_alternatives(translator, segments, options, prefix, attention=True)
+    begun = codec.encode_target(prefix)
+    source = codec.encode(segments[0].pieces)
+    told = torch.tensor([[codec.target_dictionary.eos(), *begun]])
+    with torch.no_grad():
+        log_p = model(torch.from_numpy(source)[None], None, told)[0][0, -1].log_softmax(-1)
+    log_p[[codec.target_dictionary.unk(), codec.target_dictionary.eos()]] = -torch.inf
+    names = codec.name_target(log_p.argsort(descending=True)[: 2 * count].numpy())
+    if prefix.endswith(" "):
+        names = [name for name in names if not name[0].isalnum()]
+    completed = {}
+    for name in names:
+        said = codec.target_subwords.decode([*codec.name_target(begun), name])
+        (best,) = translator.translate_nbest([TEXT], beam=5, prefix=said)
+        completed[best[0].text] = best[0].score
+    ranked = sorted(completed, key=completed.get, reverse=True)
+    assert [hypothesis.text for hypothesis in found] == ranked[: len(found)]
+    assert [h.score for h in found] == pytest.approx([completed[h.text] for h in found], abs=1e-4)
+    assert len(found) == count and all(h.text.startswith(prefix.strip()) for h in found)
+    assert all(len(h.attention) == 1 for h in found)
+
+
+def test_where_nothing_fits_behind_the_prefix_it_is_all_there_is(translator):
+    room = translator.engine.target_positions - 1
+    prefix = "Mann " * room
+    (found,) = find_alternatives(translator, translator.split(TEXT), SearchOptions(nbest=5), prefix)
+    assert [hypothesis.text for hypothesis in found] == [prefix.strip()]
