@@ -181,7 +181,17 @@ def connect(arguments: argparse.Namespace) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a corpus is nobody else's business
     # Other machines have the package, but not this folder.
     ray.cloudpickle.register_pickle_by_value(parts)
-    ray.init(address, log_to_driver=False, logging_level="warning", **own)
+    try:
+        ray.init(address, log_to_driver=False, logging_level="warning", **own)
+    except Exception as error:  # Ray has no kind of its own for this
+        if "timed out during startup" in str(error):
+            raise UserError(
+                "Ray's processes did not start within its 30 s, as on a busy machine; the same "
+                "command tries again"
+            ) from None
+        raise
+    cpus, machines = int(ray.cluster_resources().get("CPU", 0)), len(ray.nodes())
+    print(f"Ray has {cpus} CPUs, machines: {machines}", flush=True)
     # Ray's own answer to this may crash. What ends at once ends Ray's processes too.
     signal.signal(signal.SIGTERM, lambda number, _: os._exit(128 + number))
     logging.getLogger("ray.data").setLevel(logging.WARNING)

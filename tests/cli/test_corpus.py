@@ -32,6 +32,19 @@ def start_run(folder, *options):
     )  # fmt: skip
 
 
+def start_patiently(folder, *options):
+    """Start it until Ray has come up, for which a busy machine may need more than Ray's 30 s."""
+    for _ in range(20):
+        process, said = start_run(folder, *options), ""
+        for line in process.stdout:
+            if line.startswith("Ray has "):
+                return process
+            said += line
+        process.wait()
+        assert "did not start within its 30 s" in said, said
+    raise AssertionError(said)
+
+
 def workers_of(process) -> list[int]:
     """The processes that hold a model: descendants of the one that was started."""
     parents, names = {}, {}
@@ -80,14 +93,14 @@ def test_a_corpus_is_that_of_one_process_whatever_is_killed(corpus):
     from pyarrow import parquet
 
     files = ["--into", "de", "a.txt.gz", "b.jsonl", "c.parquet"]
-    process = start_run(corpus, *files)
+    process = start_patiently(corpus, *files)
     wait_for_parts(corpus, process, 3)
     process.terminate()
     said, _ = process.communicate(timeout=1800)
     assert process.returncode == 128 + signal.SIGTERM and "Traceback" not in said
     before = {path: path.stat().st_mtime_ns for path in (corpus / "out").glob("[0-9]*")}
     assert 3 <= len(before) < 13 + 38 + 5
-    process = start_run(corpus, *files)
+    process = start_patiently(corpus, *files)
     wait_for_parts(corpus, process, len(before) + 2)
     os.kill(workers_of(process)[0], signal.SIGKILL)
     said, _ = process.communicate(timeout=1800)
