@@ -21,9 +21,7 @@ from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.stopping import check_wanted
 
 # What an exported model leaves to fairseq.
-_MORE = (
-    "more than a plain beam search (samples, constraints, a glossary, temperature, ensembles)"
-)
+_MORE = "more than a plain beam search (samples, constraints, a glossary, temperature, ensembles)"
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
 _WORTH_DROPPING = 0.2
