@@ -67,7 +67,8 @@ def measure(folder: Path) -> int:
     cost = folder / "mixers_cost.csv"
     cost.unlink(missing_ok=True)
     race = ["resmlp-mt", "benchmark", "images", "--image-size", "32", "--num-classes", "10"]
-    race += ["--threads", "1", "--images", "256", "--csv", cost, "--arch", *list_archs().values()]
+    race += ["--threads", "1", "--rounds", "3", "--images", "128", "--csv", cost]
+    race += ["--arch", *list_archs().values()]
     times = [sys.executable, HERE / "step_time.py", "--mixers", "--rounds", "15"]
     times += ["--out", folder / "mixers_step_time.csv"]
     return subprocess.run(race).returncode or subprocess.run(times).returncode
