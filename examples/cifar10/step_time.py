@@ -4,8 +4,8 @@
     python examples/cifar10/step_time.py --mixers --out examples/cifar10/mixers_step_time.csv
 
 One process, one thread, batches of 128 random images in bf16, or with --mixers the models and the
-batches of mixers.py; forward, backward and AdamW, in turns so that other load on the machine falls
-on all alike. Reading images is not counted.
+batches of mixers.py; forward, backward and AdamW, in turns, in processor time, so that other load
+on the machine does not count. Reading images is not counted.
 """
 
 import argparse
@@ -70,17 +70,17 @@ def main() -> None:
 
     def update(name):
         model = models[name]
-        started = time.perf_counter()
+        started = time.process_time()
         F.cross_entropy(model(images).float(), target).backward()
         optimizers[name].step()
         optimizers[name].zero_grad()
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     def look(name):
-        started = time.perf_counter()
+        started = time.process_time()
         with torch.no_grad():
             teacher(images)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     teacher = MODELS["depthwise"]().bfloat16()
     seconds = {name: [] for name in [*models, *([] if arguments.mixers else ["teacher"])]}
