@@ -93,7 +93,7 @@ def make_table(curves: dict, costs: list[dict], times: list[dict]) -> list[dict]
     """A row a mixer that was trained: what it costs, and its top-1 as a mean over seeds."""
     archs, rows = list_archs(), []
     seconds = {row["model"]: float(row["ratio"]) for row in times}
-    fastest = min(seconds.values())
+    fastest = min(seconds[name] for name in archs if (name, "original") in curves)
     for name, arch in archs.items():
         seeds = list(curves.get((name, "original"), {}).values())
         if not seeds:
