@@ -70,7 +70,11 @@ _COLUMNS = {
     "bleu_lowercase": "BLEU, lowercase",
     "bleu_tokenized": "BLEU, tokenised",
     "bleu_split": "compound-split",
+    "rate_1": "a second, one by one",
+    "rate_32": "in batches of 32",
     "top1": "top-1",
+    "updates_in_time": "updates in the same time",
+    "top1_in_time": "top-1 then",
     "top5": "top-5",
     "kilobytes": "kB",
     "accuracy": "accuracy",
@@ -79,7 +83,7 @@ _COLUMNS = {
     "source": "published by",
     "machine": "machine",
 }
-_COUNTS = {"parameters", "multiply_adds", "updates"}
+_COUNTS = {"parameters", "multiply_adds", "updates", "updates_in_time"}
 # Shown where the rows of a file differ in them.
 _CONDITIONS = {"threads", "machine"}
 

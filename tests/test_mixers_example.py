@@ -146,3 +146,43 @@ def test_runs_leave_curves_and_are_not_begun_again(tmp_path, monkeypatch):
         committed = list(csv.DictReader(stream))
     alike = [row for row in committed if row["model"] == "resnet"]
     assert rows[0].keys() == alike[0].keys()
+
+
+def test_the_table_has_the_same_updates_and_the_same_time(tmp_path, shuffled, monkeypatch):
+    import mixers_report
+
+    archs = mixers_report.list_archs()
+    chosen, head = ("resmlp", "gmlp"), "model,images,seed,parameters,updates,top1\n"
+    points = [(1, 100, 20), (1, 200, 30), (2, 100, 22), (2, 200, 34)]
+    lines = [f"{m},original,{s},9,{n},{t}\n" for m in chosen for s, n, t in points]
+    shuffles = [
+        f"resnet,{i},1,9,{n},{t}\n" for i in ("patches", "pixels") for _, n, t in points[:2]
+    ]
+    (tmp_path / "curves.csv").write_text(head + "".join(lines + shuffles))
+    head = "arch,batch,rate,memory_mib,parameters,multiply_adds\n"
+    costs = [f"{archs[m]},{b},{b}0,500,77,88\n" for m in chosen for b in (1, 32)]
+    (tmp_path / "mixers_cost.csv").write_text(head + "".join(costs))
+    # gMLP takes 4/3 of the time of the fastest, so it has 150 updates in that of 200.
+    (tmp_path / "mixers_step_time.csv").write_text("model,ratio\nresmlp,1.5\ngmlp,2.0\n")
+    flags = ["--curves", str(tmp_path / "curves.csv"), "--folder", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["mixers_report.py", *flags])
+    assert mixers_report.main() == 0
+    with open(tmp_path / "mixers_table.csv", newline="") as stream:
+        rows = {row["model"]: row for row in csv.DictReader(stream)}
+    assert list(rows) == list(chosen)
+    same = ("resmlp", "77", "88", "10", "320", "500", "2", "200", "32.00", "200", "32.00")
+    assert tuple(rows["resmlp"].values()) == same
+    assert (rows["gmlp"]["top1"], rows["gmlp"]["updates_in_time"]) == ("32.00", "150")
+    assert rows["gmlp"]["top1_in_time"] == "26.50"
+    assert all((tmp_path / f"{name}.png").stat().st_size > 5000 for name in ("mixers", "shuffled"))
+
+
+def test_an_update_of_each_mixer_is_timed(tmp_path, shuffled):
+    command = ["python", CIFAR10 / "step_time.py", "--mixers", "--rounds", 1]
+    run(*command, "--out", tmp_path / "t.csv")
+    with open(tmp_path / "t.csv", newline="") as stream:
+        rows = {row["model"]: row for row in csv.DictReader(stream)}
+    import mixers_report
+
+    assert list(rows) == list(mixers_report.list_archs())
+    assert rows["resmlp"]["ratio"] == "1.000" and rows["gmlp"]["parameters"] == "171850"

@@ -1,9 +1,11 @@
 """How long an update takes for each model, as a ratio to the plain one: the budget of train.sh.
 
     python examples/cifar10/step_time.py --out examples/cifar10/step_time.csv
+    python examples/cifar10/step_time.py --mixers --out examples/cifar10/mixers_step_time.csv
 
-One process, one thread, batches of 128 random images in bf16; forward, backward and AdamW, in turns
-so that other load on the machine falls on all alike. Reading images is not counted.
+One process, one thread, batches of 128 random images in bf16, or with --mixers the models and the
+batches of mixers.py; forward, backward and AdamW, in turns, in processor time, so that other load
+on the machine does not count. Reading images is not counted.
 """
 
 import argparse
@@ -23,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from baseline import TinyViT, TinyViTConfig  # noqa: E402
 from fairseq.models import ARCH_CONFIG_REGISTRY  # noqa: E402
 
+from resmlp_mt.benchmark.image_models import ModelCase  # noqa: E402
 from resmlp_mt.models.image_classification import ResMLPImageModel  # noqa: E402
 
-BATCH = 128
 TASK = SimpleNamespace(in_chans=3, image_size=32, build_head=lambda dim: nn.Linear(dim, 10))
 
 
@@ -45,40 +47,51 @@ MODELS = {
 }
 
 
+def list_mixers() -> dict:
+    """What builds the models of mixers.py, but for the ResNet."""
+    from mixers_report import list_archs
+
+    return {n: lambda a=a: ModelCase(a, 32, 10).build().train() for n, a in list_archs().items()}
+
+
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--mixers", action="store_true", help="of mixers.py, in place of train.sh")
     arguments = parser.parse_args()
+    builders, batch = (list_mixers(), 32) if arguments.mixers else (MODELS, 128)
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    images, target = torch.randn(BATCH, 3, 32, 32).bfloat16(), torch.randint(10, (BATCH,))
-    models = {name: build().bfloat16() for name, build in MODELS.items()}
+    images, target = torch.randn(batch, 3, 32, 32).bfloat16(), torch.randint(10, (batch,))
+    models = {name: build().bfloat16() for name, build in builders.items()}
     optimizers = {n: torch.optim.AdamW(m.parameters(), fused=True) for n, m in models.items()}
 
     def update(name):
         model = models[name]
-        started = time.perf_counter()
+        started = time.process_time()
         F.cross_entropy(model(images).float(), target).backward()
         optimizers[name].step()
         optimizers[name].zero_grad()
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     def look(name):
-        started = time.perf_counter()
+        started = time.process_time()
         with torch.no_grad():
             teacher(images)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     teacher = MODELS["depthwise"]().bfloat16()
-    seconds = {name: [] for name in [*models, "teacher"]}
+    seconds = {name: [] for name in [*models, *([] if arguments.mixers else ["teacher"])]}
     for i in range(arguments.rounds + 2):
         for name in seconds:
             taken = look(name) if name == "teacher" else update(name)
             if i >= 2:  # the first ones warm up
                 seconds[name].append(taken)
-    seconds["distilled"] = [sum(p) for p in zip(seconds["resmlp"], seconds["teacher"], strict=True)]
+    if not arguments.mixers:
+        both = zip(seconds["resmlp"], seconds["teacher"], strict=True)
+        seconds["distilled"] = list(map(sum, both))
     with open(arguments.out, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(

@@ -12,7 +12,11 @@ import torch
 from fairseq import optim, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.file_io import PathManager
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.models import (
+    ARCH_MODEL_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    FairseqEncoderDecoderModel,
+)
 
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.compat.languages import warn_of_whole_words
@@ -44,6 +48,7 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     parser.error = partial(_refuse, parser.error, getattr(known, "arch", None))
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
+    _check_modality(flags)
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
@@ -68,6 +73,8 @@ def _refuse(error: Callable, arch: str | None, message: str) -> None:
             others = [name for name in ARCH_MODEL_REGISTRY if given in _list_choices(name, flag)]
             taken = f"; {given} is for {name_some(others)}" if others else ""
             raise UserError(f"{flag} {given}: --arch {arch} takes {', '.join(own)}{taken}")
+    if arch and message.startswith("argument "):
+        raise UserError(f"{message}, with --arch {arch}")
     error(message)
 
 
@@ -77,6 +84,22 @@ def _list_choices(arch: str, flag: str) -> list[str]:
     known = getattr(config, "__dataclass_fields__", {}).get(flag[2:].replace("-", "_"))
     values = known and getattr(known.type, "__members__", {})
     return [str(value) for value in (values or {}).values()]
+
+
+def _check_modality(flags: Namespace) -> None:
+    """Refuse a model of text for images, and one of ours for images for text."""
+    arch, task = getattr(flags, "arch", None), str(getattr(flags, "task", None))
+    model = ARCH_MODEL_REGISTRY.get(arch, object)
+    if task.startswith("image_") and issubclass(model, FairseqEncoderDecoderModel):
+        raise UserError(
+            f"--arch {arch} is a model of text, --task {task} is for images: choose --arch or "
+            "--task anew"
+        )
+    if task == "translation" and getattr(model, "modality", None) == "images":
+        raise UserError(
+            f"--arch {arch} is a model of images, --task {task} is for text: give --task "
+            "image_classification, or another --arch"
+        )
 
 
 def _mend_hardware(flags: Namespace) -> None:

@@ -57,6 +57,11 @@ def explain(error: BaseException, program: str = "") -> str | None:
             "(--restore-file) with a lower --lr, a longer --warmup-updates, --clip-norm 1, or in "
             "--bf16 or full precision instead of --fp16; crash.pt holds the broken weights"
         )
+    if text.startswith("Could not infer language pair"):
+        return (
+            "there is no prepared text in the data folder, and no --source-lang and --target-lang; "
+            "for images give --task image_classification"
+        )
     if text.startswith(("Must specify batch size", "--path required")):
         return text
     if text.startswith("Model file not found: "):

@@ -26,6 +26,8 @@ class ImageModel(BaseFairseqModel):
         head: Maps (B, C) to the output.
     """
 
+    modality = "images"  # what `compat/flags.py` asks, so that no task of text takes it
+
     def __init__(
         self,
         image_size: int,

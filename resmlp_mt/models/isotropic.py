@@ -101,15 +101,16 @@ def _build_drops(cfg: IsotropicConfig) -> list[nn.Module]:
 
 
 def _check(cfg: IsotropicConfig, image_size: int) -> None:
-    if cfg.patch_size < 1 or image_size % cfg.patch_size or image_size < cfg.patch_size:
+    least = dict(patch_size=1, embed_dim=1, layers=1, ffn_embed_dim=0, token_ffn_embed_dim=0)
+    least |= dict(layer_scale_init=0)
+    for name, smallest in least.items():
+        if (value := getattr(cfg, name, smallest)) < smallest:
+            raise UserError(f"--{name.replace('_', '-')} must be at least {smallest}, not {value}")
+    if image_size % cfg.patch_size or image_size < cfg.patch_size:
         raise UserError(
             f"an image of {image_size} x {image_size} pixels cannot be cut into patches of "
             f"{cfg.patch_size} x {cfg.patch_size}: choose --image-size as a multiple of "
             "--patch-size"
         )
-    least = dict(embed_dim=1, layers=1, ffn_embed_dim=0, token_ffn_embed_dim=0, layer_scale_init=0)
-    for name, smallest in least.items():
-        if (value := getattr(cfg, name, smallest)) < smallest:
-            raise UserError(f"--{name.replace('_', '-')} must be at least {smallest}, not {value}")
     if not 0 <= cfg.dropout <= 1:
         raise UserError(f"--dropout is a probability, not {cfg.dropout}")

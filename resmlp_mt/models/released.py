@@ -96,10 +96,16 @@ def check_fit(weights: dict[str, Tensor], model: nn.Module) -> None:
     """
     family, layout = recognise(weights)
     own = model.state_dict()
-    if _find_family(own) is not family:
-        raise UserError(f"{layout} {family.name} weights, but the model is of another family")
-    expected = {n: t.shape for n, t in to_format(own, layout).items()}
-    if differences := list_differences({n: t.shape for n, t in weights.items()}, expected):
+    of_model = _find_family(own)
+    # Names of our own stand for those of a model that has none in this layout.
+    named = to_format(own, layout) if of_model and layout in of_model.layouts else own
+    expected = {name: tensor.shape for name, tensor in named.items()}
+    differences = list_differences({n: t.shape for n, t in weights.items()}, expected)
+    if of_model is not family:
+        raise UserError(
+            f"{layout} {family.name} weights, but the model is of another family:{differences}"
+        )
+    if differences:
         raise UserError(f"{layout} {family.name} weights, but of another model:{differences}")
 
 

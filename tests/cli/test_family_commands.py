@@ -42,10 +42,31 @@ def test_a_family_trains_classifies_and_is_exported(arch, flags, pictures, tmp_p
     assert found[0] == pytest.approx(found[1], abs=1e-3) and "left" in found[0]
 
 
+def test_a_model_of_text_is_not_trained_on_images_nor_the_reverse(prepared, pictures, tmp_path):
+    where = ["--save-dir", tmp_path / "x", "--max-update", 1]
+    text = ["--optimizer", "adam", "--max-tokens", 100]
+    for data, arch, flags, said in (
+        (pictures, "resmlp_tiny", IMAGE_RECIPE, "resmlp_tiny is a model of text, --task image_cla"),
+        (prepared, "mixer_s16", text, "mixer_s16 is a model of images, --task translation is for"),
+        (pictures, "resmlp_tiny", text, "for images give --task image_classification"),
+        (
+            prepared,
+            "resmlp_tiny",
+            [*text, "--token-mixer", "mlp"],
+            "--token-mixer mlp: --arch resmlp_tiny takes",
+        ),
+    ):
+        command = ["resmlp-mt", "train", data, "--arch", arch, *flags, *where]
+        assert_refused(run(*command, check=False), said)
+
+
 def test_flags_that_a_family_has_not_are_refused_without_a_wall_of_words(pictures, tmp_path):
     flags = ["--pooling", "class-mlp", "--max-update", 1]
     result = train(pictures, tmp_path / "x", "mixer_s16", *flags, check=False)
     assert_refused(result, "unrecognized arguments: --pooling class-mlp; neither --arch mixer_s16")
+    assert "usage:" not in result.stderr
+    result = train(pictures, tmp_path / "x", "resmlp_s12", "--token-mixer", "toeplitz", check=False)
+    assert_refused(result, "--token-mixer toeplitz: --arch resmlp_s12 takes linear, none, ")
     assert "usage:" not in result.stderr
     result = train(pictures, tmp_path / "x", "mixer_s16", *UNDECAYED, "adam", check=False)
     assert_refused(result, "--filter-bias-and-bn: the optimizer lets all weights decay; take --opt")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -723,6 +724,24 @@ def test_without_one_whole_image_training_stops(damaged):
         Path(name).write_bytes(b"GIF89a")
     with pytest.raises(BrokenImage):
         make(damaged)[3]
+
+
+def test_to_read_an_image_takes_no_list_of_all():
+    class Many:
+        targets = np.zeros(1, dtype=int)
+
+        def __len__(self):
+            return 10**6
+
+        def open(self, i):
+            return Image.new("RGB", (4, 4))
+
+    dataset = ImageDataset(Many(), 4, train=True)
+    tracemalloc.start()
+    dataset[0]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**6
 
 
 def test_workers_warn_once_together(damaged, caplog):

@@ -248,8 +248,12 @@ def test_other_layouts_and_other_families_are_refused_in_words(preset):
         to_format(model.state_dict(), "official")
     weights = random_weights(preset)
     name = recognise(weights)[0].name
-    with pytest.raises(UserError, match=f"timm {name} weights, but the model is of another"):
-        check_fit(weights, tiny("resmlp_s12"))
+    for other in ("resmlp_s12", "s2mlp_deep"):
+        said = (
+            rf"timm {name} weights, but the model is of another family:\n  missing: .*\n  unknown: "
+        )
+        with pytest.raises(UserError, match=said):
+            check_fit(weights, tiny(other))
     del weights["blocks.1.mlp_channels.fc1.bias"]
     with pytest.raises(UserError, match="missing: blocks.1.mlp_channels.fc1.bias"):
         check_fit(weights, model)
