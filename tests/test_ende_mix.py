@@ -5,11 +5,13 @@ import json
 import lzma
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli.commands import assert_refused, run
@@ -18,7 +20,14 @@ from examples.lesson import write_lesson
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "ende-mix"
-sys.path.append(str(EXAMPLE))
+
+
+@pytest.fixture(scope="module")
+def script():
+    """prepare.py as a module. Other examples have files of its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXAMPLE)
+        return SimpleNamespace(**runpy.run_path(str(EXAMPLE / "prepare.py")))
 
 
 @pytest.fixture(scope="module")
@@ -51,37 +60,33 @@ def prepare(mix, out, *flags, **options):
     return run(*command, **options)
 
 
-def test_the_sets_are_apart_spread_evenly_and_as_many_as_asked_for():
-    from prepare import domain_of, split
-
+def test_the_sets_are_apart_spread_evenly_and_as_many_as_asked_for(script):
     rows = [(f"s{i % 190}", f"t{i}", ("tatoeba-a", "b-c", "b-d")[i % 3]) for i in range(240)]
     rows[7] = ("S0!", " T 7", "b-c")  # but for its form a side of what is held out
-    sets = split(rows, 10, 6, 40)
+    sets = script.split(rows, 10, 6, 40)
     assert [len(part) for part in sets.values()] == [40, 10, 10, 12]
     assert [int(row[1][1:]) for row in sets["valid"]] == list(range(0, 240, 24))
     assert {row[2] for row in sets["tatoeba"]} == {"tatoeba-a"}
-    assert [domain_of(row) for row in sets["domains"]] == ["b"] * 6 + ["tatoeba"] * 6
+    assert [script.domain_of(row) for row in sets["domains"]] == ["b"] * 6 + ["tatoeba"] * 6
     held_out = sets["valid"] + sets["tatoeba"] + sets["domains"]
-    everything = split(rows, 10, 6, None)["train"]
+    everything = script.split(rows, 10, 6, None)["train"]
     assert set(sets["train"]) < set(everything) and rows[7] not in everything
     sources, targets = ({row[side] for row in held_out} for side in (0, 1))
     lost = {row for row in rows if row not in everything} - {rows[7]}
     assert lost == {row for row in rows if row[0] in sources or row[1] in targets}
 
 
-def test_small_domains_are_repeated_and_some_sources_typed_without_care():
-    from prepare import balance, type_carelessly
-
+def test_small_domains_are_repeated_and_some_sources_typed_without_care(script):
     rows = [(f"It is {i}.", f"Es ist {i}.", "large-x") for i in range(90)]
     rows += [(f"No {i}!", f"Nein {i}!", "small-y") for i in range(10)]
-    assert balance(rows, 1.0) == rows
-    balanced = Counter(balance(rows, 2.0))
+    assert script.balance(rows, 1.0) == rows
+    balanced = Counter(script.balance(rows, 2.0))
     assert set(balanced) == set(rows) and sum(balanced.values()) == 90 + 30  # 90 * (1/9)**0.5
     assert {count for row, count in balanced.items() if row[2] == "small-y"} == {3}
-    assert sum(Counter(balance(rows, 1e9)).values()) == 180
-    assert type_carelessly(rows, 0.0, 0) == []
+    assert sum(Counter(script.balance(rows, 1e9)).values()) == 180
+    assert script.type_carelessly(rows, 0.0, 0) == []
     for side in (0, 1):
-        careless = type_carelessly(rows, 0.6, side)
+        careless = script.type_carelessly(rows, 0.6, side)
         assert 40 <= len(careless) <= 60  # no pair has quotes
         sources, targets = ({row[i] for row in rows} for i in (side, 1 - side))
         assert all(row[side] not in sources and row[1 - side] in targets for row in careless)

@@ -16,7 +16,15 @@ _REQUIRED = (
 _EXTRAS = {
     "image": ("kornia",),
     "export": ("onnx", "onnxruntime"),
-    "serve": ("fastapi", "fastapi-offline", "uvicorn", "prometheus-client"),
+    "serve": (
+        "fastapi",
+        "fastapi-offline",
+        "uvicorn",
+        "prometheus-client",
+        "python-multipart",
+        "beautifulsoup4",
+        "babel",
+    ),
     "ray": ("ray", "pandas", "pyarrow"),
     "benchmark": ("ctranslate2",),
 }

@@ -64,7 +64,7 @@ run.STAGES = [plan.Stage(
     "--share-all-embeddings --max-source-positions 60 --max-target-positions 50 "
     "--criterion label_smoothed_cross_entropy --optimizer adam --lr-scheduler inverse_sqrt "
     "--max-tokens 1000", ("1e-2", "2e-2"), ("0.1",), pilot_updates=4, updates=40, seeds=(1,),
-    langs=("de", "en"), tests=dict(lesson="test", again="test"),
+    langs=("de", "en"), tests=dict(lesson="test"),
 )]
 sys.exit(run.main())
 """
@@ -95,10 +95,11 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
     assert done.returncode == 0, done.stdout + (folder / "output").read_text()[-2000:]
     with open(tmp_path / "results.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["purpose"] for row in rows] == ["rate", "rate", "final", "final"]
-    assert [row["set"] for row in rows] == ["", "", "lesson", "again"]
-    assert not rows[0]["bleu"] and 0 <= float(rows[2]["bleu"]) == float(rows[3]["bleu"]) <= 100
-    assert rows[2]["updates"] == "40" and rows[2]["bleu_signature"].startswith("nrefs:1")
+    assert [row["purpose"] for row in rows] == ["rate", "rate", "final"]
+    assert [row["set"] for row in rows] == ["", "", "lesson"]
+    assert not rows[0]["bleu"] and 0 <= float(rows[2]["bleu"]) <= 100
+    # fairseq makes one update more where it goes on from the last.
+    assert rows[2]["updates"] in ("40", "41") and rows[2]["bleu_signature"].startswith("nrefs:1")
     assert rows[2]["command"].startswith("resmlp-mt train data-bin/data-bin --source-lang de")
     subwords = sentencepiece.SentencePieceProcessor(model_file=str(prepared / "spm.model"))
     targets = subwords.encode((raw / "valid.en").read_text().splitlines(), out_type=str)
