@@ -22,8 +22,6 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from fairseq.data import Dictionary
-from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
 from plan import STAGES, Run, Stage, list_flags, list_runs
 
 from resmlp_mt.analysis.training_log import read_log
@@ -174,6 +172,10 @@ def write_rows(
 
 def count_subwords_per_character(data: Path, langs: tuple[str, str]) -> float:
     """Of the validation set's targets, with </s>. Losses by character compare vocabularies."""
+    # Here, so that --status answers at once.
+    from fairseq.data import Dictionary
+    from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
+
     pair = "-".join(infer_language_pair(str(data)))
     dictionary = Dictionary.load(str(data / f"dict.{langs[1]}.txt"))
     sentences = load_indexed_dataset(str(data / f"valid.{pair}.{langs[1]}"), dictionary)
