@@ -94,6 +94,28 @@ def test_small_domains_are_repeated_and_some_sources_typed_without_care(script):
         assert endings == {True, False} and any(row[side].isupper() for row in careless)
 
 
+def test_the_data_of_the_long_trainings_is_prepared_in_both_directions(mix, tmp_path, commands):
+    raw, out = tmp_path / "raw", tmp_path / "bin"
+    there = [out / "multi30k", out / "ende-mix-16k"]
+    for folder in there:
+        folder.mkdir(parents=True)
+    raw.mkdir()
+    (raw / "ende-mix").symlink_to(mix)
+    (raw / "wmt").mkdir()
+    for lang in ("en", "de"):
+        (raw / "wmt" / f"newstest2014.{lang}").symlink_to(mix / f"test.{lang}")
+    command = ["bash", EXAMPLE.parent / "convergence" / "prepare.sh", "--raw", raw]
+    command += ["--held-out", "15", "--per-domain", "5", "--vocab-size", "400"]
+    subprocess.run(command, env=os.environ | commands | {"OUT": str(out)}, check=True)
+    assert not any(list(folder.iterdir()) for folder in there)  # and not made again
+    for name, source in (("ende-mix-8k", "en"), ("deen-mix-8k", "de")):
+        assert {path.stem.split(".")[1] for path in (out / name).glob("train.*.bin")} == {
+            "-".join(sorted(("en", "de"), key=lambda lang: lang != source))
+        }
+        kept = json.loads((out / name / "report.json").read_text())["train"]["kept"]
+        assert kept > 600  # some sources are typed carelessly
+
+
 def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_path, commands):
     prepare(mix, tmp_path / "bin", env=commands)
     variables = commands | {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path / "out")}
