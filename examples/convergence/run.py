@@ -117,8 +117,8 @@ def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock) -> bool:
     if arguments.updates:
         flags += ["--max-update", str(arguments.updates)]
     # What a row says is of no machine.
-    said = ["resmlp-mt", "train", f"data-bin/{stage.data}", *flags]
-    (folder / "command").write_text(" ".join(said))
+    recorded = ["resmlp-mt", "train", f"data-bin/{stage.data}", *flags]
+    (folder / "command").write_text(" ".join(recorded))
     command = [program("resmlp-mt"), "train", data, *flags]
     own = ["--save-dir", folder, "--log-format", "json", "--log-interval", "100"]
     own += ["--log-file", folder / "train.log", "--num-workers", "0"]
