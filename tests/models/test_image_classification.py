@@ -133,6 +133,11 @@ def test_patches_that_do_not_divide_the_image_are_refused(image_size, patch_size
         build(image_size=image_size, patch_size=patch_size)
 
 
+def test_patches_of_no_pixels_are_refused():
+    with pytest.raises(ValueError, match="--patch-size must be at least 1, not 0"):
+        build(image_size=16, patch_size=0)
+
+
 def test_images_of_another_size_are_refused(randomised):
     with pytest.raises(ValueError, match="16 x 8 pixels.*12 x 12"):
         small(randomised)(torch.randn(1, 3, 16, 8, dtype=torch.float64))
