@@ -8,6 +8,7 @@ from torch import nn
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.nn.blocks import DropPath
+from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.grids import Grid
 from resmlp_mt.nn.patches import PatchEmbedding, init_linear
 from resmlp_mt.nn.pooling import AveragePooling
@@ -96,7 +97,7 @@ def _build_drops(cfg: IsotropicConfig) -> list[nn.Module]:
     last = max(cfg.layers - 1, 1)
     shares = [i / last if cfg.drop_path_schedule == "linear" else 1 for i in range(cfg.layers)]
     return [
-        nn.Sequential(nn.Dropout(cfg.dropout), DropPath(cfg.drop_path * share)) for share in shares
+        nn.Sequential(Dropout(cfg.dropout), DropPath(cfg.drop_path * share)) for share in shares
     ]
 
 

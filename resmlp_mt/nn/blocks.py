@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.nn.dropout import Dropout
 
 # What a block of the decoder remembers from step to step: a part for its mixer, and one for its
 # attention. Only the module that a part belongs to knows what is in it.
@@ -38,7 +39,7 @@ class ChannelMLP(nn.Module):
         super().__init__()
         self.fc1 = linear(dim, hidden_dim)
         self.activate = nn.GELU()
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
         self.fc2 = linear(hidden_dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:

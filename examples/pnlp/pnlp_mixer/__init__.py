@@ -13,6 +13,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.models.parts import build_mixer, build_norm
 from resmlp_mt.models.presets import register_presets
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
+from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.patches import init_lecun
 
 from .projection import Projection
@@ -126,7 +127,7 @@ def _build_block(cfg: PNLPMixerConfig) -> ResMLPBlock:
         norm_2=build_norm("layer", dim),
         mix_channels=ChannelMLP(dim, cfg.ffn_embed_dim),
         scale_2=nn.Identity(),
-        drop=nn.Dropout(cfg.dropout),
+        drop=Dropout(cfg.dropout),
     )
 
 

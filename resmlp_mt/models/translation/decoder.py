@@ -10,6 +10,7 @@ from resmlp_mt.models.translation.embedding import TokenEmbedding
 from resmlp_mt.models.translation.init import init_linear
 from resmlp_mt.nn.attention import SourceAttention
 from resmlp_mt.nn.blocks import BlockState, ChannelMLP, ResMLPDecoderBlock
+from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.norm import LayerScale
 
 
@@ -145,5 +146,5 @@ def _build_block(cfg: ResMLPConfig) -> ResMLPDecoderBlock:
         norm_2=build_norm(norm, dim),
         mix_channels=ChannelMLP(dim, cfg.decoder_ffn_embed_dim, cfg.activation_dropout),
         scale_2=LayerScale(dim, scale_init),
-        drop=nn.Dropout(cfg.dropout),
+        drop=Dropout(cfg.dropout),
     )

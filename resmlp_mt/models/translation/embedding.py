@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.translation.config import ResMLPConfig
+from resmlp_mt.nn.dropout import Dropout
 
 
 class TokenEmbedding(nn.Module):
@@ -27,7 +28,7 @@ class TokenEmbedding(nn.Module):
                 positions, tokens.embedding_dim, tokens.padding_idx, learned=learned
             )
         self.longest = positions if learned and self.positions is not None else None
-        self.drop = nn.Dropout(cfg.dropout)
+        self.drop = Dropout(cfg.dropout)
 
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
         """Embed the tokens from position `start` on. (B, L) -> (B, L - start, C).

@@ -10,6 +10,7 @@ from resmlp_mt.models.translation.config import ResMLPConfig
 from resmlp_mt.models.translation.embedding import TokenEmbedding
 from resmlp_mt.models.translation.init import init_linear
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
+from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.norm import LayerScale
 
 
@@ -95,5 +96,5 @@ def _build_block(cfg: ResMLPConfig) -> ResMLPBlock:
         norm_2=build_norm(norm, dim),
         mix_channels=ChannelMLP(dim, cfg.encoder_ffn_embed_dim, cfg.activation_dropout),
         scale_2=LayerScale(dim, scale_init),
-        drop=nn.Dropout(cfg.dropout),
+        drop=Dropout(cfg.dropout),
     )
