@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
+from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS
 from resmlp_mt.errors import UserError
 
 # Beside the subwords of a model: what it expects of its text.
@@ -16,9 +17,16 @@ _FEW = 0.1  # of training lines hold several sentences: such a model drops all b
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
 _WINDOW = 5000
+# Ends of all scripts. A full-width stop may part the digits of a number, and a shad may be doubled.
+_FOREIGN_END = re.compile(rf"[{ENDS}](?!\s*།)|．(?![0-9０-９])")
+# The splitter lacks some of them, but knows "。". Behind it digits and small letters of ASCII go on
+# with the sentence, for the splitter; and it takes three commas for ends.
+_KNOWN_END = "。"
+_GOES_ON = re.compile(rf"(?<={_KNOWN_END})[{CLOSERS}]* *[0-9a-z]")
+_FOREIGN_COMMA = re.compile(f"[{COMMAS}]")
 # Without the splitter: punctuation that ends a sentence, what closes behind it, and white space,
-# which full-width punctuation goes without.
-_END = re.compile(r"[.!?…।]+[\"'”’»)\]]*\s+|[。！？]+[”’」』）]*\s*")
+# which the ends of other scripts go without. German and French close with what others open with.
+_END = re.compile(rf"[.!?…]+[{CLOSERS}“‘«‹]*\s+|{_KNOWN_END}+[{CLOSERS}]*\s*(?!,)")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -33,9 +41,8 @@ def split_sentences(text: str, language: str) -> list[str]:
         at punctuation alone, with a warning.
     """
     find_sentences = _splitter()
-    # Give the splitter blanks alone: it fails on a wide one after an initial.
-    plain = re.sub(r"\s", " ", text)
     language = base_language(language)
+    plain = _spell_plainly(text, language)
     sentences: list[str] = []
     start = 0
     while start < len(text):
@@ -48,6 +55,18 @@ def split_sentences(text: str, language: str) -> list[str]:
             sentences.append(text[start : start + len(sentence)])
             start += len(sentence)
     return sentences
+
+
+def _spell_plainly(text: str, language: str) -> str:
+    """The same ends of sentences, in the spelling that the splitter knows; character by character.
+
+    It fails on a wide blank after an initial.
+    """
+    text = re.sub(r"\s", " ", text)
+    if language == "el":
+        text = re.sub("[;\u037e]", "?", text)
+    text = _FOREIGN_COMMA.sub(",", _FOREIGN_END.sub(_KNOWN_END, text))
+    return _GOES_ON.sub(lambda match: match[0][:-1] + "A", text)
 
 
 @cache
@@ -70,7 +89,7 @@ def _cut_at_punctuation(language: str, text: str) -> list[str]:
 
 def parts_sentences_by_blanks(language: str) -> bool:
     """Whether a language is written with blanks between sentences."""
-    return base_language(language) not in ("zh", "zho", "cmn", "yue", "ja", "jpn")
+    return base_language(language) not in ("zh", "zho", "cmn", "yue", "wuu", "lzh", "ja", "jpn")
 
 
 def base_language(language: str) -> str:

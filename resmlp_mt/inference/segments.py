@@ -1,14 +1,23 @@
 """Text cut into what a model translates at once."""
 
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
+from itertools import pairwise
 
-# Where a sentence that is too long is cut: after a clause, or else between words. Full-width
-# punctuation needs no space behind it.
-_CLAUSE = re.compile(r"(?<=[;:,–—])\s+|(?<=[、，；：])\s*")
-_WORD = re.compile(r"\s+")
+from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSPACED, may_cut
+
+_LINE = re.compile("[^\n\u2028\u2029]*[\n\u2028\u2029]|[^\n\u2028\u2029]+")
+# Where a sentence that is too long is cut: after a clause, or else between words. Burmese, Khmer
+# and Thai may have blanks without width between words; Tibetan has a mark between syllables.
+_CLAUSE = re.compile(rf"(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
+_WORD = re.compile("\\s+|(?<=[\u200b\u0f0b])")
+_LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
+# Before a gap without white space. Others are within a word of a language that has blanks between
+# words: within a long address.
+_PARTED = re.compile(f"[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
 
 
 @dataclass(frozen=True)
@@ -34,8 +43,9 @@ def split_text(
     """Cut a text into segments of at most `longest` subwords.
 
     Lines are kept apart. A line is cut no further than it must be: into sentences, a sentence into
-    clauses, a clause between words, a word between characters. Sentences are kept apart too;
-    smaller parts fill a segment. A character of more subwords than fit loses the last of them.
+    clauses, a clause between words, a word between subwords, or else between characters with all
+    their marks. Sentences are kept apart too; smaller parts fill a segment. A character of more
+    subwords than fit loses the last of them.
 
     Args:
         text: Raw text.
@@ -47,17 +57,17 @@ def split_text(
     Returns:
         The segments, in order; joined they are the text. None if there are no subwords in it.
     """
-    find_pieces = cache(find_pieces)
+    find_pieces = lru_cache(maxsize=4096)(find_pieces)
 
     def length(part: str) -> int:
         return len(find_pieces(part.strip()))
 
     texts: list[str] = []
     blank = ""  # what comes before the first subword
-    for line in re.findall(r".*\n|.+", text):
+    for line in _LINE.findall(text):
         for piece in cut(line) if sentences or length(line) > longest else [line]:
             if length(piece):
-                first, *others = _split(piece, length, longest, (_CLAUSE, _WORD))
+                first, *others = _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
                 texts += [blank + first, *others]
                 blank = ""
             elif texts:
@@ -77,27 +87,36 @@ def find_spaces(segments: list[Segment], usual: str) -> list[str]:
     texts = [segment.text for segment in segments]
     before = [text[: len(text) - len(text.lstrip())] for text in texts]
     after = [text[len(text.rstrip()) :] for text in texts]
-    between = [x + y for x, y in zip(after, before[1:], strict=False)]
-    return [before[0], *(usual if x in ("", " ") else x for x in between), after[-1]]
+    between = [
+        usual if (gap := x + y) in (" ", "\u3000") or not gap and _is_parted(*pair) else gap
+        for x, y, pair in zip(after, before[1:], pairwise(texts), strict=False)
+    ]
+    return [before[0], *between, after[-1]]
+
+
+def _is_parted(before: str, after: str) -> bool:
+    """Whether more than a cut within a word parts two texts."""
+    if before[-1] in ".!?":  # within an address, a small letter or a digit follows
+        return not re.match("[0-9a-z]", after)
+    return bool(_PARTED.match(before[-1]))
 
 
 def _split(
-    text: str, length: Callable[[str], int], longest: int, ends: tuple[re.Pattern, ...]
+    text: str,
+    find_pieces: Callable[[str], Sequence[str]],
+    longest: int,
+    ends: tuple[re.Pattern, ...],
 ) -> list[str]:
-    if length(text) <= longest:
+    if len(find_pieces(text.strip())) <= longest:
         return [text]
-    if ends:
-        parts = [
-            part
-            for piece in _cut_after(ends[0], text)
-            for part in _split(piece, length, longest, ends[1:])
-        ]
-        return _fill(parts, length, longest)
-    middle = len(text) // 2
-    if middle == 0:  # one character of more subwords than the model takes: nothing to cut
-        return [text]
-    halves = text[:middle], text[middle:]
-    return [part for half in halves for part in _split(half, length, longest, ())]
+    if not ends:
+        return list(_cut_word(text, find_pieces, longest))
+    parts = [
+        part
+        for piece in _cut_after(ends[0], text)
+        for part in _split(piece, find_pieces, longest, ends[1:])
+    ]
+    return _fill(parts, find_pieces, longest)
 
 
 def _cut_after(end: re.Pattern, text: str) -> list[str]:
@@ -105,8 +124,43 @@ def _cut_after(end: re.Pattern, text: str) -> list[str]:
     return [text[i:j] for i, j in zip(ends, ends[1:], strict=False) if i < j]
 
 
-def _fill(parts: list[str], length: Callable[[str], int], longest: int) -> list[str]:
+def _cut_word(
+    text: str, find_pieces: Callable[[str], Sequence[str]], longest: int
+) -> Iterator[str]:
+    """Cut what holds no blanks into parts as long as fit: better within no subword or grapheme."""
+    while len(text) > 1:
+        # As much as may fit, and the subword behind it.
+        reach = longest
+        while len(pieces := find_pieces(text[:reach].strip())) <= longest and reach < len(text):
+            reach *= 2
+        if len(pieces) <= longest:
+            break
+
+        def fits(end: int, text: str = text) -> bool:
+            return len(find_pieces(text[:end].strip())) <= longest
+
+        last = max(1, bisect_left(range(1, reach), True, key=lambda end: not fits(end)))
+        near = range(last, max(0, last - 2 * _LONGEST_SUBWORD), -1)
+        whole = [end for end in near if may_cut(text, end) and fits(end)]
+        clean = (end for end in whole if _begins(pieces, find_pieces(text[:end].strip())))
+        end = next(clean, whole[0] if whole else last)
+        yield text[:end]
+        text = text[end:]
+    if text:
+        yield text
+
+
+def _begins(pieces: Sequence[str], beginning: Sequence[str]) -> bool:
+    """Whether the beginning of a text is cut into the same subwords as within it."""
+    return pieces[: len(beginning)] == beginning
+
+
+def _fill(parts: list[str], find_pieces: Callable[[str], Sequence[str]], longest: int) -> list[str]:
     """Join neighbours as long as they fit together."""
+
+    def length(part: str) -> int:
+        return len(find_pieces(part.strip()))
+
     filled, room = [], 0
     for part in parts:
         size = length(part)

@@ -1,8 +1,16 @@
+import re
+import sys
+
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resmlp_mt.data import sentences as sentences_module
+from resmlp_mt.data.punctuation import ENDS, may_cut
 from resmlp_mt.data.sentences import split_sentences
+from resmlp_mt.data.subwords import load_subwords
+from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.inference.segments import split_text
 
 
@@ -59,16 +67,90 @@ def test_clauses_without_spaces_are_cut_at_their_punctuation():
     assert split(text, 8, pieces=list) == ["一二三，四五六，", "七八九。", "十。"]
 
 
+# What is a sentence by itself, in scripts with blanks between sentences and without.
+SCRIPTS = {
+    "am": ["ሰላም ነው።", "እንዴት ነህ፧", "ደህና ነኝ።"],
+    "ar": ["مرحبا، يا علي.", "كيف حالك؟", "أنا بخير۔"],
+    "bn": ["আমি ভালো।", "তুমি কেমন?", "চলো!"],
+    "bo": ["བཀྲ་ཤིས། །", "ཁྱེད་རང་།", "བདེ་པོ༎"],
+    "el": ["Τι κάνεις;", "Καλά.", "Εσύ;"],
+    "he": ["שלום.", "מה שלומך?", "טוב!"],
+    "hy": ["Բարև, ընկեր։", "Ինչպե՞ս ես։", "Լավ եմ։"],
+    "ja": ["これは本です．", "「はい。」", "2つある。"],
+    "ka": ["გამარჯობა.", "როგორ ხარ?", "კარგად."],
+    "km": ["សួស្តី។", "អ្នកសុខសប្បាយទេ៕", "បាទ។"],
+    "ko": ["안녕하세요.", "저는 학생입니다.", "반갑습니다!"],
+    "mn": ["ᠰᠠᠢᠨ᠃", "ᠪᠠᠢᠨᠠ᠉", "ᠲᠢᠶᠮᠦ᠃"],
+    "my": ["မင်္ဂလာပါ၊ ဟုတ်။", "နေကောင်းလား။", "ကောင်းပါတယ်။"],
+    "sat": ["ᱡᱚᱦᱟᱨ᱾", "ᱪᱮᱫ᱿", "ᱵᱮᱥ᱾"],
+    "si": ["ආයුබෝවන්෴", "කොහොමද?", "හොඳයි."],
+    "ur": ["یہ کیا ہے؟", "یہ کتاب ہے۔", "شکریہ۔"],
+    "zh": ["他来了，真的。", "2020年，iPhone出了！", "iPhone好吗？", "﹙是﹚3．5米｡"],
+}
+
+
+@pytest.fixture(params=[True, False], ids=["sentencex", "without it"])
+def splitter(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setitem(sys.modules, "sentencex", None)
+    sentences_module._splitter.cache_clear()
+    yield
+    sentences_module._splitter.cache_clear()
+
+
+@pytest.mark.filterwarnings("ignore:sentencex is not installed")
+@pytest.mark.parametrize("language", SCRIPTS)
+def test_sentences_end_in_all_scripts_with_a_blank_behind_them_and_without(language, splitter):
+    expected = SCRIPTS[language]
+    assert split_sentences(" ".join(expected), language) == [
+        *(sentence + " " for sentence in expected[:-1]),
+        expected[-1],
+    ]
+    # Behind what ASCII has, a blank is needed.
+    tight = [text for text in expected if text[-1] not in ".!?;"]
+    assert split_sentences("".join(tight), language) == tight
+
+
+def test_the_ends_are_those_of_unicode_and_a_few():
+    characters = "".join(map(chr, range(128, 0x110000)))
+    unicode = set(regex.findall(r"\p{Sentence_Break=STerm}", characters))
+    ours = set(re.findall(f"[{ENDS}]", characters))
+    assert unicode - ours == set("\u104a\u1b5e\ua9c8")  # which are commas
+    assert ours - unicode == set("\u0df4\u0f0d\u0f0e\u0f0f\u0f10\u0f11\u0f12\u0f14")
+
+
+@given(st.text(alphabet="aé\u0301कि्षกำไ한ᄒ\u1161\u11ab👩🏽\u200d💻🇩🇪\ufe0f7", min_size=2))
+def test_no_cut_is_within_what_readers_take_for_a_character(text):
+    ends = {match.end() for match in regex.finditer(r"\X", text)}
+    cuts = {i for i in range(1, len(text)) if may_cut(text, i)}
+    assert cuts <= ends
+    assert may_cut("ab", 1) and may_cut("한한", 1) and may_cut("🇩🇪🇩🇪", 2) and may_cut("กา", 1)
+
+
+def test_words_that_are_too_long_are_cut_between_subwords():
+    model = load_subwords(PRETRAINED / "multi30k-en-de" / "spm.model")
+
+    def pieces(part):
+        return tuple(model.encode(part, out_type=str))
+
+    text = "https://example.org/" + "snowboarding-motorcyclist-playgrounds/" * 8
+    whole = pieces(text)
+    first, *others = split(text, 20, pieces=pieces)
+    assert pieces(first) == whole[: len(pieces(first))]
+    assert len(pieces(first)) > 10 and len(others) < len(whole) / 10
+
+
 def test_a_sentence_without_end_and_open_quotes_take_no_time():
-    for text in ("“a. " * 100_000, "“a " * 100_000, "a" * 300_000, "J. " * 100_000):
+    texts = "“a. " * 100_000, "“a " * 100_000, "a" * 300_000, "J. " * 100_000, "。" * 100_000
+    for text in texts:
         assert "".join(split_sentences(text, "en")) == text
 
 
 @given(
-    st.text(alphabet="Ab .,;!?\n\u3000\u2028\x85\"'“”。，\x01", max_size=120),
+    st.text(alphabet="Ab .,;!?\n\u3000\u2028\x85\"'“”。，\x01क्।ๆำ།་؟𑁇🇩", max_size=120),
     st.integers(min_value=1, max_value=12),
     st.booleans(),
-    st.sampled_from(["en", "de", "fr", "zh", "kk", "xx"]),
+    st.sampled_from(["en", "de", "fr", "zh", "kk", "el", "xx"]),
 )
 def test_nothing_is_lost_and_everything_fits(text, longest, sentences, language):
     def pieces(part):
@@ -77,4 +159,5 @@ def test_nothing_is_lost_and_everything_fits(text, longest, sentences, language)
     segments = split(text, longest, sentences, pieces, language)
     assert "".join(segments) == (text if pieces(text) else "")
     assert all(0 < len(pieces(segment)) <= longest for segment in segments)
-    assert not any("\n" in segment.strip("\x01\x1f \n\u3000\u2028\x85") for segment in segments)
+    blanks = "\x01\x1f \n\u3000\u2028\x85"
+    assert not any({"\n", "\u2028"} & set(segment.strip(blanks)) for segment in segments)

@@ -46,9 +46,14 @@ def test_languages_without_blanks_between_sentences_lose_and_gain_them():
         ("de", ["一。", "二。"], "1 2"),
         ("zh-Hans", ["One. ", "Two."], "12"),
         ("ja", ["One.\n", " Two. "], "1\n 2 "),
+        ("en", ["一。\u3000", "二二", "三「四」", "五"], "1 2 1 2"),
+        ("en", ["نعم؟", "لا،", "نعم"], "1 2 1"),
+        ("en", ["https://a.", "b/c-", "d."], "121"),  # a word that was too long
+        ("ja", ["Ein Satz. ", "\n\nNoch einer."], "1 \n\n2"),
     ]:
         parts = [Segment(text, ()) for text in texts]
-        assert join([one, two], parts, language)[0].text == expected
+        translations = [one, two, one, two][: len(parts)]
+        assert join(translations, parts, language)[0].text == expected
 
 
 def test_text_of_characters_that_the_model_never_saw_is_named_once(translator):
