@@ -24,6 +24,22 @@ class AveragePooling(nn.Module):
         return self.norm(x).mean(1)
 
 
+class MapPooling(nn.Module):
+    """The mean of a map, normalised.
+
+    Args:
+        norm: The norm after it, on (B, C).
+    """
+
+    def __init__(self, norm: nn.Module):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, rows, columns) -> (B, C)."""
+        return self.norm(x.mean((2, 3)))
+
+
 class Aggregate(nn.Linear):
     """y = a x + b: one row over the patches, the same for all channels. (..., N) -> (..., 1).
 
