@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import List  # noqa: UP035  (fairseq knows lists by this name)
 
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import register_model
 from torch import nn
 
-from resmlp_mt.models.images import check_least
 from resmlp_mt.models.parts import MAP_MIXERS, build_mixer, build_norm
 from resmlp_mt.models.presets import POOLFORMER_PRESETS, register_presets
-from resmlp_mt.models.pyramid import PyramidConfig, PyramidModel, per_stage
+from resmlp_mt.models.pyramid import RatioConfig, RatioModel
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
 from resmlp_mt.nn.grids import Grid
 from resmlp_mt.nn.norm import LayerScale
@@ -21,13 +19,9 @@ _POINTWISE = partial(nn.Conv2d, kernel_size=1)
 
 
 @dataclass
-class MetaFormerConfig(PyramidConfig):
+class MetaFormerConfig(RatioConfig):
     """The flags of PoolFormer."""
 
-    mlp_ratio: List[int] = field(  # noqa: UP006
-        default_factory=lambda: [4],
-        metadata={"help": "hidden channels of the channel MLP, in C; one, or one for each stage"},
-    )
     token_mixer: ChoiceEnum(list(MAP_MIXERS)) = field(
         default="pooling", metadata={"help": "what mixes positions"}
     )
@@ -36,26 +30,18 @@ class MetaFormerConfig(PyramidConfig):
     )
 
 
-class MetaFormerModel(PyramidModel):
+class MetaFormerModel(RatioModel):
     """GroupNorm of one group, a mixer without heads, LayerScale. Arguments as `PyramidModel`.
 
     Features are (B, C, rows, columns).
     """
 
     @classmethod
-    def check(cls, cfg: MetaFormerConfig) -> None:
-        """As `PyramidModel`."""
-        super().check(cfg)
-        check_least(cfg, mlp_ratio=1, layer_scale_init=0)
-        per_stage(cfg.mlp_ratio, len(cfg.layers), "--mlp-ratio")
-
-    @classmethod
     def build_blocks(
         cls, cfg: MetaFormerConfig, stage: int, grid: Grid, drops: list[nn.Module]
     ) -> list[nn.Module]:
         """Blocks of two residual lines, each with LayerScale."""
-        dim = cfg.embed_dim[stage]
-        hidden_dim = dim * per_stage(cfg.mlp_ratio, len(cfg.layers), "--mlp-ratio")[stage]
+        dim, hidden_dim = cfg.embed_dim[stage], cls.hidden_dim(cfg, stage)
         norm = partial(build_norm, "group", dim)
         scale = partial(LayerScale, dim, cfg.layer_scale_init, trailing=2)
         return [

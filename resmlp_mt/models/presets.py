@@ -137,7 +137,26 @@ POOLFORMER_PRESETS = {
     | dict(layers=[8, 8, 24, 8], layer_scale_init=1e-6, drop_path=0.4),
 }
 
-IMAGE_PRESETS = RESMLP_PRESETS | MIXER_PRESETS | GMLP_PRESETS | S2MLP_PRESETS | POOLFORMER_PRESETS
+# CycleMLP, table 1 of arXiv 2107.10224; crops as in its code.
+_CYCLEMLP = IMAGENET | dict(drop_path_schedule="linear")
+_CYCLEMLP_L = _CYCLEMLP | dict(crop_pct=0.875)
+
+CYCLEMLP_PRESETS = {
+    "cyclemlp_b1": _CYCLEMLP | dict(layers=[2, 2, 4, 2]),
+    "cyclemlp_b2": _CYCLEMLP | dict(layers=[2, 3, 10, 3]),
+    "cyclemlp_b3": _CYCLEMLP | dict(layers=[3, 4, 18, 3], mlp_ratio=[8, 8, 4, 4]),
+    "cyclemlp_b4": _CYCLEMLP_L | dict(layers=[3, 8, 27, 3], mlp_ratio=[8, 8, 4, 4]),
+    "cyclemlp_b5": _CYCLEMLP_L | dict(layers=[3, 4, 24, 3], embed_dim=[96, 192, 384, 768]),
+}
+
+IMAGE_PRESETS = {
+    **RESMLP_PRESETS,
+    **MIXER_PRESETS,
+    **GMLP_PRESETS,
+    **S2MLP_PRESETS,
+    **POOLFORMER_PRESETS,
+    **CYCLEMLP_PRESETS,
+}
 
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:

@@ -147,15 +147,33 @@ class PyramidModel(ImageModel):
         init_pointwise(part)
 
 
-def per_stage(values: list[int], stages: int, flag: str) -> list[int]:
-    """One value for each stage, of one for all or of one for each.
+@dataclass
+class RatioConfig(PyramidConfig):
+    """The flags of those whose blocks have an MLP over channels."""
 
-    Raises:
-        UserError: If there are others.
-    """
-    if len(values) not in (1, stages):
-        raise UserError(f"{flag} {_join(values)}: give one for all stages, or one for each")
-    return list(values) * (stages if len(values) == 1 else 1)
+    mlp_ratio: List[int] = field(  # noqa: UP006
+        default_factory=lambda: [4],
+        metadata={"help": "hidden channels of the channel MLP, in C; one, or one for each stage"},
+    )
+
+
+class RatioModel(PyramidModel):
+    """A pyramid whose blocks have an MLP over channels."""
+
+    @classmethod
+    def check(cls, cfg: RatioConfig) -> None:
+        """As `PyramidModel`."""
+        super().check(cfg)
+        check_least(cfg, mlp_ratio=1, layer_scale_init=0)
+        if len(cfg.mlp_ratio) not in (1, len(cfg.layers)):
+            raise UserError(
+                f"--mlp-ratio {_join(cfg.mlp_ratio)}: give one for all stages, or one for each"
+            )
+
+    @classmethod
+    def hidden_dim(cls, cfg: RatioConfig, stage: int) -> int:
+        """The hidden channels of a stage."""
+        return cfg.embed_dim[stage] * cfg.mlp_ratio[stage if len(cfg.mlp_ratio) > 1 else 0]
 
 
 def _join(values) -> str:

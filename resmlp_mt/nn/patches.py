@@ -9,7 +9,8 @@ def init_linear(module: nn.Module) -> None:
     """Initialise a linear layer as the released code does. Others keep torch's defaults."""
     if isinstance(module, nn.Linear):
         nn.init.trunc_normal_(module.weight, std=0.02)
-        nn.init.zeros_(module.bias)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
 
 
 def init_pointwise(module: nn.Module) -> None:
@@ -48,6 +49,22 @@ class PatchEmbedding(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(B, in_chans, height, width) -> (B, N, C): the patches, row by row."""
         return self.norm(self.proj(images).flatten(2).transpose(1, 2))
+
+
+class MoveChannels(nn.Module):
+    """Make another dimension the one of the channels.
+
+    Args:
+        source, target: Where the channels are, and where they shall be.
+    """
+
+    def __init__(self, source: int, target: int):
+        super().__init__()
+        self.source, self.target = source, target
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same features in another order."""
+        return x.movedim(self.source, self.target)
 
 
 class Step(NamedTuple):

@@ -20,8 +20,8 @@ class AveragePooling(nn.Module):
         self.norm = norm
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, N, C) -> (B, C)."""
-        return self.norm(x).mean(1)
+        """(B, N, C) or (B, rows, columns, C) -> (B, C)."""
+        return self.norm(x).flatten(1, -2).mean(1)
 
 
 class MapPooling(nn.Module):

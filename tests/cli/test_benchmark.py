@@ -192,6 +192,8 @@ MULTIPLY_ADDS = {
     "s2mlp_deep": 10.5,
     "poolformer_s12": 1.8,
     "poolformer_m36": 8.8,
+    "cyclemlp_b1": 2.1,
+    "cyclemlp_b2": 3.9,
 }
 
 

@@ -6,11 +6,12 @@ Names, shapes and equations of published weights are written here from the paper
 import pytest
 import torch
 import torch.nn.functional as F
-from models.test_families import PYRAMIDS, K, build, gelu, linear, norm, tiny
+from models.test_families import PYRAMIDS, K, build, gelu, linear, mlp, norm, tiny
 from torch.testing import assert_close
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
+from resmlp_mt.nn.cycle import COLUMNS, ROWS, stagger
 
 IMAGE = 14  # pixels a side, which 4 does not divide
 
@@ -110,6 +111,56 @@ def test_other_families_are_refused_in_words(preset):
     for other in ("resmlp_s12", *others):
         with pytest.raises(UserError, match=f"timm {name} weights, but the model is of another"):
             check_fit(weights, tiny(other))
+
+
+def staggered(x, along):
+    """Equation 3 of arXiv 2107.10224 with a step of 3, value by value. (B, rows, columns, C)."""
+    _, rows, columns, channels = x.shape
+    y = torch.zeros_like(x)
+    for r in range(rows):
+        for s in range(columns):
+            for c in range(channels):
+                offset = (c + 1) % 3 - 1
+                down, right = (offset, 0) if along == "rows" else (0, offset)
+                if 0 <= r + down < rows and 0 <= s + right < columns:
+                    y[:, r, s, c] = x[:, r + down, s + right, c]
+    return y
+
+
+@pytest.mark.parametrize("grid", [(3, 4), (1, 2), (2, 1), (1, 1)])
+def test_channels_are_read_from_three_neighbours_in_turn(grid):
+    x = torch.randn(2, *grid, 7)
+    for name, dim in (("rows", ROWS), ("columns", COLUMNS)):
+        assert stagger(x, dim).equal(staggered(x, name))
+
+
+def test_cyclemlp_follows_its_equations(randomised):
+    model = randomised(tiny("cyclemlp_b1", image_size=IMAGE, mlp_ratio=[2, 3])).eval()
+    w, images = model.state_dict(), torch.randn(2, 3, IMAGE, IMAGE, dtype=torch.float64)
+    x = convolve(images, w, "stem.conv", 4, 2).movedim(1, 3)
+    for stage, depth in enumerate(PYRAMIDS["cyclemlp_b1"][1]):
+        if stage:
+            at = f"stages.{stage}.downsample.conv"
+            x = convolve(x.movedim(3, 1), w, at, 2, 1).movedim(1, 3)
+        for i in range(depth):
+            at = f"stages.{stage}.blocks.{i}."
+            y = norm(x, w, f"{at}norm_1", 1e-5)
+            mix = f"{at}mix_tokens."
+            branches = [linear(staggered(y, n), w, f"{mix}{n}") for n in ("columns", "rows")]
+            branches.append(y @ w[f"{mix}channels.weight"].mT)
+            mean = sum(branches).flatten(1, 2).mean(1)
+            scores = linear(gelu(linear(mean, w, f"{mix}attention.fc1")), w, f"{mix}attention.fc2")
+            share = scores.view(2, -1, 3).softmax(2)  # the three of a channel stand together
+            y = sum(branch * share[:, None, None, :, k] for k, branch in enumerate(branches))
+            x = x + linear(y, w, f"{mix}out")
+            x = x + mlp(norm(x, w, f"{at}norm_2", 1e-5), w, f"{at}mix_channels")
+    x = norm(x, w, "pool.norm", 1e-5).flatten(1, 2).mean(1)
+    assert_close(model(images), linear(x, w, "head"))
+
+
+def test_cyclemlp_has_no_weights_of_timms():
+    with pytest.raises(UserError, match="it is none of ResMLP, .* PoolFormer"):
+        to_format(tiny("cyclemlp_b1").state_dict(), "timm")
 
 
 def test_stem_and_stages_have_the_grids_that_torch_makes():
