@@ -16,11 +16,11 @@ from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_timm, import_with_onnx
-from resmlp_mt.models.presets import IMAGE_PRESETS, IMAGENET
+from resmlp_mt.models.presets import IMAGE_PRESETS, IMAGENET, POOLFORMER_PRESETS
 from resmlp_mt.models.released import to_format
 
 # Our preset: timm's name, where that is not ours with the size of its images.
-_TIMM = {
+_TIMM = {name: name for name in POOLFORMER_PRESETS} | {
     "resmlp_s12": "resmlp_12_224",
     "resmlp_s24": "resmlp_24_224",
     "resmlp_s36": "resmlp_36_224",
@@ -111,7 +111,9 @@ def _make_timm(model: ModelCase) -> nn.Module:
     timm, name = import_timm(), _TIMM.get(model.arch, f"{model.arch}_224")
     if not timm.is_model(name):
         raise UserError(f"--timm: timm has no model of --arch {model.arch!r}")
-    sizes = dict(img_size=model.image_size, num_classes=model.num_classes)
+    sizes = dict(num_classes=model.num_classes)
+    if name.endswith("_224"):  # the others are for any
+        sizes["img_size"] = model.image_size
     theirs = timm.create_model(name, **sizes).eval()
     theirs.load_state_dict(to_format(model.build().state_dict(), "timm"))
     return _normalising(theirs, model)

@@ -21,7 +21,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.files.output import whole_file, whole_folder
 from resmlp_mt.models.layouts import Family
-from resmlp_mt.models.presets import IMAGE_PRESETS
+from resmlp_mt.models.presets import IMAGE_PRESETS, default_of
 from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.models.resize import resize_weights
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
@@ -143,10 +143,11 @@ def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
 def _suggest(arch: str, family: Family, sizes: dict[str, int]) -> str:
     """The preset of the family that has the sizes of the weights, if it is another one."""
     for name in family.presets:
-        defaults = {field.name: field.default for field in fields(MODEL_DATACLASS_REGISTRY[name])}
-        wanted = {key: defaults[key] for key in ("layers", "embed_dim", "patch_size")}
-        if name != arch and wanted.items() <= sizes.items():
-            return f"\n  they have the sizes of --arch {name} (patches of {wanted['patch_size']})"
+        defaults = {f.name: default_of(f) for f in fields(MODEL_DATACLASS_REGISTRY[name])}
+        sized = [key for key in ("layers", "embed_dim", "patch_size") if key in defaults]
+        if name != arch and all(defaults[key] == sizes.get(key) for key in sized):
+            patch = f" (patches of {defaults['patch_size']})" if "patch_size" in sized else ""
+            return f"\n  they have the sizes of --arch {name}{patch}"
     return ""
 
 

@@ -1,3 +1,11 @@
 """Embeddings, blocks and heads joined into models that fairseq knows by name."""
 
-from resmlp_mt.models import gmlp, image_classification, mixer, s2mlp, translation  # noqa: F401
+from resmlp_mt.models import (  # noqa: F401
+    cyclemlp,
+    gmlp,
+    image_classification,
+    metaformer,
+    mixer,
+    s2mlp,
+    translation,
+)

@@ -2,17 +2,63 @@
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
+from omegaconf import ListConfig
 from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.fit import list_differences
 from resmlp_mt.models.resize import resize_weights
+from resmlp_mt.nn.blocks import DropPath
+from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.old_names import rename
 from resmlp_mt.nn.stages import Stage
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class DropConfig(FairseqDataclass):
+    """What the blocks of any of these models leave out in training."""
+
+    drop_path: float = field(default=0.1, metadata={"help": "rate of stochastic depth"})
+    drop_path_schedule: ChoiceEnum(["constant", "linear"]) = field(
+        default="constant",
+        metadata={"help": "the same rate for all blocks, or from 0 in the first to it in the last"},
+    )
+    dropout: float = field(default=0.0, metadata={"help": "dropout on sublayers"})
+
+
+def build_drops(cfg: DropConfig, layers: int) -> list[nn.Module]:
+    """What each of so many blocks leaves out.
+
+    Raises:
+        UserError: If a rate is none.
+    """
+    if not 0 <= cfg.dropout <= 1:
+        raise UserError(f"--dropout is a probability, not {cfg.dropout}")
+    last = max(layers - 1, 1)
+    shares = [i / last if cfg.drop_path_schedule == "linear" else 1 for i in range(layers)]
+    return [
+        nn.Sequential(Dropout(cfg.dropout), DropPath(cfg.drop_path * share)) for share in shares
+    ]
+
+
+def check_least(cfg: FairseqDataclass, **least: float) -> None:
+    """Refuse flags below the least that each may be; a flag may be a list, or not be there.
+
+    Raises:
+        UserError: Naming the flag.
+    """
+    for name, smallest in least.items():
+        values = getattr(cfg, name, smallest)
+        for value in values if isinstance(values, (list, tuple, ListConfig)) else [values]:
+            if value < smallest:
+                flag = name.replace("_", "-")
+                raise UserError(f"--{flag} must be at least {smallest}, not {value}")
 
 
 class ImageModel(BaseFairseqModel):

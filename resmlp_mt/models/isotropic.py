@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.models.images import ImageModel
-from resmlp_mt.nn.blocks import DropPath
-from resmlp_mt.nn.dropout import Dropout
+from resmlp_mt.models.images import DropConfig, ImageModel, build_drops, check_least
 from resmlp_mt.nn.grids import Grid
 from resmlp_mt.nn.patches import PatchEmbedding, init_linear
 from resmlp_mt.nn.pooling import AveragePooling
@@ -16,18 +13,12 @@ from resmlp_mt.nn.stages import Stage
 
 
 @dataclass
-class IsotropicConfig(FairseqDataclass):
+class IsotropicConfig(DropConfig):
     """The flags that all these models have; image size and classes are the task's."""
 
     patch_size: int = field(default=16, metadata={"help": "side of a patch in pixels"})
     embed_dim: int = field(default=384, metadata={"help": "channels C"})
     layers: int = field(default=12, metadata={"help": "blocks"})
-    drop_path: float = field(default=0.1, metadata={"help": "rate of stochastic depth"})
-    drop_path_schedule: ChoiceEnum(["constant", "linear"]) = field(
-        default="constant",
-        metadata={"help": "the same rate for all blocks, or from 0 in the first to it in the last"},
-    )
-    dropout: float = field(default=0.0, metadata={"help": "dropout on sublayers"})
 
 
 class IsotropicModel(ImageModel):
@@ -48,7 +39,7 @@ class IsotropicModel(ImageModel):
         side = image_size // cfg.patch_size
         grid = (side, side)
         stem = self.build_stem(cfg, in_chans)
-        blocks = (self.build_block(cfg, grid, drop) for drop in _build_drops(cfg))
+        blocks = (self.build_block(cfg, grid, drop) for drop in build_drops(cfg, cfg.layers))
         stage = Stage(grid, nn.Identity(), blocks)
         pool = self.build_pool(cfg, grid)
         for part in (stem, stage, pool):
@@ -92,26 +83,12 @@ class IsotropicModel(ImageModel):
         init_linear(part)
 
 
-def _build_drops(cfg: IsotropicConfig) -> list[nn.Module]:
-    """What each block leaves out in training."""
-    last = max(cfg.layers - 1, 1)
-    shares = [i / last if cfg.drop_path_schedule == "linear" else 1 for i in range(cfg.layers)]
-    return [
-        nn.Sequential(Dropout(cfg.dropout), DropPath(cfg.drop_path * share)) for share in shares
-    ]
-
-
 def _check(cfg: IsotropicConfig, image_size: int) -> None:
-    least = dict(patch_size=1, embed_dim=1, layers=1, ffn_embed_dim=0, token_ffn_embed_dim=0)
-    least |= dict(layer_scale_init=0)
-    for name, smallest in least.items():
-        if (value := getattr(cfg, name, smallest)) < smallest:
-            raise UserError(f"--{name.replace('_', '-')} must be at least {smallest}, not {value}")
+    sizes = dict(patch_size=1, embed_dim=1, layers=1, ffn_embed_dim=0, token_ffn_embed_dim=0)
+    check_least(cfg, **sizes, layer_scale_init=0)
     if image_size % cfg.patch_size or image_size < cfg.patch_size:
         raise UserError(
             f"an image of {image_size} x {image_size} pixels cannot be cut into patches of "
             f"{cfg.patch_size} x {cfg.patch_size}: choose --image-size as a multiple of "
             "--patch-size"
         )
-    if not 0 <= cfg.dropout <= 1:
-        raise UserError(f"--dropout is a probability, not {cfg.dropout}")

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from resmlp_mt.models.presets import GMLP_PRESETS, MIXER_PRESETS, RESMLP_PRESETS
+from resmlp_mt.models.presets import GMLP_PRESETS, MIXER_PRESETS, POOLFORMER_PRESETS, RESMLP_PRESETS
 
 LAYOUTS = ("official", "timm")
 
@@ -18,7 +18,7 @@ class Key(NamedTuple):
     """What a layout calls a part of ours.
 
     Attributes:
-        name: # stands for the number of a block.
+        name: @ stands for the number of a stage, # for that of a block in it.
         leading: Dimensions of size 1 that its tensors begin with and ours do not; negative where
             ours have them.
     """
@@ -43,20 +43,26 @@ class Family:
         name: What messages call it.
         presets: Its sizes.
         parts: By our name.
-        mark: Matches our names of a model of the family; the first family of FAMILIES that has a
-            match is the model's.
+        marks: Each matches one of our names of a model of the family; the first family of FAMILIES
+            whose marks all have a match is the model's.
         own: Matches those of our names that tell published weights of the family from others with
             the same stem and the same MLP of channels.
-        positions: How our name of a tensor ends that has the N positions first.
+        positions: How our name of a tensor ends that has the N positions first; empty where none
+            has.
+        stem: Our name of the kernel that makes patches of pixels.
+        channels: How our name of a tensor of a stage ends that has its channels first; empty where
+            there is one stage, whose channels are the stem's.
         obstacles: What keeps a model of ours from being of the family, by our names that tell it.
     """
 
     name: str
     presets: dict[str, dict]
     parts: dict[str, Part]
-    mark: re.Pattern
+    marks: tuple[re.Pattern, ...]
     own: re.Pattern
-    positions: str
+    positions: str = ""
+    stem: str = "stem.proj.weight"
+    channels: str = ""
     obstacles: dict[re.Pattern, str] = field(default_factory=dict)
 
     @property
@@ -78,6 +84,7 @@ def _below(ours: str, official: str, timm: str, parts: dict[str, Part]) -> dict[
 
 
 _BLOCKS = ("stages.0.blocks.#", "blocks.#", "blocks.#")
+_STAGES = ("stages.@.blocks.#",) * 3
 _LINEAR = (".weight", ".bias")
 _AFFINE = (".alpha", ".beta")
 _WHOLE = ("",)
@@ -100,6 +107,14 @@ _MIXER_BLOCK = {
     "mix_channels.fc1": Part(_LINEAR, Key("mlp_channels.fc1")),
     "mix_channels.fc2": Part(_LINEAR, Key("mlp_channels.fc2")),
 }
+_POOLFORMER_BLOCK = {
+    "norm_1": Part(_LINEAR, Key("norm1")),
+    "scale_1.gamma": Part(_WHOLE, Key("layer_scale1.scale")),
+    "norm_2": Part(_LINEAR, Key("norm2")),
+    "mix_channels.fc1": Part(_LINEAR, Key("mlp.fc1")),
+    "mix_channels.fc2": Part(_LINEAR, Key("mlp.fc2")),
+    "scale_2.gamma": Part(_WHOLE, Key("layer_scale2.scale")),
+}
 _GMLP_BLOCK = {
     "norm": Part(_LINEAR, Key("norm")),
     "mix_channels.fc1": Part(_LINEAR, Key("mlp_channels.fc1")),
@@ -119,6 +134,7 @@ def _timm_alone(block: dict[str, Part]) -> dict[str, Part]:
     }
 
 
+_PATCHES = re.compile(r"stem\.proj\.")
 _HEAD = {re.compile(r"head\."): "its head is not one linear layer"}
 
 FAMILIES = (
@@ -131,7 +147,7 @@ FAMILIES = (
             "pool.norm": Part(_AFFINE, Key("norm", 2), Key("norm")),
             "head": Part(_LINEAR, Key("head"), Key("head")),
         },
-        mark=re.compile(r"stages\.0\.blocks\.\d+\.scale_1\."),
+        marks=(_PATCHES, re.compile(r"stages\.0\.blocks\.\d+\.scale_1\.")),
         own=re.compile(r".*\.(matrix|norm_\d)\."),
         positions="mix_tokens.matrix.weight",
         obstacles={
@@ -145,7 +161,7 @@ FAMILIES = (
         name="MLP-Mixer",
         presets=MIXER_PRESETS,
         parts=_timm_alone(_MIXER_BLOCK),
-        mark=re.compile(r"stages\.0\.blocks\.\d+\.mix_tokens\.fc1\."),
+        marks=(_PATCHES, re.compile(r"stages\.0\.blocks\.\d+\.mix_tokens\.fc1\.")),
         own=re.compile(r".*\.mix_tokens\."),
         positions="mix_tokens.fc2.weight",
         obstacles=_HEAD,
@@ -154,9 +170,29 @@ FAMILIES = (
         name="gMLP",
         presets=GMLP_PRESETS,
         parts=_timm_alone(_GMLP_BLOCK),
-        mark=re.compile(r"stages\.0\.blocks\.\d+\.mix_channels\.gate\."),
+        marks=(_PATCHES, re.compile(r"stages\.0\.blocks\.\d+\.mix_channels\.gate\.")),
         own=re.compile(r".*\.gate\."),
         positions="gate.mix_tokens.matrix.weight",
         obstacles=_HEAD,
+    ),
+    Family(
+        name="PoolFormer",
+        presets=POOLFORMER_PRESETS,
+        parts={
+            "stem": Part(_LINEAR, Key("stem.conv")),
+            "stages.@.downsample": Part(_LINEAR, Key("stages.@.downsample.conv")),
+            **_below(*_STAGES, _POOLFORMER_BLOCK),
+            "pool.norm": Part(_LINEAR, Key("head.norm")),
+            "head": Part(_LINEAR, Key("head.fc")),
+        },
+        marks=(
+            re.compile(r"stem\.(weight|bias)$"),
+            re.compile(r"stages\.0\.blocks\.\d+\.scale_1\."),
+        ),
+        own=re.compile(r".*\.scale_1\."),
+        stem="stem.weight",
+        channels="blocks.0.mix_channels.fc2.weight",
+        obstacles={re.compile(r".*\.(mix_tokens|shared)\."): "its token mixer is not 'pooling'"}
+        | _HEAD,
     ),
 )

@@ -13,6 +13,7 @@ from torch import nn
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.grid_mixers import GridConvolution, PatchMLP
+from resmlp_mt.nn.map_mixers import Pooling
 from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, LinearMixer, ToeplitzMatrix
 from resmlp_mt.nn.norm import Affine
 
@@ -107,6 +108,10 @@ def _separable(dim: int, grid: tuple[int, int], options: MixerOptions) -> nn.Mod
     return GridConvolution(grid[1], _square(dim, dim, options), nn.Conv2d(dim, dim, 1))
 
 
+def _pooling(dim: int, grid: tuple[int, int], options: MixerOptions) -> nn.Module:
+    return Pooling()
+
+
 # name: builder(dim, place, options)
 MIXERS: dict[str, Callable[[int, Place, MixerOptions], nn.Module]] = {
     "linear": _linear,
@@ -118,10 +123,13 @@ MIXERS: dict[str, Callable[[int, Place, MixerOptions], nn.Module]] = {
     "conv3x3": _convolution,
     "depthwise3x3": _depthwise,
     "separable3x3": _separable,
+    "pooling": _pooling,
 }
 # They take a padding mask and a state, as the contract in `nn/mixers.py` says.
 SEQUENCE_MIXERS = ("linear", "toeplitz", "gated-linear", "gated-toeplitz")
 GRID_MIXERS = ("linear", "none", "mlp", "conv3x3", "depthwise3x3", "separable3x3")
+# They take (B, C, rows, columns).
+MAP_MIXERS = ("pooling",)
 
 
 def build_mixer(name: str, dim: int, place: Place, **options) -> nn.Module:

@@ -1,6 +1,7 @@
 """Named sizes: what `--arch` takes, each a difference from the model's own defaults."""
 
-from dataclasses import Field, field, fields, make_dataclass
+import copy
+from dataclasses import MISSING, Field, field, fields, make_dataclass
 
 from fairseq.models import (
     ARCH_MODEL_NAME_REGISTRY,
@@ -121,7 +122,41 @@ S2MLP_PRESETS = {
     "s2mlp_deep": _S2MLP | dict(layers=36, embed_dim=384),
 }
 
-IMAGE_PRESETS = RESMLP_PRESETS | MIXER_PRESETS | GMLP_PRESETS | S2MLP_PRESETS
+# PoolFormer, tables 1 and 2 of arXiv 2111.11418; stochastic depth as in its code.
+_POOLFORMER = IMAGENET | dict(drop_path_schedule="linear")
+_POOLFORMER_M = _POOLFORMER | dict(crop_pct=0.95, embed_dim=[96, 192, 384, 768])
+
+POOLFORMER_PRESETS = {
+    "poolformer_s12": _POOLFORMER,
+    "poolformer_s24": _POOLFORMER | dict(layers=[4, 4, 12, 4]),
+    "poolformer_s36": _POOLFORMER
+    | dict(layers=[6, 6, 18, 6], layer_scale_init=1e-6, drop_path=0.2),
+    "poolformer_m36": _POOLFORMER_M
+    | dict(layers=[6, 6, 18, 6], layer_scale_init=1e-6, drop_path=0.3),
+    "poolformer_m48": _POOLFORMER_M
+    | dict(layers=[8, 8, 24, 8], layer_scale_init=1e-6, drop_path=0.4),
+}
+
+# CycleMLP, table 1 of arXiv 2107.10224; crops as in its code.
+_CYCLEMLP = IMAGENET | dict(drop_path_schedule="linear")
+_CYCLEMLP_L = _CYCLEMLP | dict(crop_pct=0.875)
+
+CYCLEMLP_PRESETS = {
+    "cyclemlp_b1": _CYCLEMLP | dict(layers=[2, 2, 4, 2]),
+    "cyclemlp_b2": _CYCLEMLP | dict(layers=[2, 3, 10, 3]),
+    "cyclemlp_b3": _CYCLEMLP | dict(layers=[3, 4, 18, 3], mlp_ratio=[8, 8, 4, 4]),
+    "cyclemlp_b4": _CYCLEMLP_L | dict(layers=[3, 8, 27, 3], mlp_ratio=[8, 8, 4, 4]),
+    "cyclemlp_b5": _CYCLEMLP_L | dict(layers=[3, 4, 24, 3], embed_dim=[96, 192, 384, 768]),
+}
+
+IMAGE_PRESETS = {
+    **RESMLP_PRESETS,
+    **MIXER_PRESETS,
+    **GMLP_PRESETS,
+    **S2MLP_PRESETS,
+    **POOLFORMER_PRESETS,
+    **CYCLEMLP_PRESETS,
+}
 
 
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:
@@ -130,7 +165,8 @@ def register_presets(model_name: str, config_class: type, presets: dict[str, dic
     A preset fills in what was left open, and so do the plain defaults. What is no flag of the model
     is one of its task.
     """
-    defaults = {f.name: f.default for f in fields(config_class) if not _is_reference(f.default)}
+    defaults = {f.name: default_of(f) for f in fields(config_class)}
+    defaults = {name: value for name, value in defaults.items() if not _is_reference(value)}
     for name, preset in presets.items():
         register_model_architecture(model_name, name)(_filler({**defaults, **preset}))
         # Under hydra, and for a checkpoint older than a flag, fairseq asks no architecture but
@@ -145,8 +181,16 @@ def register_presets(model_name: str, config_class: type, presets: dict[str, dic
         ConfigStore.instance().store(name=name, group="model", node=node(_name=name))
 
 
+def default_of(flag: Field):
+    """What a flag is if it is not given."""
+    return flag.default if flag.default_factory is MISSING else flag.default_factory()
+
+
 def _with_default(flag: Field, preset: dict) -> Field:
-    return field(default=preset.get(flag.name, flag.default), metadata=flag.metadata)
+    value = preset.get(flag.name, default_of(flag))
+    if isinstance(value, list):
+        return field(default_factory=lambda: copy.copy(value), metadata=flag.metadata)
+    return field(default=value, metadata=flag.metadata)
 
 
 def _is_reference(default) -> bool:

@@ -1,6 +1,7 @@
 """Published image weights and ours, by the table of `layouts.py`: names and shapes both ways."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from resmlp_mt.models.fit import list_differences
 from resmlp_mt.models.layouts import FAMILIES, Family, Key
 
 _FAMILY_NAMES = ", ".join(family.name for family in FAMILIES)
-_BLOCK = re.compile(r"(?:stages\.0\.)?blocks\.(\d+)\.")
+_BLOCK = re.compile(r"(?:stages\.(\d+)\.)?blocks\.(\d+)\.")
 
 
 def to_format(state_dict: dict[str, Tensor], layout: str) -> dict[str, Tensor]:
@@ -114,18 +115,30 @@ def measure(weights: dict[str, Tensor]) -> dict[str, int]:
 
     Returns:
         Some of `positions` (N), `in_chans`, `patch_size`, `embed_dim` (C), `layers` and
-        `num_classes` (K; 0 where there is no head at all).
+        `num_classes` (K; 0 where there is no head at all). Where there are several stages, each has
+        its own C and layers.
     """
     family, layout = recognise(weights)
     keys = _keys(family, layout, weights)
     shapes = {n: weights[key.name].shape for n, key in keys.items() if key.name in weights}
-    mixer = next((shape for name, shape in shapes.items() if name.endswith(family.positions)), ())
-    kernel, head = (shapes.get(f"{part}.weight", ()) for part in ("stem.proj", "head"))
-    sizes = {"layers": len({match.group(1) for name in shapes if (match := _BLOCK.match(name))})}
+    mixers = [n for n in shapes if family.positions and n.endswith(family.positions)]
+    mixer = shapes[mixers[0]] if mixers else ()
+    kernel, head = shapes.get(family.stem, ()), shapes.get("head.weight", ())
+    blocks = {match.groups() for name in shapes if (match := _BLOCK.match(name))}
+    stages = Counter(stage for stage, _ in blocks)
+    if family.channels:
+        names = {f"stages.{i}.{family.channels}" for i in range(len(stages))}
+        sizes = {"layers": [stages[str(i)] for i in range(len(stages))]}
+        if names <= shapes.keys():
+            sizes["embed_dim"] = [shapes[name][0] for name in sorted(names)]
+    else:
+        sizes = {"layers": len(blocks)}
     if mixer:
         sizes["positions"] = mixer[0]
     if len(kernel) == 4:
-        sizes |= {"embed_dim": kernel[0], "in_chans": kernel[1], "patch_size": kernel[2]}
+        sizes["in_chans"] = kernel[1]
+        if not family.channels:
+            sizes |= {"embed_dim": kernel[0], "patch_size": kernel[2]}
     if head or "head.bias" not in shapes:
         sizes["num_classes"] = head[0] if head else 0
     return sizes
@@ -133,7 +146,10 @@ def measure(weights: dict[str, Tensor]) -> dict[str, int]:
 
 def _find_family(state_dict: Iterable[str]) -> Family | None:
     """The family that our weights are of."""
-    return next((row for row in FAMILIES if any(map(row.mark.match, state_dict))), None)
+    for row in FAMILIES:
+        if all(any(map(mark.match, state_dict)) for mark in row.marks):
+            return row
+    return None
 
 
 def _find_obstacle(family: Family, name: str) -> str | None:
@@ -142,14 +158,20 @@ def _find_obstacle(family: Family, name: str) -> str | None:
 
 def _keys(family: Family, layout: str, state_dict: Iterable[str]) -> dict[str, Key]:
     """Our names, and the layout's keys for them, for the blocks that are in the state dict."""
-    blocks = {match.group(1): None for name in state_dict if (match := _BLOCK.match(name))}
+    matches = (match.groups() for name in state_dict if (match := _BLOCK.match(name)))
+    blocks = list(dict.fromkeys((stage or "0", block) for stage, block in matches))
+    stages = [(stage, "") for stage in dict.fromkeys(stage for stage, _ in blocks) if stage != "0"]
     keys = {}
     for ours, part in family.parts.items():
         key = getattr(part, layout)
+        places = blocks if "#" in ours else stages if "@" in ours else [("", "")]
         for leaf in part.leaves:
-            for number in blocks if "#" in ours else [""]:
-                name = (key.name + leaf).replace("#", number)
-                keys[(ours + leaf).replace("#", number)] = Key(name, key.leading)
+            for stage, block in places:
+                own, name = (
+                    (text + leaf).replace("@", stage).replace("#", block)
+                    for text in (ours, key.name)
+                )
+                keys[own] = key._replace(name=name)
     return keys
 
 

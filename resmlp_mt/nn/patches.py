@@ -1,4 +1,6 @@
-"""The stem of an image model: pixels to patches."""
+"""The stem of an image model, and what makes its grid coarser."""
+
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
@@ -7,7 +9,17 @@ def init_linear(module: nn.Module) -> None:
     """Initialise a linear layer as the released code does. Others keep torch's defaults."""
     if isinstance(module, nn.Linear):
         nn.init.trunc_normal_(module.weight, std=0.02)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+
+def init_pointwise(module: nn.Module) -> None:
+    """The same, for a linear layer that is written as a convolution of size 1 too."""
+    if isinstance(module, nn.Conv2d) and module.kernel_size == (1, 1):
+        nn.init.trunc_normal_(module.weight, std=0.02)
         nn.init.zeros_(module.bias)
+    else:
+        init_linear(module)
 
 
 def init_lecun(module: nn.Module) -> None:
@@ -37,3 +49,35 @@ class PatchEmbedding(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(B, in_chans, height, width) -> (B, N, C): the patches, row by row."""
         return self.norm(self.proj(images).flatten(2).transpose(1, 2))
+
+
+class MoveChannels(nn.Module):
+    """Make another dimension the one of the channels.
+
+    Args:
+        source, target: Where the channels are, and where they shall be.
+    """
+
+    def __init__(self, source: int, target: int):
+        super().__init__()
+        self.source, self.target = source, target
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same features in another order."""
+        return x.movedim(self.source, self.target)
+
+
+class Step(NamedTuple):
+    """A convolution that makes a grid coarser: its kernel, its stride, and the zeros around."""
+
+    kernel: int
+    stride: int
+    padding: int
+
+    def build(self, in_dim: int, dim: int) -> nn.Conv2d:
+        """(B, in_dim, rows, columns) -> (B, C = dim, fewer rows, fewer columns)."""
+        return nn.Conv2d(in_dim, dim, self.kernel, self.stride, self.padding)
+
+    def count(self, side: int) -> int:
+        """The positions along a side that are left of so many; 0 where it cannot be applied."""
+        return max(side + 2 * self.padding - self.kernel + self.stride, 0) // self.stride

@@ -20,8 +20,24 @@ class AveragePooling(nn.Module):
         self.norm = norm
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, N, C) -> (B, C)."""
-        return self.norm(x).mean(1)
+        """(B, N, C) or (B, rows, columns, C) -> (B, C)."""
+        return self.norm(x).flatten(1, -2).mean(1)
+
+
+class MapPooling(nn.Module):
+    """The mean of a map, normalised.
+
+    Args:
+        norm: The norm after it, on (B, C).
+    """
+
+    def __init__(self, norm: nn.Module):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, rows, columns) -> (B, C)."""
+        return self.norm(x.mean((2, 3)))
 
 
 class Aggregate(nn.Linear):

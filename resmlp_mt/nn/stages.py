@@ -13,19 +13,30 @@ class Stage(nn.Module):
     Args:
         grid: Rows and columns of the positions that the blocks see.
         downsample: Brings the features of the stage before to this grid and its channels;
-            `nn.Identity()` for a first stage.
-        blocks: The blocks. They decide whether features are (B, N, C) or (B, C, rows, columns).
+            `nn.Identity()` for a first stage, or where the first block does that.
+        blocks: The blocks. They decide whether features are (B, N, C), (B, rows, columns, C) or
+            (B, C, rows, columns).
+        shared: What all blocks of the stage use, if they do. Called without arguments, it gives a
+            tuple: what each block takes besides its features.
     """
 
-    def __init__(self, grid: Grid, downsample: nn.Module, blocks: Iterable[nn.Module]):
+    def __init__(
+        self,
+        grid: Grid,
+        downsample: nn.Module,
+        blocks: Iterable[nn.Module],
+        shared: nn.Module | None = None,
+    ):
         super().__init__()
         self.grid = grid
         self.downsample = downsample
+        self.shared = shared
         self.blocks = nn.ModuleList(blocks)
 
     def forward(self, x: Tensor) -> Tensor:
         """Bring features to the grid, and mix them."""
         x = self.downsample(x)
+        context = self.shared() if self.shared is not None else ()
         for block in self.blocks:
-            x = block(x)
+            x = block(x, *context)
         return x

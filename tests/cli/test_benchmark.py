@@ -190,6 +190,10 @@ MULTIPLY_ADDS = {
     "resmlp_s12 --token-mixer separable3x3": 3.2,
     "s2mlp_wide": 14.0,
     "s2mlp_deep": 10.5,
+    "poolformer_s12": 1.8,
+    "poolformer_m36": 8.8,
+    "cyclemlp_b1": 2.1,
+    "cyclemlp_b2": 3.9,
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
-from models.test_families import FAMILIES
+from models.test_families import FAMILIES, sizes
 from torch import nn
 from torch.testing import assert_close
 
@@ -31,9 +31,10 @@ MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
 
 def build(randomised, preset="resmlp_cifar", **flags):
-    cfg = SimpleNamespace(layers=3, embed_dim=12, patch_size=4, ffn_embed_dim=20, **flags)
+    cfg = SimpleNamespace(ffn_embed_dim=20, **sizes(preset, layers=3), **flags)
     ARCH_CONFIG_REGISTRY[preset](cfg)
-    model = ARCH_MODEL_REGISTRY[preset](cfg, 3, 16, torch.nn.Linear(12, 7))
+    task = SimpleNamespace(in_chans=3, image_size=16, build_head=lambda dim: nn.Linear(dim, 7))
+    model = ARCH_MODEL_REGISTRY[preset].build_model(cfg, task)
     return randomised(model).float().eval()
 
 

@@ -1,4 +1,4 @@
-"""Families of image models: what all of them keep, and each from its equations once more.
+"""Families of image models: what all of them keep, and those of one stage from their equations.
 
 Names, shapes and equations of published weights are written here from the papers and from timm.
 """
@@ -35,9 +35,23 @@ COUNTS = {
     # By its equations. The paper says 71M, which is the number without the head, and 51M.
     "s2mlp_wide": 72_241_384,
     "s2mlp_deep": 53_917_288,
+    "poolformer_s12": 11_915_176,
+    "poolformer_s24": 21_388_968,
+    "poolformer_s36": 30_862_760,
+    "poolformer_m36": 56_172_520,
+    "poolformer_m48": 73_473_448,
+    # As its own code builds them; the paper says 15M, 27M, 38M, 52M and 76M.
+    "cyclemlp_b1": 15_155_400,
+    "cyclemlp_b2": 26_802_504,
+    "cyclemlp_b3": 38_385_720,
+    "cyclemlp_b4": 51_796_552,
+    "cyclemlp_b5": 75_747_280,
 }
 # One preset of each model that is registered, and of each form of its blocks.
-FAMILIES = ("resmlp_s12", "mixer_s16", "gmixer_24", "gmlp_ti16", "s2mlp_deep")
+FLAT = ("resmlp_s12", "mixer_s16", "gmixer_24", "gmlp_ti16", "s2mlp_deep")
+# Those of several stages: channels and blocks of each, where models are tiny.
+PYRAMIDS = {"poolformer_s12": ([8, 12], [1, 2]), "cyclemlp_b1": ([8, 12], [1, 2])}
+FAMILIES = (*FLAT, *PYRAMIDS)
 # Those that timm has, and which parts it builds them of.
 TIMM = {
     "mixer_s16": dict(),
@@ -58,8 +72,19 @@ def build(preset, image_size=SIDE * PATCH, classes=K, **flags):
     return ARCH_MODEL_REGISTRY[preset].build_model(cfg, task)
 
 
+def sizes(preset, layers=DEPTH):
+    """Flags that make a model tiny."""
+    if preset in PYRAMIDS:
+        return dict(zip(("embed_dim", "layers"), PYRAMIDS[preset], strict=True))
+    return dict(patch_size=PATCH, embed_dim=C, layers=layers)
+
+
 def tiny(preset, side=SIDE, **flags):
-    return build(preset, side * PATCH, patch_size=PATCH, embed_dim=C, layers=DEPTH, **flags)
+    return build(preset, **dict(image_size=side * PATCH) | sizes(preset) | flags)
+
+
+def name_in_timm(preset):
+    return preset if preset.startswith("poolformer") else f"{preset}_224"
 
 
 def test_every_image_model_is_tested_here():
@@ -98,9 +123,10 @@ def test_weights_load_for_another_image_size(preset, randomised):
 
 @every_family
 def test_the_rate_of_drop_path_is_constant_or_rises_to_its_last(preset):
-    flags = dict(image_size=8, patch_size=4, embed_dim=4, layers=5, drop_path=0.2)
+    layers = [2, 3] if preset in PYRAMIDS else 5
     for schedule, rates in (("constant", [0.2] * 5), ("linear", [0.0, 0.05, 0.1, 0.15, 0.2])):
-        blocks = build(preset, drop_path_schedule=schedule, **flags).stages[0].blocks
+        model = tiny(preset, layers=layers, drop_path=0.2, drop_path_schedule=schedule)
+        blocks = [block for stage in model.stages for block in stage.blocks]
         assert [block.drop[1].rate for block in blocks] == pytest.approx(rates)
 
 
@@ -234,10 +260,10 @@ def test_timms_own_models_give_the_same_logits(preset, timm, randomised):
     assert_close(model(images), theirs(images))
 
 
-@pytest.mark.parametrize("preset", [n for n in COUNTS if n[0] in "mg" and n != "mixer_h14"])
+@pytest.mark.parametrize("preset", [n for n in COUNTS if n[0] in "mgp" and n != "mixer_h14"])
 def test_a_preset_takes_the_weights_of_timms_model_of_its_name_whole(preset, timm):
     with torch.device("meta"):
-        theirs = timm.create_model(f"{preset}_224").state_dict()
+        theirs = timm.create_model(name_in_timm(preset)).state_dict()
         check_fit(theirs, build(preset, 224, 1000))
 
 

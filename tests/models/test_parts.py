@@ -7,6 +7,7 @@ from torch.testing import assert_close
 
 from resmlp_mt.models.parts import (
     GRID_MIXERS,
+    MAP_MIXERS,
     MIXERS,
     NORMS,
     SEQUENCE_MIXERS,
@@ -17,13 +18,13 @@ from resmlp_mt.models.parts import (
 
 
 def test_every_mixer_is_offered_by_a_model_and_every_offer_is_in_the_table():
-    assert set(SEQUENCE_MIXERS) | set(GRID_MIXERS) == set(MIXERS)
+    assert set(SEQUENCE_MIXERS) | set(GRID_MIXERS) | set(MAP_MIXERS) == set(MIXERS)
     assert set(SEQUENCE_NORMS) <= set(NORMS)
 
 
 @pytest.mark.parametrize("name", MIXERS)
 def test_every_mixer_is_built_alike_and_keeps_the_shape(name):
-    x = torch.randn(2, 12, 8)
+    x = torch.randn(2, 8, 3, 4) if name in MAP_MIXERS else torch.randn(2, 12, 8)
     assert build_mixer(name, 8, (3, 4))(x).shape == x.shape
     with pytest.raises(TypeError, match="hedas"):
         build_mixer(name, 8, (3, 4), hedas=2)

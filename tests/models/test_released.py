@@ -170,7 +170,7 @@ def test_weights_without_a_head_go_both_ways(layout):
     assert to_format(model.state_dict(), layout).keys() == headless.keys()
 
 
-@pytest.mark.parametrize("name", ["test_vit", "poolformer_s12"])
+@pytest.mark.parametrize("name", ["test_vit", "poolformerv2_s12"])
 def test_other_families_of_timms_are_told_apart(timm, name):
     with torch.device("meta"):
         weights = timm.create_model(name).state_dict()

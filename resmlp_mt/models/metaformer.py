@@ -1,0 +1,67 @@
+"""MetaFormer (arXiv 2111.11418) as a fairseq model: PoolFormer, whose token mixer pools."""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import register_model
+from torch import nn
+
+from resmlp_mt.models.parts import MAP_MIXERS, build_mixer, build_norm
+from resmlp_mt.models.presets import POOLFORMER_PRESETS, register_presets
+from resmlp_mt.models.pyramid import RatioConfig, RatioModel
+from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
+from resmlp_mt.nn.grids import Grid
+from resmlp_mt.nn.norm import LayerScale
+from resmlp_mt.nn.pooling import MapPooling
+
+_POINTWISE = partial(nn.Conv2d, kernel_size=1)
+
+
+@dataclass
+class MetaFormerConfig(RatioConfig):
+    """The flags of PoolFormer."""
+
+    token_mixer: ChoiceEnum(list(MAP_MIXERS)) = field(
+        default="pooling", metadata={"help": "what mixes positions"}
+    )
+    layer_scale_init: float = field(
+        default=1e-5, metadata={"help": "LayerScale that every sublayer's output starts with"}
+    )
+
+
+class MetaFormerModel(RatioModel):
+    """GroupNorm of one group, a mixer without heads, LayerScale. Arguments as `PyramidModel`.
+
+    Features are (B, C, rows, columns).
+    """
+
+    @classmethod
+    def build_blocks(
+        cls, cfg: MetaFormerConfig, stage: int, grid: Grid, drops: list[nn.Module]
+    ) -> list[nn.Module]:
+        """Blocks of two residual lines, each with LayerScale."""
+        dim, hidden_dim = cfg.embed_dim[stage], cls.hidden_dim(cfg, stage)
+        norm = partial(build_norm, "group", dim)
+        scale = partial(LayerScale, dim, cfg.layer_scale_init, trailing=2)
+        return [
+            ResMLPBlock(
+                norm_1=norm(),
+                mix_tokens=build_mixer(str(cfg.token_mixer), dim, grid),
+                scale_1=scale(),
+                norm_2=norm(),
+                mix_channels=ChannelMLP(dim, hidden_dim, linear=_POINTWISE),
+                scale_2=scale(),
+                drop=drop,
+            )
+            for drop in drops
+        ]
+
+    @classmethod
+    def build_pool(cls, cfg: MetaFormerConfig) -> nn.Module:
+        """The mean, and LayerNorm after it, as timm has it."""
+        return MapPooling(build_norm("layer", cfg.embed_dim[-1], eps=1e-6))
+
+
+register_model("metaformer", dataclass=MetaFormerConfig)(MetaFormerModel)
+register_presets("metaformer", MetaFormerConfig, POOLFORMER_PRESETS)

@@ -1,0 +1,197 @@
+"""Families of image models with several stages, each from its equations once more.
+
+Names, shapes and equations of published weights are written here from the papers and from timm.
+"""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from models.test_families import PYRAMIDS, K, build, gelu, linear, mlp, norm, tiny
+from torch.testing import assert_close
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
+from resmlp_mt.nn.cycle import COLUMNS, ROWS, stagger
+
+IMAGE = 14  # pixels a side, which 4 does not divide
+
+
+def random_weights(model):
+    """As timm names them, with values that no layer starts with."""
+    weights = to_format(model.state_dict(), "timm")
+    return {name: torch.randn(t.shape, dtype=torch.float64) for name, t in weights.items()}
+
+
+def convolve(x, w, name, stride, padding):
+    return F.conv2d(x, w[f"{name}.weight"], w.get(f"{name}.bias"), stride, padding)
+
+
+def group_norm(x, w, name, groups=1, eps=1e-5):
+    y = x.flatten(1).unflatten(1, (groups, -1))
+    y = (y - y.mean(2, keepdim=True)) / (y.var(2, correction=0, keepdim=True) + eps).sqrt()
+    return y.view_as(x) * w[f"{name}.weight"][:, None, None] + w[f"{name}.bias"][:, None, None]
+
+
+def pointwise(x, w, name):
+    """A convolution of size 1, as the linear layer that it is."""
+    y = x.movedim(1, -1) @ w[f"{name}.weight"].flatten(1).mT + w[f"{name}.bias"]
+    return y.movedim(-1, 1)
+
+
+def neighbours(x):
+    """The mean over those in a square of 3 x 3 that lie in the map."""
+    y = torch.empty_like(x)
+    for i in range(x.size(2)):
+        for j in range(x.size(3)):
+            near = x[:, :, max(i - 1, 0) : i + 2, max(j - 1, 0) : j + 2]
+            y[:, :, i, j] = near.mean((2, 3))
+    return y
+
+
+def poolformer(w, images):
+    """Equations 4 to 6 of arXiv 2111.11418; the stages of its figure 2; the head of timm."""
+    x = convolve(images, w, "stem.conv", 4, 2)
+    for stage, depth in enumerate(PYRAMIDS["poolformer_s12"][1]):
+        if stage:
+            x = convolve(x, w, f"stages.{stage}.downsample.conv", 2, 1)
+        for i in range(depth):
+            at = f"stages.{stage}.blocks.{i}."
+            y = group_norm(x, w, f"{at}norm1")
+            scales = (w[f"{at}layer_scale{n}.scale"][:, None, None] for n in (1, 2))
+            x = x + next(scales) * (neighbours(y) - y)
+            y = gelu(pointwise(group_norm(x, w, f"{at}norm2"), w, f"{at}mlp.fc1"))
+            x = x + next(scales) * pointwise(y, w, f"{at}mlp.fc2")
+    return linear(norm(x.mean((2, 3)), w, "head.norm"), w, "head.fc")
+
+
+EQUATIONS = {"poolformer_s12": poolformer}
+every_published = pytest.mark.parametrize("preset", EQUATIONS)
+
+
+@every_published
+def test_timms_weights_load_strictly_give_the_logits_of_the_equations_and_go_back(preset):
+    model = tiny(preset, image_size=IMAGE).double().eval()
+    weights, (dims, layers) = random_weights(model), PYRAMIDS[preset]
+    check_fit(weights, model)
+    assert measure(weights) == dict(in_chans=3, layers=layers, embed_dim=dims, num_classes=K)
+    ours, layout = from_format(weights)
+    assert layout == "timm"
+    model.load_state_dict(ours)
+    images = torch.randn(2, 3, IMAGE, IMAGE, dtype=torch.float64)
+    assert_close(model(images), EQUATIONS[preset](weights, images))
+    back = to_format(model.state_dict(), "timm")
+    assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
+
+
+def build_poolformer(timm, dims, layers):
+    module = timm.models.metaformer
+    flags = dict(downsample_norm=None, mlp_act=torch.nn.GELU, mlp_bias=True, use_mlp_head=False)
+    flags |= dict(norm_layers=module.GroupNorm1, layer_scale_init_values=0.1)
+    flags |= dict(res_scale_init_values=None, num_classes=K)
+    return module.MetaFormer(dims=dims, depths=layers, **flags)
+
+
+TIMM = {"poolformer_s12": build_poolformer}
+
+
+@every_published
+def test_timms_own_models_give_the_same_logits(preset, timm, randomised):
+    theirs = randomised(TIMM[preset](timm, *PYRAMIDS[preset])).eval()
+    model = tiny(preset, image_size=IMAGE).double().eval()
+    model.load_state_dict(from_format(theirs.state_dict())[0])
+    images = torch.randn(2, 3, IMAGE, IMAGE, dtype=torch.float64)
+    assert_close(model(images), theirs(images))
+
+
+@every_published
+def test_other_families_are_refused_in_words(preset):
+    weights = random_weights(tiny(preset))
+    name = recognise(weights)[0].name
+    others = [other for other in EQUATIONS if other != preset]
+    for other in ("resmlp_s12", *others):
+        with pytest.raises(UserError, match=f"timm {name} weights, but the model is of another"):
+            check_fit(weights, tiny(other))
+
+
+def staggered(x, along):
+    """Equation 3 of arXiv 2107.10224 with a step of 3, value by value. (B, rows, columns, C)."""
+    _, rows, columns, channels = x.shape
+    y = torch.zeros_like(x)
+    for r in range(rows):
+        for s in range(columns):
+            for c in range(channels):
+                offset = (c + 1) % 3 - 1
+                down, right = (offset, 0) if along == "rows" else (0, offset)
+                if 0 <= r + down < rows and 0 <= s + right < columns:
+                    y[:, r, s, c] = x[:, r + down, s + right, c]
+    return y
+
+
+@pytest.mark.parametrize("grid", [(3, 4), (1, 2), (2, 1), (1, 1)])
+def test_channels_are_read_from_three_neighbours_in_turn(grid):
+    x = torch.randn(2, *grid, 7)
+    for name, dim in (("rows", ROWS), ("columns", COLUMNS)):
+        assert stagger(x, dim).equal(staggered(x, name))
+
+
+def test_cyclemlp_follows_its_equations(randomised):
+    model = randomised(tiny("cyclemlp_b1", image_size=IMAGE, mlp_ratio=[2, 3])).eval()
+    w, images = model.state_dict(), torch.randn(2, 3, IMAGE, IMAGE, dtype=torch.float64)
+    x = convolve(images, w, "stem.conv", 4, 2).movedim(1, 3)
+    for stage, depth in enumerate(PYRAMIDS["cyclemlp_b1"][1]):
+        if stage:
+            at = f"stages.{stage}.downsample.conv"
+            x = convolve(x.movedim(3, 1), w, at, 2, 1).movedim(1, 3)
+        for i in range(depth):
+            at = f"stages.{stage}.blocks.{i}."
+            y = norm(x, w, f"{at}norm_1", 1e-5)
+            mix = f"{at}mix_tokens."
+            branches = [linear(staggered(y, n), w, f"{mix}{n}") for n in ("columns", "rows")]
+            branches.append(y @ w[f"{mix}channels.weight"].mT)
+            mean = sum(branches).flatten(1, 2).mean(1)
+            scores = linear(gelu(linear(mean, w, f"{mix}attention.fc1")), w, f"{mix}attention.fc2")
+            share = scores.view(2, -1, 3).softmax(2)  # the three of a channel stand together
+            y = sum(branch * share[:, None, None, :, k] for k, branch in enumerate(branches))
+            x = x + linear(y, w, f"{mix}out")
+            x = x + mlp(norm(x, w, f"{at}norm_2", 1e-5), w, f"{at}mix_channels")
+    x = norm(x, w, "pool.norm", 1e-5).flatten(1, 2).mean(1)
+    assert_close(model(images), linear(x, w, "head"))
+
+
+def test_cyclemlp_has_no_weights_of_timms():
+    with pytest.raises(UserError, match="it is none of ResMLP, .* PoolFormer"):
+        to_format(tiny("cyclemlp_b1").state_dict(), "timm")
+
+
+def test_stem_and_stages_have_the_grids_that_torch_makes():
+    for stride in (1, 2, 4):
+        for size in range(1, 20):
+            flags = dict(stem_stride=stride)
+            try:
+                model = tiny("poolformer_s12", image_size=size, **flags).eval()
+            except UserError as error:
+                assert f"{size} pixels is too small for a stem of stride {stride}" in str(error)
+                assert size < 3 and stride == 4
+                continue
+            x = model.stem(torch.randn(1, 3, size, size))
+            for stage in model.stages:
+                x = stage(x)
+                assert x.shape[2:] == stage.grid
+
+
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        (dict(layers=[2, 2]), "--layers 2,2 and --embed-dim 64,128,320,512: give one of each"),
+        (dict(layers=[2, 0, 2, 2]), "--layers must be at least 1, not 0"),
+        (dict(embed_dim=[0] * 4), "--embed-dim must be at least 1"),
+        (dict(mlp_ratio=[4, 4]), "--mlp-ratio 4,4: give one for all stages, or one for each"),
+        (dict(mlp_ratio=[0]), "--mlp-ratio must be at least 1"),
+        (dict(stem_stride=3), "--stem-stride 3: it is one of 4,2,1"),
+        (dict(drop_path=1.0), "drop path rate of 1.0 is not in"),
+        (dict(dropout=2.0), "--dropout is a probability"),
+    ],
+)
+def test_impossible_sizes_are_refused(flags, said):
+    with pytest.raises(UserError, match=said):
+        build("poolformer_s12", 32, **flags)
