@@ -15,11 +15,12 @@ SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
 def test_options_of_a_training_are_raced_with_its_plain_form(tmp_path):
     command = ["python", SCRIPTS / "options.py", "--size", "tiny", "--max-tokens", 8]
     command += ["--length", 4, "--rounds", 1, "--threads", 1, "--csv", tmp_path / "o.csv"]
-    run(*command, "--options", "", "--optimizer adamw")
+    options = ["", "--optimizer adamw", "with torch's dropout"]
+    run(*command, "--flags=--bf16", "--options", *options)
     with open(tmp_path / "o.csv", newline="") as stream:
         found = [(row["rival"], row["size"]) for row in csv.DictReader(stream)]
     names = ("resmlp_tiny", "resmlp_plus_tiny")
-    expected = [(name + flags, "tiny") for name in names for flags in ("", " --optimizer adamw")]
+    expected = [(f"{name} {option}".strip(), "tiny") for name in names for option in options]
     assert found == expected
 
 

@@ -1,18 +1,30 @@
 """Race options of a training against its plain form: an optimizer, compilation, precision.
 
 python examples/benchmarks/options.py --size iwslt --csv examples/benchmarks/options.csv
+
+An option is flags of fairseq-train, or one of the parts that took the place of a plainer one.
 """
 
 import argparse
 import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+
+from torch import nn
 
 import resmlp_mt  # noqa: F401
 from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
 from resmlp_mt.benchmark.rounds import Rival, race
 from resmlp_mt.benchmark.train import SIZES, Case, list_rivals
+from resmlp_mt.nn import blocks
+from resmlp_mt.nn.dropout import Dropout
 
 OPTIONS = ["", "--optimizer adamw", "--torch-compile", "--bf16"]
+PLAINER = {
+    "with torch's dropout": (Dropout, "forward", nn.Dropout.forward),
+    "with all activations kept": (blocks, "_computed_again", lambda *given: nullcontext()),
+}
 
 
 def main() -> None:
@@ -20,8 +32,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, required=True)
     parser.add_argument(
-        "--options", nargs="+", default=OPTIONS, metavar="FLAGS", help="the first is compared with"
-    )
+        "--options", nargs="+", default=OPTIONS, metavar="FLAGS",
+        help=f"the first is compared with; flags, or {' or '.join(PLAINER)}",
+    )  # fmt: skip
+    parser.add_argument("--flags", default="", metavar="FLAGS", help="for all of them")
     parser.add_argument("--max-tokens", type=int, default=2048, metavar="N")
     parser.add_argument("--length", type=int, default=32, metavar="N")
     parser.add_argument("--updates", type=int, default=1, metavar="N", help="of a run")
@@ -29,19 +43,28 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, metavar="N")
     parser.add_argument("--csv", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
-    rivals = [
-        Rival(f"{rival.name} {flags}".strip(), rival.build, rival.arguments)
-        for flags in arguments.options
-        for rival in list_rivals(arguments.size, flags.split())[1:]  # without the Transformer
-    ]
+    rivals = []
+    for option in arguments.options:
+        flags = f"{arguments.flags} {'' if option in PLAINER else option}".split()
+        for rival in list_rivals(arguments.size, flags)[1:]:  # without the Transformer
+            how = {"rival": rival, "option": option}
+            rivals.append(Rival(f"{rival.name} {option}".strip(), build, how))
     case = Case(arguments.length, arguments.max_tokens, arguments.updates)
     for model in range(2):  # the paper's and "plus", each against itself
         results = race(
             rivals[model::2], [case], arguments.rounds, arguments.threads, sys.stderr.isatty()
         )
-        rows = make_rows(results, arguments.rounds, arguments.threads, size=arguments.size)
+        described = {"size": arguments.size, "flags": arguments.flags}
+        rows = make_rows(results, arguments.rounds, arguments.threads, **described)
         print_table(rows)
         append_rows(arguments.csv, rows)
+
+
+def build(rival: Rival, option: str) -> Callable:
+    """In its own process: the training, with a plainer part where that is the option."""
+    if option in PLAINER:
+        setattr(*PLAINER[option])
+    return rival.build(**rival.arguments)
 
 
 if __name__ == "__main__":
