@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from onnx import TensorProto, helper
 
-from resmlp_mt.export.graph import Graph, Stream, by_head, mix_channels
+from resmlp_mt.export.graph import Graph, SharedWeights, Stream, by_head, mix_channels
 from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder
 from resmlp_mt.nn.fold import (
     FoldedMixer,
@@ -26,14 +26,20 @@ _ONE = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
 
 
 @torch.no_grad()
-def build_encoder(encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool) -> bytes:
+def build_encoder(
+    encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool, shared: SharedWeights
+) -> bytes:
     """Tokens -> the keys and values of every decoder layer's attention.
 
     Inputs: tokens (B, S), padded on the right; mask (B, S, 1), 1 where a token is and 0 where not;
     matrix_<layer> (H, S, S); bias_<layer> (H, S, 1) where A has one; positions (S, C) where they
     are added to the embeddings. Output: memory (2 D, B, E, S, C / E), a key and a value a layer.
+
+    Args:
+        encoder, decoder: Of the model.
+        int8, shared: As for `Graph`.
     """
-    graph = Graph(int8)
+    graph = Graph(int8, shared)
     tokens = graph.input("tokens", TensorProto.INT64, "B", "S")
     mask = graph.input("mask", TensorProto.FLOAT, "B", "S", 1)
     x = graph.embed(tokens, encoder.embed.tokens.weight, encoder.embed.scale)
@@ -71,7 +77,9 @@ def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: s
 
 
 @torch.no_grad()
-def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) -> bytes:
+def build_step(
+    decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool, shared: SharedWeights
+) -> bytes:
     """The best continuations of every beam, and what the mixers remember of this position.
 
     Inputs: tokens (B, M), the last ones; scores (B, M, 1), of the beams so far; history (n, D C),
@@ -91,9 +99,9 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
         decoder: The decoder.
         banned: Tokens that no translation may hold.
         end: The end of a sentence.
-        int8: As for `Graph`.
+        int8, shared: As for `Graph`.
     """
-    graph, layers = Graph(int8), len(decoder.blocks)
+    graph, layers = Graph(int8, shared), len(decoder.blocks)
     tokens = graph.input("tokens", TensorProto.INT64, "B", "M")
     x = graph.embed(tokens, decoder.embed.tokens.weight, decoder.embed.scale)
     if decoder.embed.positions is not None:
@@ -121,9 +129,8 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
         y = graph.MultiHeadAttention(query, *sides, "", "", mask, num_heads=block.attend.heads)
         stream.add(graph.product(y, fold_product(block.attend.out, scale=block.scale_c.gamma)))
         stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
-    logits = graph.product(
-        stream.normalise(decoder.norm), fold_product(decoder.output, decoder.norm)
-    )
+    # Nothing is folded into the output layer, whose weight may be that of the embeddings.
+    logits = graph.score(stream.normalise_wholly(decoder.norm), decoder.output.weight)
     log_p = graph.LogSoftmax(logits, axis=-1)
     return graph.build(
         **_choose(graph, log_p, decoder.output.out_features, banned, end),

@@ -21,7 +21,7 @@ from resmlp_mt.data.sentences import CARD
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_onnx
-from resmlp_mt.files.export_layout import CLASSIFIER, CONFIG, FORMAT, MIXING, TRANSLATOR
+from resmlp_mt.files.export_layout import CLASSIFIER, CONFIG, FORMAT, MIXING, TRANSLATOR, WEIGHTS
 from resmlp_mt.files.output import whole_folder
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.nn.fold import fold_mixer, has_offset, make_offset
@@ -68,8 +68,11 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
             )
     symbols = trained.task.target_dictionary
     banned = [symbols.pad(), symbols.unk()]
-    (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8))
-    (out / TRANSLATOR[1]).write_bytes(graphs.build_step(decoder, banned, symbols.eos(), int8))
+    shared = graphs.SharedWeights()
+    (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
+    step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared)
+    (out / TRANSLATOR[1]).write_bytes(step)
+    (out / WEIGHTS).write_bytes(save(shared.arrays))
     # Not `save_file`, whose file only its owner may read: a service may run as another user.
     (out / MIXING).write_bytes(save(export_mixing(trained.model)))
     for lang in (trained.source, trained.target):

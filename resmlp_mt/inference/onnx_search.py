@@ -15,6 +15,7 @@ import onnxruntime
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.inference.beams import Beams
+from resmlp_mt.inference.graph_file import find_shared
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.options import SearchOptions
@@ -36,6 +37,7 @@ class OnnxSearch:
             (D C,), what A's rows are multiplied with; where the model has them "encoder.bias",
             (D, H, N), "decoder.offset", (N, D C), and the "encoder.positions" and
             "decoder.positions", (N, C).
+        shared: The weights that the graphs have beside them, by name.
         source_dictionary, target_dictionary: fairseq's.
         source_positions, target_positions: N of both sides, the end of a sentence included.
 
@@ -50,13 +52,14 @@ class OnnxSearch:
         encoder: bytes,
         step: bytes,
         weights: dict[str, np.ndarray],
+        shared: dict[str, np.ndarray],
         source_dictionary,
         target_dictionary,
         source_positions: int,
         target_positions: int,
     ):
         # Batches side by side beat threads within a batch.
-        self.encoder, self.step = (start(graph, threads=1) for graph in (encoder, step))
+        self.encoder, self.step = (start(graph, 1, shared) for graph in (encoder, step))
         self.weights = weights
         # What a step adds at its position, where the model has it.
         tables = {"offset": "decoder.offset", "position": "decoder.positions"}
@@ -266,14 +269,26 @@ class OnnxSearch:
         self.step.run_with_iobinding(feed)
 
 
-def start(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
+def start(
+    graph: bytes, threads: int, shared: dict[str, np.ndarray] | None = None
+) -> onnxruntime.InferenceSession:
     """Make a graph ready to run on the CPU.
 
+    Args:
+        graph: As `read_graph` returned it.
+        threads: Of its own.
+        shared: Where weights are that are not in the graph, by name.
+
     Raises:
-        ValueError: If it is broken.
+        ValueError: If it is broken, or a weight is missing.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
+    if names := find_shared(graph):
+        if missing := set(names) - set(shared or ()):
+            raise ValueError(f"no weight {min(missing):.40}")
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(shared[name]) for name in names]
+        options.add_external_initializers(names, values)
     try:
         # The sum and the norm in one node take three times as long as in two.
         return onnxruntime.InferenceSession(

@@ -20,7 +20,7 @@ from resmlp_mt.models.parts import SEQUENCE_MIXERS
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
-from resmlp_mt.export.translation_graphs import build_encoder, build_step  # noqa: E402
+from resmlp_mt.export.translation_graphs import SharedWeights, build_encoder, build_step  # noqa: E402
 from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
 from resmlp_mt.tasks.search import mend_generator  # noqa: E402
 
@@ -29,11 +29,13 @@ LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
 
 def engines(model, task, int8=False):
     """The fast one and the reference."""
-    model, symbols = model.float(), task.target_dictionary
+    model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
+    banned = [symbols.pad(), symbols.unk()]
     fast = OnnxSearch(
-        build_encoder(model.encoder, model.decoder, int8),
-        build_step(model.decoder, [symbols.pad(), symbols.unk()], symbols.eos(), int8),
+        build_encoder(model.encoder, model.decoder, int8, shared),
+        build_step(model.decoder, banned, symbols.eos(), int8, shared),
         export_mixing(model),
+        shared.arrays,
         task.source_dictionary,
         symbols,
         model.encoder.longest,
