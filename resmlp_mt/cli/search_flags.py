@@ -43,6 +43,12 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="let no sequence of N subwords come twice (default: no limit)",
     )
+    search.add_argument(
+        "--no-shortlist",
+        dest="shortlist",
+        action="store_false",
+        help="look at all subwords, also where the export has a shortlist",
+    )
     _add_sampling(parser.add_argument_group("sampling"))
     _add_guides(parser.add_argument_group("what translations hold"))
 

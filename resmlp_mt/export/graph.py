@@ -124,6 +124,24 @@ class Graph:
         rounded, scales = map(self.weight, _round(table))
         return self.DynamicQuantizeMatMul(x, self.Transpose(rounded, perm=[1, 0]), scales)
 
+    def select(self, table: Tensor, rows: str) -> dict[str, str]:
+        """Some rows of a table, as `score_selected` takes them; by the name of its input."""
+        if not self.int8:
+            found = self.Gather(self.weight(table.detach().numpy()), rows)
+            return {"weight": self.Transpose(found, perm=[1, 0])}
+        rounded, scales = map(self.weight, _round(table.detach().numpy()))
+        found = self.Transpose(self.Gather(rounded, rows), perm=[1, 0])
+        return {"weight": found, "scales": self.Gather(scales, rows)}
+
+    def score_selected(self, x: str) -> str:
+        """`score` with the rows that `select` took, which are inputs. (..., C) -> (..., K)."""
+        kind = onnx.TensorProto.INT8 if self.int8 else onnx.TensorProto.FLOAT
+        weight = self.input("weight", kind, "C", "K")
+        if not self.int8:
+            return self.MatMul(x, weight)
+        scales = self.input("scales", onnx.TensorProto.FLOAT, "K")
+        return self.DynamicQuantizeMatMul(x, weight, scales)
+
     def build(self, **outputs: str) -> bytes:
         """The model, whose outputs have these names."""
         renamed = {value: name for name, value in outputs.items()}

@@ -78,7 +78,12 @@ def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: s
 
 @torch.no_grad()
 def build_step(
-    decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool, shared: SharedWeights
+    decoder: ResMLPDecoder,
+    banned: list[int],
+    end: int,
+    int8: bool,
+    shared: SharedWeights,
+    selects: bool = False,
 ) -> bytes:
     """The best continuations of every beam, and what the mixers remember of this position.
 
@@ -88,18 +93,21 @@ def build_step(
     position with; offset (1, D C) where the mixers have one; position (1, C) where positions are
     added;
     key_<layer> and value_<layer> (B, E, S, C / E); mask (B, 1, M, S), 0 where a token is, else far
-    below; width (1,), continuations of a beam to look at; best (1,), those to return.
+    below; width (1,), continuations of a beam to look at; best (1,), those to return. Where it
+    selects also candidates (K,), the symbols that are left, the end first; barred (B, 1, K), what
+    is added to their logits; weight (C, K), and scales (K,) in int8, from `build_selection`.
 
     Outputs: best_scores (B, best), sorted; best_tokens (B, best); best_places (B, best), beam times
     width plus something; ends (B, M, 1), the score of ending here; values (B, M, D C); query
     (B, M, C), what the last layer's attention asks with, and log_p (B, M, V), of the next tokens,
-    which cost nothing where they are not taken.
+    which cost nothing where they are not taken. Where it selects log_p is (B, M, K).
 
     Args:
         decoder: The decoder.
         banned: Tokens that no translation may hold.
         end: The end of a sentence.
         int8, shared: As for `Graph`.
+        selects: Choose among candidates, not among all tokens.
     """
     graph, layers = Graph(int8, shared), len(decoder.blocks)
     tokens = graph.input("tokens", TensorProto.INT64, "B", "M")
@@ -130,10 +138,20 @@ def build_step(
         stream.add(graph.product(y, fold_product(block.attend.out, scale=block.scale_c.gamma)))
         stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
     # Nothing is folded into the output layer, whose weight may be that of the embeddings.
-    logits = graph.score(stream.normalise_wholly(decoder.norm), decoder.output.weight)
-    log_p = graph.LogSoftmax(logits, axis=-1)
+    x = stream.normalise_wholly(decoder.norm)
+    if selects:
+        barred = graph.input("barred", TensorProto.FLOAT, "B", 1, "K")
+        log_p = graph.LogSoftmax(graph.Add(graph.score_selected(x), barred), axis=-1)
+        choice = _choose(graph, log_p, 0)
+        candidates = graph.input("candidates", TensorProto.INT64, "K")
+        choice["best_tokens"] = graph.Gather(candidates, choice["best_tokens"])
+    else:
+        log_p = graph.LogSoftmax(graph.score(x, decoder.output.weight), axis=-1)
+        ban = np.zeros(decoder.output.out_features, np.float32)
+        ban[banned] = -np.inf
+        choice = _choose(graph, log_p, end, ban)
     return graph.build(
-        **_choose(graph, log_p, decoder.output.out_features, banned, end),
+        **choice,
         values=graph.Concat(*values, axis=2),
         query=query,
         log_p=log_p,
@@ -156,14 +174,29 @@ def _remember(graph: Graph, layers: int, offset: bool) -> list[str]:
     return graph.Split(past, outputs=layers, axis=2, num_outputs=layers) if layers > 1 else [past]
 
 
-def _choose(graph: Graph, log_p: str, symbols: int, banned: list[int], end: int) -> dict[str, str]:
+@torch.no_grad()
+def build_selection(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) -> bytes:
+    """The rows of the output layer for some tokens.
+
+    Input: candidates (K,). Outputs: weight (C, K), and scales (K,) in int8.
+
+    Args:
+        decoder: The decoder.
+        int8, shared: As for `Graph`.
+    """
+    graph = Graph(int8, shared)
+    candidates = graph.input("candidates", TensorProto.INT64, "K")
+    return graph.build(**graph.select(decoder.output.weight, candidates))
+
+
+def _choose(graph: Graph, log_p: str, end: int, ban: np.ndarray | None = None) -> dict[str, str]:
     width = graph.input("width", TensorProto.INT64, 1)
     best = graph.input("best", TensorProto.INT64, 1)
     scores = graph.input("scores", TensorProto.FLOAT, "B", "M", 1)
-    ban = np.zeros(symbols, np.float32)
-    ban[banned] = -np.inf
     found, tokens = graph.TopK(log_p, width, outputs=2, axis=2, sorted=0)
-    found = graph.Add(graph.Add(found, scores), graph.Gather(graph.constant(ban), tokens))
+    found = graph.Add(found, scores)
+    if ban is not None:
+        found = graph.Add(found, graph.Gather(graph.constant(ban), tokens))
     flat = graph.integers(0, -1)
     found, places = graph.TopK(graph.Reshape(found, flat), best, outputs=2, axis=1)
     return {

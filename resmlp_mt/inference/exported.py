@@ -18,6 +18,8 @@ from resmlp_mt.files.export_layout import (
     FORMAT,
     MIXING,
     READABLE,
+    SELECTING,
+    SHORTLIST,
     TRANSLATOR,
     WEIGHTS,
 )
@@ -52,6 +54,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
             codec.target_dictionary,
             config["source_positions"],
             config["target_positions"],
+            *_read_shortlist(folder, config),
         )
     except FileNotFoundError as error:
         raise UserError(f"{error.filename}: missing; export the model again") from None
@@ -119,6 +122,14 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
         if sums[name] != digest:
             raise UserError(f"{folder / name}: damaged (its checksum is another); copy it again")
     return config
+
+
+def _read_shortlist(folder: Path, config: dict) -> tuple:
+    """The graphs and the arrays of a shortlist, if there is one."""
+    if config.get("shortlist") is None:
+        return ()
+    graphs = [read_graph(folder / name, shares=True) for name in SELECTING]
+    return (*graphs, read_arrays(folder / SHORTLIST))
 
 
 def _check_languages(config: dict) -> None:
