@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shortlist-best",
         type=int,
-        default=100,
+        default=50,
         metavar="N",
         help="translations of each subword, at most (default: %(default)s)",
     )

@@ -31,7 +31,7 @@ class ShortlistText:
 
     source: Path
     target: Path
-    best: int = 100
+    best: int = 50
     first: int = 100
 
 
