@@ -16,8 +16,6 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.translator import Translator
 
-_LONGEST = 200  # subwords of a translation, as in `Translator`
-
 
 @dataclass(frozen=True)
 class Case:
@@ -28,29 +26,39 @@ class Case:
 
 
 def list_rivals(
-    models: dict[str, str], sources: list[str], references: list[str], threads: int
+    models: dict[str, str],
+    sources: list[str],
+    references: list[str],
+    threads: int,
+    longest: int = SearchOptions.max_len_b,
 ) -> list[Rival]:
     """One rival for each name and model: what `Translator` takes, or a folder of CTranslate2.
 
     All use the subwords of the first, and take as long sentences as it does; it cannot be one of
-    CTranslate2.
+    CTranslate2. Shortlists, and the vocabulary maps of CTranslate2, are used where there are any.
+
+    Args:
+        models: By name.
+        sources, references: Raw text.
+        threads: Of each rival.
+        longest: Subwords of a translation.
     """
     first = next(iter(models.values()))
-    text = dict(sources=sources, references=references, threads=threads)
+    text = dict(sources=sources, references=references, threads=threads, longest=longest)
     return [Rival(n, _build, dict(model=m, codec_of=first, **text)) for n, m in models.items()]
 
 
-def _build(model: str, codec_of: str, sources: list[str], references: list[str], threads: int):
+def _build(model: str, codec_of: str, threads: int, **text):
     kind = _CTranslate2 if (Path(model) / "model.bin").is_file() else _Ours
-    return kind(model, codec_of, sources, references, threads)
+    return kind(model, codec_of, threads, **text)
 
 
 class _Runner:
     """Does a case once. A child's `search` takes what its `encode` makes."""
 
-    def __init__(self, sources: list[str], references: list[str]):
+    def __init__(self, sources: list[str], references: list[str], longest: int):
         self.sources = [self.encode(text) for text in sources]
-        self.references = references
+        self.references, self.longest = references, longest
 
     def __call__(self, case: Case) -> dict[str, float]:
         singly = case.batch_tokens == 0
@@ -72,16 +80,17 @@ class _Runner:
 
 
 class _Ours(_Runner):
-    def __init__(self, model, codec_of, sources, references, threads):
+    def __init__(self, model, codec_of, threads, **text):
         self.translator = Translator.from_pretrained(model, threads=threads)
         self.codec = self.translator.codec
-        super().__init__(sources, references)
+        super().__init__(**text)
 
     def encode(self, text: str):
         return self.codec.encode(self.codec.split(text)[: self.translator.longest])
 
     def search(self, batch: list, case: Case) -> list:
-        found = self.translator.search(batch, SearchOptions(case.beam), case.batch_tokens)
+        options = SearchOptions(case.beam, max_len_b=self.longest)
+        found = self.translator.search(batch, options, case.batch_tokens)
         return [beams[0][0] for beams in found]
 
     def decode(self, tokens) -> str:
@@ -89,7 +98,7 @@ class _Ours(_Runner):
 
 
 class _CTranslate2(_Runner):
-    def __init__(self, model, codec_of, sources, references, threads):
+    def __init__(self, model, codec_of, threads, **text):
         try:
             import ctranslate2
         except ModuleNotFoundError:
@@ -97,14 +106,15 @@ class _CTranslate2(_Runner):
         self.model = model
         self.first = Translator.from_pretrained(codec_of)
         self.translator = ctranslate2.Translator(model, inter_threads=threads, intra_threads=1)
-        super().__init__(sources, references)
+        self.maps = (Path(model) / "vmap.txt").is_file()
+        super().__init__(**text)
 
     def encode(self, text: str) -> list[str]:
         return list(self.first.codec.split(text)[: self.first.longest])
 
     def search(self, batch: list, case: Case) -> list:
         # No longer than the first model's: CTranslate2 does not say how many positions it has.
-        longest = min(_LONGEST, self.first.engine.target_positions - 1)
+        longest = min(self.longest, self.first.engine.target_positions - 1)
         try:
             found = self.translator.translate_batch(
                 batch,
@@ -112,6 +122,7 @@ class _CTranslate2(_Runner):
                 max_decoding_length=longest,
                 batch_type="tokens",
                 max_batch_size=case.batch_tokens,
+                use_vmap=self.maps,
             )
         except RuntimeError as error:  # fewer positions than the first model has, mostly
             raise UserError(f"{self.model}: {error}") from None

@@ -3,11 +3,17 @@
 Norms and scales are folded into the weights beside them. With --int8 the weights take a quarter of
 the size, and less time. `translate` and `classify` take the folder, which needs nothing else.
 
+With --shortlist a translator computes the probabilities of those subwords alone that may translate
+the ones of the sentence. They are learned from its training text.
+
   resmlp-mt export multi30k-en-de --int8 --out fast-model
+  resmlp-mt export my-model --int8 --shortlist train.en train.de --out fast-model
 """
 
 import argparse
 from pathlib import Path
+
+from resmlp_mt.cli.flags import check_positive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,12 +21,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument("--int8", action="store_true", help="products of 8-bit integers")
+    parser.add_argument(
+        "--shortlist",
+        nargs=2,
+        type=Path,
+        metavar=("SOURCE", "TARGET"),
+        help="training text, also .gz and .xz: the search looks only at subwords that it has as "
+        "translations",
+    )
+    parser.add_argument(
+        "--shortlist-best",
+        type=int,
+        default=50,
+        metavar="N",
+        help="translations of each subword, at most (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--shortlist-first",
+        type=int,
+        default=100,
+        metavar="N",
+        help="most frequent subwords, always in (default: %(default)s)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Export, and list what is in the folder."""
     from resmlp_mt.cli.pack import print_folder
-    from resmlp_mt.export.writer import export_model
+    from resmlp_mt.export.writer import ShortlistText, export_model
 
-    export_model(arguments.model, arguments.out, arguments.int8)
+    check_positive(arguments, "shortlist_best", "shortlist_first")
+    shortlist = None
+    if arguments.shortlist:
+        lengths = arguments.shortlist_best, arguments.shortlist_first
+        shortlist = ShortlistText(*arguments.shortlist, *lengths)
+    export_model(arguments.model, arguments.out, arguments.int8, shortlist)
     print_folder(arguments.out)

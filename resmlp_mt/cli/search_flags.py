@@ -43,6 +43,12 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="let no sequence of N subwords come twice (default: no limit)",
     )
+    search.add_argument(
+        "--shortlist",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="look only at the subwords of the export's shortlist, where it has one (default: yes)",
+    )
     _add_sampling(parser.add_argument_group("sampling"))
     _add_guides(parser.add_argument_group("what translations hold"))
 

@@ -1,5 +1,6 @@
 """ONNX graphs, written as the model reads: nodes, products, and the residual stream."""
 
+import hashlib
 from functools import partial
 
 import numpy as np
@@ -8,13 +9,32 @@ import torch
 from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
+from resmlp_mt.files.export_layout import WEIGHTS
 from resmlp_mt.nn.fold import Product, fold_channels, split_norm
 
 _ONNX, _MICROSOFT = "", "com.microsoft"
 # Not in ONNX itself; ONNX Runtime has them.
-_FUSED = ("DynamicQuantizeMatMul", "GatherBlockQuantized", "Gelu", "MultiHeadAttention")
-# Channels of an int8 embedding that share a scale.
-_BLOCK = 32
+_FUSED = ("DynamicQuantizeMatMul", "Gelu", "MultiHeadAttention")
+
+
+class SharedWeights:
+    """Weights that lie beside the graphs, each once, whichever graphs have it.
+
+    Attributes:
+        arrays: Of each name its array.
+    """
+
+    def __init__(self):
+        self.arrays: dict[str, np.ndarray] = {}
+        self._names: dict[bytes, str] = {}
+
+    def add(self, array: np.ndarray) -> str:
+        """The name of an array; of an equal one that was added before, if there is one."""
+        described = f"{array.dtype} {array.shape} ".encode()
+        digest = hashlib.sha256(described + array.tobytes()).digest()
+        name = self._names.setdefault(digest, f"weight_{len(self._names)}")
+        self.arrays.setdefault(name, array)
+        return name
 
 
 class Graph:
@@ -22,10 +42,11 @@ class Graph:
 
     Args:
         int8: Keep the weights of products as int8.
+        shared: Where the weights of products and embeddings go. Without it they go into the graph.
     """
 
-    def __init__(self, int8: bool):
-        self.int8 = int8
+    def __init__(self, int8: bool, shared: SharedWeights | None = None):
+        self.int8, self.shared = int8, shared
         self.nodes: list = []
         self.inputs: list = []
         self.outputs: dict[str, str] = {}
@@ -56,6 +77,20 @@ class Graph:
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
         return name
 
+    def weight(self, value: np.ndarray) -> str:
+        """Add a weight of a product or an embedding."""
+        value = np.ascontiguousarray(value)
+        if self.shared is None:
+            return self.constant(value)
+        name = self.shared.add(value)
+        if name not in [tensor.name for tensor in self.constants]:
+            kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+            tensor = onnx.TensorProto(name=name, data_type=kind, dims=value.shape)
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value=WEIGHTS)
+            self.constants.append(tensor)
+        return name
+
     def integers(self, *values: int) -> str:
         """Add a constant of 64-bit integers."""
         return self.constant(np.array(values, np.int64))
@@ -64,26 +99,48 @@ class Graph:
         """weight x + bias. (..., in) -> (..., out)."""
         weight, bias = product.weight.detach().numpy(), product.bias.detach().numpy()
         if not self.int8:
-            return self.Add(self.MatMul(x, self.constant(weight.T)), self.constant(bias))
-        scale = np.maximum(np.abs(weight).max(1) / 127, 1e-12).astype(np.float32)
-        rounded = np.round(weight / scale[:, None]).astype(np.int8).T
-        zeros = np.zeros(len(scale), np.int8)
-        return self.DynamicQuantizeMatMul(x, *map(self.constant, (rounded, scale, zeros, bias)))
+            return self.Add(self.MatMul(x, self.weight(weight.T)), self.weight(bias))
+        rounded, scales = _round(weight)
+        parts = self.weight(rounded.T), self.weight(scales), "", self.weight(bias)
+        return self.DynamicQuantizeMatMul(x, *parts)
 
     def embed(self, tokens: str, table: Tensor, scale: float) -> str:
-        """Rows of the table. (...) -> (..., C)."""
-        table = table.detach().numpy() * np.float32(scale)
+        """Rows of the table times a number. (...) -> (..., C)."""
+        table = table.detach().numpy()
+        scale = self.constant(np.array([scale], np.float32))
         if not self.int8:
-            return self.Gather(self.constant(table), tokens)
-        symbols, channels = table.shape
-        blocks = -(-channels // _BLOCK)
-        split = np.pad(table, ((0, 0), (0, blocks * _BLOCK - channels)))
-        split = split.reshape(symbols, blocks, _BLOCK)
-        scales = np.maximum(np.abs(split).max(2) / 127, 1e-12).astype(np.float32)
-        rounded = np.round(split / scales[..., None]).reshape(symbols, -1)[:, :channels]
-        parts = self.constant((rounded + 128).astype(np.uint8)), tokens, self.constant(scales)
-        sizes = dict(bits=8, block_size=_BLOCK, gather_axis=0, quantize_axis=1)
-        return self.GatherBlockQuantized(*parts, **sizes)
+            return self.Mul(self.Gather(self.weight(table), tokens), scale)
+        rounded, scales = map(self.weight, _round(table))
+        rows = self.Cast(self.Gather(rounded, tokens), to=onnx.TensorProto.FLOAT)
+        # What is constant ONNX Runtime computes once, at the start.
+        scales = self.Mul(self.Unsqueeze(scales, self.integers(1)), scale)
+        return self.Mul(rows, self.Gather(scales, tokens))
+
+    def score(self, x: str, table: Tensor) -> str:
+        """Products with all rows of a table, which may be that of `embed`. (..., C) -> (..., V)."""
+        table = table.detach().numpy()
+        if not self.int8:
+            return self.MatMul(x, self.Transpose(self.weight(table), perm=[1, 0]))
+        rounded, scales = map(self.weight, _round(table))
+        return self.DynamicQuantizeMatMul(x, self.Transpose(rounded, perm=[1, 0]), scales)
+
+    def select(self, table: Tensor, rows: str) -> dict[str, str]:
+        """Some rows of a table, as `score_selected` takes them; by the name of its input."""
+        if not self.int8:
+            found = self.Gather(self.weight(table.detach().numpy()), rows)
+            return {"weight": self.Transpose(found, perm=[1, 0])}
+        rounded, scales = map(self.weight, _round(table.detach().numpy()))
+        found = self.Transpose(self.Gather(rounded, rows), perm=[1, 0])
+        return {"weight": found, "scales": self.Gather(scales, rows)}
+
+    def score_selected(self, x: str) -> str:
+        """`score` with the rows that `select` took, which are inputs. (..., C) -> (..., K)."""
+        kind = onnx.TensorProto.INT8 if self.int8 else onnx.TensorProto.FLOAT
+        weight = self.input("weight", kind, "C", "K")
+        if not self.int8:
+            return self.MatMul(x, weight)
+        scales = self.input("scales", onnx.TensorProto.FLOAT, "K")
+        return self.DynamicQuantizeMatMul(x, weight, scales)
 
     def build(self, **outputs: str) -> bytes:
         """The model, whose outputs have these names."""
@@ -119,6 +176,20 @@ class Stream:
             return self.x
         ones = self.graph.constant(torch.ones_like(alpha))
         return self.graph.LayerNormalization(self.x, ones, epsilon=epsilon)
+
+    def normalise_wholly(self, norm: nn.Module) -> str:
+        """The stream with the norm's alpha and beta, for what comes after is not to be changed."""
+        epsilon, alpha, beta = split_norm(norm)
+        alpha, beta = self.graph.constant(alpha), self.graph.constant(beta)
+        if epsilon is None:
+            return self.graph.Add(self.graph.Mul(self.x, alpha), beta)
+        return self.graph.LayerNormalization(self.x, alpha, beta, epsilon=epsilon)
+
+
+def _round(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in int8, (out, in), and the scale of each, (out,)."""
+    scales = np.maximum(np.abs(weight).max(1) / 127, 1e-12).astype(np.float32)
+    return np.round(weight / scales[:, None]).astype(np.int8), scales
 
 
 def mix_channels(graph: Graph, block, x: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from onnx import TensorProto, helper
 
-from resmlp_mt.export.graph import Graph, Stream, by_head, mix_channels
+from resmlp_mt.export.graph import Graph, SharedWeights, Stream, by_head, mix_channels
 from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder
 from resmlp_mt.nn.fold import (
     FoldedMixer,
@@ -26,14 +26,20 @@ _ONE = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
 
 
 @torch.no_grad()
-def build_encoder(encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool) -> bytes:
+def build_encoder(
+    encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool, shared: SharedWeights
+) -> bytes:
     """Tokens -> the keys and values of every decoder layer's attention.
 
     Inputs: tokens (B, S), padded on the right; mask (B, S, 1), 1 where a token is and 0 where not;
     matrix_<layer> (H, S, S); bias_<layer> (H, S, 1) where A has one; positions (S, C) where they
     are added to the embeddings. Output: memory (2 D, B, E, S, C / E), a key and a value a layer.
+
+    Args:
+        encoder, decoder: Of the model.
+        int8, shared: As for `Graph`.
     """
-    graph = Graph(int8)
+    graph = Graph(int8, shared)
     tokens = graph.input("tokens", TensorProto.INT64, "B", "S")
     mask = graph.input("mask", TensorProto.FLOAT, "B", "S", 1)
     x = graph.embed(tokens, encoder.embed.tokens.weight, encoder.embed.scale)
@@ -71,7 +77,14 @@ def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: s
 
 
 @torch.no_grad()
-def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) -> bytes:
+def build_step(
+    decoder: ResMLPDecoder,
+    banned: list[int],
+    end: int,
+    int8: bool,
+    shared: SharedWeights,
+    selects: bool = False,
+) -> bytes:
     """The best continuations of every beam, and what the mixers remember of this position.
 
     Inputs: tokens (B, M), the last ones; scores (B, M, 1), of the beams so far; history (n, D C),
@@ -80,20 +93,23 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
     position with; offset (1, D C) where the mixers have one; position (1, C) where positions are
     added;
     key_<layer> and value_<layer> (B, E, S, C / E); mask (B, 1, M, S), 0 where a token is, else far
-    below; width (1,), continuations of a beam to look at; best (1,), those to return.
+    below; width (1,), continuations of a beam to look at; best (1,), those to return. Where it
+    selects also candidates (K,), the symbols that are left, the end first; barred (B, 1, K), what
+    is added to their logits; weight (C, K), and scales (K,) in int8, from `build_selection`.
 
     Outputs: best_scores (B, best), sorted; best_tokens (B, best); best_places (B, best), beam times
     width plus something; ends (B, M, 1), the score of ending here; values (B, M, D C); query
     (B, M, C), what the last layer's attention asks with, and log_p (B, M, V), of the next tokens,
-    which cost nothing where they are not taken.
+    which cost nothing where they are not taken. Where it selects log_p is (B, M, K).
 
     Args:
         decoder: The decoder.
         banned: Tokens that no translation may hold.
         end: The end of a sentence.
-        int8: As for `Graph`.
+        int8, shared: As for `Graph`.
+        selects: Choose among candidates, not among all tokens.
     """
-    graph, layers = Graph(int8), len(decoder.blocks)
+    graph, layers = Graph(int8, shared), len(decoder.blocks)
     tokens = graph.input("tokens", TensorProto.INT64, "B", "M")
     x = graph.embed(tokens, decoder.embed.tokens.weight, decoder.embed.scale)
     if decoder.embed.positions is not None:
@@ -121,12 +137,21 @@ def build_step(decoder: ResMLPDecoder, banned: list[int], end: int, int8: bool) 
         y = graph.MultiHeadAttention(query, *sides, "", "", mask, num_heads=block.attend.heads)
         stream.add(graph.product(y, fold_product(block.attend.out, scale=block.scale_c.gamma)))
         stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
-    logits = graph.product(
-        stream.normalise(decoder.norm), fold_product(decoder.output, decoder.norm)
-    )
-    log_p = graph.LogSoftmax(logits, axis=-1)
+    # Nothing is folded into the output layer, whose weight may be that of the embeddings.
+    x = stream.normalise_wholly(decoder.norm)
+    if selects:
+        barred = graph.input("barred", TensorProto.FLOAT, "B", 1, "K")
+        log_p = graph.LogSoftmax(graph.Add(graph.score_selected(x), barred), axis=-1)
+        choice = _choose(graph, log_p, 0)
+        candidates = graph.input("candidates", TensorProto.INT64, "K")
+        choice["best_tokens"] = graph.Gather(candidates, choice["best_tokens"])
+    else:
+        log_p = graph.LogSoftmax(graph.score(x, decoder.output.weight), axis=-1)
+        ban = np.zeros(decoder.output.out_features, np.float32)
+        ban[banned] = -np.inf
+        choice = _choose(graph, log_p, end, ban)
     return graph.build(
-        **_choose(graph, log_p, decoder.output.out_features, banned, end),
+        **choice,
         values=graph.Concat(*values, axis=2),
         query=query,
         log_p=log_p,
@@ -149,14 +174,29 @@ def _remember(graph: Graph, layers: int, offset: bool) -> list[str]:
     return graph.Split(past, outputs=layers, axis=2, num_outputs=layers) if layers > 1 else [past]
 
 
-def _choose(graph: Graph, log_p: str, symbols: int, banned: list[int], end: int) -> dict[str, str]:
+@torch.no_grad()
+def build_selection(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) -> bytes:
+    """The rows of the output layer for some tokens.
+
+    Input: candidates (K,). Outputs: weight (C, K), and scales (K,) in int8.
+
+    Args:
+        decoder: The decoder.
+        int8, shared: As for `Graph`.
+    """
+    graph = Graph(int8, shared)
+    candidates = graph.input("candidates", TensorProto.INT64, "K")
+    return graph.build(**graph.select(decoder.output.weight, candidates))
+
+
+def _choose(graph: Graph, log_p: str, end: int, ban: np.ndarray | None = None) -> dict[str, str]:
     width = graph.input("width", TensorProto.INT64, 1)
     best = graph.input("best", TensorProto.INT64, 1)
     scores = graph.input("scores", TensorProto.FLOAT, "B", "M", 1)
-    ban = np.zeros(symbols, np.float32)
-    ban[banned] = -np.inf
     found, tokens = graph.TopK(log_p, width, outputs=2, axis=2, sorted=0)
-    found = graph.Add(graph.Add(found, scores), graph.Gather(graph.constant(ban), tokens))
+    found = graph.Add(found, scores)
+    if ban is not None:
+        found = graph.Add(found, graph.Gather(graph.constant(ban), tokens))
     flat = graph.integers(0, -1)
     found, places = graph.TopK(graph.Reshape(found, flat), best, outputs=2, axis=1)
     return {

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,22 +21,36 @@ from resmlp_mt.checkpoints.loading import (
 from resmlp_mt.data.sentences import CARD
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
+from resmlp_mt.export.shortlist import ShortlistText, learn_shortlist
 from resmlp_mt.extras import import_with_onnx
-from resmlp_mt.files.export_layout import CLASSIFIER, CONFIG, FORMAT, MIXING, TRANSLATOR
+from resmlp_mt.files.export_layout import (
+    CLASSIFIER,
+    CONFIG,
+    FORMAT,
+    MIXING,
+    SELECTING,
+    SHORTLIST,
+    TRANSLATOR,
+    WEIGHTS,
+)
 from resmlp_mt.files.output import whole_folder
+from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.nn.fold import fold_mixer, has_offset, make_offset
 from resmlp_mt.nn.mixers import ToeplitzMatrix
 from resmlp_mt.tasks.images import is_for_images
 
 
-def export_model(model: str | Path, out: Path, int8: bool) -> None:
+def export_model(
+    model: str | Path, out: Path, int8: bool, shortlist: ShortlistText | None = None
+) -> None:
     """Make a folder that `Translator` or `Classifier.from_pretrained` take, and run fast.
 
     Args:
         model: A name of `pretrained_names`, a folder, or a checkpoint.
         out: The folder to make. One that was exported before is replaced.
         int8: Products in int8, a quarter of the size.
+        shortlist: What to learn a shortlist from, for a translator.
 
     Raises:
         UserError: If something is missing, `out` holds something else, or the model cannot be
@@ -43,16 +58,21 @@ def export_model(model: str | Path, out: Path, int8: bool) -> None:
     """
     path, state = read_checkpoint(model)
     if is_for_images(state["cfg"].task):
+        if shortlist:
+            raise UserError("--shortlist: a classifier has no vocabulary")
         export, trained = _export_classifier, load_classifier(path, state)
     else:
-        export, trained = _export_translator, load_translator(path, state)
+        export = partial(_export_translator, shortlist=shortlist)
+        trained = load_translator(path, state)
     with whole_folder(out, mark=CONFIG) as new:
         config = {"format": FORMAT} | export(trained, new, int8) | {"int8": int8}
         config["sha256"] = sum_files(new, sorted(path.name for path in new.iterdir()))
         (new / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dict:
+def _export_translator(
+    trained: TrainedTranslator, out: Path, int8: bool, shortlist: ShortlistText | None
+) -> dict:
     if not isinstance(trained.model, ResMLPModel):
         raise UserError(
             f"a {type(trained.model).__name__} has no export: its self-attention is none of the "
@@ -68,8 +88,19 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
             )
     symbols = trained.task.target_dictionary
     banned = [symbols.pad(), symbols.unk()]
-    (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8))
-    (out / TRANSLATOR[1]).write_bytes(graphs.build_step(decoder, banned, symbols.eos(), int8))
+    shared = graphs.SharedWeights()
+    (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
+    step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared)
+    (out / TRANSLATOR[1]).write_bytes(step)
+    if shortlist:
+        step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared, selects=True)
+        (out / SELECTING[0]).write_bytes(step)
+        (out / SELECTING[1]).write_bytes(graphs.build_selection(decoder, int8, shared))
+        dictionaries = trained.task.source_dictionary, symbols
+        languages = trained.source, trained.target
+        codec = TextCodec.from_folder(trained.folder, languages, dictionaries)
+        (out / SHORTLIST).write_bytes(save(learn_shortlist(shortlist, codec)))
+    (out / WEIGHTS).write_bytes(save(shared.arrays))
     # Not `save_file`, whose file only its owner may read: a service may run as another user.
     (out / MIXING).write_bytes(save(export_mixing(trained.model)))
     for lang in (trained.source, trained.target):
@@ -83,6 +114,7 @@ def _export_translator(trained: TrainedTranslator, out: Path, int8: bool) -> dic
         "target_lang": trained.target,
         "source_positions": encoder.longest,
         "target_positions": decoder.longest,
+        "shortlist": shortlist and {"best": shortlist.best, "first": shortlist.first},
     }
 
 

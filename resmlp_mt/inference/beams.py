@@ -60,7 +60,9 @@ class Beams:
         self.used = new.stop
         return self.history[new].reshape(*self.tokens.shape, -1)
 
-    def force(self, tokens: list[np.ndarray], log_p: np.ndarray) -> None:
+    def force(
+        self, tokens: list[np.ndarray], log_p: np.ndarray, candidates: np.ndarray | None = None
+    ) -> None:
         """Let sentences go on with a given token alone, in their first beam.
 
         Call it before `advance`, at each position of a prefix from the first on: the other beams
@@ -69,12 +71,14 @@ class Beams:
         Args:
             tokens: Of each sentence of the search, finished ones too: the token or nothing. (1,) or
                 (0,).
-            log_p: Log-probabilities of all tokens. (B, M, V).
+            log_p: Log-probabilities of all tokens, (B, M, V), or of candidates, (B, M, K).
+            candidates: These. (K,).
         """
         for row, sentence in enumerate(self.at_work):
             for token in tokens[sentence]:
                 self.best_scores[row], self.best_tokens[row] = -np.inf, token
-                self.best_scores[row, 0] = self.scores[row, 0, 0] + log_p[row, 0, token]
+                column = token if candidates is None else np.argmax(candidates == token)
+                self.best_scores[row, 0] = self.scores[row, 0, 0] + log_p[row, 0, column]
                 self.best_places[row] = 0
 
     def advance(self, lenpen: float) -> None:

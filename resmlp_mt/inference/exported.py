@@ -12,7 +12,17 @@ import numpy as np
 from resmlp_mt.checkpoints.checksum import sum_files
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_onnx
-from resmlp_mt.files.export_layout import CLASSIFIER, CONFIG, FORMAT, MIXING, TRANSLATOR
+from resmlp_mt.files.export_layout import (
+    CLASSIFIER,
+    CONFIG,
+    FORMAT,
+    MIXING,
+    READABLE,
+    SELECTING,
+    SHORTLIST,
+    TRANSLATOR,
+    WEIGHTS,
+)
 from resmlp_mt.inference.arrays import read_arrays
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.graph_file import read_graph
@@ -33,16 +43,18 @@ def load_exported_translator(folder: Path, device: str = "auto"):
     config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
     try:
         _check_languages(config)
-        weights = read_arrays(folder / MIXING)
+        weights, shares = read_arrays(folder / MIXING), config["format"] > 2
         _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
         engine = search.OnnxSearch(
-            *(read_graph(folder / name) for name in TRANSLATOR),
+            *(read_graph(folder / name, shares) for name in TRANSLATOR),
             weights,
+            read_arrays(folder / WEIGHTS) if shares else {},
             codec.source_dictionary,
             codec.target_dictionary,
             config["source_positions"],
             config["target_positions"],
+            *_read_shortlist(folder, config),
         )
     except FileNotFoundError as error:
         raise UserError(f"{error.filename}: missing; export the model again") from None
@@ -87,12 +99,12 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
             raise ValueError(f"{CONFIG} has {size:,} bytes of JSON")
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         number = config.get("format", 1)
-        found, sums = config["kind"], config["sha256"] if number == FORMAT else {}
+        found, sums = config["kind"], config["sha256"] if number in READABLE else {}
         if found not in ("translator", "classifier") or not isinstance(sums, dict):
             raise ValueError(f"not what {CONFIG} says")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _broken(folder, error) from None
-    if number != FORMAT:
+    if number not in READABLE:
         raise UserError(
             f"{folder}: made by another version of resmlp-mt (format {number!r:.9}, not {FORMAT}); "
             "export the model again"
@@ -101,6 +113,8 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
         raise UserError(f"{folder}: an exported {found}, not a {kind}")
     if device not in ("auto", "cpu"):
         raise UserError(f"--device {device}: an exported model runs on the CPU; leave it out")
+    if kind == "translator" and number > 2:
+        files += (WEIGHTS,)
     for name in dict.fromkeys((*files, *sums)):
         if len(name) > 99 or Path(name).name != name or not (folder / name).is_file():
             raise UserError(f"{folder}/{name:.99}: missing; export the model again")
@@ -108,6 +122,14 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
         if sums[name] != digest:
             raise UserError(f"{folder / name}: damaged (its checksum is another); copy it again")
     return config
+
+
+def _read_shortlist(folder: Path, config: dict) -> tuple:
+    """The graphs and the arrays of a shortlist, if there is one."""
+    if config.get("shortlist") is None:
+        return ()
+    graphs = [read_graph(folder / name, shares=True) for name in SELECTING]
+    return (*graphs, read_arrays(folder / SHORTLIST))
 
 
 def _check_languages(config: dict) -> None:

@@ -24,13 +24,18 @@ _MESSAGES: dict[str, dict[int, str]] = {
     "attribute": {5: "tensor", 6: _NESTED, 10: "tensor", 11: _NESTED, 22: _SPARSE, 23: _SPARSE},
     "tensor": {13: _EXTERNAL},
 }
-_DATA_LOCATION, _RAW_DATA = 14, 9  # of a tensor
+_NAME, _DATA_LOCATION, _RAW_DATA = 8, 14, 9  # of a tensor
 
 
-def read_graph(path: Path) -> bytes:
+def read_graph(path: Path, shares: bool = False) -> bytes:
     """Read a graph such as `Graph.build` makes: nodes, and weights that are in the file.
 
     ONNX Runtime would read other files that a graph names, which may be any on this machine.
+
+    Args:
+        path: The file.
+        shares: Whether weights of the graph may lie elsewhere. Each that does must be handed to
+            ONNX Runtime, which then opens no file: `find_shared` has their names.
 
     Raises:
         ValueError: If it is no ONNX graph, names other files, or nests graphs, which can take
@@ -41,17 +46,48 @@ def read_graph(path: Path) -> bytes:
     if data[4:8] == b"ORTM":
         raise ValueError(f"{path.name} is in the format of ONNX Runtime, not of ONNX")
     _check_size(memoryview(data), path.name)
-    if fault := next(_find_faults(memoryview(data), "model"), None):
+    if fault := next(_find_faults(memoryview(data), "model", shares), None):
         raise ValueError(f"{path.name} has {fault}")
+    if shares:
+        find_shared(data)
     return data
 
 
-def _find_faults(data: memoryview, kind: str) -> Iterator[str]:
+def find_shared(data: bytes) -> list[str]:
+    """The names of the weights that a graph has elsewhere.
+
+    Raises:
+        ValueError: If a name stands for two weights: then ONNX Runtime would take one from a file.
+    """
+    names, shared = [], []
+    for tensor in _find(memoryview(data), "model", "graph", "tensor"):
+        fields = {number: content for number, _, content in _fields(tensor)}
+        names.append(bytes(fields.get(_NAME, b"")))
+        if _DATA_LOCATION in fields:
+            shared.append(names[-1])
+    if len(set(names)) < len(names):
+        raise ValueError("a graph has two weights of one name")
+    return [name.decode("utf-8") for name in shared]
+
+
+def _find(data: memoryview, kind: str, *path: str) -> Iterator[memoryview]:
+    """Yield the messages that are reached by this path of kinds."""
+    if not path:
+        yield data
+        return
+    for number, _, content in _fields(data):
+        if _MESSAGES[kind].get(number) == path[0]:
+            yield from _find(content, *path)
+
+
+def _find_faults(data: memoryview, kind: str, shares: bool) -> Iterator[str]:
     """Yield what is forbidden in a message, at any depth."""
     for number, _, content in _fields(data):
         held = _MESSAGES[kind].get(number)
+        if kind == "graph" and held == "tensor" and shares:
+            continue
         if held in _MESSAGES:
-            yield from _find_faults(content, held)
+            yield from _find_faults(content, held, shares)
         elif held:
             yield held
         elif kind == "tensor" and number == _DATA_LOCATION:

@@ -7,7 +7,7 @@ nothing is reordered, and dropping a sentence costs no more than its keys and va
 Shapes as in `translation_graphs.py`.
 """
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import onnxruntime
@@ -15,9 +15,11 @@ import onnxruntime
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.inference.beams import Beams
+from resmlp_mt.inference.graph_file import find_shared
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.shortlist import Choice, Shortlist
 from resmlp_mt.inference.stopping import check_wanted
 
 # What an exported model leaves to fairseq.
@@ -36,11 +38,14 @@ class OnnxSearch:
             (D C,), what A's rows are multiplied with; where the model has them "encoder.bias",
             (D, H, N), "decoder.offset", (N, D C), and the "encoder.positions" and
             "decoder.positions", (N, C).
+        shared: The weights that the graphs have beside them, by name.
         source_dictionary, target_dictionary: fairseq's.
         source_positions, target_positions: N of both sides, the end of a sentence included.
+        selecting_step, select: The step that selects, and the graph of `build_selection`.
+        shortlist: The arrays of a `Shortlist`.
 
     Raises:
-        ValueError: If a graph is broken.
+        ValueError: If a graph is broken, or something does not fit.
     """
 
     device = "cpu"
@@ -50,13 +55,18 @@ class OnnxSearch:
         encoder: bytes,
         step: bytes,
         weights: dict[str, np.ndarray],
+        shared: dict[str, np.ndarray],
         source_dictionary,
         target_dictionary,
         source_positions: int,
         target_positions: int,
+        selecting_step: bytes | None = None,
+        select: bytes | None = None,
+        shortlist: dict[str, np.ndarray] | None = None,
     ):
         # Batches side by side beat threads within a batch.
-        self.encoder, self.step = (start(graph, threads=1) for graph in (encoder, step))
+        self._start = partial(start, threads=1, shared=shared)
+        self.encoder, self._step_graph = self._start(encoder), step
         self.weights = weights
         # What a step adds at its position, where the model has it.
         tables = {"offset": "decoder.offset", "position": "decoder.positions"}
@@ -67,6 +77,24 @@ class OnnxSearch:
         self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
         self.symbols = len(target_dictionary)
         self.source_positions, self.target_positions = source_positions, target_positions
+        self.shortlist = None
+        if shortlist is None:
+            self.step  # noqa: B018  # found broken now rather than later
+        else:
+            self.selecting_step, select = self._start(selecting_step), self._start(select)
+            names = [output.name for output in select.get_outputs()]
+            self.shortlist = Shortlist(
+                shortlist,
+                lambda c: dict(zip(names, select.run(names, {"candidates": c}), strict=True)),
+                (len(source_dictionary), self.symbols),
+                self.end,
+                target_dictionary.unk(),
+            )
+
+    @cached_property
+    def step(self) -> onnxruntime.InferenceSession:
+        """The step over all tokens, which a shortlist seldom needs."""
+        return self._start(self._step_graph)
 
     @cached_property
     def model(self):
@@ -111,36 +139,59 @@ class OnnxSearch:
         """
         if not options.is_plain:
             return self.generator.search(sources, options, guides)
+        if not (self.shortlist and options.shortlist):
+            return self._search(sources, options, guides, shortlist=None)
+        found: list = [None] * len(sources)
+        known = np.array([self.shortlist.knows(source) for source in sources])
+        for part, shortlist in ((known, self.shortlist), (~known, None)):
+            if part := np.flatnonzero(part).tolist():
+                led = guides and [guides[i] for i in part]
+                results = self._search([sources[i] for i in part], options, led, shortlist)
+                for i, result in zip(part, results, strict=True):
+                    found[i] = result
+        return found
+
+    def _search(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None,
+        shortlist: Shortlist | None,
+    ) -> list[list[tuple[np.ndarray, float]]]:
         prefixes = [guide.prefix for guide in guides or ()]
         led = max(map(len, prefixes), default=0)
-        if led:
+        if led and not shortlist:
             self._check_log_p()
+        choice = shortlist and shortlist.choose(sources, prefixes)
+        symbols = len(choice.candidates) if choice else self.symbols
         beam, lenpen = options.beam, options.lenpen
         memory, mask = self.encode(self._pad(sources))
         # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
-        beams = self._start_beams(memory, beam, width=min(2 * beam + 3, self.symbols))
+        beams = self._start_beams(memory, beam, width=min(2 * beam + 3, symbols))
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
         check_room(guides or [], longest)
-        feed = self._bind(memory, mask, beams)
+        feed = self._bind(memory, mask, beams, choice)
         for position in range(longest):
             if position < led:
-                log_p = np.empty((*beams.tokens.shape, self.symbols), np.float32)
+                log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
                 _take(feed, "log_p", log_p)
-            self._step(feed, beams, position)
+            self._step(feed, beams, position, choice)
             if position < led:
-                beams.force([prefix[position : position + 1] for prefix in prefixes], log_p)
+                tokens = [prefix[position : position + 1] for prefix in prefixes]
+                beams.force(tokens, log_p, choice and choice.candidates)
             beams.advance(lenpen)
             left = np.count_nonzero(beams.unfinished)
             if left == 0:
                 break
             if left <= (1 - _WORTH_DROPPING) * len(beams.unfinished):
                 memory, mask = memory[:, beams.unfinished], mask[beams.unfinished]
+                choice = choice and choice.keep(beams.unfinished)
                 beams.drop_finished()
             elif position != led - 1:  # the last step that had to answer log_p
                 continue
-            feed = self._bind(memory, mask, beams)
+            feed = self._bind(memory, mask, beams, choice)
         else:
-            self._step(feed, beams, longest)
+            self._step(feed, beams, longest, choice)
             beams.end_all(lenpen)
         return [sorted(found, key=lambda pair: -pair[1]) for found in beams.found]
 
@@ -156,12 +207,13 @@ class OnnxSearch:
         """
         memory, mask = self.encode(source[None])
         beams = self._start_beams(memory, len(targets), width=1)
-        feed, key = self._bind(memory, mask, beams), memory[-2, 0]
+        choice = self.shortlist and self.shortlist.choose([source], [])
+        feed, key = self._bind(memory, mask, beams, choice), memory[-2, 0]
         steps = 1 + max(map(len, targets))
         queries = np.empty((steps, *beams.tokens.shape, beams.now.shape[2]), np.float32)
         for position, query in enumerate(queries):
             _take(feed, "query", query)
-            self._step(feed, beams, position)
+            self._step(feed, beams, position, choice)
             beams.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
         heads, _, width = key.shape
         queries = queries.reshape(steps, len(targets), heads, width).transpose(1, 2, 0, 3)
@@ -236,9 +288,15 @@ class OnnxSearch:
         feed |= {"width": np.array([1]), "best": np.array([1])}
         return self.step.run(["log_p", "values"], feed, run_options)
 
-    def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: Beams):
+    def _session(self, choice: Choice | None) -> onnxruntime.InferenceSession:
+        """What runs a step."""
+        return self.selecting_step if choice else self.step
+
+    def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: Beams, choice: Choice | None):
         """Give the step what stays in its place until a sentence is dropped."""
-        feed, beam = self.step.io_binding(), beams.tokens.shape[1]
+        feed, beam = self._session(choice).io_binding(), beams.tokens.shape[1]
+        for name, value in choice.feed().items() if choice else ():
+            _give(feed, name, value)
         for layer in range(len(memory) // 2):
             _give(feed, f"key_{layer}", memory[2 * layer])
             _give(feed, f"value_{layer}", memory[2 * layer + 1])
@@ -252,7 +310,9 @@ class OnnxSearch:
             _take(feed, name, getattr(beams, name))
         return feed
 
-    def _step(self, feed: onnxruntime.IOBinding, beams: Beams, position: int) -> None:
+    def _step(
+        self, feed: onnxruntime.IOBinding, beams: Beams, position: int, choice: Choice | None
+    ) -> None:
         check_wanted()
         row = self.rows[position]
         beams.now[:] = row[-1].reshape(beams.now.shape)
@@ -263,17 +323,29 @@ class OnnxSearch:
         if beams.make_room():
             _give(feed, "history", beams.history)
         _take(feed, "values", beams.remember())
-        self.step.run_with_iobinding(feed)
+        self._session(choice).run_with_iobinding(feed)
 
 
-def start(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
+def start(
+    graph: bytes, threads: int, shared: dict[str, np.ndarray] | None = None
+) -> onnxruntime.InferenceSession:
     """Make a graph ready to run on the CPU.
 
+    Args:
+        graph: As `read_graph` returned it.
+        threads: Of its own.
+        shared: Where weights are that are not in the graph, by name.
+
     Raises:
-        ValueError: If it is broken.
+        ValueError: If it is broken, or a weight is missing.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
+    if names := find_shared(graph):
+        if missing := set(names) - set(shared or ()):
+            raise ValueError(f"no weight {min(missing):.40}")
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(shared[name]) for name in names]
+        options.add_external_initializers(names, values)
     try:
         # The sum and the norm in one node take three times as long as in two.
         return onnxruntime.InferenceSession(

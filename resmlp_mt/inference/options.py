@@ -26,6 +26,8 @@ class SearchOptions:
         seed: Decides what is drawn, together with the number of a text.
         constraints: Whether the words that a translation must hold come in the order in which they
             are given, "ordered", or in any, "unordered"; None if there are none.
+        shortlist: Choose among the subwords of the shortlist where the model has one, and where a
+            plain beam search is asked for.
 
     Raises:
         ValueError: If one of them is impossible; the message begins with its name and value.
@@ -43,6 +45,7 @@ class SearchOptions:
     temperature: float = 1.0
     seed: int = 1
     constraints: str | None = None
+    shortlist: bool = True
 
     def __post_init__(self):
         if self.beam is None:

@@ -167,7 +167,8 @@ def build(name: str, root: Path):
         return Models(models + exports, ("dict.en.txt", "dict.de.txt"), mutate_text, (use,))
     if name == "subwords":
         return Models(models + exports, ("spm.model",), mutate_subwords, (use,))
-    files = ("export.json", "encoder.onnx", "step.onnx", "mixing.safetensors", "classifier.onnx")
+    files = ("export.json", "encoder.onnx", "step.onnx", "classifier.onnx")
+    files += ("mixing.safetensors", "weights.safetensors")
     return Models(exports, files, mutate_export, (use,))
 
 

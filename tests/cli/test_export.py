@@ -95,7 +95,8 @@ def test_impossible_exports_are_refused(packed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["encoder.onnx", "step.onnx", "mixing.safetensors", "export.json", "dict.de.txt"]
+    "name",
+    ["step.onnx", "weights.safetensors", "mixing.safetensors", "export.json", "dict.de.txt"],
 )
 def test_a_broken_export_is_refused(name, exported, tmp_path):
     copy = tmp_path / "model"

@@ -1,4 +1,4 @@
-"""A classifier and its export, from before models of images had a stem and stages.
+"""A classifier and its export, from before models of images had a stem and stages; a translator's.
 
 `said.json` is what the code of that time answered, from both, to the image below.
 """
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resmlp_mt import Classifier
+from resmlp_mt import Classifier, Translator
 
 OLD = Path(__file__).parent / "written_before"
 
@@ -22,3 +22,13 @@ def test_a_classifier_of_old_answers_as_it_did(kind):
     said = json.loads((OLD / "said.json").read_text())
     found = Classifier.from_pretrained(OLD / kind).scores([image])[0]
     np.testing.assert_allclose(found, said, atol=1e-5)
+
+
+def test_a_translator_of_old_says_what_it_did():
+    """Its two graphs hold all weights, the embedding three times."""
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    translator = Translator.from_pretrained(OLD / "translator")
+    (found,) = translator.translate_nbest("A man rides a bike.", beam=3, nbest=2, max_len_b=6)
+    assert [hypothesis.text for hypothesis in found] == ["in in in in in in", "in in in in ing"]
+    scores = [hypothesis.score for hypothesis in found]
+    np.testing.assert_allclose(scores, [-1.8582, -2.2783], atol=0.01)

@@ -10,6 +10,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from resmlp_mt.inference.graph_file import read_graph
+from resmlp_mt.inference.onnx_search import start
 
 PLANTED = np.array([3, 1, 4, 1], np.float32)
 
@@ -116,6 +117,30 @@ def test_a_graph_that_reads_another_file_is_refused(build, said, tmp_path, monke
     (tmp_path / "forged.onnx").write_bytes(data)
     with pytest.raises(ValueError, match=f"^forged.onnx .*{said}"):
         read_graph(tmp_path / "forged.onnx")
+
+
+def test_weights_beside_a_graph_come_from_what_is_handed_over_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "planted").write_bytes(PLANTED.tobytes())
+
+    def run(model, **shared):
+        (tmp_path / "graph.onnx").write_bytes(model.SerializeToString())
+        session = start(read_graph(tmp_path / "graph.onnx", shares=True), 1, shared)
+        return session.run(["y"], {"x": np.zeros(4, np.float32)})[0].tolist()
+
+    assert run(as_initializer(), w=PLANTED + 1) == (PLANTED + 1).tolist()
+    for shared, said in (
+        ({}, "no weight w"),
+        ({"v": PLANTED}, "no weight w"),
+        ({"w": PLANTED[:3]}, "dimensions"),
+        ({"w": PLANTED.astype(np.int8)}, "data type"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            run(as_initializer(), **shared)
+    with pytest.raises(ValueError, match="two weights of one name"):
+        run(make([read()], [external(), external()]), w=PLANTED)
+    with pytest.raises(ValueError, match="weights in another file"):
+        run(as_attribute(), w=PLANTED)
 
 
 def test_a_graph_without_such_is_read(tmp_path):

@@ -20,24 +20,35 @@ from resmlp_mt.models.parts import SEQUENCE_MIXERS
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
-from resmlp_mt.export.translation_graphs import build_encoder, build_step  # noqa: E402
+from resmlp_mt.export.translation_graphs import (  # noqa: E402
+    SharedWeights,
+    build_encoder,
+    build_selection,
+    build_step,
+)
 from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
 from resmlp_mt.tasks.search import mend_generator  # noqa: E402
 
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
 
 
-def engines(model, task, int8=False):
-    """The fast one and the reference."""
-    model, symbols = model.float(), task.target_dictionary
+def engines(model, task, int8=False, shortlist=None):
+    """The fast one, with the arrays of a shortlist if there are any, and the reference."""
+    model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
+    banned, selecting = [symbols.pad(), symbols.unk()], ()
+    if shortlist:
+        step = build_step(model.decoder, banned, symbols.eos(), int8, shared, selects=True)
+        selecting = step, build_selection(model.decoder, int8, shared), shortlist
     fast = OnnxSearch(
-        build_encoder(model.encoder, model.decoder, int8),
-        build_step(model.decoder, [symbols.pad(), symbols.unk()], symbols.eos(), int8),
+        build_encoder(model.encoder, model.decoder, int8, shared),
+        build_step(model.decoder, banned, symbols.eos(), int8, shared),
         export_mixing(model),
+        shared.arrays,
         task.source_dictionary,
         symbols,
         model.encoder.longest,
         model.decoder.longest,
+        *selecting,
     )
     return fast, FairseqSearch(model, task, "cpu")
 

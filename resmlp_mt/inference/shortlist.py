@@ -1,0 +1,94 @@
+"""Choosing among few symbols of the target: those that may translate what is in the sources."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+
+class Shortlist:
+    """Which symbols may come in the translation of a sentence, by the subwords of its source.
+
+    Args:
+        arrays: "always", those of every sentence; and "symbols", those of all subwords one after
+            the other, of which subword i has those from "starts"[i] to "starts"[i + 1].
+        select: Symbols, (K,), to the rows of the output layer, by the name of the step's input.
+        vocabularies: Vs and V.
+        end, unknown: The end of a sentence in both dictionaries, and what unknown subwords are.
+
+    Raises:
+        ValueError: If the arrays do not fit.
+    """
+
+    def __init__(
+        self,
+        arrays: dict[str, np.ndarray],
+        select: Callable[[np.ndarray], dict[str, np.ndarray]],
+        vocabularies: tuple[int, int],
+        end: int,
+        unknown: int,
+    ):
+        self.always, self.starts, self.symbols = (
+            arrays[n] for n in ("always", "starts", "symbols")
+        )
+        self.select, self.end, self.target_symbols = select, end, vocabularies[1]
+        self._check(vocabularies[0])
+        self.known = np.diff(self.starts) > 0
+        self.known[[end, unknown]] = True  # no text says more of them
+
+    def _check(self, source_symbols: int) -> None:
+        for name in ("always", "starts", "symbols"):
+            array = getattr(self, name)
+            if array.dtype != np.int32 or array.ndim != 1:
+                raise ValueError(f"{name} {array.shape} in {array.dtype}")
+        if len(self.starts) != source_symbols + 1 or (np.diff(self.starts) < 0).any():
+            raise ValueError(f"a shortlist of {len(self.starts) - 1} subwords")
+        if self.starts[0] != 0 or self.starts[-1] != len(self.symbols):
+            raise ValueError("a shortlist that breaks off")
+        for symbols in (self.always, self.symbols):
+            if len(symbols) and not 0 <= symbols.min() <= symbols.max() < self.target_symbols:
+                raise ValueError("a shortlist of other symbols than the dictionary's")
+
+    def knows(self, source: np.ndarray) -> bool:
+        """Whether it has translations of every subword of a source. (S,)."""
+        return self.known[source].all()
+
+    def choose(self, sources: list[np.ndarray], prefixes: list[np.ndarray]) -> "Choice":
+        """What the translations of a batch choose from.
+
+        Args:
+            sources: Each (S,).
+            prefixes: What translations begin with, each (P,); of every sentence, or none.
+        """
+        allowed = np.zeros((len(sources), self.target_symbols), bool)
+        allowed[:, self.always] = True
+        for i, (row, source) in enumerate(zip(allowed, sources, strict=True)):
+            for word in source.tolist():
+                row[self.symbols[self.starts[word] : self.starts[word + 1]]] = True
+            if prefixes:
+                row[prefixes[i]] = True
+        allowed[:, self.end] = False
+        candidates = np.append(self.end, np.flatnonzero(allowed.any(0)))
+        allowed[:, self.end] = True
+        barred = np.where(allowed[:, None, candidates], np.float32(0), -np.float32(np.inf))
+        return Choice(candidates, barred, self.select(candidates))
+
+
+class Choice:
+    """The symbols that a batch chooses from.
+
+    Attributes:
+        candidates: The symbols, the end of a sentence first. (K,).
+        barred: What is added to their logits: 0, or -inf for those of other sentences. (B, 1, K).
+        output: What the step computes their logits with, by the name of its input.
+    """
+
+    def __init__(self, candidates: np.ndarray, barred: np.ndarray, output: dict[str, np.ndarray]):
+        self.candidates, self.barred, self.output = candidates, barred, output
+
+    def keep(self, sentences: np.ndarray) -> "Choice":
+        """The same for some of the sentences. (B,) of bool."""
+        return Choice(self.candidates, self.barred[sentences], self.output)
+
+    def feed(self) -> dict[str, np.ndarray]:
+        """The inputs of the step that depend on it."""
+        return {"candidates": self.candidates, "barred": self.barred} | self.output
