@@ -3,8 +3,9 @@
     python examples/benchmarks/prepare.py -s en -t de --train PREFIX --valid PREFIX --csv FILE
 
 Three jobs, each with so many processes, in turn, round by round: subwords are learnt; subwords are
-taken (--like); subwords are taken, and pairs in a wrong language are left out before. Memory is
-that of the largest process. --pairs repeats the text where it has fewer.
+taken (--like); subwords are taken, and pairs in a wrong language are left out before. The
+seconds of processors are those of all processes together: other work on the machine hardly changes
+them. Memory is that of the largest process. --pairs repeats the text where it has fewer.
 """
 
 import argparse
@@ -59,8 +60,8 @@ def main() -> None:
                 found.append(run([*command, *flags, *JOBS[job], *out], workers))
     rows = []
     for (job, workers), found in seconds.items():
-        middle = statistics.median(second for second, _ in found)
-        alone = statistics.median(second for second, _ in seconds[job, arguments.workers[0]])
+        middle, busy, memory = map(statistics.median, zip(*found, strict=True))
+        alone = statistics.median(next(zip(*seconds[job, arguments.workers[0]], strict=True)))
         rows.append(
             {
                 "job": job,
@@ -69,7 +70,8 @@ def main() -> None:
                 "seconds": f"{middle:.1f}",
                 "pairs_per_second": round(pairs / middle),
                 "ratio": f"{alone / middle:.2f}",
-                "memory_mib": max(memory for _, memory in found),
+                "processor_seconds": f"{busy:.1f}",
+                "memory_mib": round(memory),
                 "rounds": arguments.rounds,
                 "machine": describe_machine(),
                 "versions": ", ".join(f"{x} {version(x)}" for x in PACKAGES),
@@ -96,8 +98,8 @@ def write(prefix: str, langs: tuple[str, str], path: Path, pairs: int | None) ->
     return count
 
 
-def run(command: list, workers: int) -> tuple[float, int]:
-    """Seconds of a command, and MiB of the largest of its processes."""
+def run(command: list, workers: int) -> tuple[float, float, int]:
+    """Seconds of a command, those of processors, and MiB of the largest of its processes."""
     start = time.perf_counter()
     whole = [sys.executable, "-m", "resmlp_mt.cli", *command, "--workers", workers]
     process = subprocess.Popen(list(map(str, whole)), stdout=subprocess.DEVNULL)
@@ -105,7 +107,8 @@ def run(command: list, workers: int) -> tuple[float, int]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(process.returncode)
-    return time.perf_counter() - start, usage.ru_maxrss // 1024
+    busy = usage.ru_utime + usage.ru_stime
+    return time.perf_counter() - start, busy, usage.ru_maxrss // 1024
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def test_a_process_that_fails_or_is_killed_ends_the_work(tmp_path, bad, said):
     assert not list(tmp_path.iterdir())
 
 
-SCRIPT = """
+SCRIPT = r"""
 import os, time
 from resmlp_mt.data.processes import map_blocks
 def work(number):
