@@ -114,7 +114,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="let SentencePiece learn from so many sentences at most (default: %(default)s)",
     )
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count(),
+        metavar="N",
+        help="processes; the output does not depend on it (default: as many as cores)",
+    )
     parser.set_defaults(**_LEARNT)
 
 
@@ -123,7 +129,7 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.data.filters import FILTERS, Limits
     from resmlp_mt.data.prepare import NewSubwords, format_report, prepare
 
-    check_positive(arguments, "subword_sentences")
+    check_positive(arguments, "subword_sentences", "workers")
     tests = arguments.test.split(",") if arguments.test else []
     splits = {"train": arguments.train, "valid": arguments.valid}
     splits |= {f"test{i or ''}": prefix for i, prefix in enumerate(tests)}

@@ -1,17 +1,25 @@
-"""Segmented text as fairseq reads it: dictionaries and binary files."""
+"""Subwords as fairseq reads them: dictionaries and binary files."""
 
-import logging
-from collections import Counter
+import shutil
+import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 
 from resmlp_mt.data.vocabulary import Vocabulary
 
+_CHUNK = 2**22  # numbers at once
+# What fairseq's MMapIndexedDataset reads: 16 bits for indices of small dictionaries, else 32.
+_MAGIC = b"MMIDIDX\0\0"
+_KINDS = ((np.dtype(np.uint16), 8), (np.dtype(np.uint32), 9))
+_SMALL = 65500
+
 
 def write_dictionaries(
     models: list[sentencepiece.SentencePieceProcessor],
-    occurrences: list[Counter],
+    occurrences: Sequence[Mapping[str, int]],
     langs: tuple[str, str],
     folder: Path,
 ) -> list[Path]:
@@ -19,64 +27,58 @@ def write_dictionaries(
 
     The segmented training text need not hold them all. A new word may be made of a piece that never
     stood alone there. It must not become <unk>.
-    """
-    from fairseq.data import Dictionary
 
-    if models[0] is models[1]:
-        occurrences = [occurrences[0] + occurrences[1]] * 2
+    Args:
+        models: Of source and target; one and the same where they are joined.
+        occurrences: How often each piece occurs on each side. Those of joined ones are added.
+        langs: Of source and target.
+        folder: Where to.
+    """
     paths = [folder / f"dict.{lang}.txt" for lang in langs]
-    for model, seen, path in zip(models, occurrences, paths, strict=True):
-        dictionary = Dictionary()
-        for i in range(model.get_piece_size()):
-            if not (model.is_control(i) or model.is_unknown(i)):
-                piece = model.id_to_piece(i)
-                dictionary.add_symbol(piece, n=seen[piece])
-        dictionary.finalize()  # most frequent first, the size a multiple of 8
-        dictionary.save(str(path))
+    for side, (model, path) in enumerate(zip(models, paths, strict=True)):
+        seen = occurrences if models[0] is models[1] else occurrences[side : side + 1]
+        pieces = [
+            model.id_to_piece(i)
+            for i in range(model.get_piece_size())
+            if not (model.is_control(i) or model.is_unknown(i))
+        ]
+        counts = {piece: sum(side.get(piece, 0) for side in seen) for piece in pieces}
+        # As fairseq does it: the most frequent first, and a size that is a multiple of 8.
+        lines = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        missing = -(len(Vocabulary.SPECIAL) + len(lines)) % 8
+        lines += [(f"madeupword{i:04d}", 0) for i in range(missing)]
+        text = "".join(f"{piece} {count}\n" for piece, count in lines)
+        path.write_text(text, encoding="utf-8")
     return paths
 
 
-def binarize(
-    text: Path,
-    langs: tuple[str, str],
-    splits: list[str],
-    dictionaries: list[Path],
-    workers: int,
-    folder: Path,
+def write_binary(
+    numbers: Path, sizes: Path, table: np.ndarray, vocabulary_size: int, prefix: Path
 ) -> None:
-    """Write what fairseq-preprocess makes of segmented text.
+    """Write the pair of files that fairseq-preprocess makes of a text.
+
+    Nothing is held in memory but a chunk, however long the text.
 
     Args:
-        text: Folder of the segmented text: a file a split and language.
-        langs: Of source and target.
-        splits: Their names.
-        dictionaries: Of source and target.
-        workers: Processes that work side by side.
-        folder: Where to.
+        numbers: A file of int32, the numbers of the subwords, sentence after sentence.
+        sizes: A file of int32: how many each sentence has.
+        table: The index in the dictionary of each number.
+        vocabulary_size: Of the dictionary.
+        prefix: The files are PREFIX.bin and PREFIX.idx.
     """
-    from fairseq import options
-    from fairseq_cli import preprocess
-
-    tests = [str(text / split) for split in splits if split.startswith("test")]
-    arguments = ["--source-lang", langs[0], "--target-lang", langs[1]]
-    arguments += ["--trainpref", str(text / "train"), "--validpref", str(text / "valid")]
-    arguments += ["--testpref", ",".join(tests)] if tests else []
-    for side, path in zip(("src", "tgt"), dictionaries, strict=True):
-        arguments += [f"--{side}dict", str(path)]
-    arguments += ["--destdir", str(folder), "--workers", str(workers)]
-    logging.getLogger("fairseq_cli.preprocess").setLevel(logging.WARNING)
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
-    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
-    (folder / "preprocess.log").unlink(missing_ok=True)
-
-
-def share_unknown(folder: Path, lang: str, text: Path) -> float:
-    """Share of a text's subwords that have no symbol in the dictionary of its language."""
-    dictionary = Vocabulary(folder / f"dict.{lang}.txt")
-    unknown = total = 0
-    with open(f"{text}.{lang}", encoding="utf-8") as lines:
-        for line in lines:
-            pieces = line.split()
-            total += len(pieces)
-            unknown += sum(dictionary.index(piece) == dictionary.unk() for piece in pieces)
-    return unknown / max(total, 1)
+    kind, code = _KINDS[vocabulary_size >= _SMALL]
+    table = table.astype(kind)
+    with open(numbers, "rb") as source, open(f"{prefix}.bin", "wb") as target:
+        while len(chunk := np.fromfile(source, np.int32, _CHUNK)):
+            table[chunk].tofile(target)
+    count = sizes.stat().st_size // 4
+    with open(f"{prefix}.idx", "wb") as target:
+        target.write(_MAGIC + struct.pack("<QBQ", 1, code, count))
+        place = 0
+        with open(sizes, "rb") as source:
+            shutil.copyfileobj(source, target)
+            source.seek(0)
+            while len(chunk := np.fromfile(source, np.int32, _CHUNK)):
+                ends = place + np.cumsum(chunk, dtype=np.int64)
+                ((ends - chunk) * kind.itemsize).tofile(target)
+                place = ends[-1]

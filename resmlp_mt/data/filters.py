@@ -1,14 +1,18 @@
 """Which training pairs are left out: filters of raw text in a table, and limits of lengths."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 
+import numpy as np
+
 from resmlp_mt.data.sentences import base_language
+from resmlp_mt.data.text import Block
 from resmlp_mt.errors import UserError
 
-# Takes the two sides of a pair, in the order of the text: whether the pair is left out.
-Filter = Callable[[str, str], bool]
+# Takes the two sides of a pair: whether it is left out; or, for a filter that compares pairs with
+# one another, what the filter decides by.
+Filter = Callable[[str, str], bool | int]
 
 # How many times as likely as its own another language must be. At 10, of 4,000 pairs of clean text
 # 0.2% of the sides were taken for wrong, and of sides in the pair's other language 96% were found.
@@ -21,11 +25,14 @@ class FilterKind:
 
     Attributes:
         reason: What the report says of the pairs that it leaves out.
-        make: Makes the filter for a source and a target language.
+        make: Makes the filter for a source and a target language. It may run in any process.
+        decide: Makes what takes the filter's findings in the order of the text, in one process, and
+            says whether the pair is left out.
     """
 
     reason: str
     make: Callable[[str, str], Filter]
+    decide: Callable[[], Callable[[bool | int], bool]] = lambda: bool
 
 
 @dataclass(frozen=True)
@@ -41,50 +48,91 @@ class Limits:
     max_ratio: float
 
 
-def filter_pairs(
-    pairs: Iterable[tuple[str, str]],
-    names: Collection[str],
-    langs: tuple[str, str],
-    dropped: dict[str, int],
-) -> Iterator[tuple[str, str]]:
-    """Yield the pairs that no filter leaves out.
+class Sieve:
+    """Filters that look at blocks of text: as many blocks at once as there are processes.
 
     Args:
-        pairs: Raw text, read once.
         names: Keys of `FILTERS`. They are applied in the order of that table.
         langs: Codes of the two languages.
-        dropped: Is filled: pairs left out for each reason, each under the first that holds.
 
     Raises:
         UserError: If a filter does not know a language.
     """
-    chosen = {kind.reason: kind.make(*langs) for name, kind in FILTERS.items() if name in names}
-    dropped.update(dict.fromkeys(chosen, 0))
-    for pair in pairs:
-        for reason, leaves_out in chosen.items():
-            if leaves_out(*pair):
-                dropped[reason] += 1
+
+    def __init__(self, names: Collection[str], langs: tuple[str, str]):
+        self._names, self._langs = tuple(names), langs
+        self._filters: list[Filter] | None = _make_filters(names, langs)
+
+    def __getstate__(self) -> dict:
+        """Without the filters: what is handed to a process makes them there."""
+        return self.__dict__ | {"_filters": None}
+
+    def __call__(self, block: Block) -> list[list[bool | int]]:
+        """What the filters find in each pair, up to the first that leaves the pair out."""
+        if self._filters is None:
+            self._filters = _make_filters(self._names, self._langs)
+        return [self._look_at(*pair) for pair in zip(*block.decode(), strict=True)]
+
+    def _look_at(self, source: str, target: str) -> list[bool | int]:
+        found: list[bool | int] = []
+        for look in self._filters or ():
+            found.append(look(source, target))
+            if found[-1] is True:
                 break
-        else:
-            yield pair
+        return found
+
+    def make_choice(self, dropped: dict[str, int]) -> Callable[[list[bool | int]], bool]:
+        """What takes the findings of one pair after the other and says whether it is kept.
+
+        Args:
+            dropped: Is filled: pairs left out for each reason, each under the first that holds.
+        """
+        kinds = _list_kinds(self._names)
+        dropped.update({kind.reason: 0 for kind in kinds})
+        deciders = [kind.decide() for kind in kinds]
+
+        def is_kept(found: list[bool | int]) -> bool:
+            for kind, decide, finding in zip(kinds, deciders, found, strict=False):
+                if decide(finding):
+                    dropped[kind.reason] += 1
+                    return False
+            return True
+
+        return is_kept
 
 
-def filter_lengths(
-    pairs: Iterable[tuple[list[str], list[str]]], limits: Limits, dropped: dict[str, int]
-) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the pairs of subwords within the limits, with no side empty; count the others."""
-    for pair in pairs:
-        short, long = sorted(map(len, pair))
-        if long > limits.max_length:
-            reason = f"a side has more than {limits.max_length} subwords"
-        elif short == 0:
-            reason = "a side is empty"
-        elif long > limits.max_ratio * short:
-            reason = f"a side is more than {limits.max_ratio:g} times as long as the other"
-        else:
-            yield pair
-            continue
-        dropped[reason] = dropped.get(reason, 0) + 1
+def _list_kinds(names: Collection[str]) -> list[FilterKind]:
+    return [kind for name, kind in FILTERS.items() if name in names]
+
+
+def _make_filters(names: Collection[str], langs: tuple[str, str]) -> list[Filter]:
+    return [kind.make(*langs) for kind in _list_kinds(names)]
+
+
+def find_kept(
+    sizes: tuple[np.ndarray, np.ndarray], limits: Limits
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Which pairs are within the limits and have no empty side; and how many are not, and why.
+
+    Args:
+        sizes: Subwords of both sides of each pair. (P,) each.
+        limits: For training pairs.
+    """
+    short, long = np.minimum(*sizes), np.maximum(*sizes)
+    kept = np.ones(len(short), bool)
+    dropped = {}
+    for reason, found in (
+        (f"a side has more than {limits.max_length} subwords", long > limits.max_length),
+        ("a side is empty", short == 0),
+        (
+            f"a side is more than {limits.max_ratio:g} times as long as the other",
+            long > limits.max_ratio * short,
+        ),
+    ):
+        if count := int((kept & found).sum()):
+            dropped[reason] = count
+        kept &= ~found
+    return kept, dropped
 
 
 def _identical(source_lang: str, target_lang: str) -> Filter:
@@ -92,13 +140,19 @@ def _identical(source_lang: str, target_lang: str) -> Filter:
     return lambda source, target: source.split() == target.split() != []
 
 
-def _duplicates(source_lang: str, target_lang: str) -> Filter:
-    seen: set[int] = set()
-
-    def came_before(source: str, target: str) -> bool:
+def _digest(source_lang: str, target_lang: str) -> Filter:
+    def digest(source: str, target: str) -> int:
         text = "\n".join(" ".join(side.split()) for side in (source, target))
         # 64 bits: one pair of 40 million is mistaken for another with a chance of 1 in 20,000.
-        digest = int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest())
+        return int.from_bytes(blake2b(text.encode("utf-8"), digest_size=8).digest())
+
+    return digest
+
+
+def _remember() -> Callable[[bool | int], bool]:
+    seen: set[int] = set()
+
+    def came_before(digest: bool | int) -> bool:
         known = len(seen)
         seen.add(digest)
         return len(seen) == known
@@ -129,6 +183,6 @@ def _wrong_language(source_lang: str, target_lang: str) -> Filter:
 # By the names of their flags. The quicker ones come first.
 FILTERS = {
     "remove_identical": FilterKind("both sides are the same text", _identical),
-    "remove_duplicates": FilterKind("the same pair came before", _duplicates),
+    "remove_duplicates": FilterKind("the same pair came before", _digest, _remember),
     "remove_wrong_language": FilterKind("a side is in another language", _wrong_language),
 }

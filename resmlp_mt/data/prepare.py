@@ -2,25 +2,31 @@
 
 import json
 import shutil
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 from tqdm import tqdm
 
-from resmlp_mt.data.binarize import binarize, share_unknown, write_dictionaries
-from resmlp_mt.data.filters import Limits, filter_lengths, filter_pairs
-from resmlp_mt.data.sentences import write_card
+from resmlp_mt.data.binarize import write_binary, write_dictionaries
+from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
+from resmlp_mt.data.filters import Limits, Sieve
+from resmlp_mt.data.processes import map_blocks
+from resmlp_mt.data.sentences import count_several, write_card
 from resmlp_mt.data.subwords import JOINED_NAME, find_subwords, load_subwords, train_subwords
-from resmlp_mt.data.text import read_pairs
+from resmlp_mt.data.text import Block, read_blocks, read_pairs
+from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
 _CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences
+_CARD_BATCH = 2000
 
 
 @dataclass
@@ -83,7 +89,7 @@ def prepare(
         limits: Which training pairs are kept.
         filters: Which others are left out, before subwords are learnt: keys of
             `resmlp_mt.data.filters.FILTERS`.
-        workers: Processes that binarize.
+        workers: Processes that filter and encode.
 
     Returns:
         A report for each split.
@@ -96,22 +102,23 @@ def prepare(
         raise UserError(f"--source-lang and --target-lang are both {langs[0]}")
     with whole_folder(out, mark=REPORT_NAME) as folder:
         # Reading everything first shows a mistake in the last line before the long work.
-        counts = {
-            split: sum(1 for _ in _watch(read_pairs(prefix, *langs), f"read {prefix}"))
-            for split, prefix in splits.items()
-        }
+        counts = {split: _count(prefix, langs) for split, prefix in splits.items()}
         reports = {split: SplitReport(prefix) for split, prefix in splits.items()}
         text = folder / "text"
         text.mkdir()
         if filters:
-            pairs = _watch(read_pairs(splits["train"], *langs), "filter train", counts["train"])
             dropped = reports["train"].dropped
-            _write_raw(filter_pairs(pairs, filters, langs, dropped), text, "filtered", langs)
+            kept = _filter(splits["train"], langs, filters, counts["train"], dropped, workers)
+            _write_raw(kept, text, "filtered", langs)
             counts["train"] -= sum(dropped.values())
             _refuse_nothing(counts["train"], reports["train"])
             splits = splits | {"train": str(text / "filtered")}
+        known = None
         if isinstance(subwords, Path):
             models = _take_models(subwords, langs, folder)
+            for lang in langs:
+                shutil.copy(subwords / f"dict.{lang}.txt", folder)
+            known = [Vocabulary(folder / f"dict.{lang}.txt") for lang in langs]
         else:
             learnt = subwords.sentences // (2 if subwords.joined else 1)
 
@@ -119,29 +126,37 @@ def prepare(
                 return _spread(read_pairs(splits["train"], *langs), counts["train"], learnt)
 
             models = _train_models(read_learnt, langs, subwords, folder)
+        occurrences = {}
         for split, prefix in splits.items():
-            encoded = _encode(
-                _watch(read_pairs(prefix, *langs), f"encode {split}", counts[split]), models
+            encode = Encoder(models, known, limits if split == "train" else None)
+            found = map_blocks(encode, read_blocks(prefix, *langs), workers)
+            totals = write_numbers(
+                _watch_blocks(found, f"encode {split}", counts[split]),
+                [text / f"{split}.{lang}" for lang in langs],
             )
-            if split == "train":
-                encoded = filter_lengths(encoded, limits, reports[split].dropped)
-            pieces = _write_sides(encoded, text / split, langs, reports[split])
-            if split == "train":
-                trained_on = pieces
+            occurrences[split] = totals.counts
+            _report(totals, langs, models, reports[split])
         _refuse_nothing(reports["train"].kept, reports["train"])
-        if isinstance(subwords, Path):
-            dictionaries = [subwords / f"dict.{lang}.txt" for lang in langs]
-        else:
-            dictionaries = write_dictionaries(models, trained_on, langs, text)
-        binarize(text, langs, list(splits), dictionaries, workers, folder)
-        for lang in langs:
+        if known is None:
+            seen = [
+                {model.id_to_piece(i): int(n) for i, n in enumerate(counts[: len(model)])}
+                for model, counts in zip(models, occurrences["train"], strict=True)
+            ]
+            paths = write_dictionaries(models, seen, langs, folder)
+            known = [Vocabulary(path) for path in paths]
+        for side, lang in enumerate(langs):
+            table = find_indices(models[side], known[side])
             for split, report in reports.items():
-                report.unknown_rate[lang] = share_unknown(folder, lang, text / split)
-        pairs = _spread(read_pairs(splits["train"], *langs), counts["train"], _CARD_LINES)
-        write_card(folder, (source for source, _ in pairs), langs[0])
-        for path in text.iterdir():
-            path.unlink()
-        text.rmdir()
+                name = text / f"{split}.{lang}"
+                prefix = folder / f"{split}.{'-'.join(langs)}.{lang}"
+                numbers, sizes = (name.with_name(f"{name.name}.{k}") for k in ("numbers", "sizes"))
+                write_binary(numbers, sizes, table, len(known[side]), prefix)
+                numbers.unlink()
+                found = occurrences[split][side]
+                unknown = int(found[table[: len(found)] == known[side].unk()].sum())
+                report.unknown_rate[lang] = unknown / max(int(found.sum()) - report.kept, 1)
+        _write_card(folder, splits["train"], langs, counts["train"], workers)
+        shutil.rmtree(text)
         for split, prefix in splits.items():
             if split != "train":
                 _write_raw(read_pairs(prefix, *langs), folder / "raw", split, langs)
@@ -175,9 +190,62 @@ def _refuse_nothing(left: int, report: SplitReport) -> None:
         )
 
 
-def _watch(items: Iterable, what: str, total: int | None = None) -> Iterable:
+def _watch(items: Iterable, what: str, total: int | None = None) -> tqdm:
     # disable=None: a bar on a terminal, nothing in a file or a pipe.
     return tqdm(items, desc=what, total=total, unit=" lines", disable=None, leave=False)
+
+
+def _watch_blocks(found: Iterable[tuple[Block, Any]], what: str, total: int) -> Iterator:
+    """What was made of each block."""
+    with _watch((), what, total) as bar:
+        for block, result in found:
+            yield result
+            bar.update(len(block))
+
+
+def _count(prefix: str, langs: tuple[str, str]) -> int:
+    count = 0
+    with _watch((), f"read {prefix}") as bar:
+        for block in read_blocks(prefix, *langs):
+            block.check()
+            count += len(block)
+            bar.update(len(block))
+    return count
+
+
+def _filter(
+    prefix: str,
+    langs: tuple[str, str],
+    filters: Collection[str],
+    total: int,
+    dropped: dict[str, int],
+    workers: int,
+) -> Iterator[tuple[str, str]]:
+    sieve = Sieve(filters, langs)
+    is_kept = sieve.make_choice(dropped)
+    with _watch((), "filter train", total) as bar:
+        for block, found in map_blocks(sieve, read_blocks(prefix, *langs), workers):
+            pairs = zip(*block.decode(), strict=True)
+            yield from (pair for pair, f in zip(pairs, found, strict=True) if is_kept(f))
+            bar.update(len(block))
+
+
+def _report(totals: Totals, langs: tuple[str, str], models: Sequence, report: SplitReport) -> None:
+    report.kept = totals.kept
+    report.dropped.update(totals.dropped)
+    for lang, counts, longest in zip(langs, totals.counts, totals.longest, strict=True):
+        report.mean_length[lang] = (int(counts.sum()) - totals.kept) / max(totals.kept, 1)
+        report.max_length[lang] = longest
+
+
+def _write_card(
+    folder: Path, prefix: str, langs: tuple[str, str], total: int, workers: int
+) -> None:
+    lines = (source for source, _ in _spread(read_pairs(prefix, *langs), total, _CARD_LINES))
+    count = partial(count_several, language=langs[0])
+    batches = iter(lambda: list(islice(lines, _CARD_BATCH)), [])
+    found = [(len(batch), several) for batch, several in map_blocks(count, batches, workers)]
+    write_card(folder, sum(several for _, several in found), sum(size for size, _ in found))
 
 
 def _spread(items: Iterable, total: int, wanted: int) -> Iterator:
@@ -221,40 +289,6 @@ def _take_models(
     for path in set(paths):
         shutil.copy(path, folder / path.name)
     return [load_subwords(path) for path in paths]
-
-
-def _encode(
-    pairs: Iterable[tuple[str, str]], models: list
-) -> Iterator[tuple[list[str], list[str]]]:
-    for pair in pairs:
-        yield tuple(
-            model.encode(line, out_type=str) for model, line in zip(models, pair, strict=True)
-        )
-
-
-def _write_sides(
-    pairs: Iterable[tuple[list[str], list[str]]],
-    path: Path,
-    langs: tuple[str, str],
-    report: SplitReport,
-) -> list[Counter]:
-    """Write the pieces to a file a language, and count how often each occurs in it."""
-    total, longest = Counter(), Counter()
-    occurrences = [Counter(), Counter()]
-    with ExitStack() as stack:
-        streams = [
-            stack.enter_context(open(f"{path}.{lang}", "w", encoding="utf-8")) for lang in langs
-        ]
-        for pair in pairs:
-            report.kept += 1
-            for lang, stream, seen, pieces in zip(langs, streams, occurrences, pair, strict=True):
-                stream.write(" ".join(pieces) + "\n")
-                seen.update(pieces)
-                total[lang] += len(pieces)
-                longest[lang] = max(longest[lang], len(pieces))
-    report.mean_length = {lang: total[lang] / max(report.kept, 1) for lang in langs}
-    report.max_length = {lang: longest[lang] for lang in langs}
-    return occurrences
 
 
 def _write_raw(

@@ -97,18 +97,19 @@ def base_language(language: str) -> str:
     return re.split("[-_]", language)[0].lower()
 
 
-def write_card(folder: Path, lines: Iterable[str], language: str) -> None:
+def count_several(lines: Iterable[str], language: str) -> int:
+    """How many lines hold several sentences."""
+    return sum(len(split_sentences(line.strip(), language)) > 1 for line in lines)
+
+
+def write_card(folder: Path, several: int, total: int) -> None:
     """Write beside a model's subwords whether it was trained on single sentences.
 
     Args:
         folder: Where the subwords lie.
-        lines: Source sides of its training text.
-        language: Theirs.
+        several: Lines of several sentences in its training text, by `count_several`.
+        total: Lines that were looked at.
     """
-    several = total = 0
-    for line in lines:
-        total += 1
-        several += len(split_sentences(line.strip(), language)) > 1
     share = several / max(total, 1)
     card = {"lines_of_several_sentences": round(share, 4), "split_sentences": share <= _FEW}
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")

@@ -4,12 +4,14 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from resmlp_mt.errors import UserError
 
 _OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+_BLOCK = 4096  # lines
 
 
 def decode_lines(stream: Iterable[bytes], name: str, first: int = 1) -> Iterator[str]:
@@ -41,9 +43,13 @@ def read_lines(path: Path) -> Iterator[str]:
     Raises:
         UserError: If the file is missing, broken or not UTF-8.
     """
+    yield from decode_lines(_open_lines(path), str(path))
+
+
+def _open_lines(path: Path) -> Iterator[bytes]:
     try:
         with _OPENERS.get(path.suffix, open)(path, "rb") as stream:
-            yield from decode_lines(stream, str(path))
+            yield from stream
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
@@ -69,14 +75,65 @@ def read_pairs(prefix: str, source_lang: str, target_lang: str) -> Iterator[tupl
     """Yield the sentence pairs of PREFIX.SOURCE and PREFIX.TARGET.
 
     Raises:
-        UserError: If a side is missing or empty, or the sides have different line counts.
+        UserError: As `read_blocks`, and if a line is not UTF-8.
+    """
+    for block in read_blocks(prefix, source_lang, target_lang):
+        yield from zip(*block.decode(), strict=True)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some lines of two parallel files, not decoded yet: what a process works on at once.
+
+    Attributes:
+        names: Of the files.
+        first: Number of the first line.
+        lines: Of each file.
+    """
+
+    names: tuple[str, str]
+    first: int
+    lines: tuple[list[bytes], list[bytes]]
+
+    def __len__(self) -> int:
+        """Pairs of lines."""
+        return len(self.lines[0])
+
+    def decode(self) -> tuple[list[str], list[str]]:
+        """The lines as text, without their ends.
+
+        Raises:
+            UserError: If a line is not UTF-8; names the file and the line.
+        """
+        source, target = (
+            list(decode_lines(lines, name, self.first))
+            for lines, name in zip(self.lines, self.names, strict=True)
+        )
+        return source, target
+
+    def check(self) -> None:
+        """Refuse what `decode` would, in less time."""
+        try:
+            for lines in self.lines:
+                b"".join(lines).decode("utf-8")
+        except UnicodeDecodeError:
+            self.decode()
+
+
+def read_blocks(prefix: str, source_lang: str, target_lang: str) -> Iterator[Block]:
+    """Yield the lines of PREFIX.SOURCE and PREFIX.TARGET, many at once.
+
+    Raises:
+        UserError: If a side is missing, broken or empty, or they have different line counts.
     """
     paths = find_side(prefix, source_lang), find_side(prefix, target_lang)
+    names = str(paths[0]), str(paths[1])
+    streams = [_open_lines(path) for path in paths]
     counts = [0, 0]
-    for pair in zip_longest(*map(read_lines, paths)):
-        counts = [n + (line is not None) for n, line in zip(counts, pair, strict=True)]
-        if None not in pair:
-            yield pair
+    while any(lines := [list(islice(stream, _BLOCK)) for stream in streams]):
+        if len(lines[0]) == len(lines[1]):
+            yield Block(names, counts[0] + 1, (lines[0], lines[1]))
+        counts = [n + len(side) for n, side in zip(counts, lines, strict=True)]
     for path, count in zip(paths, counts, strict=True):
         if count == 0:
             raise UserError(f"{path}: empty file")

@@ -6,7 +6,6 @@ from resmlp_mt.errors import UserError
 
 # The largest that are known have 260,000. What fairseq makes of a line takes half a kilobyte.
 _MAX_SYMBOLS, _MAX_BYTES = 2**20, 2**26
-_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 _OVERWRITE = "#fairseq:overwrite"
 
 
@@ -40,9 +39,11 @@ class Vocabulary:
         UserError: If it is missing or broken; names the line.
     """
 
+    SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+
     def __init__(self, path: Path):
-        self.symbols = list(_SPECIAL)
-        self.indices = {symbol: index for index, symbol in enumerate(_SPECIAL)}
+        self.symbols = list(self.SPECIAL)
+        self.indices = {symbol: index for index, symbol in enumerate(self.SPECIAL)}
         number = 0
         try:
             with open(path, encoding="utf-8") as lines:
@@ -80,7 +81,7 @@ class Vocabulary:
 
     def __getitem__(self, index: int) -> str:
         """The symbol of an index; <unk> behind the last one."""
-        return self.symbols[index] if index < len(self.symbols) else _SPECIAL[self.unk()]
+        return self.symbols[index] if index < len(self.symbols) else self.SPECIAL[self.unk()]
 
     def index(self, symbol: str) -> int:
         """The index of a symbol; of one that is not there, that of <unk>."""

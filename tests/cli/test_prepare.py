@@ -10,7 +10,7 @@ import time
 
 import pytest
 import sentencepiece
-from cli.commands import assert_refused, prepare
+from cli.commands import assert_refused, prepare, run
 from fairseq.data import Dictionary, data_utils
 
 from resmlp_mt.data.subwords import train_subwords
@@ -73,6 +73,44 @@ def test_subwords_of_a_model_are_taken(raw, prepared, packed, tmp_path):
         (["--vocab-size", 8000, "--like", tmp_path / "nosuch"], "no such model"),
     ):
         assert_refused(prepare(few, tmp_path / "out", *options, check=False), said)
+
+
+def test_binarized_data_is_what_fairseq_makes_of_the_subwords(raw, prepared, tmp_path):
+    subwords = sentencepiece.SentencePieceProcessor(model_file=str(prepared / "spm.model"))
+    for lang in ("en", "de"):
+        lines = (raw / f"train.{lang}").read_text().splitlines()
+        pieces = subwords.encode(lines, out_type=str)
+        (tmp_path / f"train.{lang}").write_text("".join(" ".join(x) + "\n" for x in pieces))
+    dictionary = ["--srcdict", prepared / "dict.en.txt", "--joined-dictionary"]
+    languages = ["--source-lang", "en", "--target-lang", "de"]
+    files = ["--trainpref", tmp_path / "train", "--destdir", tmp_path / "out"]
+    run("fairseq-preprocess", *languages, *dictionary, *files)
+    for lang in ("en", "de"):
+        for kind in ("bin", "idx"):
+            name = f"train.en-de.{lang}.{kind}"
+            assert (prepared / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+def test_processes_make_what_one_makes_and_name_what_is_wrong(raw, tmp_path):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    for lang in ("en", "de"):
+        lines = (raw / f"train.{lang}").read_text().splitlines()
+        # Several blocks, with duplicates from one to the other.
+        text = "".join(f"{line} {i % 4000 // 10}\n" for i, line in enumerate(lines * 26))
+        (folder / f"train.{lang}").write_text(text)
+    flags = ["--remove-identical", "--remove-duplicates"]
+    for workers in (1, 3):
+        prepare(folder, tmp_path / f"by{workers}", *flags, "--workers", workers)
+    one, three = (snapshot(tmp_path / f"by{workers}") for workers in (1, 3))
+    assert one == three
+    report = json.loads(one["report.json"])["train"]
+    assert sum(report["dropped"].values()) + report["kept"] == 26 * 400
+    assert 0 < report["kept"] < 26 * 400
+    lines = (folder / "train.de").read_bytes().split(b"\n")
+    lines[9000] = b"T\xfcr"
+    (folder / "train.de").write_bytes(b"\n".join(lines))
+    refused = prepare(folder, tmp_path / "out", "--workers", 2, check=False)
+    assert_refused(refused, "train.de, line 9001: not UTF-8")
 
 
 def test_packed_files_and_several_tests_are_read(raw, tmp_path, prepared):
@@ -233,6 +271,7 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
         (["--target-lang", "en"], ["both en"]),
         (["--max-length", 1], ["no pair is left"]),
         (["--subword-sentences", 0], ["--subword-sentences must be at least 1"]),
+        (["--workers", 0], ["--workers must be at least 1"]),
         (["--character-coverage", 0.5], ["--character-coverage", "not 0.5"]),
     ],
     ids=[
@@ -241,6 +280,7 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
         "one language",
         "nothing left",
         "nothing learnt",
+        "no workers",
         "few characters",
     ],
 )

@@ -1,12 +1,12 @@
 """Filters of training pairs, one by one."""
 
-from itertools import chain, cycle, islice
-
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.filters import FILTERS, filter_pairs
+from resmlp_mt.data.filters import FILTERS, Limits, Sieve, find_kept
+from resmlp_mt.data.text import Block
 from resmlp_mt.errors import UserError
 
 ENGLISH = [
@@ -27,7 +27,14 @@ NEITHER = ["", "42", "12:30 – 14:00", "OK", "Tom", "https://example.org/x", "G
 
 def filtered(pairs, *names, langs=("en", "de")):
     dropped = {}
-    return list(filter_pairs(pairs, names, langs, dropped)), dropped
+    sieve = Sieve(names, langs)
+    is_kept = sieve.make_choice(dropped)
+    lines = [[f"{pair[side]}\n".encode() for pair in pairs] for side in range(2)]
+    middle = len(pairs) // 2  # what is a duplicate does not go by blocks
+    parts = [slice(middle), slice(middle, None)]
+    blocks = [Block(("x.en", "x.de"), 1, (lines[0][part], lines[1][part])) for part in parts]
+    findings = [found for block in blocks for found in sieve(block)]
+    return [pair for pair, found in zip(pairs, findings, strict=True) if is_kept(found)], dropped
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a b", "a", "b", ""]), st.sampled_from(["x", "y"]))))
@@ -59,11 +66,19 @@ def test_a_language_that_cannot_be_told_is_refused():
         filtered([("a", "b")], "remove_wrong_language", langs=("en", "tlh"))
 
 
-def test_a_pair_is_counted_once_and_text_without_end_is_filtered():
-    pairs = chain([("a", "a"), ("a", "a"), ("b", "c")], cycle([("b", "c"), ("c", "b")]))
-    dropped = {}
-    first = islice(filter_pairs(pairs, FILTERS, ("en", "de"), dropped), 2)
-    assert list(first) == [("b", "c"), ("c", "b")]
-    assert list(dropped.values()) == [2, 1, 0] and list(dropped) == [
+def test_a_pair_is_counted_once():
+    kept, dropped = filtered([("a", "a"), ("a", "a"), ("b", "c"), ("c", "b")], *FILTERS)
+    assert kept == [("b", "c"), ("c", "b")]
+    assert list(dropped.values()) == [2, 0, 0] and list(dropped) == [
         kind.reason for kind in FILTERS.values()
     ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1))
+def test_pairs_are_kept_by_their_lengths(pairs):
+    kept, dropped = find_kept(tuple(map(np.array, zip(*pairs, strict=True))), Limits(10, 2.5))
+    assert kept.tolist() == [
+        min(pair) > 0 and max(pair) <= 10 and max(pair) <= 2.5 * min(pair) for pair in pairs
+    ]
+    assert sum(dropped.values()) == len(pairs) - sum(kept)
+    assert dropped.get("a side is empty", 0) == sum(min(p) == 0 and max(p) <= 10 for p in pairs)
