@@ -137,6 +137,17 @@ POOLFORMER_PRESETS = {
     | dict(layers=[8, 8, 24, 8], layer_scale_init=1e-6, drop_path=0.4),
 }
 
+# AdaFC (Asakura, Uto and Shinoda, JSAI 2022), section 3: PoolFormer but for its token mixer. The
+# last is its "Model-Init".
+_ADAFC = _POOLFORMER | dict(token_mixer="adafc")
+
+ADAFC_PRESETS = {
+    "adafc_s": _ADAFC | dict(layers=[2, 2, 2, 2]),
+    "adafc_m": _ADAFC,
+    "adafc_l": _ADAFC | dict(layers=[4, 4, 12, 4]),
+    "adafc_m_init": _ADAFC | dict(freeze_mixing=True),
+}
+
 # CycleMLP, table 1 of arXiv 2107.10224; crops as in its code.
 _CYCLEMLP = IMAGENET | dict(drop_path_schedule="linear")
 _CYCLEMLP_L = _CYCLEMLP | dict(crop_pct=0.875)
@@ -155,6 +166,7 @@ IMAGE_PRESETS = {
     **GMLP_PRESETS,
     **S2MLP_PRESETS,
     **POOLFORMER_PRESETS,
+    **ADAFC_PRESETS,
     **CYCLEMLP_PRESETS,
 }
 

@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, run
+from PIL import Image
 
 FLAT = "--image-size 16 --patch-size 4 --embed-dim 12 --layers 2".split()
 PYRAMID = "--image-size 16 --embed-dim 8,12 --layers 1,1".split()
@@ -17,6 +18,11 @@ def train(pictures, out, arch, *flags, **options):
     return run(*command, *IMAGE_RECIPE, *sizes, *save, *flags, **options)
 
 
+NOTHING_TO_DRAW = {
+    "mixer_s16": "mixer_s16",
+    "s2mlp_deep": "s2mlp_deep",
+    "poolformer_s12": "pooling",
+}
 UNDECAYED = ["--filter-bias-and-bn", "--optimizer"]
 
 
@@ -27,6 +33,7 @@ UNDECAYED = ["--filter-bias-and-bn", "--optimizer"]
         ("gmlp_ti16", [*UNDECAYED, "lamb"]),
         ("s2mlp_deep", []),
         ("poolformer_s12", ["--stem-stride", 2]),
+        ("adafc_s", []),
     ],
 )
 def test_a_family_trains_classifies_and_is_exported(arch, flags, pictures, tmp_path):
@@ -43,6 +50,16 @@ def test_a_family_trains_classifies_and_is_exported(arch, flags, pictures, tmp_p
         (entry,) = json.loads(result.stdout)
         found.append({guess["class"]: guess["probability"] for guess in entry["predictions"]})
     assert found[0] == pytest.approx(found[1], abs=1e-3) and "left" in found[0]
+    plot = ["plot-mixing", tmp_path / "trained", "--out", tmp_path / "a.png"]
+    if arch in NOTHING_TO_DRAW:
+        said = f"nothing to draw, its token mixer '{NOTHING_TO_DRAW[arch]}' has no matrix A"
+        assert_refused(run("resmlp-mt", *plot, check=False), said)
+        return
+    run("resmlp-mt", *plot)
+    assert min(Image.open(tmp_path / "a.png").size) > 400
+    last = {"adafc_s": "stages 0 to 1"}.get(arch, "image 0 to 1")
+    refused = run("resmlp-mt", *plot, "--layers", 2, check=False)
+    assert_refused(refused, f"there is no layer 2; the model has {last}")
 
 
 def test_a_model_of_text_is_not_trained_on_images_nor_the_reverse(prepared, pictures, tmp_path):

@@ -40,6 +40,11 @@ COUNTS = {
     "poolformer_s36": 30_862_760,
     "poolformer_m36": 56_172_520,
     "poolformer_m48": 73_473_448,
+    # The paper says 9M, 13M and 24M.
+    "adafc_s": 9_426_856,
+    "adafc_m": 13_128_616,
+    "adafc_l": 23_785_384,
+    "adafc_m_init": 13_128_616,
     # As its own code builds them; the paper says 15M, 27M, 38M, 52M and 76M.
     "cyclemlp_b1": 15_155_400,
     "cyclemlp_b2": 26_802_504,
@@ -50,7 +55,11 @@ COUNTS = {
 # One preset of each model that is registered, and of each form of its blocks.
 FLAT = ("resmlp_s12", "mixer_s16", "gmixer_24", "gmlp_ti16", "s2mlp_deep")
 # Those of several stages: channels and blocks of each, where models are tiny.
-PYRAMIDS = {"poolformer_s12": ([8, 12], [1, 2]), "cyclemlp_b1": ([8, 12], [1, 2])}
+PYRAMIDS = {
+    "poolformer_s12": ([8, 12], [1, 2]),
+    "adafc_s": ([8, 12], [1, 2]),
+    "cyclemlp_b1": ([8, 12], [1, 2]),
+}
 FAMILIES = (*FLAT, *PYRAMIDS)
 # Those that timm has, and which parts it builds them of.
 TIMM = {

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.nn.cycle import COLUMNS, ROWS, stagger
+from resmlp_mt.nn.map_mixers import AxisWeights
 
 IMAGE = 14  # pixels a side, which 4 does not divide
 
@@ -158,9 +159,77 @@ def test_cyclemlp_follows_its_equations(randomised):
     assert_close(model(images), linear(x, w, "head"))
 
 
-def test_cyclemlp_has_no_weights_of_timms():
-    with pytest.raises(UserError, match="it is none of ResMLP, .* PoolFormer"):
-        to_format(tiny("cyclemlp_b1").state_dict(), "timm")
+def test_what_timm_has_not_is_not_written_for_it():
+    for preset, said in (
+        ("cyclemlp_b1", "it is none of ResMLP, .* PoolFormer"),
+        ("adafc_s", "cannot hold this model: its token mixer is not 'pooling'"),
+    ):
+        with pytest.raises(UserError, match=said):
+            to_format(tiny(preset).state_dict(), "timm")
+
+
+def pass_through(x, weights):
+    """Algorithm 1 of the paper, its two lines of a shift read as one roll. (B, C, P), (C, P)."""
+    weights, y = weights.softmax(1), torch.empty_like(x)
+    for p in range(x.size(2)):
+        y[:, :, p] = (x * weights).sum(2)
+        weights = torch.cat([weights[:, -1:], weights[:, :-1]], dim=1)
+    return y
+
+
+@pytest.mark.parametrize("stride", [4, 2])
+def test_adafc_follows_its_algorithm(stride, randomised):
+    model = randomised(tiny("adafc_s", image_size=IMAGE, stem_stride=stride)).eval()
+    w, images = model.state_dict(), torch.randn(2, 3, IMAGE, IMAGE, dtype=torch.float64)
+    x = convolve(images, w, "stem", stride, stride // 2)
+    for stage, depth in enumerate(PYRAMIDS["adafc_s"][1]):
+        if stage:
+            x = convolve(x, w, f"stages.{stage}.downsample", 2, 1)
+        vertical, horizontal = (w[f"stages.{stage}.shared.{n}"] for n in ("vertical", "horizontal"))
+        for i in range(depth):
+            at = f"stages.{stage}.blocks.{i}."
+            y = group_norm(x, w, f"{at}norm_1")
+            y = torch.stack([pass_through(part, vertical) for part in y.unbind(3)], 3)
+            y = torch.stack([pass_through(part, horizontal) for part in y.unbind(2)], 2)
+            y = pointwise(y, w, f"{at}mix_tokens.out")
+            x = x + w[f"{at}scale_1.gamma"][:, None, None] * y
+            y = gelu(pointwise(group_norm(x, w, f"{at}norm_2"), w, f"{at}mix_channels.fc1"))
+            y = pointwise(y, w, f"{at}mix_channels.fc2")
+            x = x + w[f"{at}scale_2.gamma"][:, None, None] * y
+    assert_close(model(images), linear(norm(x.mean((2, 3)), w, "pool.norm"), w, "head"))
+
+
+def test_a_stage_of_adafc_owns_its_weights_once_and_they_may_be_frozen():
+    model = tiny("adafc_m_init", layers=[1, 3], embed_dim=[8, 12])
+    owned = [name for name in model.state_dict() if name.endswith(("vertical", "horizontal"))]
+    assert owned == [f"stages.{i}.shared.{d}" for i in (0, 1) for d in ("vertical", "horizontal")]
+    fixed = [name for name, weight in model.named_parameters() if not weight.requires_grad]
+    assert fixed == owned
+    with torch.device("meta"):
+        large = build("adafc_s", 224)
+    shapes = [w.shape for w in large.stages[0].shared.parameters()]
+    assert shapes == [(64, 56), (64, 56)]
+    drawn = AxisWeights(200, (20, 20), frozen=False).vertical
+    assert abs(drawn.mean()) < 0.01 and 0.095 < drawn.std() < 0.105
+    with pytest.raises(UserError, match="--freeze-mixing: --token-mixer pooling has no weights"):
+        tiny("poolformer_s12", freeze_mixing=True)
+
+
+@pytest.mark.parametrize("new", [(6, 10), (5, 7), (2, 3), (3, 5)])
+def test_adafc_looks_equally_far_on_another_grid(new):
+    old = (3, 5)
+    shared, place = AxisWeights(4, old, frozen=False).double(), torch.arange
+    resized = shared.resize(shared.state_dict(), old, new)
+    assert shared.find_grid(resized) == new
+    for name, before, after in zip(("vertical", "horizontal"), old, new, strict=True):
+        assert resized[name].shape == (4, after)
+        for p in place(after).tolist():
+            at = p * before / after  # the same part of the way around
+            low, share = int(at), at - int(at)
+            line = shared.state_dict()[name]
+            expected = line[:, low] * (1 - share) + line[:, (low + 1) % before] * share
+            assert_close(resized[name][:, p], expected)
+    assert shared.find_grid({"vertical": torch.zeros(3)}) is None
 
 
 def test_stem_and_stages_have_the_grids_that_torch_makes():
