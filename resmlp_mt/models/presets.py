@@ -160,6 +160,21 @@ CYCLEMLP_PRESETS = {
     "cyclemlp_b5": _CYCLEMLP_L | dict(layers=[3, 4, 24, 3], embed_dim=[96, 192, 384, 768]),
 }
 
+# BiT, section 3.1 of arXiv 1912.11370: depths, and how many times as wide.
+_BIT = _SCALED | dict(crop_pct=1.0, interpolation="bilinear", drop_path=0.0)
+_RESNET_WIDTHS = (256, 512, 1024, 2048)
+
+BIT_PRESETS = {
+    f"bit_r{depth}x{factor}": _BIT
+    | dict(layers=layers, embed_dim=[factor * width for width in _RESNET_WIDTHS])
+    for depth, layers, factors in (
+        (50, [3, 4, 6, 3], (1, 3)),
+        (101, [3, 4, 23, 3], (1, 3)),
+        (152, [3, 8, 36, 3], (2, 4)),
+    )
+    for factor in factors
+}
+
 IMAGE_PRESETS = {
     **RESMLP_PRESETS,
     **MIXER_PRESETS,
@@ -168,6 +183,7 @@ IMAGE_PRESETS = {
     **POOLFORMER_PRESETS,
     **ADAFC_PRESETS,
     **CYCLEMLP_PRESETS,
+    **BIT_PRESETS,
 }
 
 
