@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, run
+from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, entries, run
 from PIL import Image
 
 FLAT = "--image-size 16 --patch-size 4 --embed-dim 12 --layers 2".split()
@@ -90,3 +90,35 @@ def test_flags_that_a_family_has_not_are_refused_without_a_wall_of_words(picture
     assert "usage:" not in result.stderr
     result = train(pictures, tmp_path / "x", "mixer_s16", *UNDECAYED, "adam", check=False)
     assert_refused(result, "--filter-bias-and-bn: the optimizer lets all weights decay; take --opt")
+
+
+def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, tmp_path):
+    arch = ["--arch", "bit_r50x1", "--layers", "1,1", "--embed-dim", "128,128"]
+    task = ["--task", "image_classification", "--criterion", "image_classification"]
+    command = ["resmlp-mt", "train", pictures, *task, *arch, "--num-workers", 0]
+    flags = ["--image-size", 32, "--supports", "1,2,3", "--batch-size", 16]
+    flags += ["--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints"]
+    said = run(*command, *flags, "--hyperrule", "--save-dir", tmp_path).stdout
+    head, kept, chosen, *rest = said.splitlines()
+    assert head.startswith("HyperRule, as in BiT's paper: ") and head.endswith(": a small task")
+    assert kept == "  given, and kept: --batch-size --image-size --supports"
+    for words in (
+        "--square-resize 40 --crop-mode squash",
+        "--optimizer sgd --momentum 0.9 --weight-decay 0 --lr 0.003 --lr-scheduler hyperrule",
+        "--max-update 3 --update-freq 32",
+    ):
+        assert words in chosen
+    assert [e["lr"] for e in entries("\n".join(rest), "update") if "gnorm" in e] == [
+        "0.003",
+        "0.003",
+        "0.0003",
+    ]
+    cfg = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]["task"]
+    assert (cfg["square_resize"], cfg["crop_mode"], cfg["mixup"]) == (40, "squash", 0.0)
+    for more, said in (
+        (["--hyperrule=x"], "--hyperrule=x: there are paper and code"),
+        (["--hyperrule", "--task", "image_pretraining"], "is for --task image_classification, not"),
+        (["--hyperrule", "--square-resize", 31], "--square-resize 31 is smaller than the part"),
+    ):
+        refused = run(*command, *flags, *more, "--save-dir", tmp_path, check=False)
+        assert_refused(refused, said)
