@@ -102,6 +102,7 @@ def test_commands_of_pages_have_the_flags_that_there_are(path):
         for command in re.findall(r"\bresmlp-mt ([^|&>#]*[^|&>#\s])", line):
             name, *words = shlex.split(command)
             if name == "train":
+                words = [word for word in words if word != "--hyperrule"]
                 options.parse_args_and_arch(options.get_training_parser(), words)
             elif name not in ("generate", "validate"):  # these look for a checkpoint at once
                 build_parser().parse_args([name, *words])

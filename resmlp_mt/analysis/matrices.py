@@ -96,6 +96,34 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
     return str(getattr(cfg, "token_mixer", kind)), parts
 
 
+def read_axis_weights(model: str | Path) -> list[tuple[Tensor, Tensor]]:
+    """AdaFC's W of each stage, as softmax makes shares of it, the mean over its channels.
+
+    Args:
+        model: As for `read_matrices`.
+
+    Returns:
+        For each stage, of how far a position looks down the rows, (rows,), and along the columns,
+        (columns,). Distance 0 stands in the middle, at P // 2 of P.
+
+    Raises:
+        UserError: If there is no such model, or it is no AdaFC.
+    """
+    path = find_checkpoint(model)
+    weights = load_checkpoint(path).get("model") or {}
+    names = [f"stages.{i}.shared." for i in range(len(weights))]
+    names = [name for name in names if f"{name}vertical" in weights]
+    if not names:
+        raise UserError(f"{path}: no AdaFC: its stages share no weights between positions")
+    return [tuple(_centre(weights[name + d]) for d in ("vertical", "horizontal")) for name in names]
+
+
+def _centre(weight: Tensor) -> Tensor:
+    # (C, P) -> (P,)
+    shares = weight.float().softmax(1).mean(0)
+    return shares.roll(len(shares) // 2)
+
+
 def expand(weight: Tensor, causal: bool, positions: int) -> Tensor:
     """A between the first positions, whatever it is stored as.
 

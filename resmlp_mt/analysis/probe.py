@@ -112,6 +112,7 @@ class FeatureExtractor:
             cfg.image_size,
             train=False,
             crop_pct=cfg.crop_pct,
+            crop_mode=str(cfg.crop_mode),
             interpolation=str(cfg.interpolation),
         )
         with tqdm(total=len(images), desc=name, unit="image", disable=None, leave=False) as bar:

@@ -16,11 +16,13 @@ from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_timm, import_with_onnx
-from resmlp_mt.models.presets import IMAGE_PRESETS, IMAGENET, POOLFORMER_PRESETS
+from resmlp_mt.models.presets import BIT_PRESETS, IMAGE_PRESETS, IMAGENET, POOLFORMER_PRESETS
 from resmlp_mt.models.released import to_format
 
 # Our preset: timm's name, where that is not ours with the size of its images.
-_TIMM = {name: name for name in POOLFORMER_PRESETS} | {
+_TIMM = {
+    **{name: name for name in POOLFORMER_PRESETS},
+    **{name: f"resnetv2_{name.removeprefix('bit_r')}_bit" for name in BIT_PRESETS},
     "resmlp_s12": "resmlp_12_224",
     "resmlp_s24": "resmlp_24_224",
     "resmlp_s36": "resmlp_36_224",

@@ -7,15 +7,17 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
 from resmlp_mt.compat.messages import refused_class
 from resmlp_mt.errors import UserError, name_some
+from resmlp_mt.models.bit_arrays import name_as_timm
 
 logger = logging.getLogger(__name__)
-SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar")
+SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar", ".npz")
 
 # What a training calls its weights, and their moving average; the outer name first.
 _PLAIN, _AVERAGES = ("model", "state_dict"), ("model_ema", "state_dict_ema")
@@ -31,6 +33,7 @@ def read_weights(path: Path, ema: bool | None = None) -> dict[str, Tensor]:
     Raises:
         UserError: If the file cannot be read, may not be, or holds something else.
     """
+    # .npz is for BiT alone.
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UserError(f"{path}: weights are read from files that end in {', '.join(SUFFIXES)}")
@@ -40,6 +43,9 @@ def read_weights(path: Path, ema: bool | None = None) -> dict[str, Tensor]:
         with warnings.catch_warnings(action="ignore"):  # torch's, of what is refused anyway
             if suffix == ".safetensors":
                 content = load_file(path)
+            elif suffix == ".npz":
+                with np.load(path, allow_pickle=False) as arrays:
+                    content = name_as_timm(arrays)
             else:
                 content = torch.load(path, map_location="cpu", weights_only=True)
         return unwrap(content, ema)

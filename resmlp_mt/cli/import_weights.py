@@ -1,4 +1,4 @@
-"""Make a folder from published weights for images: facebookresearch/deit's of ResMLP, or timm's.
+"""Make a folder from published weights for images: facebookresearch/deit's, timm's, or BiT's.
 
 Classify with it, validate it, or fine-tune it with fairseq-train --finetune-from-model. The file
 is read without running code from it.
@@ -14,7 +14,10 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument(
-        "weights", type=Path, metavar="FILE", help=".safetensors, .pth, .pt, .bin or .tar"
+        "weights",
+        type=Path,
+        metavar="FILE",
+        help=".safetensors, .pth, .pt, .bin, .tar, or of BiT .npz",
     )
     parser.add_argument("--arch", required=True, help="resmlp_s12, resmlp_b24_8, mixer_b16 ...")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")

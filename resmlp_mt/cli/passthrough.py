@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from resmlp_mt.cli.hyperrule import apply_hyperrule, is_asked_for
 from resmlp_mt.compat.messages import explain
 from resmlp_mt.errors import UserError
 
@@ -35,6 +36,8 @@ def run_program(program: str, arguments: list[str]) -> None:
         plugin = str(Path(__file__).parents[1])
         arguments = ["--user-dir", plugin, *arguments]
         utils.import_user_module.memo = {plugin}  # imported already; fairseq need not say so
+    if program == "train" and is_asked_for(arguments):
+        arguments = apply_hyperrule(arguments)
     sys.argv = [f"resmlp-mt {program}", *arguments]
     if program == "interactive" and "--bpe" not in arguments:
         sys.argv += _name_subwords(arguments)

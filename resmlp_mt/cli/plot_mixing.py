@@ -2,7 +2,9 @@
 
 For a classifier it shows the rows of A for the central patches, layer by layer. Each row is drawn
 as an image over all patches. For a translator it shows A itself, its heads side by side. Rows are
-output positions, columns input positions. The encoder stands above the decoder.
+output positions, columns input positions. The encoder stands above the decoder. For AdaFC it shows
+what a position takes from how far, stage by stage, down the rows and along the columns. Other
+models have no weights between positions: that is said, and nothing is drawn.
 
 MODEL is a checkpoint, a folder with one, or the name of a model that comes with the package.
 
@@ -19,7 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("--out", required=True, type=Path, metavar="PNG")
     parser.add_argument(
-        "--layers", type=_numbers, metavar="I,J,...", help="counted from 0 (default: all)"
+        "--layers",
+        type=_numbers,
+        metavar="I,J,...",
+        help="counted from 0; of AdaFC its stages (default: all)",
     )
     parser.add_argument(
         "--patches",
@@ -47,19 +52,23 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("--patches and --positions are 1 or more")
     find_target(arguments.out)  # what cannot be written fails before the work
     mixer, parts = read_matrices(arguments.model)
-    if not all("A" in layer for part in parts for layer in part.layers):
+    if mixer == "adafc":
+        figure, said = _draw_stages(arguments)
+    elif all("A" in layer for part in parts for layer in part.layers):
+        chosen = choose_layers(parts, arguments.layers)
+        panels = {
+            part.name: {i: _tiles(part, i, arguments) for i in chosen if i < len(part.layers)}
+            for part in parts
+        }
+        figure = _draw({part: layers for part, layers in panels.items() if layers})
+        said = _explain(panels)
+    else:
         raise UserError(
             f"{arguments.model}: nothing to draw, its token mixer '{mixer}' has no matrix A"
         )
-    chosen = choose_layers(parts, arguments.layers)
-    panels = {
-        part.name: {i: _tiles(part, i, arguments) for i in chosen if i < len(part.layers)}
-        for part in parts
-    }
-    figure = _draw({part: layers for part, layers in panels.items() if layers})
     # A name may hold what matplotlib would take for a formula.
     name = "/".join(Path(arguments.model).parts[-2:])
-    figure.suptitle(f"{name}\n{_explain(panels)}", fontsize=10, parse_math=False)
+    figure.suptitle(f"{name}\n{said}", fontsize=10, parse_math=False)
     with whole_file(arguments.out) as path:
         figure.savefig(path, format="png", dpi=200, bbox_inches="tight")
     print(f"wrote {arguments.out}")
@@ -71,14 +80,18 @@ def choose_layers(parts: list, wanted: list[int] | None) -> list[int]:
     Raises:
         UserError: If no part has one of them.
     """
+    return _choose({part.name: len(part.layers) for part in parts}, wanted)
+
+
+def _choose(counts: dict[str, int], wanted: list[int] | None) -> list[int]:
     from resmlp_mt.errors import UserError
 
-    deepest = max(len(part.layers) for part in parts)
+    deepest = max(counts.values())
     if wanted is None:
         return list(range(deepest))
     for layer in wanted:
         if not 0 <= layer < deepest:
-            ranges = ", ".join(f"{part.name} 0 to {len(part.layers) - 1}" for part in parts)
+            ranges = ", ".join(f"{name} 0 to {count - 1}" for name, count in counts.items())
             raise UserError(f"--layers: there is no layer {layer}; the model has {ranges}")
     return sorted(set(wanted))
 
@@ -136,6 +149,40 @@ def _draw(panels: dict):
     bar.set_ticks([-1, 0, 1], labels=["-max", "0", "max"], fontsize=9)
     bar.set_label("weight; max: the largest |weight| shown of the layer", fontsize=9)
     return figure
+
+
+def _draw_stages(arguments: argparse.Namespace) -> tuple:
+    """The figure of AdaFC's W, and what it shows.
+
+    Above, an image for each stage: what a position takes from those around it, by both directions.
+    Below, each direction alone, as in figure 5 of the paper.
+    """
+    import matplotlib
+
+    from resmlp_mt.analysis.matrices import read_axis_weights
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    stages = read_axis_weights(arguments.model)
+    chosen = _choose({"stages": len(stages)}, arguments.layers)
+    size = (max(6, 2.4 * len(chosen)), 5)
+    figure, grid = pyplot.subplots(2, len(chosen), figsize=size, squeeze=False, layout="compressed")
+    for (image, curves), stage in zip(grid.T, chosen, strict=True):
+        vertical, horizontal = stages[stage]
+        rows, columns = len(vertical), len(horizontal)
+        edges = (-(columns // 2) - 0.5, (columns + 1) // 2 - 0.5)
+        edges += ((rows + 1) // 2 - 0.5, -(rows // 2) - 0.5)
+        both = vertical[:, None] * horizontal
+        image.imshow(both, "viridis", vmin=0, extent=edges, interpolation="nearest")
+        image.set_title(f"stage {stage}, max {both.max():.2g}", fontsize=9)
+        for name, weights in (("vertical", vertical), ("horizontal", horizontal)):
+            middle = len(weights) // 2
+            curves.plot(range(-middle, len(weights) - middle), weights, label=name)
+        curves.set_xlabel("distance", fontsize=9)
+    grid[1, 0].legend(fontsize=8)
+    grid[1, 0].set_ylabel("share, mean of channels", fontsize=9)
+    return figure, "what a position takes from those around it, by stage"
 
 
 def _show(tiles, axes) -> tuple:

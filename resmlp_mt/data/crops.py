@@ -5,11 +5,17 @@ import math
 import numpy as np
 from PIL import Image
 
+# What evaluation sees of an image that is no square: its centre, or all of it, out of shape.
+CROP_MODES = ("center", "squash")
 INTERPOLATIONS = {"bicubic": Image.Resampling.BICUBIC, "bilinear": Image.Resampling.BILINEAR}
 
 
 def resize_and_crop(
-    image: Image.Image, size: int, crop_pct: float, interpolation: str = "bicubic"
+    image: Image.Image,
+    size: int,
+    crop_pct: float,
+    interpolation: str = "bicubic",
+    crop_mode: str = "center",
 ) -> np.ndarray:
     """The centre of an image, for evaluation.
 
@@ -21,12 +27,16 @@ def resize_and_crop(
         size: Side of the result.
         crop_pct: Part of the shorter side that is kept, at most 1.
         interpolation: "bicubic" or "bilinear".
+        crop_mode: "center", or "squash": both sides are resized as the shorter one is.
 
     Returns:
         Shape: (in_chans, size, size), uint8.
     """
     short = math.floor(size / crop_pct)
-    resized = [int(short * side / min(image.size)) for side in image.size]
+    if crop_mode == "squash":
+        resized = [short, short]
+    else:
+        resized = [int(short * side / min(image.size)) for side in image.size]
     left, top = (int(round((side - size) / 2)) for side in resized)
     if image.size == tuple(resized):
         return to_pixels(image.crop((left, top, left + size, top + size)))
@@ -59,6 +69,28 @@ def random_resized_crop(
     left, top, width, height = _random_box(*image.size, scale, ratio, generator)
     box = (left, top, left + width, top + height)
     return image.resize((size, size), INTERPOLATIONS[interpolation], box=box)
+
+
+def random_square_crop(
+    image: Image.Image,
+    whole: int,
+    size: int,
+    interpolation: str,
+    generator: np.random.Generator,
+) -> Image.Image:
+    """A random part of an image that was brought to a square (arXiv 1912.11370, section 3.3).
+
+    Args:
+        image: In mode "RGB" or "L".
+        whole: Side of the square, at least `size`.
+        size: Side of the result.
+        interpolation, generator: As for `random_resized_crop`.
+    """
+    if interpolation == "random":
+        interpolation = generator.choice(list(INTERPOLATIONS))
+    image = image.resize((whole, whole), INTERPOLATIONS[interpolation])
+    left, top = (int(place) for place in generator.integers(whole - size + 1, size=2))
+    return image.crop((left, top, left + size, top + size))
 
 
 def _random_box(

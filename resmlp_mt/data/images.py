@@ -10,7 +10,12 @@ from fairseq.data import FairseqDataset
 from PIL import Image
 from torch import Tensor
 
-from resmlp_mt.data.crops import random_resized_crop, resize_and_crop, to_pixels
+from resmlp_mt.data.crops import (
+    random_resized_crop,
+    random_square_crop,
+    resize_and_crop,
+    to_pixels,
+)
 from resmlp_mt.data.image_files import BrokenImage, ImageFolder
 
 logger = logging.getLogger(__name__)
@@ -32,6 +37,9 @@ class ImageDataset(FairseqDataset):
         image_size: Side S of what is cut out.
         train: Random parts in random order; otherwise the centres in order.
         crop_pct: Part of the shorter side that evaluation keeps.
+        crop_mode: "center" or "squash", of evaluation (see `resize_and_crop`).
+        square_resize: In training, the side of a square to which an image is brought before a part
+            of size S is cut out at random; 0: the part is of a random size and shape.
         scale: Range of a random part's share of the area.
         ratio: Range of a random part's width over its height.
         interpolation: "bicubic", "bilinear", or "random" (in evaluation: bicubic).
@@ -49,6 +57,8 @@ class ImageDataset(FairseqDataset):
         *,
         train: bool,
         crop_pct: float = 0.9,
+        crop_mode: str = "center",
+        square_resize: int = 0,
         scale: tuple[float, float] = (0.08, 1.0),
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
         interpolation: str = "bicubic",
@@ -66,6 +76,7 @@ class ImageDataset(FairseqDataset):
             views,
         )
         self.augment = augment
+        self.crop_mode, self.square_resize = crop_mode, square_resize
         self.epoch = 1
         self.sizes = np.ones(len(folder) * repeats, dtype=np.int64)
         # In shared memory, so that all workers together warn once of a file.
@@ -98,15 +109,22 @@ class ImageDataset(FairseqDataset):
     def _cut(self, image: Image.Image, i: int, copy: int) -> Tensor:
         if self.views is None and not self.train:
             interpolation = "bicubic" if self.interpolation == "random" else self.interpolation
-            centre = resize_and_crop(image, self.image_size, self.crop_pct, interpolation)
+            centre = resize_and_crop(
+                image, self.image_size, self.crop_pct, interpolation, self.crop_mode
+            )
             return torch.from_numpy(centre)
         epoch = self.epoch if self.train else 0
         generator = np.random.default_rng((self.seed, epoch, i, copy))
 
         def random_part(scale):
-            part = random_resized_crop(
-                image, self.image_size, scale, self.ratio, self.interpolation, generator
-            )
+            if self.square_resize:
+                part = random_square_crop(
+                    image, self.square_resize, self.image_size, self.interpolation, generator
+                )
+            else:
+                part = random_resized_crop(
+                    image, self.image_size, scale, self.ratio, self.interpolation, generator
+                )
             if self.augment:
                 part = self.augment(part, generator)
             return torch.from_numpy(to_pixels(part))

@@ -131,6 +131,7 @@ def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dic
             "image_size": cfg.image_size,
             "crop_pct": cfg.crop_pct,
             "interpolation": str(cfg.interpolation),
+            "crop_mode": str(cfg.crop_mode),
         },
     }
 

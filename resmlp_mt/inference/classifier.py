@@ -30,7 +30,8 @@ class Classifier:
 
     Args:
         compute: The model: uint8 pixels (B, in_chans, rows, columns) -> logits (B, K).
-        cfg: in_chans, image_size, crop_pct and interpolation: how pictures are cut.
+        cfg: in_chans, image_size, crop_pct, interpolation and, where it is not "center",
+            crop_mode: how pictures are cut.
         classes: The names of the K classes.
     """
 
@@ -64,12 +65,10 @@ class Classifier:
 
     def scores(self, images: Iterable[Image.Image]) -> np.ndarray:
         """The probability of each class. (B, K)."""
-        size, crop_pct, interpolation = (
-            self.cfg.image_size,
-            self.cfg.crop_pct,
-            str(self.cfg.interpolation),
-        )
-        cut = [resize_and_crop(image, size, crop_pct, interpolation) for image in images]
+        cfg = self.cfg
+        how = cfg.image_size, cfg.crop_pct, str(cfg.interpolation)
+        mode = str(getattr(cfg, "crop_mode", "center"))
+        cut = [resize_and_crop(image, *how, mode) for image in images]
         logits = self.compute(np.stack(cut))
         powers = np.exp(logits - logits.max(1, keepdims=True))
         return powers / powers.sum(1, keepdims=True)

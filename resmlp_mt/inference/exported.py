@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from resmlp_mt.checkpoints.checksum import sum_files
+from resmlp_mt.data.crops import CROP_MODES, INTERPOLATIONS
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.files.export_layout import (
@@ -169,7 +170,8 @@ def _check_pictures(classes: list[str], cut: SimpleNamespace) -> None:
     if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
         raise ValueError("classes are not names")
     sizes = type(cut.image_size) is int and 0 < cut.image_size < 2**15 and cut.in_chans in (1, 3)
-    known = cut.interpolation in ("bicubic", "bilinear")
+    known = cut.interpolation in INTERPOLATIONS
+    known = known and getattr(cut, "crop_mode", CROP_MODES[0]) in CROP_MODES
     if not sizes or not 0.01 <= cut.crop_pct <= 1 or not known:
         raise ValueError(f"pictures cannot be cut so: {vars(cut)!r:.99}")
 

@@ -9,7 +9,13 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from resmlp_mt.models.presets import GMLP_PRESETS, MIXER_PRESETS, POOLFORMER_PRESETS, RESMLP_PRESETS
+from resmlp_mt.models.presets import (
+    BIT_PRESETS,
+    GMLP_PRESETS,
+    MIXER_PRESETS,
+    POOLFORMER_PRESETS,
+    RESMLP_PRESETS,
+)
 
 LAYOUTS = ("official", "timm")
 
@@ -18,13 +24,16 @@ class Key(NamedTuple):
     """What a layout calls a part of ours.
 
     Attributes:
-        name: @ stands for the number of a stage, # for that of a block in it.
+        name: @ stands for the number of a stage, + for that of a later one than the first, # for
+            that of a block in it.
         leading: Dimensions of size 1 that its tensors begin with and ours do not; negative where
             ours have them.
+        trailing: The same of those that they end with.
     """
 
     name: str
     leading: int = 0
+    trailing: int = 0
 
 
 class Part(NamedTuple):
@@ -76,8 +85,8 @@ def _below(ours: str, official: str, timm: str, parts: dict[str, Part]) -> dict[
     return {
         f"{ours}.{name}": Part(
             part.leaves,
-            Key(f"{timm}.{part.timm.name}", part.timm.leading),
-            part.official and Key(f"{official}.{part.official.name}", part.official.leading),
+            part.timm._replace(name=f"{timm}.{part.timm.name}"),
+            part.official and part.official._replace(name=f"{official}.{part.official.name}"),
         )
         for name, part in parts.items()
     }
@@ -114,6 +123,12 @@ _POOLFORMER_BLOCK = {
     "mix_channels.fc1": Part(_LINEAR, Key("mlp.fc1")),
     "mix_channels.fc2": Part(_LINEAR, Key("mlp.fc2")),
     "scale_2.gamma": Part(_WHOLE, Key("layer_scale2.scale")),
+}
+_KERNEL = (".weight",)
+_BIT_BLOCK = {
+    f"{kind}_{number}": Part(leaves, Key(f"{kind}{number}"))
+    for number in (1, 2, 3)
+    for kind, leaves in (("norm", _LINEAR), ("conv", _KERNEL))
 }
 _GMLP_BLOCK = {
     "norm": Part(_LINEAR, Key("norm")),
@@ -180,7 +195,7 @@ FAMILIES = (
         presets=POOLFORMER_PRESETS,
         parts={
             "stem": Part(_LINEAR, Key("stem.conv")),
-            "stages.@.downsample": Part(_LINEAR, Key("stages.@.downsample.conv")),
+            "stages.+.downsample": Part(_LINEAR, Key("stages.+.downsample.conv")),
             **_below(*_STAGES, _POOLFORMER_BLOCK),
             "pool.norm": Part(_LINEAR, Key("head.norm")),
             "head": Part(_LINEAR, Key("head.fc")),
@@ -194,5 +209,22 @@ FAMILIES = (
         channels="blocks.0.mix_channels.fc2.weight",
         obstacles={re.compile(r".*\.(mix_tokens|shared)\."): "its token mixer is not 'pooling'"}
         | _HEAD,
+    ),
+    Family(
+        name="BiT",
+        presets=BIT_PRESETS,
+        parts={
+            "stem.conv": Part(_KERNEL, Key("stem.conv")),
+            **_below(*_STAGES, _BIT_BLOCK),
+            "stages.@.blocks.0.shortcut": Part(_KERNEL, Key("stages.@.blocks.0.downsample.conv")),
+            "pool.norm": Part(_LINEAR, Key("norm")),
+            "head.weight": Part(_WHOLE, Key("head.fc.weight", trailing=2)),
+            "head.bias": Part(_WHOLE, Key("head.fc.bias")),
+        },
+        marks=(re.compile(r"stages\.0\.blocks\.0\.conv_1\."),),
+        own=re.compile(r".*\.conv_2\."),
+        stem="stem.conv.weight",
+        channels="blocks.0.conv_3.weight",
+        obstacles=_HEAD,
     ),
 )

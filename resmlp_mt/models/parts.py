@@ -13,7 +13,7 @@ from torch import nn
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.grid_mixers import GridConvolution, PatchMLP
-from resmlp_mt.nn.map_mixers import Pooling
+from resmlp_mt.nn.map_mixers import AdaFC, Pooling
 from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, LinearMixer, ToeplitzMatrix
 from resmlp_mt.nn.norm import Affine
 
@@ -112,6 +112,14 @@ def _pooling(dim: int, grid: tuple[int, int], options: MixerOptions) -> nn.Modul
     return Pooling()
 
 
+def _adafc(dim: int, grid: tuple[int, int], options: MixerOptions) -> nn.Module:
+    return AdaFC(dim)
+
+
+def _fc(dim: int, grid: tuple[int, int], options: MixerOptions) -> nn.Module:
+    return nn.Conv2d(dim, dim, 1)
+
+
 # name: builder(dim, place, options)
 MIXERS: dict[str, Callable[[int, Place, MixerOptions], nn.Module]] = {
     "linear": _linear,
@@ -124,12 +132,14 @@ MIXERS: dict[str, Callable[[int, Place, MixerOptions], nn.Module]] = {
     "depthwise3x3": _depthwise,
     "separable3x3": _separable,
     "pooling": _pooling,
+    "adafc": _adafc,
+    "fc": _fc,
 }
 # They take a padding mask and a state, as the contract in `nn/mixers.py` says.
 SEQUENCE_MIXERS = ("linear", "toeplitz", "gated-linear", "gated-toeplitz")
 GRID_MIXERS = ("linear", "none", "mlp", "conv3x3", "depthwise3x3", "separable3x3")
-# They take (B, C, rows, columns).
-MAP_MIXERS = ("pooling",)
+# They take (B, C, rows, columns), and "adafc" what its stage shares.
+MAP_MIXERS = ("pooling", "adafc", "fc")
 
 
 def build_mixer(name: str, dim: int, place: Place, **options) -> nn.Module:

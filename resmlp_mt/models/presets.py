@@ -137,6 +137,17 @@ POOLFORMER_PRESETS = {
     | dict(layers=[8, 8, 24, 8], layer_scale_init=1e-6, drop_path=0.4),
 }
 
+# AdaFC (Asakura, Uto and Shinoda, JSAI 2022), section 3: PoolFormer but for its token mixer. The
+# last is its "Model-Init".
+_ADAFC = _POOLFORMER | dict(token_mixer="adafc")
+
+ADAFC_PRESETS = {
+    "adafc_s": _ADAFC | dict(layers=[2, 2, 2, 2]),
+    "adafc_m": _ADAFC,
+    "adafc_l": _ADAFC | dict(layers=[4, 4, 12, 4]),
+    "adafc_m_init": _ADAFC | dict(freeze_mixing=True),
+}
+
 # CycleMLP, table 1 of arXiv 2107.10224; crops as in its code.
 _CYCLEMLP = IMAGENET | dict(drop_path_schedule="linear")
 _CYCLEMLP_L = _CYCLEMLP | dict(crop_pct=0.875)
@@ -149,13 +160,30 @@ CYCLEMLP_PRESETS = {
     "cyclemlp_b5": _CYCLEMLP_L | dict(layers=[3, 4, 24, 3], embed_dim=[96, 192, 384, 768]),
 }
 
+# BiT, section 3.1 of arXiv 1912.11370: depths, and how many times as wide.
+_BIT = _SCALED | dict(crop_pct=1.0, interpolation="bilinear", drop_path=0.0)
+_RESNET_WIDTHS = (256, 512, 1024, 2048)
+
+BIT_PRESETS = {
+    f"bit_r{depth}x{factor}": _BIT
+    | dict(layers=layers, embed_dim=[factor * width for width in _RESNET_WIDTHS])
+    for depth, layers, factors in (
+        (50, [3, 4, 6, 3], (1, 3)),
+        (101, [3, 4, 23, 3], (1, 3)),
+        (152, [3, 8, 36, 3], (2, 4)),
+    )
+    for factor in factors
+}
+
 IMAGE_PRESETS = {
     **RESMLP_PRESETS,
     **MIXER_PRESETS,
     **GMLP_PRESETS,
     **S2MLP_PRESETS,
     **POOLFORMER_PRESETS,
+    **ADAFC_PRESETS,
     **CYCLEMLP_PRESETS,
+    **BIT_PRESETS,
 }
 
 

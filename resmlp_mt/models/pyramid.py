@@ -45,8 +45,12 @@ class PyramidModel(ImageModel):
         UserError: If the image is too small for its stages, or a size is impossible.
     """
 
-    # By --stem-stride: what brings pixels to the first grid.
-    STEMS: ClassVar[dict[int, Step]] = {4: Step(7, 4, 2), 2: Step(3, 2, 1), 1: Step(3, 1, 1)}
+    # By --stem-stride: what brings pixels to the first grid, one after the other.
+    STEMS: ClassVar[dict[int, tuple[Step, ...]]] = {
+        4: (Step(7, 4, 2),),
+        2: (Step(3, 2, 1),),
+        1: (Step(3, 1, 1),),
+    }
     # What brings a stage to the grid of the next one.
     BETWEEN: ClassVar[Step] = Step(3, 2, 1)
 
@@ -96,7 +100,9 @@ class PyramidModel(ImageModel):
         Raises:
             UserError: If the image has no pixels for one.
         """
-        side = cls.STEMS[cfg.stem_stride].count(image_size)
+        side = image_size
+        for step in cls.STEMS[cfg.stem_stride]:
+            side = step.count(side)
         for stage in range(len(cfg.layers)):
             if stage:
                 side = cls.BETWEEN.count(side)
@@ -110,7 +116,8 @@ class PyramidModel(ImageModel):
     @classmethod
     def build_stem(cls, cfg: PyramidConfig, in_chans: int) -> nn.Module:
         """What maps images to the features of the first stage."""
-        return cls.STEMS[cfg.stem_stride].build(in_chans, cfg.embed_dim[0])
+        (step,) = cls.STEMS[cfg.stem_stride]
+        return step.build(in_chans, cfg.embed_dim[0])
 
     @classmethod
     def build_downsample(cls, cfg: PyramidConfig, stage: int) -> nn.Module:

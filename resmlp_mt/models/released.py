@@ -39,7 +39,7 @@ def to_format(state_dict: dict[str, Tensor], layout: str) -> dict[str, Tensor]:
         if others := sorted(name for name, reason in obstacles.items() if not reason):
             reasons.append(f"it differs in {name_some(others, 10)}")
         raise UserError(f"{refused}: {', '.join(reasons)}")
-    return {keys[n].name: _lead(tensor, keys[n].leading) for n, tensor in state_dict.items()}
+    return {keys[n].name: _shape(tensor, keys[n], 1) for n, tensor in state_dict.items()}
 
 
 def from_format(weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], str]:
@@ -57,7 +57,7 @@ def from_format(weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], str]:
         raise UserError(
             f"not {layout} {family.name} weights; unknown names: {name_some(unknown, 10)}"
         )
-    return {ours[n][0]: _lead(t, -ours[n][1].leading) for n, t in weights.items()}, layout
+    return {ours[n][0]: _shape(t, ours[n][1], -1) for n, t in weights.items()}, layout
 
 
 def recognise(weights: dict[str, Tensor]) -> tuple[Family, str]:
@@ -160,23 +160,27 @@ def _keys(family: Family, layout: str, state_dict: Iterable[str]) -> dict[str, K
     """Our names, and the layout's keys for them, for the blocks that are in the state dict."""
     matches = (match.groups() for name in state_dict if (match := _BLOCK.match(name)))
     blocks = list(dict.fromkeys((stage or "0", block) for stage, block in matches))
-    stages = [(stage, "") for stage in dict.fromkeys(stage for stage, _ in blocks) if stage != "0"]
+    stages = [(stage, "") for stage in dict.fromkeys(stage for stage, _ in blocks)]
+    later = [place for place in stages if place[0] != "0"]
     keys = {}
     for ours, part in family.parts.items():
         key = getattr(part, layout)
-        places = blocks if "#" in ours else stages if "@" in ours else [("", "")]
+        places = [("", "")]
+        for sign, known in (("@", stages), ("+", later), ("#", blocks)):
+            places = known if sign in ours else places
         for leaf in part.leaves:
             for stage, block in places:
                 own, name = (
-                    (text + leaf).replace("@", stage).replace("#", block)
+                    re.sub(r"[@+]", stage, text + leaf).replace("#", block)
                     for text in (ours, key.name)
                 )
                 keys[own] = key._replace(name=name)
     return keys
 
 
-def _lead(tensor: Tensor, dims: int) -> Tensor:
-    """Add so many dimensions of size 1 at the beginning; if negative, remove them."""
-    for _ in range(abs(dims)):
-        tensor = tensor.unsqueeze(0) if dims > 0 else tensor.squeeze(0)
+def _shape(tensor: Tensor, key: Key, sign: int) -> Tensor:
+    """Add the dimensions of size 1 that a layout's tensor has; with a sign of -1 remove them."""
+    for place, dims in ((0, sign * key.leading), (-1, sign * key.trailing)):
+        for _ in range(abs(dims)):
+            tensor = tensor.unsqueeze(place) if dims > 0 else tensor.squeeze(place)
     return tensor

@@ -2,7 +2,8 @@
 
 Parts of a model whose weights depend on the grid have `resize(weights, old, new)`. It takes their
 weights for one grid and returns them for another, or refuses with a `ValueError`. Parts without it
-fit any grid.
+fit any grid. Where a grid cannot be told from its number of positions, which is one of the sizes of
+the weights, the part has `find_grid(weights)`.
 """
 
 import logging
@@ -40,8 +41,7 @@ def resize_weights(state_dict: dict[str, Tensor], model: nn.Module) -> dict[str,
     resized, changes = {}, []
     for prefix, part, new in _resizable(model):
         weights = {n: state_dict[prefix + n] for n in part.state_dict() if prefix + n in state_dict}
-        if positions := _other_count(weights, part.state_dict(), math.prod(new)):
-            old = square_grid(positions)
+        if (old := _find_grid(part, weights, new)) != new:
             resized |= {prefix + n: t for n, t in part.resize(weights, old, new).items()}
             changes.append((*old, *new))
     if not changes:
@@ -60,13 +60,15 @@ def _resizable(model: nn.Module) -> Iterator[tuple[str, nn.Module, Grid]]:
                 yield f"{name}.", part, grid
 
 
-def _other_count(weights: dict[str, Tensor], own: dict[str, Tensor], positions: int) -> int:
-    """The positions that weights are for, if they differ from these; else 0."""
+def _find_grid(part: nn.Module, weights: dict[str, Tensor], own: Grid) -> Grid:
+    """The grid that weights are for: the part's own where they do not tell."""
+    if hasattr(part, "find_grid"):
+        return part.find_grid(weights) or own
     for name, weight in weights.items():
-        for found, expected in zip(weight.shape, own[name].shape, strict=False):
-            if found != expected == positions:
-                return found
-    return 0
+        for found, expected in zip(weight.shape, part.state_dict()[name].shape, strict=False):
+            if found != expected == math.prod(own):
+                return square_grid(found)
+    return own
 
 
 def _check_patch_size(kernel: Tensor, own: Tensor) -> None:

@@ -30,6 +30,13 @@ class ResMLPImageClassificationConfig(ImageTaskConfig, RecipeConfig):
         default_factory=lambda: [0.08, 1.0],
         metadata={"help": "share of the area that a training crop takes, as 0.08,1.0"},
     )
+    square_resize: int = field(
+        default=0,
+        metadata={
+            "help": "bring training images to a square of this side, and cut a random part of "
+            "--image-size out of it, as BiT does; 0: parts by --scale and --ratio"
+        },
+    )
     real_labels: str = field(
         default="",
         metadata={
@@ -54,6 +61,11 @@ class ResMLPImageClassificationTask(ImageTask):
         if cfg.num_classes < 0:
             raise UserError(f"--num-classes cannot be negative ({cfg.num_classes})")
         check_range("scale", cfg.scale, 1.0)
+        if cfg.square_resize and cfg.square_resize < cfg.image_size:
+            raise UserError(
+                f"--square-resize {cfg.square_resize} is smaller than the part of --image-size "
+                f"{cfg.image_size} that is cut out of it"
+            )
         self.teacher = None
         self.real_labels = None
         self.state.add_factory("classes", self._find_classes)
@@ -105,6 +117,8 @@ class ResMLPImageClassificationTask(ImageTask):
             cfg.image_size,
             train=train,
             crop_pct=cfg.crop_pct,
+            crop_mode=str(cfg.crop_mode),
+            square_resize=cfg.square_resize if train else 0,
             scale=tuple(cfg.scale),
             ratio=tuple(cfg.ratio),
             interpolation=interpolation,

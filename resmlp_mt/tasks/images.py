@@ -8,6 +8,7 @@ from omegaconf import II
 from torch import nn
 
 from resmlp_mt.data.augment import AugmentConfig, Normalise
+from resmlp_mt.data.crops import CROP_MODES
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGENET
@@ -52,6 +53,13 @@ class ImageTaskConfig(AugmentConfig):
         metadata={
             "help": "validation images are resized to size / crop-pct, then cut to size "
             "(default: the preset's)"
+        },
+    )
+    crop_mode: ChoiceEnum(list(CROP_MODES)) = field(
+        default="center",
+        metadata={
+            "help": "validation images that are no squares: center cuts the longer side, squash "
+            "brings the whole image to a square"
         },
     )
     aug_repeats: int = field(

@@ -193,6 +193,7 @@ MULTIPLY_ADDS = {
     "poolformer_s12": 1.8,
     "poolformer_m36": 8.8,
     "cyclemlp_b1": 2.1,
+    "bit_r50x1": 4.1,
     "cyclemlp_b2": 3.9,
 }
 

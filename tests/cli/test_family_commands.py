@@ -4,7 +4,8 @@ import json
 
 import pytest
 import torch
-from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, run
+from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, entries, run
+from PIL import Image
 
 FLAT = "--image-size 16 --patch-size 4 --embed-dim 12 --layers 2".split()
 PYRAMID = "--image-size 16 --embed-dim 8,12 --layers 1,1".split()
@@ -17,6 +18,11 @@ def train(pictures, out, arch, *flags, **options):
     return run(*command, *IMAGE_RECIPE, *sizes, *save, *flags, **options)
 
 
+NOTHING_TO_DRAW = {
+    "mixer_s16": "mixer_s16",
+    "s2mlp_deep": "s2mlp_deep",
+    "poolformer_s12": "pooling",
+}
 UNDECAYED = ["--filter-bias-and-bn", "--optimizer"]
 
 
@@ -27,6 +33,7 @@ UNDECAYED = ["--filter-bias-and-bn", "--optimizer"]
         ("gmlp_ti16", [*UNDECAYED, "lamb"]),
         ("s2mlp_deep", []),
         ("poolformer_s12", ["--stem-stride", 2]),
+        ("adafc_s", []),
     ],
 )
 def test_a_family_trains_classifies_and_is_exported(arch, flags, pictures, tmp_path):
@@ -43,6 +50,16 @@ def test_a_family_trains_classifies_and_is_exported(arch, flags, pictures, tmp_p
         (entry,) = json.loads(result.stdout)
         found.append({guess["class"]: guess["probability"] for guess in entry["predictions"]})
     assert found[0] == pytest.approx(found[1], abs=1e-3) and "left" in found[0]
+    plot = ["plot-mixing", tmp_path / "trained", "--out", tmp_path / "a.png"]
+    if arch in NOTHING_TO_DRAW:
+        said = f"nothing to draw, its token mixer '{NOTHING_TO_DRAW[arch]}' has no matrix A"
+        assert_refused(run("resmlp-mt", *plot, check=False), said)
+        return
+    run("resmlp-mt", *plot)
+    assert min(Image.open(tmp_path / "a.png").size) > 400
+    last = {"adafc_s": "stages 0 to 1"}.get(arch, "image 0 to 1")
+    refused = run("resmlp-mt", *plot, "--layers", 2, check=False)
+    assert_refused(refused, f"there is no layer 2; the model has {last}")
 
 
 def test_a_model_of_text_is_not_trained_on_images_nor_the_reverse(prepared, pictures, tmp_path):
@@ -73,3 +90,35 @@ def test_flags_that_a_family_has_not_are_refused_without_a_wall_of_words(picture
     assert "usage:" not in result.stderr
     result = train(pictures, tmp_path / "x", "mixer_s16", *UNDECAYED, "adam", check=False)
     assert_refused(result, "--filter-bias-and-bn: the optimizer lets all weights decay; take --opt")
+
+
+def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, tmp_path):
+    arch = ["--arch", "bit_r50x1", "--layers", "1,1", "--embed-dim", "128,128"]
+    task = ["--task", "image_classification", "--criterion", "image_classification"]
+    command = ["resmlp-mt", "train", pictures, *task, *arch, "--num-workers", 0]
+    flags = ["--image-size", 32, "--supports", "1,2,3", "--batch-size", 16]
+    flags += ["--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints"]
+    said = run(*command, *flags, "--hyperrule", "--save-dir", tmp_path).stdout
+    head, kept, chosen, *rest = said.splitlines()
+    assert head.startswith("HyperRule, as in BiT's paper: ") and head.endswith(": a small task")
+    assert kept == "  given, and kept: --batch-size --image-size --supports"
+    for words in (
+        "--square-resize 40 --crop-mode squash",
+        "--optimizer sgd --momentum 0.9 --weight-decay 0 --lr 0.003 --lr-scheduler hyperrule",
+        "--max-update 3 --update-freq 32",
+    ):
+        assert words in chosen
+    assert [e["lr"] for e in entries("\n".join(rest), "update") if "gnorm" in e] == [
+        "0.003",
+        "0.003",
+        "0.0003",
+    ]
+    cfg = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]["task"]
+    assert (cfg["square_resize"], cfg["crop_mode"], cfg["mixup"]) == (40, "squash", 0.0)
+    for more, said in (
+        (["--hyperrule=x"], "--hyperrule=x: there are paper and code"),
+        (["--hyperrule", "--task", "image_pretraining"], "is for --task image_classification, not"),
+        (["--hyperrule", "--square-resize", 31], "--square-resize 31 is smaller than the part"),
+    ):
+        refused = run(*command, *flags, *more, "--save-dir", tmp_path, check=False)
+        assert_refused(refused, said)

@@ -9,11 +9,12 @@ import torch
 from cli.commands import assert_refused, entries, run
 from PIL import Image
 
-from resmlp_mt.analysis.matrices import Sparsity, measure_sparsity, read_matrices
+from resmlp_mt.analysis.matrices import Sparsity, measure_sparsity, read_axis_weights, read_matrices
 from resmlp_mt.cli import build_parser
 from resmlp_mt.cli.sparsity import table
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
+from resmlp_mt.nn.map_mixers import AxisWeights
 
 SHIPPED = "multi30k-en-de"
 RED, BLUE, ZERO = (103, 0, 31), (5, 48, 97), (247, 246, 246)  # the ends and middle of RdBu_r
@@ -73,6 +74,23 @@ def test_a_layer_that_one_part_alone_has_is_drawn(trained, tmp_path):
     # How strong its colours are hangs on what the model has learnt: any red and blue will do.
     assert sum(n for (red, _, blue), n in found.items() if abs(red - blue) > 30) > 20
     assert len(found) > 200
+
+
+def test_the_weights_of_adafc_are_shares_around_their_middle(untrained):
+    grids, weights, path = ((4, 4), (2, 2)), {}, untrained("none")
+    with pytest.raises(UserError, match="no AdaFC"):
+        read_axis_weights(path)
+    for i, grid in enumerate(grids):
+        shared = AxisWeights(3, grid, frozen=False)
+        with torch.no_grad():
+            shared.vertical.zero_()
+            shared.horizontal.zero_()[:, 1] = 100  # each takes all from the next column
+        weights |= {f"stages.{i}.shared.{n}": weight for n, weight in shared.state_dict().items()}
+    torch.save(torch.load(path, weights_only=True) | {"model": weights}, path)
+    stages = read_axis_weights(path)
+    assert [(len(v), len(h)) for v, h in stages] == list(grids)
+    torch.testing.assert_close(stages[0][0], torch.full((4,), 0.25))
+    torch.testing.assert_close(stages[0][1], torch.tensor([0.0, 0.0, 0.0, 1.0]))
 
 
 def test_a_classifier_shows_a_spike_in_each_patch(untrained, tmp_path):

@@ -773,3 +773,25 @@ def test_cifar10_is_read_from_its_archive():
     assert np.bincount(valid.targets).tolist() == [300] * 10
     check_same_classes(train.classes, valid.classes, str(path))
     assert {train.open(i).size for i in range(0, 15000, 500)} == {(32, 32)}
+
+
+def test_squash_keeps_the_whole_image_and_a_square_is_cut_at_random():
+    image = gradient(60, 30)
+    squashed = crops.resize_and_crop(image, 12, 1.0, "bilinear", "squash")
+    expected = np.asarray(image.resize((12, 12), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+    assert (squashed == expected).all()
+    middle = crops.resize_and_crop(image, 12, 0.5, "bilinear", "squash")
+    whole = np.asarray(image.resize((24, 24), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+    assert np.abs(middle.astype(int) - whole[:, 6:18, 6:18]).max() <= 1
+    generator, corners = np.random.default_rng(1), set()
+    for _ in range(200):
+        part = crops.random_square_crop(image, 14, 12, "bilinear", generator)
+        pixels = np.asarray(part)
+        (corner,) = [
+            (r, c)
+            for r in range(3)
+            for c in range(3)
+            if (pixels == np.asarray(image.resize((14, 14), 2).crop((c, r, c + 12, r + 12)))).all()
+        ]
+        corners.add(corner)
+    assert len(corners) == 9

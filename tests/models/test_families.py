@@ -40,6 +40,17 @@ COUNTS = {
     "poolformer_s36": 30_862_760,
     "poolformer_m36": 56_172_520,
     "poolformer_m48": 73_473_448,
+    "bit_r50x1": 25_549_352,
+    "bit_r50x3": 217_319_080,
+    "bit_r101x1": 44_541_480,
+    "bit_r101x3": 387_934_888,
+    "bit_r152x2": 236_335_208,
+    "bit_r152x4": 936_533_224,
+    # The paper says 9M, 13M and 24M.
+    "adafc_s": 9_426_856,
+    "adafc_m": 13_128_616,
+    "adafc_l": 23_785_384,
+    "adafc_m_init": 13_128_616,
     # As its own code builds them; the paper says 15M, 27M, 38M, 52M and 76M.
     "cyclemlp_b1": 15_155_400,
     "cyclemlp_b2": 26_802_504,
@@ -50,7 +61,12 @@ COUNTS = {
 # One preset of each model that is registered, and of each form of its blocks.
 FLAT = ("resmlp_s12", "mixer_s16", "gmixer_24", "gmlp_ti16", "s2mlp_deep")
 # Those of several stages: channels and blocks of each, where models are tiny.
-PYRAMIDS = {"poolformer_s12": ([8, 12], [1, 2]), "cyclemlp_b1": ([8, 12], [1, 2])}
+PYRAMIDS = {
+    "poolformer_s12": ([8, 12], [1, 2]),
+    "adafc_s": ([8, 12], [1, 2]),
+    "cyclemlp_b1": ([8, 12], [1, 2]),
+    "bit_r50x1": ([128, 256], [1, 2]),
+}
 FAMILIES = (*FLAT, *PYRAMIDS)
 # Those that timm has, and which parts it builds them of.
 TIMM = {
@@ -84,6 +100,8 @@ def tiny(preset, side=SIDE, **flags):
 
 
 def name_in_timm(preset):
+    if preset.startswith("bit_r"):
+        return f"resnetv2_{preset[5:]}_bit"
     return preset if preset.startswith("poolformer") else f"{preset}_224"
 
 
@@ -260,7 +278,7 @@ def test_timms_own_models_give_the_same_logits(preset, timm, randomised):
     assert_close(model(images), theirs(images))
 
 
-@pytest.mark.parametrize("preset", [n for n in COUNTS if n[0] in "mgp" and n != "mixer_h14"])
+@pytest.mark.parametrize("preset", [n for n in COUNTS if n[0] in "mgpb" and n != "mixer_h14"])
 def test_a_preset_takes_the_weights_of_timms_model_of_its_name_whole(preset, timm):
     with torch.device("meta"):
         theirs = timm.create_model(name_in_timm(preset)).state_dict()

@@ -15,6 +15,7 @@ from resmlp_mt.models.parts import (
     build_mixer,
     build_norm,
 )
+from resmlp_mt.nn.map_mixers import AxisWeights
 
 
 def test_every_mixer_is_offered_by_a_model_and_every_offer_is_in_the_table():
@@ -25,7 +26,8 @@ def test_every_mixer_is_offered_by_a_model_and_every_offer_is_in_the_table():
 @pytest.mark.parametrize("name", MIXERS)
 def test_every_mixer_is_built_alike_and_keeps_the_shape(name):
     x = torch.randn(2, 8, 3, 4) if name in MAP_MIXERS else torch.randn(2, 12, 8)
-    assert build_mixer(name, 8, (3, 4))(x).shape == x.shape
+    shared = AxisWeights(8, (3, 4), frozen=False)() if name == "adafc" else ()
+    assert build_mixer(name, 8, (3, 4))(x, *shared).shape == x.shape
     with pytest.raises(TypeError, match="hedas"):
         build_mixer(name, 8, (3, 4), hedas=2)
 

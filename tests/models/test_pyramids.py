@@ -3,15 +3,21 @@
 Names, shapes and equations of published weights are written here from the papers and from timm.
 """
 
+import functools
+import itertools
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from models.test_families import PYRAMIDS, K, build, gelu, linear, mlp, norm, tiny
 from torch.testing import assert_close
 
+from resmlp_mt.checkpoints.weight_files import read_weights
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.nn.cycle import COLUMNS, ROWS, stagger
+from resmlp_mt.nn.map_mixers import AxisWeights
 
 IMAGE = 14  # pixels a side, which 4 does not divide
 
@@ -64,7 +70,38 @@ def poolformer(w, images):
     return linear(norm(x.mean((2, 3)), w, "head.norm"), w, "head.fc")
 
 
-EQUATIONS = {"poolformer_s12": poolformer}
+def standardised(x, w, name, stride, padding, eps=1e-8):
+    kernel = w[f"{name}.weight"]
+    flat = kernel.flatten(1)
+    flat = (flat - flat.mean(1, keepdim=True)) / (
+        flat.var(1, correction=0, keepdim=True) + eps
+    ) ** 0.5
+    return F.conv2d(x, flat.view_as(kernel), None, stride, padding)
+
+
+def bit(w, images):
+    """Section 3.1 of arXiv 1912.11370, on units of arXiv 1603.05027, figure 4 (e)."""
+
+    def rectified(x, name):
+        return group_norm(x, w, name, groups=32).clamp(min=0)
+
+    x = F.pad(standardised(images, w, "stem.conv", 2, 3), (1, 1, 1, 1))
+    x = x.unfold(2, 3, 2).unfold(3, 3, 2).amax((4, 5))
+    for stage, depth in enumerate(PYRAMIDS["bit_r50x1"][1]):
+        for i in range(depth):
+            at = f"stages.{stage}.blocks.{i}."
+            stride = 2 if stage and not i else 1
+            y = rectified(x, f"{at}norm1")
+            if not i:
+                x = standardised(y, w, f"{at}downsample.conv", stride, 0)
+            y = rectified(standardised(y, w, f"{at}conv1", 1, 0), f"{at}norm2")
+            y = rectified(standardised(y, w, f"{at}conv2", stride, 1), f"{at}norm3")
+            x = x + standardised(y, w, f"{at}conv3", 1, 0)
+    x = rectified(x, "norm").mean((2, 3))
+    return x @ w["head.fc.weight"][:, :, 0, 0].mT + w["head.fc.bias"]
+
+
+EQUATIONS = {"poolformer_s12": poolformer, "bit_r50x1": bit}
 every_published = pytest.mark.parametrize("preset", EQUATIONS)
 
 
@@ -91,7 +128,14 @@ def build_poolformer(timm, dims, layers):
     return module.MetaFormer(dims=dims, depths=layers, **flags)
 
 
-TIMM = {"poolformer_s12": build_poolformer}
+def build_bit(timm, dims, layers):
+    module = timm.models.resnetv2
+    conv = functools.partial(timm.layers.StdConv2d, eps=1e-8)
+    sizes = dict(channels=dims, layers=layers, stem_chs=dims[0] // 4, num_classes=K)
+    return module.ResNetV2(**sizes, stem_type="fixed", conv_layer=conv)
+
+
+TIMM = {"poolformer_s12": build_poolformer, "bit_r50x1": build_bit}
 
 
 @every_published
@@ -158,25 +202,147 @@ def test_cyclemlp_follows_its_equations(randomised):
     assert_close(model(images), linear(x, w, "head"))
 
 
-def test_cyclemlp_has_no_weights_of_timms():
-    with pytest.raises(UserError, match="it is none of ResMLP, .* PoolFormer"):
-        to_format(tiny("cyclemlp_b1").state_dict(), "timm")
+def as_published(w):
+    """BiT's weights by timm's names -> the arrays of google-research/big_transfer."""
+    arrays = {}
+    for name, tensor in w.items():
+        array = tensor.permute(2, 3, 1, 0).numpy() if tensor.dim() == 4 else tensor.numpy()
+        leaf = "beta" if name.endswith("bias") else "gamma"
+        *place, part, _ = name.replace("downsample.conv", "proj").split(".")
+        if place[:1] == ["stages"]:
+            letter = "a" if part == "proj" else "abc"[int(part[-1]) - 1]
+            start = f"resnet/block{int(place[1]) + 1}/unit{int(place[3]) + 1:02d}/{letter}/"
+            kernel = "proj/standardized_conv2d" if part == "proj" else "standardized_conv2d"
+        else:
+            start, kernel = "resnet/", "root_block/standardized_conv2d"
+        if place == ["head"]:
+            arrays[f"resnet/head/conv2d/{'bias' if leaf == 'beta' else 'kernel'}"] = array
+        elif "norm" in part:
+            arrays[f"{start}group_norm/{leaf}"] = array
+        else:
+            arrays[f"{start}{kernel}/kernel"] = array
+    return arrays
+
+
+def test_the_published_arrays_of_bit_are_read_and_others_refused(tmp_path):
+    model = tiny("bit_r50x1", image_size=IMAGE)
+    weights, path = random_weights(model), tmp_path / "x.npz"
+    arrays = as_published(weights)
+    assert "resnet/block2/unit01/a/proj/standardized_conv2d/kernel" in arrays
+    np.savez(path, **arrays)
+    found = read_weights(path)
+    assert found.keys() == weights.keys() and all(found[n].equal(weights[n]) for n in weights)
+    for others, said in (
+        (arrays | {"resnet/block1/unit01/d/group_norm/gamma": np.zeros(3)}, "unit01/d/group"),
+        ({"a": np.zeros(3)}, "not the published arrays of BiT; unknown: a"),
+        ({"a": np.array([{}])}, "x.npz: "),
+    ):
+        np.savez(path, **others)
+        with pytest.raises(UserError, match=said):
+            read_weights(path)
+
+
+def test_timm_reads_the_same_arrays(timm, tmp_path):
+    theirs = build_bit(timm, *PYRAMIDS["bit_r50x1"])
+    weights = random_weights(tiny("bit_r50x1"))
+    np.savez(tmp_path / "x.npz", **as_published({n: t.float() for n, t in weights.items()}))
+    theirs.load_pretrained(tmp_path / "x.npz")
+    assert all(t.equal(weights[n].float()) for n, t in theirs.state_dict().items())
+
+
+def test_a_bit_starts_with_a_head_of_zeros_and_has_32_groups():
+    assert not tiny("bit_r50x1").head.weight.any()
+    with pytest.raises(UserError, match="--embed-dim must be multiples of 128: .*; not 192"):
+        tiny("bit_r50x1", embed_dim=[128, 192])
+
+
+def test_what_timm_has_not_is_not_written_for_it():
+    for preset, said in (
+        ("cyclemlp_b1", "it is none of ResMLP, .* PoolFormer"),
+        ("adafc_s", "cannot hold this model: its token mixer is not 'pooling'"),
+    ):
+        with pytest.raises(UserError, match=said):
+            to_format(tiny(preset).state_dict(), "timm")
+
+
+def pass_through(x, weights):
+    """Algorithm 1 of the paper, its two lines of a shift read as one roll. (B, C, P), (C, P)."""
+    weights, y = weights.softmax(1), torch.empty_like(x)
+    for p in range(x.size(2)):
+        y[:, :, p] = (x * weights).sum(2)
+        weights = torch.cat([weights[:, -1:], weights[:, :-1]], dim=1)
+    return y
+
+
+@pytest.mark.parametrize("stride", [4, 2])
+def test_adafc_follows_its_algorithm(stride, randomised):
+    model = randomised(tiny("adafc_s", image_size=IMAGE, stem_stride=stride)).eval()
+    w, images = model.state_dict(), torch.randn(2, 3, IMAGE, IMAGE, dtype=torch.float64)
+    x = convolve(images, w, "stem", stride, stride // 2)
+    for stage, depth in enumerate(PYRAMIDS["adafc_s"][1]):
+        if stage:
+            x = convolve(x, w, f"stages.{stage}.downsample", 2, 1)
+        vertical, horizontal = (w[f"stages.{stage}.shared.{n}"] for n in ("vertical", "horizontal"))
+        for i in range(depth):
+            at = f"stages.{stage}.blocks.{i}."
+            y = group_norm(x, w, f"{at}norm_1")
+            y = torch.stack([pass_through(part, vertical) for part in y.unbind(3)], 3)
+            y = torch.stack([pass_through(part, horizontal) for part in y.unbind(2)], 2)
+            y = pointwise(y, w, f"{at}mix_tokens.out")
+            x = x + w[f"{at}scale_1.gamma"][:, None, None] * y
+            y = gelu(pointwise(group_norm(x, w, f"{at}norm_2"), w, f"{at}mix_channels.fc1"))
+            y = pointwise(y, w, f"{at}mix_channels.fc2")
+            x = x + w[f"{at}scale_2.gamma"][:, None, None] * y
+    assert_close(model(images), linear(norm(x.mean((2, 3)), w, "pool.norm"), w, "head"))
+
+
+def test_a_stage_of_adafc_owns_its_weights_once_and_they_may_be_frozen():
+    model = tiny("adafc_m_init", layers=[1, 3], embed_dim=[8, 12])
+    owned = [name for name in model.state_dict() if name.endswith(("vertical", "horizontal"))]
+    assert owned == [f"stages.{i}.shared.{d}" for i in (0, 1) for d in ("vertical", "horizontal")]
+    fixed = [name for name, weight in model.named_parameters() if not weight.requires_grad]
+    assert fixed == owned
+    with torch.device("meta"):
+        large = build("adafc_s", 224)
+    shapes = [w.shape for w in large.stages[0].shared.parameters()]
+    assert shapes == [(64, 56), (64, 56)]
+    drawn = AxisWeights(200, (20, 20), frozen=False).vertical
+    assert abs(drawn.mean()) < 0.01 and 0.095 < drawn.std() < 0.105
+    with pytest.raises(UserError, match="--freeze-mixing: --token-mixer pooling has no weights"):
+        tiny("poolformer_s12", freeze_mixing=True)
+
+
+@pytest.mark.parametrize("new", [(6, 10), (5, 7), (2, 3), (3, 5)])
+def test_adafc_looks_equally_far_on_another_grid(new):
+    old = (3, 5)
+    shared, place = AxisWeights(4, old, frozen=False).double(), torch.arange
+    resized = shared.resize(shared.state_dict(), old, new)
+    assert shared.find_grid(resized) == new
+    for name, before, after in zip(("vertical", "horizontal"), old, new, strict=True):
+        assert resized[name].shape == (4, after)
+        for p in place(after).tolist():
+            at = p * before / after  # the same part of the way around
+            low, share = int(at), at - int(at)
+            line = shared.state_dict()[name]
+            expected = line[:, low] * (1 - share) + line[:, (low + 1) % before] * share
+            assert_close(resized[name][:, p], expected)
+    assert shared.find_grid({"vertical": torch.zeros(3)}) is None
 
 
 def test_stem_and_stages_have_the_grids_that_torch_makes():
-    for stride in (1, 2, 4):
-        for size in range(1, 20):
-            flags = dict(stem_stride=stride)
-            try:
-                model = tiny("poolformer_s12", image_size=size, **flags).eval()
-            except UserError as error:
-                assert f"{size} pixels is too small for a stem of stride {stride}" in str(error)
-                assert size < 3 and stride == 4
-                continue
-            x = model.stem(torch.randn(1, 3, size, size))
-            for stage in model.stages:
-                x = stage(x)
-                assert x.shape[2:] == stage.grid
+    cases = [(p, stride) for p in ("poolformer_s12", "bit_r50x1") for stride in (1, 2, 4)]
+    for (preset, stride), size in itertools.product(cases, (1, 2, 3, 4, 5, 6, 11, 16)):
+        flags = dict(stem_stride=stride, layers=[1, 1])
+        try:
+            model = tiny(preset, image_size=size, **flags).eval()
+        except UserError as error:
+            assert f"{size} pixels is too small for a stem of stride {stride}" in str(error)
+            assert size < 3 and stride == 4
+            continue
+        x = model.stem(torch.randn(2, 3, size, size))
+        for stage in model.stages:
+            x = stage(x)
+            assert x.shape[2:] == stage.grid
 
 
 @pytest.mark.parametrize(

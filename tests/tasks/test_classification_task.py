@@ -203,6 +203,7 @@ def test_a_timm_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
         dict(aug_repeats=0),
         dict(image_size=0),
         dict(num_classes=-3),
+        dict(square_resize=7),
     ],
     ids=str,
 )

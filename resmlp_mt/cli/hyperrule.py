@@ -1,0 +1,95 @@
+"""`resmlp-mt train --hyperrule`: flags chosen by BiT's HyperRule, and printed before training."""
+
+import math
+
+from resmlp_mt.errors import UserError
+
+_FLAG = "--hyperrule"
+
+
+def is_asked_for(arguments: list[str]) -> bool:
+    """Whether a command line has the flag."""
+    return any(word.split("=")[0] == _FLAG for word in arguments)
+
+
+def apply_hyperrule(arguments: list[str]) -> list[str]:
+    """Put the flags that the rule chooses for the data in the place of --hyperrule, and print them.
+
+    A flag that is given stays as it is.
+
+    Args:
+        arguments: A command line of fairseq-train, with --hyperrule or --hyperrule=VERSION.
+
+    Raises:
+        UserError: If there is no such version, the task is not classification, or the data is not
+            there.
+    """
+    from fairseq import options
+
+    from resmlp_mt.data.image_files import ImageFolder
+    from resmlp_mt.tasks.hyperrule import VERSIONS, choose_rule, measure_images
+    from resmlp_mt.tasks.image_classification import IMAGE_TASK
+
+    version = VERSIONS[0]
+    for word in arguments:
+        if word.startswith(f"{_FLAG}="):
+            version = word.partition("=")[2]
+    if version not in VERSIONS:
+        raise UserError(f"{_FLAG}={version}: there are {' and '.join(VERSIONS)}")
+    rest = [word for word in arguments if word.split("=")[0] != _FLAG]
+    # What has flags of its own stands first: a given choice, which comes later, counts.
+    choices = ["--optimizer", "sgd", "--lr-scheduler", "hyperrule"]
+    flags = options.parse_args_and_arch(options.get_training_parser(), [*choices, *rest])
+    if flags.task != IMAGE_TASK:
+        raise UserError(f"{_FLAG} is for --task {IMAGE_TASK}, not {flags.task}")
+    folder = ImageFolder(flags.data, "train", flags.in_chans)
+    width, height = measure_images(folder)
+    rule = choose_rule(len(folder), width * height, version)
+    given = {word.split("=")[0] for word in rest if word.startswith("--")}
+    chosen = {
+        name: value
+        for name, value in _list_flags(rule, flags, given, len(folder)).items()
+        if name not in given
+    }
+    print(
+        f"HyperRule, as in BiT's {version}: {len(folder):,} training images, of {width} x {height} "
+        f"pixels: a {rule.size} task"
+    )
+    if kept := sorted(given & _list_flags(rule, flags, set(), len(folder)).keys()):
+        print(f"  given, and kept: {' '.join(kept)}")
+    words = [word for name, value in chosen.items() for word in (name, str(value))]
+    print(f"  chosen: {' '.join(words)}", flush=True)
+    return [*rest, *words]
+
+
+def _list_flags(rule, flags, given: set[str], images: int) -> dict[str, object]:
+    """The flags of a rule."""
+    from resmlp_mt.tasks.hyperrule import BATCH
+
+    crop = flags.image_size if "--image-size" in given else rule.crop
+    batch = flags.batch_size if given & {"--batch-size", "--max-sentences"} else BATCH
+    seen = batch * max(flags.distributed_world_size, 1)
+    updates = rule.supports[-1]
+    if "--supports" in given:
+        updates = flags.supports[-1]
+    found = {
+        "--image-size": crop,
+        "--square-resize": round(crop * rule.resize / rule.crop),
+        "--crop-mode": "squash",
+        "--crop-pct": 1.0,
+        "--color-jitter": 0,
+        "--mixup": rule.mixup,
+        "--optimizer": "sgd",
+        "--momentum": 0.9,
+        "--weight-decay": 0,
+        "--lr": 0.003,
+        "--lr-scheduler": "hyperrule",
+        "--supports": ",".join(map(str, rule.supports)),
+        "--max-update": updates,
+        "--batch-size": batch,
+        "--update-freq": max(1, round(BATCH / seen)),
+    }
+    # Not of the rule: small sets have short epochs, and fairseq validates after each.
+    if (epochs := updates // math.ceil(images / BATCH) // 20) > 1:
+        found |= {"--validate-interval": epochs, "--save-interval": epochs}
+    return found
