@@ -53,6 +53,16 @@ def print_table(rows: list[dict]) -> None:
         print(line[0].ljust(widths[0]), *cells, sep="  ")
 
 
+def check_table(path: Path) -> None:
+    """Refuse a file that rows can never be appended to, before they are measured.
+
+    Raises:
+        UserError: If the file has something else in it than rows of a race.
+    """
+    if path.is_file() and not path.read_bytes().startswith(b"rival,"):
+        raise UserError(f"{path} has other columns than those of a race; name another file")
+
+
 def append_rows(path: Path, rows: list[dict]) -> None:
     """Append the rows to a CSV file, or begin it.
 

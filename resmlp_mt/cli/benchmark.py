@@ -95,10 +95,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print a table, and append to the CSV."""
-    from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
+    from resmlp_mt.benchmark.report import append_rows, check_table, make_rows, print_table
     from resmlp_mt.benchmark.rounds import race
 
     check_positive(arguments, "rounds", "threads")
+    if arguments.csv:
+        check_table(arguments.csv)
     plan = {"translate": _plan_translate, "train": _plan_train, "images": _plan_images}[
         arguments.kind
     ]
