@@ -8,11 +8,12 @@ import numpy as np
 
 # Of JSON. What Python makes of it takes 30 times as much memory.
 _MAX_HEADER = 2**22
-_TYPES = {"F32": "<f4", "I8": "i1", "I32": "<i4"}
+# The types in the file, and what they become. Each array is aligned.
+_TYPES = {"F32": ("<f4", "f4"), "F16": ("<f2", "f4"), "I8": ("i1", "i1"), "I32": ("<i4", "i4")}
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read the arrays of numbers in float32, int8 or int32 that `export_model` wrote.
+    """Read the arrays that `export_model` wrote: of float32 (or float16 in the file), int8, int32.
 
     The format (github.com/huggingface/safetensors): the length of a header in 8 bytes, the header
     in JSON with the type, shape and place of each array, and the arrays.
@@ -37,7 +38,7 @@ def _read_array(data: memoryview, dtype: str, shape: list, data_offsets: list) -
     for number in (start, end, *shape):
         if type(number) is not int or number < 0:
             raise ValueError(f"{number!r:.40} is no size")
-    kind = np.dtype(_TYPES.get(dtype, "V9"))
-    if dtype not in _TYPES or end > len(data) or end - start != kind.itemsize * math.prod(shape):
+    written, wanted = map(np.dtype, _TYPES.get(dtype, ("V9", "V9")))
+    if dtype not in _TYPES or end > len(data) or end - start != written.itemsize * math.prod(shape):
         raise ValueError(f"no array of {shape!r:.40} in {dtype!r:.40}")
-    return np.frombuffer(data[start:end], kind).reshape(shape).copy()  # aligned
+    return np.frombuffer(data[start:end], written).reshape(shape).astype(wanted)

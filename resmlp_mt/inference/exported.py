@@ -114,8 +114,6 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
         raise UserError(f"{folder}: an exported {found}, not a {kind}")
     if device not in ("auto", "cpu"):
         raise UserError(f"--device {device}: an exported model runs on the CPU; leave it out")
-    if kind == "translator" and number > 2:
-        files += (WEIGHTS,)
     for name in dict.fromkeys((*files, *sums)):
         if len(name) > 99 or Path(name).name != name or not (folder / name).is_file():
             raise UserError(f"{folder}/{name:.99}: missing; export the model again")

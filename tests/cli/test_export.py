@@ -29,9 +29,10 @@ def translate(model, *options, **run_options):
 
 
 @pytest.fixture(scope="module")
-def exported(packed, tmp_path_factory):
+def exported(packed, raw, tmp_path_factory):
     out = tmp_path_factory.mktemp("exported") / "model"
-    output = run("resmlp-mt", "export", packed, "--out", out).stdout
+    shortlist = ["--shortlist", raw / "train.en", raw / "train.de"]
+    output = run("resmlp-mt", "export", packed, "--out", out, *shortlist).stdout
     assert f"wrote {out}" in output and "step.onnx" in output
     return out
 
@@ -47,8 +48,11 @@ def test_an_exported_model_translates_as_its_checkpoint(packed, exported, raw):
     texts, scores = said_by(packed)
     assert len(texts) > 3 * 10
     for more in ([], ["--threads", 1, "--batch-tokens", 1]):
-        found, found_scores = said_by(exported, *more)
+        found, found_scores = said_by(exported, "--no-shortlist", *more)
         assert found == texts and found_scores == pytest.approx(scores, abs=2e-4)
+    listed, listed_scores = said_by(exported)
+    # Of fewer subwords each is likelier; the first of a line is the best of its own.
+    assert [n for n, _ in listed] == [n for n, _ in texts] and listed_scores != scores
 
 
 def test_int8_is_smaller_and_says_nearly_the_same(tmp_path):
@@ -82,21 +86,25 @@ def test_what_has_no_export_is_refused(exported, prepared, tmp_path):
     assert_refused(refusal, "a TransformerModel has no export")
 
 
-def test_impossible_exports_are_refused(packed, tmp_path):
+def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
+    text = ["--shortlist", raw / "train.en", raw / "test.de"]
     for model, out, said in (
-        (packed, tmp_path / "other", "something else"),
-        (tmp_path / "none", tmp_path / "out", "no such model"),
+        ([packed], tmp_path / "other", "something else"),
+        ([tmp_path / "none"], tmp_path / "out", "no such model"),
+        ([packed, *text], tmp_path / "out", "test.de has none"),
+        ([packed, *text, "--shortlist-best", 0], tmp_path / "out", "--shortlist-best"),
+        ([classifier, *text], tmp_path / "out", "a classifier has no vocabulary"),
     ):
-        assert_refused(run("resmlp-mt", "export", model, "--out", out, check=False), said)
+        assert_refused(run("resmlp-mt", "export", *model, "--out", out, check=False), said)
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
     assert (tmp_path / "other" / "thesis.txt").read_text() == "precious"
 
 
 @pytest.mark.parametrize(
     "name",
-    ["step.onnx", "weights.safetensors", "mixing.safetensors", "export.json", "dict.de.txt"],
+    ["step.onnx", "weights.safetensors", "shortlist.safetensors", "export.json", "dict.de.txt"],
 )
 def test_a_broken_export_is_refused(name, exported, tmp_path):
     copy = tmp_path / "model"
