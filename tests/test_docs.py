@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import socket
@@ -346,6 +347,23 @@ def test_results_tables_are_those_of_the_csv():
     shown = [path for path in PAGES if "<!-- results: " in path.read_text(encoding="utf-8")]
     assert len(shown) >= 8
     shell(f"python scripts/results_table.py --check {shlex.join(map(str, shown))}", ROOT)
+
+
+def test_samples_are_every_kth_line_of_their_sets():
+    samples = runpy.run_path(str(ROOT / "scripts" / "samples.py"))
+    rows = samples["read_rows"]()
+    page = (ROOT / "docs" / "samples.md").read_text(encoding="utf-8")
+    assert page == samples["write_page"](rows), "run: python scripts/samples.py page"
+    sets = {"test_2016_flickr": ("multi30k", 1000), "newstest2014": ("wmt", 3003)}
+    for model, name in {(row["model"], row["set"]) for row in rows}:
+        folder, count = sets[name]
+        found = [row for row in rows if (row["model"], row["set"]) == (model, name)]
+        lines = [int(row["line"]) for row in found]
+        assert lines == [count // 20 * i for i in range(1, 21)]
+        for column, lang in zip(("source", "reference"), model.split("-")[-2:], strict=True):
+            if DATA:
+                text = (Path(DATA) / folder / f"{name}.{lang}").read_text("utf-8").split("\n")
+                assert [row[column] for row in found] == [text[n - 1] for n in lines]
 
 
 def test_seconds_in_the_readme_are_those_of_the_csv():

@@ -6,7 +6,8 @@
 
 A training that was stopped, by whatever, goes on from its last checkpoint. One that is done has
 rows in results.csv and is not begun again: whoever has them, on another machine too, goes on behind
-them. SIGTERM lets the training save itself first. A training that diverges counts as the worst.
+them. SIGTERM lets the training save itself first. Whether all updates were made, its checkpoint
+says. A training that diverges counts as the worst.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from plan import STAGES, Run, Stage, list_flags, list_runs
@@ -119,6 +121,31 @@ def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock) -> bool:
     # What a row says is of no machine.
     recorded = ["resmlp-mt", "train", f"data-bin/{stage.data}", *flags]
     (folder / "command").write_text(" ".join(recorded))
+    diverged = False
+    before = None
+    while not diverged and not is_done(progress := read_progress(folder), flags):
+        if progress == before:
+            print(f"{run.name}: a training ended at update {progress.updates}", flush=True)
+            return False
+        before = progress
+        status, said = call_training(folder, data, flags, lock)
+        diverged = bool(status and re.search(r"diverged|FloatingPointError|Minimum loss", said))
+        if status and not diverged:
+            print(
+                f"{run.name} failed, status {status}; {folder}/output ends with\n{said}", flush=True
+            )
+            return False
+    write_rows(stage, run, folder, data, arguments.results, diverged)
+    if run.purpose != "final":
+        shutil.rmtree(folder)
+    return True
+
+
+def call_training(folder: Path, data: Path, flags: list[str], lock) -> tuple[int, str]:
+    """Train from the last checkpoint on; the status, and the end of what was said.
+
+    SIGTERM lets the training save itself, and then ends this process.
+    """
     command = [program("resmlp-mt"), "train", data, *flags]
     own = ["--save-dir", folder, "--log-format", "json", "--log-interval", "100"]
     own += ["--log-file", folder / "train.log", "--num-workers", "0"]
@@ -126,21 +153,65 @@ def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock) -> bool:
         process = subprocess.Popen(
             list(map(str, [*command, *own])), stdout=output, stderr=output, pass_fds=[lock.fileno()]
         )
-        asked = []  # the training saves itself, and then ends
+        asked = []
         signal.signal(signal.SIGTERM, lambda *_: (asked.append(1), process.terminate()))
         status = process.wait()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if asked:
         sys.exit(128 + signal.SIGTERM)
-    said = (folder / "output").read_text(errors="replace")[-4000:]
-    diverged = status and re.search(r"diverged|FloatingPointError|Minimum loss scale", said)
-    if status and not diverged:
-        print(f"{run.name} failed, status {status}; {folder}/output ends with\n{said}", flush=True)
-        return False
-    write_rows(stage, run, folder, data, arguments.results, bool(diverged))
-    if run.purpose != "final":
-        shutil.rmtree(folder)
-    return True
+    return status, (folder / "output").read_text(errors="replace")[-4000:]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the last checkpoint of a training is; what was never validated has no best one."""
+
+    updates: int = 0
+    hours: float = 0.0
+    epochs: int = 0
+    epochs_since_best: int | None = None
+
+
+def read_progress(folder: Path) -> Progress:
+    """What the checkpoints of a training say. None was made before the first is saved."""
+    if not (folder / "checkpoint_last.pt").exists():
+        return Progress()
+    # Here, so that --status answers at once.
+    from resmlp_mt.compat.checkpoints import load_checkpoint
+
+    last = load_checkpoint(folder / "checkpoint_last.pt")
+    epoch = count_epochs(last)
+    best = folder / "checkpoint_best.pt"
+    return Progress(
+        last["optimizer_history"][-1]["num_updates"],
+        last["extra_state"]["previous_training_time"] / 3600,
+        epoch,
+        epoch - count_epochs(load_checkpoint(best)) if best.exists() else None,
+    )
+
+
+def count_epochs(checkpoint: dict) -> int:
+    """The whole epochs that a checkpoint has behind it."""
+    return checkpoint["extra_state"]["train_iterator"]["epoch"] - 1
+
+
+def is_done(progress: Progress, flags: list[str]) -> bool:
+    """Whether a training has made all of its updates, or its patience or its time is over.
+
+    One that was stopped at the end of all, before its first validation, makes an update more.
+    fairseq ends with the same status when it is told to stop before. Where it goes on behind its
+    end, it makes an update more, and begins to count its patience anew.
+    """
+
+    def limit(flag: str) -> float:  # the last one counts
+        found = [float(flags[i + 1]) for i, name in enumerate(flags) if name == flag]
+        return found[-1] if found else math.inf
+
+    return progress.epochs_since_best is not None and (
+        progress.updates >= limit("--max-update")
+        or progress.hours > limit("--stop-time-hours")
+        or progress.epochs_since_best >= limit("--patience")
+    )
 
 
 def write_rows(
@@ -153,15 +224,17 @@ def write_rows(
         lowest = min(loss for _, loss in read_log(folder / "train.log", "nll_loss")[1])
         bits = lowest * count_subwords_per_character(data, stage.langs)
         losses = {"valid_nll_base2": f"{lowest:.3f}", "bits_per_character": f"{bits:.4f}"}
+    updates = count_updates(folder) if diverged else read_progress(folder).updates
     if run.purpose == "final" and not diverged:
         average = average_checkpoints(folder)
         rows = [
             json.loads(score(stage, folder, average, data, common | {"set": name}, subset))
+            | {"updates": updates}
             for name, subset in stage.tests.items()
         ]
     else:
         command = (folder / "command").read_text()
-        row = {**common, "set": "", "parameters": None, "updates": count_updates(folder)}
+        row = {**common, "set": "", "parameters": None, "updates": updates}
         rows = [row | dict.fromkeys(SCORES, "") | {"command": command}]
     for row in rows:
         subprocess.run(

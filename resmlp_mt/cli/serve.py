@@ -25,9 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument(
         "models",
-        nargs="+",
+        nargs="*",
         metavar="NAME|DIR|FILE",
-        help="a shipped model, folder, checkpoint, or export; several for several languages",
+        help="a shipped model, folder, checkpoint, or export; several for several languages "
+        "(default: all translators that are shipped; of two for the same languages the one whose "
+        "name says no more)",
     )
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen at (default: %(default)s)"
@@ -115,6 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Load the models and answer until SIGTERM or SIGINT."""
     from resmlp_mt.errors import UserError
+    from resmlp_mt.files.finding import shipped_translators
     from resmlp_mt.inference.threads import count_threads
 
     _check(arguments)
@@ -144,7 +147,7 @@ def run(arguments: argparse.Namespace) -> None:
         threads = max(1, count_threads() // arguments.workers)
     numbers = {name: getattr(arguments, name) for name in (*_COUNTS, "timeout")}
     plan = Plan(
-        models=tuple(arguments.models),
+        models=tuple(arguments.models or shipped_translators()),
         device=arguments.device,
         threads=threads,
         limits=Limits(**{name.removeprefix("max_"): value for name, value in numbers.items()}),

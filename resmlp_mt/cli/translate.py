@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="*", help="sentences; without any, standard input is read")
     parser.add_argument(
         "--model",
-        required=True,
         action="append",
         metavar="NAME|DIR|FILE",
         help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made; several "
@@ -123,11 +122,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
     from resmlp_mt.errors import UserError
+    from resmlp_mt.files.finding import pretrained_names
     from resmlp_mt.files.partial_text import is_finished
     from resmlp_mt.inference.glossary import Glossary, read_glossary
     from resmlp_mt.inference.loading import import_engines
     from resmlp_mt.inference.translator import Translator
 
+    if not arguments.model:
+        shipped = ", ".join(pretrained_names("text"))
+        raise UserError(f"--model is missing; name a folder, a checkpoint, or one of {shipped}")
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
     search, field = read_search(arguments), _choose_field(arguments)

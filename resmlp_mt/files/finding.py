@@ -21,6 +21,18 @@ def pretrained_names(kind: str | None = None) -> list[str]:
     return sorted(name for name in kinds if kind in (None, kinds[name]))
 
 
+def shipped_translators() -> list[str]:
+    """One translator that comes with the package for each pair of languages.
+
+    Their names end in the pair, as multi30k-en-de. One that is called by the pair alone is for text
+    of any kind, and comes before others.
+    """
+    chosen: dict[tuple[str, ...], str] = {}
+    for name in sorted(pretrained_names("text"), key=len):
+        chosen.setdefault(tuple(name.split("-")[-2:]), name)
+    return sorted(chosen.values())
+
+
 def _kind(folder: Path) -> str:
     return "text" if any(folder.glob("dict.*.txt")) else "images"
 

@@ -1,3 +1,4 @@
+import argparse
 import csv
 import math
 import signal
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 import sentencepiece
 from cli.commands import ENVIRONMENT, ROOT
+from cli.commands import run as forked
 
 FOLDER = ROOT / "examples/convergence"
 sys.path.append(str(FOLDER))
 import plan  # noqa: E402
+import run as queue  # noqa: E402
+import time_to_quality  # noqa: E402
 
 STAGE = plan.Stage(
     "small", "data", "", {"a": "--arch a", "b": "--arch b"}, "", ("1", "2", "3"), ("x", "y", "z"),
@@ -55,15 +59,40 @@ def test_fairseq_takes_the_flags_of_every_run(stage):
             assert args.stop_time_hours == (by_clock or 0)
 
 
+@pytest.mark.parametrize(
+    ("progress", "done"),
+    [
+        ((), False),
+        ((39, 9.0, 5, 0), False),
+        ((40, 0.1, 5, 0), True),
+        ((40, 0.1, 1, None), False),  # without a loss
+        ((20, 0.1, 5, 3), True),
+        ((20, 10.1, 5, 0), True),
+    ],
+)
+def test_a_training_is_done_by_its_updates_its_patience_or_the_clock(progress, done):
+    flags = "--max-update 99 --patience 3 --stop-time-hours 10 --max-update 40".split()
+    assert queue.is_done(queue.Progress(*progress), flags) == done
+    assert not queue.is_done(queue.Progress(39, 99.0, 50, 40), flags[-2:])
+
+
+SIZE = (
+    "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 24 "
+    "--decoder-ffn-embed-dim 40 --encoder-layers 1 --decoder-layers 1 "
+    "--decoder-attention-heads 2"
+)
+RECIPE = (
+    "--share-all-embeddings --max-source-positions 60 --max-target-positions 50 "
+    "--criterion label_smoothed_cross_entropy --optimizer adam --lr-scheduler inverse_sqrt "
+    "--max-tokens 1000"
+)
 DRIVER = """
 import sys
 sys.path[:0] = {paths!r}
 import plan, run
 run.STAGES = [plan.Stage(
-    "small", {data!r}, {size!r}, dict(ours="--arch resmlp_plus_tiny"),
-    "--share-all-embeddings --max-source-positions 60 --max-target-positions 50 "
-    "--criterion label_smoothed_cross_entropy --optimizer adam --lr-scheduler inverse_sqrt "
-    "--max-tokens 1000", ("1e-2", "2e-2"), ("0.1",), pilot_updates=4, updates=40, seeds=(1,),
+    "small", {data!r}, {size!r}, dict(ours="--arch resmlp_plus_tiny --mixing-heads 4"),
+    {recipe!r}, ("1e-2", "2e-2"), ("0.1",), pilot_updates=4, updates=40, seeds=(1,),
     langs=("de", "en"), tests=dict(lesson="test"),
 )]
 sys.exit(run.main())
@@ -71,13 +100,10 @@ sys.exit(run.main())
 
 
 def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepared, raw, tmp_path):
-    size = (
-        "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 24 "
-        "--decoder-ffn-embed-dim 40 --encoder-layers 1 --decoder-layers 1 "
-        "--decoder-attention-heads 2 --mixing-heads 4"
-    )
     driver = tmp_path / "driver.py"
-    driver.write_text(DRIVER.format(paths=[str(FOLDER)], data=prepared.name, size=size))
+    driver.write_text(
+        DRIVER.format(paths=[str(FOLDER)], data=prepared.name, size=SIZE, recipe=RECIPE)
+    )
     command = [sys.executable, driver, "--data", prepared.parent, "--work", tmp_path / "work"]
     command += ["--results", tmp_path / "results.csv"]
     options = dict(env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -98,8 +124,7 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
     assert [row["purpose"] for row in rows] == ["rate", "rate", "final"]
     assert [row["set"] for row in rows] == ["", "", "lesson"]
     assert not rows[0]["bleu"] and 0 <= float(rows[2]["bleu"]) <= 100
-    # fairseq makes one update more where it goes on from the last.
-    assert rows[2]["updates"] in ("40", "41") and rows[2]["bleu_signature"].startswith("nrefs:1")
+    assert rows[2]["updates"] == "40" and rows[2]["bleu_signature"].startswith("nrefs:1")
     assert rows[2]["command"].startswith("resmlp-mt train data-bin/data-bin --source-lang de")
     subwords = sentencepiece.SentencePieceProcessor(model_file=str(prepared / "spm.model"))
     targets = subwords.encode((raw / "valid.en").read_text().splitlines(), out_type=str)
@@ -108,6 +133,52 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
         bits = float(row["valid_nll_base2"]) * share
         assert float(row["bits_per_character"]) == pytest.approx(bits, abs=1e-3)
     assert "Loaded checkpoint" in (folder / "output").read_text()  # it went on, not anew
+
+
+def test_models_take_turns_until_each_has_the_loss(prepared, tmp_path, monkeypatch):
+    def train(folder, data, flags, lock):
+        own = ["--save-dir", folder, "--log-format", "json", "--log-file", folder / "train.log"]
+        order.append(folder.name)
+        return forked("resmlp-mt", "train", data, *flags, *own).returncode, ""
+
+    order = []
+    monkeypatch.setattr(time_to_quality, "call_training", train)
+    models = dict.fromkeys("ab", "--arch resmlp_plus_tiny --mixing-heads 4")
+    stage = replace(
+        STAGE, data=prepared.name, size=SIZE, langs=("de", "en"), recipe=RECIPE, models=models
+    )
+    files = {name: tmp_path / f"race.{name}" for name in ("csv", "plot")}
+    arguments = argparse.Namespace(data=prepared.parent, work=tmp_path, **files)
+    # The second learns nothing.
+    runs = [
+        plan.Run("small", "final", m, lr, "0.1", 20, 1) for m, lr in (("a", "1e-2"), ("b", "0"))
+    ]
+    time_to_quality.take_turns(stage, runs, 99.0, arguments, None)
+    assert order == ["a", "b"]
+    loss = time_to_quality.read_points(tmp_path / "a" / "train.log")[0].valid_nll_base2
+    time_to_quality.take_turns(stage, runs, loss, arguments, None)
+    assert order == ["a", "b", "b"]  # it went on, and made all of its updates
+    with open(files["csv"], newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["model"], row["epoch"], row["reached"]) for row in rows] == [
+        ("a", "1", "yes"), ("b", "1", ""), ("b", "2", "")
+    ]  # fmt: skip
+    assert [int(row["updates"]) for row in rows][2] == 20
+    assert 0 < float(rows[1]["seconds"]) < float(rows[2]["seconds"])
+    assert files["plot"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_target_is_what_the_better_transformer_came_to(tmp_path):
+    models = dict.fromkeys(["ours", "transformer_pre", "transformer_post"], "")
+    stage = replace(STAGE, models=models)
+    losses = {}
+    assert time_to_quality.find_target(stage, losses) is None
+    while run := next((r for r in plan.list_runs(stage, losses) if r.known and r not in losses), 0):
+        worth = {"ours": 1.0, "transformer_pre": 2.0, "transformer_post": 3.0}[run.model]
+        losses[run] = worth + (run.lr != "2") + (run.dropout != "y") + run.seed / 10
+    assert time_to_quality.find_target(stage, losses) == pytest.approx(2.15)
+    best = time_to_quality.find_best(stage, "ours", losses)
+    assert (best.lr, best.dropout, best.seed, best.updates) == ("2", "y", 1, 9)
 
 
 def wait_for_checkpoint(process: subprocess.Popen, folder: Path) -> None:

@@ -428,10 +428,12 @@ def test_impossible_flags_are_refused(packed, options, said):
     assert_refused(translate(packed, *options, stdin="x\n", check=False), said)
 
 
-def test_unknown_names_list_the_shipped_models():
-    result = translate("multi30k-en-xx", "hello", check=False)
-    assert_refused(result, "multi30k-en-xx: no such model", "multi30k-en-de")
-    assert "cifar10" not in result.stderr
+def test_unknown_names_and_none_list_the_shipped_models():
+    unknown = translate("multi30k-en-xx", "hello", check=False)
+    none = run("resmlp-mt", "translate", "hello", check=False)
+    for result, said in ((unknown, "multi30k-en-xx: no such model"), (none, "--model is missing")):
+        assert_refused(result, said, "multi30k-en-de")
+        assert "cifar10" not in result.stderr
 
 
 def test_input_that_is_not_utf8_is_named_by_line(packed):

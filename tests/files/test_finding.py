@@ -1,7 +1,8 @@
 import pytest
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import PRETRAINED, find_checkpoint
+from resmlp_mt.files import finding
+from resmlp_mt.files.finding import PRETRAINED, find_checkpoint, shipped_translators
 
 
 def test_a_model_is_a_name_a_folder_or_a_file(tmp_path, monkeypatch):
@@ -30,3 +31,15 @@ def test_what_is_no_model_is_refused(tmp_path):
     for kind, name in {"text": "multi30k-en-de", "images": "cifar10"}.items():
         with pytest.raises(UserError, match=f"one of {name}$"):
             find_checkpoint("nix", kind)
+
+
+def test_of_translators_between_the_same_languages_the_general_one_is_offered(
+    tmp_path, monkeypatch
+):
+    assert "multi30k-en-de" in shipped_translators() or "en-de" in shipped_translators()
+    for name in ("captions-en-de", "en-de", "news-de-en", "ten-images"):
+        (tmp_path / name).mkdir()
+        if name != "ten-images":
+            (tmp_path / name / "dict.de.txt").touch()
+    monkeypatch.setattr(finding, "PRETRAINED", tmp_path)
+    assert shipped_translators() == ["en-de", "news-de-en"]
