@@ -36,6 +36,7 @@ IMAGES = ("original", "patches", "pixels")
 
 _SIZES = "--patch-size 4 --embed-dim 64 --layers 4 --drop-path 0"
 _RESMLP = f"--arch resmlp_cifar {_SIZES}"
+_STAGES = "--layers 2,2 --embed-dim 48,96 --drop-path 0"
 MODELS = {
     "resmlp": _RESMLP,
     "mixer": f"--arch mixer_s16 {_SIZES}",
@@ -43,6 +44,10 @@ MODELS = {
     "resnet": "--arch resnet_cifar",
     "gmlp": f"--arch gmlp_ti16 {_SIZES}",
     "gmixer": f"--arch gmixer_24 {_SIZES} --token-ffn-embed-dim 64",
+    "poolformer": f"--arch poolformer_s12 {_STAGES} --layer-scale-init 0.1",
+    "cyclemlp": f"--arch cyclemlp_b1 {_STAGES}",
+    "adafc": f"--arch adafc_s {_STAGES} --layer-scale-init 0.1",
+    "bit": "--arch bit_r50x1 --layers 1,1 --embed-dim 128,256",
     "none": f"{_RESMLP} --token-mixer none",
     "mlp": f"{_RESMLP} --token-mixer mlp",
     "depthwise3x3": f"{_RESMLP} --token-mixer depthwise3x3",
