@@ -16,7 +16,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.nn.cycle import CycleMLP
 from resmlp_mt.nn.grid_mixers import GridConvolution
+from resmlp_mt.nn.map_mixers import AdaFC, AxisWeights, Pooling
+from resmlp_mt.nn.patches import MoveChannels
 
 CIFAR10 = Path(__file__).parents[1] / "examples" / "cifar10"
 GRID, PATCH, C = 3, 4, 8
@@ -88,12 +91,30 @@ def test_a_shuffle_gives_every_pixel_one_place_and_keeps_patches_together(shuffl
         shuffled.draw_order("patches", SIDE, 5, seed=1)
 
 
-def with_pooling():
+class SharedAdaFC(AdaFC):
+    """AdaFC with weights of its own, far from equal as after a training."""
+
+    def __init__(self):
+        super().__init__(C)
+        self.shared = AxisWeights(C, (GRID, GRID), frozen=False)
+        with torch.no_grad():
+            for weight in self.shared.parameters():
+                weight.mul_(20)
+
+    def forward(self, x):
+        return super().forward(x, *self.shared())
+
+
+def with_mixer(build_mixer):
+    """A ResMLP whose mixers are those of a family with stages, on the same patches."""
     model = build("resmlp_s12")
     for block in model.stages[0].blocks:
-        pool = nn.AvgPool2d(3, stride=1, padding=1, count_include_pad=False)
-        block.mix_tokens = GridConvolution(GRID, pool, nn.Identity())
+        block.mix_tokens = GridConvolution(GRID, build_mixer(), nn.Identity())
     return model
+
+
+def build_cycle():
+    return nn.Sequential(MoveChannels(1, 3), CycleMLP(C), MoveChannels(3, 1))
 
 
 MODELS = {
@@ -104,11 +125,14 @@ MODELS = {
     "gMLP": lambda: build("gmlp_ti16"),
     "no mixing": lambda: build("resmlp_s12", token_mixer="none"),
     "convolution": lambda: build("resmlp_s12", token_mixer="depthwise3x3"),
-    "pooling": with_pooling,
+    "linear layer": lambda: with_mixer(lambda: nn.Conv2d(C, C, 1)),
+    "pooling": lambda: with_mixer(Pooling),
+    "AdaFC": lambda: with_mixer(SharedAdaFC),
+    "cycle": lambda: with_mixer(build_cycle),
     "shift": lambda: build("s2mlp_deep"),
     "ResNet": lambda: build("resnet_cifar"),
 }
-KNOW_NEIGHBOURS = ("convolution", "pooling", "shift", "ResNet")
+KNOW_NEIGHBOURS = ("convolution", "pooling", "AdaFC", "cycle", "shift", "ResNet")
 
 
 @pytest.mark.parametrize("name", MODELS)

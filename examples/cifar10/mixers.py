@@ -10,25 +10,10 @@ has its curve there is not begun again. mixers_report.py draws the curves and ma
 """
 
 import argparse
-import csv
-import datetime
-import multiprocessing
-import os
-import platform
-import re
-import subprocess
 import sys
 from pathlib import Path
 
-import fairseq_cli.train  # noqa: F401  (once for all runs, which are forks)
-import torch
-
-import resmlp_mt.plugin  # noqa: F401  (likewise)
-from resmlp_mt.analysis.training_log import read_log
-from resmlp_mt.cli.passthrough import run_program
-from resmlp_mt.errors import UserError
-
-_forks = multiprocessing.get_context("fork")
+import runs
 
 HERE = Path(__file__).parent
 COLUMNS = "model,images,seed,parameters,updates,top1,commit,date,machine".split(",")
@@ -36,6 +21,7 @@ IMAGES = ("original", "patches", "pixels")
 
 _SIZES = "--patch-size 4 --embed-dim 64 --layers 4 --drop-path 0"
 _RESMLP = f"--arch resmlp_cifar {_SIZES}"
+_STAGES = "--layers 2,2 --embed-dim 48,96 --drop-path 0"
 MODELS = {
     "resmlp": _RESMLP,
     "mixer": f"--arch mixer_s16 {_SIZES}",
@@ -43,6 +29,10 @@ MODELS = {
     "resnet": "--arch resnet_cifar",
     "gmlp": f"--arch gmlp_ti16 {_SIZES}",
     "gmixer": f"--arch gmixer_24 {_SIZES} --token-ffn-embed-dim 64",
+    "poolformer": f"--arch poolformer_s12 {_STAGES} --layer-scale-init 0.1",
+    "cyclemlp": f"--arch cyclemlp_b1 {_STAGES}",
+    "adafc": f"--arch adafc_s {_STAGES} --layer-scale-init 0.1",
+    "bit": "--arch bit_r50x1 --layers 1,1 --embed-dim 128,256",
     "none": f"{_RESMLP} --token-mixer none",
     "mlp": f"{_RESMLP} --token-mixer mlp",
     "depthwise3x3": f"{_RESMLP} --token-mixer depthwise3x3",
@@ -101,17 +91,13 @@ def list_runs(arguments: argparse.Namespace) -> list[tuple[str, str, str]]:
 
 def find_done(results: Path) -> set[tuple[str, str, str]]:
     """The runs that have a curve."""
-    if not results.exists():
-        return set()
-    with open(results, newline="", encoding="utf-8") as stream:
-        return {(row["model"], row["images"], row["seed"]) for row in csv.DictReader(stream)}
+    return runs.find_done(results, COLUMNS[:3])
 
 
 def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
     """Train, and add the curve; False where the training failed."""
     model, images, seed = run
     folder = arguments.work / "-".join(run)
-    folder.mkdir(parents=True, exist_ok=True)
     recipe = RECIPE.format(
         plugin=HERE / "shuffled",
         shuffle="none" if images == "original" else images,
@@ -120,52 +106,13 @@ def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
         seed=seed,
         folder=folder,
     )
-    command = [arguments.data, *MODELS[model].split(), *recipe.split()]
-    process = _forks.Process(target=_train, args=(command, folder / "output"))
-    process.start()
-    process.join()
-    said = (folder / "output").read_text(errors="replace")
-    if process.exitcode:
-        said = f"status {process.exitcode}; {folder}/output ends with\n{said[-3000:]}"
-        print(said, file=sys.stderr)
+    found = runs.train([arguments.data, *MODELS[model].split(), *recipe.split()], folder)
+    if found is None:
         return False
-    about = {
-        "model": model,
-        "images": images,
-        "seed": seed,
-        "parameters": re.findall(r"shared model params: ([\d,]+)", said)[-1].replace(",", ""),
-        "commit": os.environ.get("COMMIT") or _find_commit(),
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()} CPU, 1 thread",
-    }
-    # Validated again after a stop, an update has its last value.
-    points = dict(read_log(folder / "train.log", "top1")[1])
-    _append(arguments.results, [about | {"updates": n, "top1": v} for n, v in points.items()])
+    about = {"model": model, "images": images, "seed": seed} | runs.describe(found)
+    rows = [about | {"updates": update, "top1": value} for update, value in found.top1.items()]
+    runs.append(arguments.results, COLUMNS, rows)
     return True
-
-
-def _train(command: list[str], output: Path) -> None:
-    with open(output, "a") as stream:
-        os.dup2(stream.fileno(), 1)
-        os.dup2(stream.fileno(), 2)
-    torch.set_num_threads(1)
-    try:
-        run_program("train", command)
-    except UserError as error:
-        sys.exit(f"{error}")
-
-
-def _find_commit() -> str:
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, cwd=HERE).stdout.strip()
-
-
-def _append(path: Path, rows: list[dict]) -> None:
-    with open(path, "a", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-        if stream.tell() == 0:
-            writer.writeheader()
-        writer.writerows(rows)
 
 
 if __name__ == "__main__":

@@ -115,6 +115,8 @@ def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, t
     ]
     cfg = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]["task"]
     assert (cfg["square_resize"], cfg["crop_mode"], cfg["mixup"]) == (40, "squash", 0.0)
+    plot = ["resmlp-mt", "plot-mixing", tmp_path, "--out", tmp_path / "a.png"]
+    assert_refused(run(*plot, check=False), "no blocks of ResMLP in it; its model is 'bit_r50x1'")
     for more, said in (
         (["--hyperrule=x"], "--hyperrule=x: there are paper and code"),
         (["--hyperrule", "--task", "image_pretraining"], "is for --task image_classification, not"),

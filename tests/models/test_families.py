@@ -80,11 +80,11 @@ every_family = pytest.mark.parametrize("preset", FAMILIES)
 every_published = pytest.mark.parametrize("preset", TIMM)
 
 
-def build(preset, image_size=SIDE * PATCH, classes=K, **flags):
+def build(preset, image_size=SIDE * PATCH, classes=K, task=None, **flags):
     cfg = SimpleNamespace(**flags)
     ARCH_CONFIG_REGISTRY[preset](cfg)
     head = lambda dim: nn.Linear(dim, classes)  # noqa: E731
-    task = SimpleNamespace(in_chans=3, image_size=image_size, build_head=head)
+    task = task or SimpleNamespace(in_chans=3, image_size=image_size, build_head=head)
     return ARCH_MODEL_REGISTRY[preset].build_model(cfg, task)
 
 

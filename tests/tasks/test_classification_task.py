@@ -5,9 +5,11 @@ import pytest
 import torch
 from cli.commands import write_misfit_timm
 from cli.pictures import CLASSES, draw_pictures
+from models.test_families import FAMILIES, tiny
 from torch import nn
 from torch.testing import assert_close
 
+from resmlp_mt.criterions.image_classification import ImageClassificationCriterion
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.image_classification import (
@@ -137,6 +139,27 @@ def test_a_teacher_sees_the_augmented_images_in_its_own_size_and_normalisation()
     assert not any(p.requires_grad for p in teacher.parameters())
     # Of the outputs that stand for no class nothing is learnt.
     assert_close(Teacher(Sums(), 4, 2, student, own)(pixels), teacher(pixels)[:, :2])
+
+
+@pytest.mark.parametrize("preset", FAMILIES)
+def test_every_family_is_a_student_and_a_teacher(preset, pictures, randomised):
+    task = build(data=str(pictures), image_size=16)
+    flags = dict(task=task, drop_path=0.0)
+    student, teacher = (randomised(tiny(preset, **flags)).float() for _ in range(2))
+    batch = samples(task, "train")
+    task.teacher = Teacher(teacher, 16, 3, task.normalise, task.normalise)
+    loss = ImageClassificationCriterion(task, smoothing=0.0, distillation_alpha=1.0)
+    optimizer = SimpleNamespace(backward=lambda loss: loss.backward())
+    seen = []
+    hook = lambda module, _, given: seen.append(given["images"])  # noqa: E731
+    handle = student.register_forward_pre_hook(hook, with_kwargs=True)
+    value, size, _ = task.train_step(batch, student, loss, optimizer, 0)
+    handle.remove()
+    with torch.no_grad():
+        taught = teacher(seen[0]).argmax(1)
+        assert_close(value, nn.functional.cross_entropy(student(seen[0]), taught) * size)
+    assert all(weight.grad is not None for weight in student.parameters())
+    assert all(weight.grad is None for weight in teacher.parameters())
 
 
 def test_a_timm_model_teaches_with_its_own_normalisation(monkeypatch):

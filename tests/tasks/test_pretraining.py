@@ -6,6 +6,7 @@ import pytest
 import torch
 from fairseq.dataclass.configs import EMAConfig
 from fairseq.models.ema import EMA
+from models.test_families import FAMILIES, tiny
 from omegaconf import OmegaConf
 from torch.testing import assert_close
 
@@ -126,7 +127,9 @@ def test_grey_images_have_views_too():
     assert views.shape == (V * B, 1, SIDE, SIDE) and views.abs().max() <= 1
 
 
-def test_the_student_learns_and_the_teacher_does_not(task, model):
+@pytest.mark.parametrize("preset", FAMILIES)
+def test_the_student_learns_and_the_teacher_does_not(preset, task):
+    model = tiny(preset, task=task, drop_path=0.0)
     teacher = copy.deepcopy(model).train()
     loss, size, log = step(task, model, teacher, sample())
     assert size == B and log["loss"] > 0

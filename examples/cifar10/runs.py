@@ -1,0 +1,106 @@
+"""Trainings of a study: each a fork with a log, and rows in a CSV file once it is done."""
+
+import csv
+import datetime
+import multiprocessing
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import fairseq_cli.train  # noqa: F401  (once for all runs, which are forks)
+import torch
+
+import resmlp_mt.plugin  # noqa: F401  (likewise)
+from resmlp_mt.analysis.training_log import read_log
+from resmlp_mt.cli.passthrough import run_program
+from resmlp_mt.errors import UserError
+
+_forks = multiprocessing.get_context("fork")
+
+
+@dataclass
+class Run:
+    """What a training left.
+
+    Attributes:
+        parameters: Of its model.
+        top1: By update, on the validation images, in percent.
+    """
+
+    parameters: int
+    top1: dict[int, float]
+
+
+def train(words: Iterable, folder: Path) -> Run | None:
+    """Train on one thread, or go on where the training was stopped.
+
+    Args:
+        words: Of `resmlp-mt train`. They name `folder`/train.log as the log, in JSON.
+        folder: Where the training leaves its files.
+
+    Returns:
+        What it found, or None where it failed, which is said.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    process = _forks.Process(target=_train, args=([*map(str, words)], folder / "output"))
+    process.start()
+    process.join()
+    said = (folder / "output").read_text(errors="replace")
+    if process.exitcode:
+        said = f"status {process.exitcode}; {folder}/output ends with\n{said[-3000:]}"
+        print(said, file=sys.stderr)
+        return None
+    parameters = re.findall(r"shared model params: ([\d,]+)", said)[-1].replace(",", "")
+    # Validated again after a stop, an update has its last value.
+    return Run(int(parameters), dict(read_log(folder / "train.log", "top1")[1]))
+
+
+def _train(words: list[str], output: Path) -> None:
+    with open(output, "a") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    torch.set_num_threads(1)
+    try:
+        run_program("train", words)
+    except UserError as error:
+        sys.exit(f"{error}")
+
+
+def describe(found: Run) -> dict:
+    """What rows of a run have besides its own columns."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    here = Path(__file__).parent
+    commit = subprocess.run(command, capture_output=True, text=True, cwd=here).stdout.strip()
+    return {
+        "parameters": found.parameters,
+        "commit": os.environ.get("COMMIT") or commit,
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()} CPU, 1 thread",
+    }
+
+
+def read(path: Path) -> list[dict]:
+    """The rows of a CSV file; none where it is not there."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def find_done(results: Path, columns: list[str]) -> set[tuple[str, ...]]:
+    """The values of these columns that there are rows of."""
+    return {tuple(row[column] for column in columns) for row in read(results)}
+
+
+def append(path: Path, columns: list[str], rows: list[dict]) -> None:
+    """Add rows, under a header where there is none."""
+    with open(path, "a", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        if stream.tell() == 0:
+            writer.writeheader()
+        writer.writerows(rows)
