@@ -45,15 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="source subwords in a batch; 0: a sentence at a time (default: 0 512 2048 8192)",
     )
 
-    translate.add_argument(
-        "--max-len-b",
-        type=int,
-        default=200,
-        metavar="N",
-        help="subwords of a translation at most; models that were not trained have as many "
-        "(default: %(default)s)",
-    )
-
     train = kinds.add_parser("train", help="target tokens per second and memory of full updates")
     train.add_argument("--size", choices=["tiny", "iwslt", "base"], default="base")
     train.add_argument("--length", type=int, nargs="+", default=[32], metavar="N")
@@ -122,21 +113,17 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable
     from resmlp_mt.benchmark.translate import Case, list_rivals
     from resmlp_mt.data.text import read_parallel
     from resmlp_mt.errors import UserError
-    from resmlp_mt.inference.options import SearchOptions
 
-    check_positive(arguments, "beam", "max_len_b")
+    check_positive(arguments, "beam")
     if min(arguments.batch_tokens) < 0:
         raise UserError("--batch-tokens cannot be negative")
     if bad := [model for model in arguments.models if "=" not in model]:
         raise UserError(f"{bad[0]}: write NAME=MODEL")
     sources, references = read_parallel(arguments.input, arguments.reference)
     models = dict(model.split("=", 1) for model in arguments.models)
-    longest = arguments.max_len_b
-    rivals = list_rivals(models, sources, references, arguments.threads, longest)
+    rivals = list_rivals(models, sources, references, arguments.threads)
     cases = [Case(tokens, arguments.beam) for tokens in arguments.batch_tokens]
     about = {"text": arguments.input.name, "sentences": len(sources)}
-    if longest != SearchOptions.max_len_b:
-        about["longest"] = longest
     return rivals, cases, lambda rival: about
 
 
