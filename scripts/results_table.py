@@ -16,6 +16,8 @@ _PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", 
 # What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
     "rival": "rival",
+    "job": "job",
+    "workers": "processes",
     "size": "size",
     "vocabulary": "vocabulary",
     "arch": "preset",
@@ -28,6 +30,7 @@ _COLUMNS = {
     "clients": "clients",
     "texts": "texts a request",
     "seconds": "seconds",
+    "processor_seconds": "seconds of processors",
     "requests": "requests",
     "errors": "errors",
     "lines": "lines",

@@ -101,8 +101,10 @@ def write_page(rows: list[dict[str, str]]) -> str:
     parts = [START]
     for model in models:
         card = (PRETRAINED / model / "README.md").read_text(encoding="utf-8")
-        limits = re.search(r"\n## Limits\n\n(.*?)(?=\n## |\Z)", card, re.S)
-        parts.append(f"\n## {model}\n\nWhat it cannot do, by its card:\n\n{limits[1].strip()}\n")
+        link = f"../resmlp_mt/pretrained/{model}/README.md"
+        limits = re.search(r"\n## Limits\n\n(.*?)(?=\nThese figures |\n## |\Z)", card, re.S)
+        parts.append(f"\n## {model}\n\nWhat it cannot do, by [its card]({link}):\n\n")
+        parts.append(f"{limits[1].strip()}\n")
         for name in dict.fromkeys(row["set"] for row in rows if row["model"] == model):
             parts.append(f"\n### {name}\n\n| line | source | by people | by {model} |\n")
             parts.append("| --- | --- | --- | --- |\n")

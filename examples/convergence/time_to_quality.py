@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 from dataclasses import asdict, dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from plan import STAGES, Run, Stage, list_flags, list_runs
@@ -142,9 +143,9 @@ def reach(points: list[Point], target: float) -> Point | None:
 
 
 def read_points(log: Path) -> list[Point]:
-    """The epochs in a log of fairseq. An epoch that was trained again counts once.
+    """The epochs in a log of fairseq, which counts the seconds of updates for each epoch.
 
-    Each is trained by a process of its own. fairseq then goes on counting the seconds of updates.
+    An epoch that was trained again, after a kill at its end, counts once.
     """
     seconds: dict[int, float] = {}
     valid: dict[int, tuple[int, float]] = {}
@@ -158,9 +159,11 @@ def read_points(log: Path) -> list[Point]:
         elif "valid_nll_loss" in entry:
             updates, loss = int(entry["valid_num_updates"]), float(entry["valid_nll_loss"])
             valid[int(entry["epoch"])] = updates, loss
+    epochs = sorted(seconds.keys() & valid.keys())
+    totals = accumulate(seconds[epoch] for epoch in epochs)
     return [
-        Point(epoch, valid[epoch][0], seconds[epoch], valid[epoch][1])
-        for epoch in sorted(seconds.keys() & valid.keys())
+        Point(epoch, valid[epoch][0], total, valid[epoch][1])
+        for epoch, total in zip(epochs, totals, strict=True)
     ]
 
 

@@ -1,5 +1,6 @@
 import argparse
 import csv
+import json
 import math
 import signal
 import subprocess
@@ -164,8 +165,25 @@ def test_models_take_turns_until_each_has_the_loss(prepared, tmp_path, monkeypat
         ("a", "1", "yes"), ("b", "1", ""), ("b", "2", "")
     ]  # fmt: skip
     assert [int(row["updates"]) for row in rows][2] == 20
-    assert 0 < float(rows[1]["seconds"]) < float(rows[2]["seconds"])
+    assert float(rows[1]["seconds"]) <= float(rows[2]["seconds"])
     assert files["plot"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_seconds_are_those_of_all_epochs_each_once(tmp_path):
+    entries = [
+        {"epoch": epoch, "valid_nll_loss": str(loss), "valid_num_updates": str(updates)}
+        for epoch, loss, updates in ((1, 5.5, 7), (2, 4.5, 14), (2, 4.25, 14), (3, 4.0, 21))
+    ]
+    walls = [{"epoch": e, "train_train_wall": s} for e, s in ((1, "10"), (2, "99"), (2, "12"))]
+    lines = ["2026-11-22 | INFO | valid | " + json.dumps(entry) for entry in entries + walls]
+    (tmp_path / "train.log").write_text("\n".join(["a line", *lines]) + "\n")
+    points = time_to_quality.read_points(tmp_path / "train.log")
+    assert points == [
+        time_to_quality.Point(1, 7, 10.0, 5.5), time_to_quality.Point(2, 14, 22.0, 4.25)
+    ]  # fmt: skip
+    assert time_to_quality.reach(points, 5.0) == points[1]
+    assert time_to_quality.reach(points, 4.0) is None
+    assert not time_to_quality.read_points(tmp_path / "nix.log")
 
 
 def test_the_target_is_what_the_better_transformer_came_to(tmp_path):
