@@ -1,6 +1,7 @@
 """examples/cifar10: its shuffled images, and the study of all mixers."""
 
 import csv
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -210,3 +211,48 @@ def test_an_update_of_each_mixer_is_timed(tmp_path, shuffled):
 
     assert list(rows) == list(mixers_report.list_archs())
     assert rows["resmlp"]["ratio"] == "1.000" and rows["gmlp"]["parameters"] == "171850"
+
+
+def test_a_study_of_residual_networks_leaves_rows_and_a_plot(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(find_commands()), prepend=":")
+    draw_pictures(tmp_path / "images", {"train": 5, "val": 2})
+    command = ["python", CIFAR10 / "residual.py", "preactivation", "--images", 40, "--seeds", 1]
+    command += ["--data", tmp_path / "images", "--work", tmp_path / "runs", "--batches", 4]
+    command += ["--folder", tmp_path, "--forms", "original"]
+    for said in (["original 4 1"], []):
+        assert run(*command, env={"PATH": os.environ["PATH"]}).stdout.splitlines() == said
+    (row,) = csv.DictReader((tmp_path / "preactivation.csv").read_text().splitlines())
+    assert (row["images"], row["published"], row["seed"]) == ("40", "6.61", "1")
+    assert (tmp_path / "preactivation.png").stat().st_size > 5000
+
+
+def test_the_time_of_adafc_is_measured_once(tmp_path):
+    script = CIFAR10.parent / "adafc" / "step_time.py"
+    flags = ["--image-size", 32, "--batch", 2, "--rounds", 1, "--folder", tmp_path]
+    for _ in range(2):
+        said = run("python", script, *flags).stdout
+        assert "longer than pooling" in said and "the paper says 13.5%" in said
+    lines = (tmp_path / "step_time.csv").read_text().splitlines()
+    assert len(lines) == 4 and (tmp_path / "step_time.png").stat().st_size > 5000
+
+
+def test_the_orders_of_a_unit_are_those_of_the_paper(monkeypatch):
+    """Figure 4 of arXiv 1603.05027, at a stage's first unit and at another."""
+    monkeypatch.syspath_prepend(str(CIFAR10))
+    from units import ORDERS, Unit
+
+    for order, (channels, stride) in itertools.product(ORDERS, ((4, 2), (8, 1))):
+        unit = Unit(order, channels, 8, stride).eval()
+        x = torch.randn(2, channels, 6, 6)
+        kept = unit.shortcut(x)
+        if order == "full":
+            y = unit.conv_1(unit.norm_1(x).relu())
+            expected = kept + unit.conv_2(unit.norm_2(y).relu())
+        else:
+            y = unit.conv_2(unit.norm_1(unit.conv_1(x)).relu())
+            expected = {
+                "original": (kept + unit.norm_2(y)).relu(),
+                "norm_after": unit.norm_2(kept + y).relu(),
+                "relu_before": kept + unit.norm_2(y).relu(),
+            }[order]
+        assert_close(unit(x), expected)

@@ -53,7 +53,7 @@ class Unit(nn.Module):
 
     def __init__(self, order: str, channels: int, out: int, stride: int):
         super().__init__()
-        self.forward = getattr(self, order)
+        self.order = order
         self.conv_1, self.conv_2 = _convolve(channels, out, stride), _convolve(out, out)
         first = channels if order == "full" else out
         self.norm_1, self.norm_2 = nn.BatchNorm2d(first), nn.BatchNorm2d(out)
@@ -63,6 +63,10 @@ class Unit(nn.Module):
 
     def _first(self, x: Tensor) -> Tensor:
         return self.conv_2(F.relu(self.norm_1(self.conv_1(x))))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, rows, columns), as the order says."""
+        return getattr(self, self.order)(x)
 
     def original(self, x: Tensor) -> Tensor:
         """Figure 4 (a)."""
