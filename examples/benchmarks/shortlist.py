@@ -94,9 +94,9 @@ def _summarise(name: str, case: Case, own: list, first: list, sentences: int) ->
     ratios = [sum(b) / sum(a) for a, b in zip(own, first, strict=True)]
     figures = {"rate": sentences / np.median([sum(seconds) for seconds in own])}
     single = case.batch_tokens == 0
-    for share in (50, 95):
+    for column, share in (("median_ms", 50), ("p95_ms", 95)):
         value = 1000 * np.median([np.percentile(seconds, share) for seconds in own])
-        figures[f"p{share}_ms"] = float(value) if single else float("nan")
+        figures[column] = float(value) if single else float("nan")
     return Result(name, case, figures, float(np.median(ratios)), (min(ratios), max(ratios)))
 
 
