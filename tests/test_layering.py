@@ -27,6 +27,7 @@ BELOW = {
 BELOW["checkpoints"] = BELOW["tasks"] | {"tasks"}
 for room in ("inference", "export", "analysis"):
     BELOW[room] = BELOW["checkpoints"] | {"checkpoints"}
+BELOW["export"] |= {"inference"}  # a shortlist is learned with the codec that will use it
 BELOW["benchmark"] = BELOW["inference"] | {"inference", "export", "checkpoints"}
 BELOW["serving"] = BELOW["inference"] | {"inference", ""}
 BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "compat", "serving", ""}
