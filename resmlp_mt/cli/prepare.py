@@ -163,7 +163,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _find_folder_of(model: str, langs: tuple[str, str]) -> Path:
     """The folder with the dictionaries and SentencePiece models of a model, or of prepared data."""
-    from resmlp_mt.checkpoints.loading import find_companions, read_checkpoint
     from resmlp_mt.data.subwords import find_subwords
     from resmlp_mt.files.finding import PRETRAINED
 
@@ -176,6 +175,9 @@ def _find_folder_of(model: str, langs: tuple[str, str]) -> Path:
     for folder in (Path(model), PRETRAINED / model):
         if has_all(folder):
             return folder
+    # Here, since it takes seconds.
+    from resmlp_mt.checkpoints.loading import find_companions, read_checkpoint
+
     path, state = read_checkpoint(model, "text")
     folder, *_ = find_companions(path, state["cfg"].task)
     if not has_all(folder):
