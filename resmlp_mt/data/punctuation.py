@@ -53,18 +53,28 @@ def may_cut(text: str, place: int) -> bool:
         place: Of the cut: between 1 and its length - 1.
     """
     before, after = text[place - 1], text[place]
-    if unicodedata.category(after)[0] == "M" or after in _SPACING:
+    if _is_mark(after) or after in _SPACING:
         return False
     if _JOINER in (before, after) or before + after == "\r\n":
         return False
-    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":
-        return False  # colours of skin, and the letters within flags of regions
+    if "\U000e0020" <= after <= "\U000e007f":
+        return False  # the letters within flags of regions
     if _is_flag(before) and _is_flag(after):
         flags = re.search("[\U0001f1e6-\U0001f1ff]*$", text[max(0, place - 100) : place])
         return len(flags[0]) % 2 == 0
     if "\u1100" <= min(before, after) <= "\u11ff" and max(before, after) <= "\ud7a3":
         return False  # parts of syllables, of which Korean may be written
-    return not (unicodedata.combining(before) == _VIRAMA and after.isalpha())
+    # A virama joins two consonants, with other marks beside it too.
+    while after.isalpha() and place and (_is_mark(text[place - 1]) or text[place - 1] == _JOINER):
+        place -= 1
+        if unicodedata.combining(text[place]) == _VIRAMA:
+            return False
+    return True
+
+
+def _is_mark(character: str) -> bool:
+    """Whether it belongs to the character before it; colours of skin do too."""
+    return unicodedata.category(character)[0] == "M" or "\U0001f3fb" <= character <= "\U0001f3ff"
 
 
 def _is_flag(character: str) -> bool:
