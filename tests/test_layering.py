@@ -15,7 +15,7 @@ BELOW = {
     "errors": set(),
     "extras": {"errors"},
     "nn": {"errors"},
-    "optim": {"compat", "nn"},
+    "optim": {"compat", "errors", "nn"},
     "files": {"errors"},
     "data": {"errors", "extras", "files"},
     "criterions": {"errors"},
