@@ -314,7 +314,8 @@ def test_documentation_of_images_trains_pretrains_and_probes(pictures):
 def test_documentation_of_images_imports_exports_and_draws(pictures):
     published = "resmlp-mt export-weights cifar10 --format official --out resmlp_12_no_dist.pth\n"
     script = shorten(
-        block("resmlp-mt import-weights resmlp_12", IMAGES), ("--arch resmlp_s12", "--arch resmlp_cifar")
+        block("resmlp-mt import-weights resmlp_12", IMAGES),
+        ("--arch resmlp_s12", "--arch resmlp_cifar"),
     )
     assert "photo.jpg" in shell(published + script, pictures)
     (pictures / "example.py").write_text(block("from resmlp_mt", IMAGES))
