@@ -36,10 +36,10 @@ STUDIES = {
         "GN+WS": (_BIT, "above BN"),
     },
     "preactivation": {
-        "original": (f"{_ORDER} original", "6.61"),
-        "BN after the sum": (f"{_ORDER} norm_after", "8.17"),
+        "original": (f"{_ORDER} original", ""),
+        "BN after the sum": (f"{_ORDER} norm_after", "worse than original"),
         "ReLU before the sum": (f"{_ORDER} relu_before", "7.84"),
-        "full pre-activation": (f"{_ORDER} full", "6.37"),
+        "full pre-activation": (f"{_ORDER} full", ""),
     },
 }
 BATCHES = {"normalisation": [8, 256], "preactivation": [128]}
