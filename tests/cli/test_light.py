@@ -222,7 +222,9 @@ def test_the_steps_of_the_containerfile_make_a_service(exports, tmp_path):
     command = bare.words(*entry, exports / "translator", "--port", 0)
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=APART, cwd=tmp_path)
     try:
-        port = re.fullmatch(r"translating at http://0\.0\.0\.0:(\d+)\n", server.stderr.readline())
+        said = server.stderr.readline()
+        port = re.fullmatch(r"translating at http://0\.0\.0\.0:(\d+)\n", said)
+        assert port, said
         fields = {"q": "<p>A <b>man</b> rides a bike.", "format": "html"}
         body = urllib.parse.urlencode(fields | {"source": "auto", "target": "de"}).encode()
         asked = urllib.request.Request(f"http://127.0.0.1:{port[1]}/translate", body)

@@ -23,7 +23,7 @@ class Held:
 
     def translate_segments(self, segments, options, attention, threads):
         assert threads == 1
-        lines, nbest = [segment.text for segment in segments], options.nbest
+        lines, nbest = [segment.text.strip() for segment in segments], options.nbest
         self.batches.append((lines, nbest))
         self.at_work.release()
         while not self.let_go.wait(0.01):  # the steps of a search

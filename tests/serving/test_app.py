@@ -39,7 +39,7 @@ def asked():
 
 
 def test_parts_of_a_text_are_joined_again(asked):
-    (response,) = asked(["ab|cd", "ef"])
+    (response,) = asked(["ab |cd", "ef"])
     found = [result["translations"][0]["text"] for result in response.json()["results"]]
     assert found == ["ba dc", "fe"]
 
