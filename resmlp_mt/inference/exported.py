@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 
 from resmlp_mt.checkpoints.checksum import sum_files
-from resmlp_mt.data.crops import CROP_MODES, INTERPOLATIONS
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.files.export_layout import (
@@ -165,6 +164,9 @@ def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> N
 
 def _check_pictures(classes: list[str], cut: SimpleNamespace) -> None:
     """Check the names of the classes, and how pictures are cut."""
+    # Pillow is not installed where there are translators alone.
+    from resmlp_mt.data.crops import CROP_MODES, INTERPOLATIONS
+
     if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
         raise ValueError("classes are not names")
     sizes = type(cut.image_size) is int and 0 < cut.image_size < 2**15 and cut.in_chans in (1, 3)
