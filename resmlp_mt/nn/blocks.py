@@ -6,7 +6,6 @@ A block is two residual lines, three in the decoder. Its parts are handed in rea
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -45,33 +44,7 @@ class ChannelMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix channels; the shape stays."""
-        x = self.fc1(x)
-        hidden = self.activate(x)
-        with _computed_again(hidden, lambda: self.activate(x)):
-            return self.fc2(self.drop(hidden))
-
-
-def _computed_again(result: Tensor, compute: Callable[[], Tensor]) -> AbstractContextManager:
-    """Within, what is saved for the backward pass holds no `result`: it is computed again there.
-
-    GELU is cheap, and its result is the largest tensor of a block.
-    """
-    if not result.requires_grad or torch.compiler.is_compiling():
-        return nullcontext()
-
-    place, size = result.data_ptr(), result.numel()  # the hooks must not hold the result itself
-
-    def pack(saved: Tensor) -> Tensor | torch.Size:
-        same = saved.data_ptr() == place and saved.numel() == size
-        return saved.shape if same and saved.is_contiguous() else saved
-
-    def unpack(saved: Tensor | torch.Size) -> Tensor:
-        if isinstance(saved, Tensor):
-            return saved
-        with torch.no_grad():
-            return compute().view(saved)
-
-    return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
+        return self.fc2(self.drop(self.activate(self.fc1(x))))
 
 
 class DropPath(nn.Module):
