@@ -2,13 +2,12 @@
 
 python examples/benchmarks/options.py --size iwslt --csv examples/benchmarks/options.csv
 
-An option is flags of fairseq-train, or one of the parts that took the place of a plainer one.
+An option is flags of fairseq-train, or a plainer part in the place of ours.
 """
 
 import argparse
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 
 from torch import nn
@@ -17,13 +16,11 @@ import resmlp_mt  # noqa: F401
 from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
 from resmlp_mt.benchmark.rounds import Rival, race
 from resmlp_mt.benchmark.train import SIZES, Case, list_rivals
-from resmlp_mt.nn import blocks
 from resmlp_mt.nn.dropout import Dropout
 
 OPTIONS = ["", "--optimizer adamw", "--torch-compile", "--bf16"]
 PLAINER = {
     "with torch's dropout": (Dropout, "forward", nn.Dropout.forward),
-    "with all activations kept": (blocks, "_computed_again", lambda *given: nullcontext()),
 }
 
 
