@@ -136,11 +136,15 @@ def draw_table(rows: list[dict], path: Path) -> None:
     sizes = [int(row["parameters"]) / 1000 for row in rows]
     for name, label in (("top1", "same updates"), ("top1_in_time", "same time")):
         axis.plot(sizes, [float(row[name]) for row in rows], "o", label=label)
-    for size, row in zip(sizes, rows, strict=True):
+    # On both sides by turns, so that the names of neighbours do not meet.
+    for i, (size, row) in enumerate(
+        sorted(zip(sizes, rows, strict=True), key=lambda pair: pair[0])
+    ):
         high = max(float(row["top1"]), float(row["top1_in_time"]))
-        axis.annotate(row["model"], (size, high), (3, 5), textcoords="offset points", fontsize=8)
+        side = dict(xytext=(5, 3), ha="left") if i % 2 else dict(xytext=(-5, 3), ha="right")
+        axis.annotate(row["model"], (size, high), textcoords="offset points", fontsize=8, **side)
     axis.set(xlabel="parameters, thousands", ylabel="top-1, %")
-    axis.margins(0.1)
+    axis.margins(0.15)
     axis.grid(alpha=0.3)
     axis.legend()
     figure.savefig(path, dpi=120, format="png")
