@@ -55,7 +55,7 @@ def best(server, text, **options):
 
 
 def test_the_page_translates_line_by_line(page, server):
-    assert page.locator("#model").text_content() == "multi30k-en-de"
+    sync_api.expect(page.locator("#model")).to_have_text("multi30k-en-de")
     lines = ["A man rides a bike.", "", "Two dogs play in the snow."]
     expected = [best(server, line)[0]["text"] for line in lines]
     assert translate(page, "\n".join(lines)) == expected and expected[1] == ""
