@@ -46,16 +46,13 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
     width, height = measure_images(folder)
     rule = choose_rule(len(folder), width * height, version)
     given = {word.split("=")[0] for word in rest if word.startswith("--")}
-    chosen = {
-        name: value
-        for name, value in _list_flags(rule, flags, given, len(folder)).items()
-        if name not in given
-    }
+    found = _list_flags(rule, flags, given, len(folder))
+    chosen = {name: value for name, value in found.items() if name not in given}
     print(
         f"HyperRule, as in BiT's {version}: {len(folder):,} training images, of {width} x {height} "
         f"pixels: a {rule.size} task"
     )
-    if kept := sorted(given & _list_flags(rule, flags, set(), len(folder)).keys()):
+    if kept := sorted(given & found.keys()):
         print(f"  given, and kept: {' '.join(kept)}")
     words = [word for name, value in chosen.items() for word in (name, str(value))]
     print(f"  chosen: {' '.join(words)}", flush=True)
