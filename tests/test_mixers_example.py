@@ -236,6 +236,17 @@ def test_the_time_of_adafc_is_measured_once(tmp_path):
     assert len(lines) == 4 and (tmp_path / "step_time.png").stat().st_size > 5000
 
 
+def test_the_accuracy_of_adafc_is_drawn(tmp_path):
+    """The rows of the paper, or those that are given."""
+    script = CIFAR10.parent / "adafc" / "accuracy.py"
+    rows = "family,model,parameters,top1\nmine,small,1000000,70.1\nothers,large,9000000,80\n"
+    (tmp_path / "mine.csv").write_text(rows)
+    for i, flags in enumerate(([], ["--csv", tmp_path / "mine.csv"])):
+        run("python", script, *flags, "--out", tmp_path / f"{i}.png")
+    pictures = [(tmp_path / f"{i}.png").read_bytes() for i in range(2)]
+    assert pictures[0] != pictures[1] and min(map(len, pictures)) > 5000
+
+
 def test_the_orders_of_a_unit_are_those_of_the_paper(monkeypatch):
     """Figure 4 of arXiv 1603.05027, at a stage's first unit and at another."""
     monkeypatch.syspath_prepend(str(CIFAR10))
