@@ -26,11 +26,11 @@ COLUMNS = "model,start,images,draw,parameters,updates,top1,commit,date,machine".
 STARTS = ("pre-trained", "nothing")
 COUNTS = (1, 5, 10, 100)
 MODELS = {
-    "bit": "--arch bit_r50x1 --layers 1,1,1 --embed-dim 128,256,512 --stem-stride 2",
+    "bit": "--arch bit_r50x1 --layers 1,1 --embed-dim 128,256",
     "resmlp": "--arch resmlp_cifar --patch-size 4 --embed-dim 64 --layers 4 --drop-path 0",
 }
 COMMON = """--task image_classification --criterion image_classification --smoothing 0
-    --image-size 32 --num-workers 0 --batch-size-valid 250 --no-epoch-checkpoints
+    --image-size 32 --num-workers 0 --batch-size-valid 250 --no-epoch-checkpoints --bf16
     --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --save-dir {folder}
     --log-format json --log-interval 50 --log-file {folder}/train.log"""
 PRETRAINING = """--optimizer adamw --weight-decay 0.05 --lr 0.001 --lr-scheduler cosine
