@@ -18,9 +18,9 @@ if [ -e "$data/raw/test2.domain" ]; then sets+=(test2:domains); fi
 
 for set in "${sets[@]}"; do
     subset=${set%:*} name=${set#*:}
-    resmlp-mt generate "$data" --path "$out/checkpoint_best.pt" --gen-subset "$subset" --beam 5 \
-        --max-tokens 8192 --post-process sentencepiece --scoring sacrebleu >"$out/$name.txt"
-    python scripts/read_generate.py "$out/$name.txt" --hypotheses "$out/$name.de"
+    # Unlike fairseq-generate this takes references that are longer than the model's positions.
+    resmlp-mt translate --model "$out/checkpoint_best.pt" --no-split-sentences --beam 5 --quiet \
+        --input "$data/raw/$subset.en" --output "$out/$name.de"
     resmlp-mt score "$out/$name.de" --ref "$data/raw/$subset.de"
     python scripts/translation_figures.py "$out" \
         "model=${family}_$size" "set=$name" "pairs=$pairs" "seed=$seed" \
