@@ -3,10 +3,21 @@
 import re
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
 
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "resmlp_mt/__init__.py").read_text()).group(1)
+
+# The search of exported models in compiled code. Where it cannot be built ONNX Runtime does it.
+NATIVE = Extension(
+    "resmlp_mt.native.kernels",
+    ["resmlp_mt/native/plain.c", "resmlp_mt/native/avx512.c"],
+    depends=[str(path) for path in (ROOT / "resmlp_mt/native").glob("*.h")],
+    extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"]
+    + ["-fopenmp-simd", "-Wno-psabi", "-g0"],
+    py_limited_api=True,  # it knows nothing of Python, and is called through ctypes
+    optional=True,
+)
 
 setup(
     name="resmlp_mt",
@@ -17,6 +28,8 @@ setup(
     license="MIT",
     python_requires=">=3.11",
     packages=find_packages(include=["resmlp_mt", "resmlp_mt.*"]),
+    ext_modules=[NATIVE],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
     package_data={"resmlp_mt": ["py.typed", "pretrained/*/*", "serving/page/*"]},
     install_requires=[
         "torch>=2.6",

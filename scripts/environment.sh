@@ -1,6 +1,6 @@
 # Sourced by quickstart.sh and test.sh from the project's root: makes or reuses .venv and activates
-# it. The installation runs again when setup.py or constraints.txt change. $lock is the name of a lock
-# file, whose packages, by their hashes, then make .venv anew; or it is empty.
+# it. The installation runs again when setup.py, constraints.txt or what is compiled change. $lock is
+# the name of a lock file, whose packages, by their hashes, then make .venv anew; or it is empty.
 
 find_python() {
     for candidate in "${PYTHON:-python3}" python3.12 python3.11; do
@@ -16,7 +16,7 @@ find_python() {
 
 # What .venv/installed says. A locked installation has the versions of constraints.txt, so it serves
 # where no lock is asked for.
-stamp_of() { echo "$1 $(cat setup.py constraints.txt "$1" | cksum)"; }
+stamp_of() { echo "$1 $(cat setup.py resmlp_mt/native/*.[ch] constraints.txt "$1" | cksum)"; }
 is_current() {
     local installed
     installed=$(cat .venv/installed 2>/dev/null) || return

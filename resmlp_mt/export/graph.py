@@ -97,41 +97,60 @@ class Graph:
 
     def product(self, x: str, product: Product) -> str:
         """weight x + bias. (..., in) -> (..., out)."""
-        weight, bias = product.weight.detach().numpy(), product.bias.detach().numpy()
+        names = self.name_product(product)
         if not self.int8:
-            return self.Add(self.MatMul(x, self.weight(weight.T)), self.weight(bias))
-        rounded, scales = _round(weight)
-        parts = self.weight(rounded.T), self.weight(scales), "", self.weight(bias)
-        return self.DynamicQuantizeMatMul(x, *parts)
+            return self.Add(self.MatMul(x, names["weight"]), names["bias"])
+        return self.DynamicQuantizeMatMul(x, names["weight"], names["scales"], "", names["bias"])
+
+    def name_product(self, product: Product) -> dict[str, str | None]:
+        """Weight, (in, out), scales where it is int8, and bias of a product: their names."""
+        weight, bias = product.weight.detach().numpy(), product.bias.detach().numpy()
+        rounded, scales = _round(weight) if self.int8 else (weight, None)
+        return {
+            "weight": self.weight(rounded.T),
+            "scales": self.weight(scales) if self.int8 else None,
+            "bias": self.weight(bias),
+        }
+
+    def name_table(self, table: Tensor) -> dict[str, str | None]:
+        """`name_product` of a table, (V, C), whose rows stay in their order."""
+        table = table.detach().numpy()
+        rounded, scales = _round(table) if self.int8 else (table, None)
+        return {
+            "weight": self.weight(rounded),
+            "scales": self.weight(scales) if self.int8 else None,
+            "bias": None,
+        }
 
     def embed(self, tokens: str, table: Tensor, scale: float) -> str:
         """Rows of the table times a number. (...) -> (..., C)."""
-        table = table.detach().numpy()
-        scale = self.constant(np.array([scale], np.float32))
+        names = self.name_table(table)
+        scale, rows = (
+            self.constant(np.array([scale], np.float32)),
+            self.Gather(names["weight"], tokens),
+        )
         if not self.int8:
-            return self.Mul(self.Gather(self.weight(table), tokens), scale)
-        rounded, scales = map(self.weight, _round(table))
-        rows = self.Cast(self.Gather(rounded, tokens), to=onnx.TensorProto.FLOAT)
+            return self.Mul(rows, scale)
+        rows = self.Cast(rows, to=onnx.TensorProto.FLOAT)
         # What is constant ONNX Runtime computes once, at the start.
-        scales = self.Mul(self.Unsqueeze(scales, self.integers(1)), scale)
+        scales = self.Mul(self.Unsqueeze(names["scales"], self.integers(1)), scale)
         return self.Mul(rows, self.Gather(scales, tokens))
 
     def score(self, x: str, table: Tensor) -> str:
         """Products with all rows of a table, which may be that of `embed`. (..., C) -> (..., V)."""
-        table = table.detach().numpy()
+        names = self.name_table(table)
+        weight = self.Transpose(names["weight"], perm=[1, 0])
         if not self.int8:
-            return self.MatMul(x, self.Transpose(self.weight(table), perm=[1, 0]))
-        rounded, scales = map(self.weight, _round(table))
-        return self.DynamicQuantizeMatMul(x, self.Transpose(rounded, perm=[1, 0]), scales)
+            return self.MatMul(x, weight)
+        return self.DynamicQuantizeMatMul(x, weight, names["scales"])
 
     def select(self, table: Tensor, rows: str) -> dict[str, str]:
         """Some rows of a table, as `score_selected` takes them; by the name of its input."""
-        if not self.int8:
-            found = self.Gather(self.weight(table.detach().numpy()), rows)
-            return {"weight": self.Transpose(found, perm=[1, 0])}
-        rounded, scales = map(self.weight, _round(table.detach().numpy()))
-        found = self.Transpose(self.Gather(rounded, rows), perm=[1, 0])
-        return {"weight": found, "scales": self.Gather(scales, rows)}
+        names = self.name_table(table)
+        found = {"weight": self.Transpose(self.Gather(names["weight"], rows), perm=[1, 0])}
+        if self.int8:
+            found["scales"] = self.Gather(names["scales"], rows)
+        return found
 
     def score_selected(self, x: str) -> str:
         """`score` with the rows that `select` took, which are inputs. (..., C) -> (..., K)."""

@@ -17,9 +17,11 @@ from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder
 from resmlp_mt.nn.fold import (
     FoldedMixer,
     Product,
+    fold_channels,
     fold_mixer,
     fold_product,
     has_offset,
+    split_norm,
 )
 
 _ONE = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
@@ -209,3 +211,40 @@ def _choose(graph: Graph, log_p: str, end: int, ban: np.ndarray | None = None) -
 
 def _stack(products: list[Product]) -> Product:
     return Product(torch.cat([p.weight for p in products]), torch.cat([p.bias for p in products]))
+
+
+@torch.no_grad()
+def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) -> dict:
+    """What `NativeDecoder` is made of: the names of weights that `build_step` shares, and numbers.
+
+    Args:
+        decoder: The decoder.
+        int8, shared: As for `Graph`.
+    """
+    graph = Graph(int8, shared)
+    epsilon, alpha, beta = split_norm(decoder.norm)
+    layers = []
+    for block in decoder.blocks:
+        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
+        first, second = fold_channels(block)
+        products = {
+            "mix": mixer.gate and _stack([mixer.gate, mixer.value]),
+            "query": fold_product(block.attend.query, block.norm_c),
+            "out": fold_product(block.attend.out, scale=block.scale_c.gamma),
+            "first": first,
+            "second": second,
+        }
+        norms = [split_norm(norm)[0] for norm in (block.norm_1, block.norm_c, block.norm_2)]
+        named = {name: p and graph.name_product(p) for name, p in products.items()}
+        layers.append({"norms": norms} | named)
+    return {
+        "layers": layers,
+        "heads": decoder.blocks[0].attend.heads,
+        "hidden": len(first.weight),
+        "embedding": graph.name_table(decoder.embed.tokens.weight),
+        "embedding_scale": float(decoder.embed.scale),
+        "output": graph.name_table(decoder.output.weight),
+        "norm": epsilon,
+        "alpha": graph.weight(alpha.float().numpy()),
+        "beta": graph.weight(beta.float().numpy()),
+    }

@@ -26,6 +26,7 @@ from resmlp_mt.files.export_layout import (
 from resmlp_mt.inference.arrays import read_arrays
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.graph_file import read_graph
+from resmlp_mt.inference.native_step import NativeDecoder, find_compute
 from resmlp_mt.inference.stopping import Stopped
 from resmlp_mt.inference.threads import count_threads
 
@@ -46,15 +47,18 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         weights, shares = read_arrays(folder / MIXING), config["format"] > 2
         _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
+        shared = read_arrays(folder / WEIGHTS) if shares else {}
+        native = _read_native(config, weights, shared, codec.target_dictionary)
         engine = search.OnnxSearch(
             *(read_graph(folder / name, shares) for name in TRANSLATOR),
             weights,
-            read_arrays(folder / WEIGHTS) if shares else {},
+            shared,
             codec.source_dictionary,
             codec.target_dictionary,
             config["source_positions"],
             config["target_positions"],
-            *_read_shortlist(folder, config),
+            **_read_shortlist(folder, config),
+            native=native,
         )
     except FileNotFoundError as error:
         raise UserError(f"{error.filename}: missing; export the model again") from None
@@ -122,12 +126,23 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
     return config
 
 
-def _read_shortlist(folder: Path, config: dict) -> tuple:
+def _read_shortlist(folder: Path, config: dict) -> dict:
     """The graphs and the arrays of a shortlist, if there is one."""
     if config.get("shortlist") is None:
-        return ()
-    graphs = [read_graph(folder / name, shares=True) for name in SELECTING]
-    return (*graphs, read_arrays(folder / SHORTLIST))
+        return {}
+    step, select = (read_graph(folder / name, shares=True) for name in SELECTING)
+    return {"selecting_step": step, "select": select, "shortlist": read_arrays(folder / SHORTLIST)}
+
+
+def _read_native(config: dict, weights: dict, shared: dict, dictionary) -> NativeDecoder | None:
+    """The decoder for compiled code, where the export describes it and the code is there."""
+    compute, described = find_compute(), config.get("decoder")
+    if compute is None or described is None:
+        return None
+    layers, channels = len(weights["decoder.matrix"]), weights["decoder.scale"].size
+    sizes = len(dictionary), channels // layers, layers
+    banned = [dictionary.pad(), dictionary.unk()]
+    return NativeDecoder(described, shared, *sizes, banned, dictionary.eos(), compute)
 
 
 def _check_languages(config: dict) -> None:
@@ -158,6 +173,11 @@ def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> N
     layers, heads = weights["decoder.matrix"].shape[:2]
     if scale.ndim != 1 or scale.size == 0 or scale.size % (layers * heads):
         raise ValueError(f"decoder.scale {scale.shape} for {layers} layers of {heads} heads")
+    if (
+        "decoder.positions" in weights
+        and weights["decoder.positions"].shape[1] * layers != scale.size
+    ):
+        raise ValueError(f"decoder.positions {weights['decoder.positions'].shape}")
     if weights.get("decoder.offset", np.empty((target, scale.size))).shape != (target, scale.size):
         raise ValueError("decoder.offset")
 

@@ -7,6 +7,7 @@ nothing is reordered, and dropping a sentence costs no more than its keys and va
 Shapes as in `translation_graphs.py`.
 """
 
+from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
@@ -15,9 +16,10 @@ import onnxruntime
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.inference.beams import Beams
-from resmlp_mt.inference.graph_file import find_shared
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
+from resmlp_mt.inference.native_step import NativeDecoder, NativeStep
+from resmlp_mt.inference.onnx_step import OnnxStep, start
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.shortlist import Choice, Shortlist
 from resmlp_mt.inference.stopping import check_wanted
@@ -43,6 +45,8 @@ class OnnxSearch:
         source_positions, target_positions: N of both sides, the end of a sentence included.
         selecting_step, select: The step that selects, and the graph of `build_selection`.
         shortlist: The arrays of a `Shortlist`.
+        native: The decoder for compiled code, which then takes the place of the graphs of a step
+            where it can.
 
     Raises:
         ValueError: If a graph is broken, or something does not fit.
@@ -63,6 +67,7 @@ class OnnxSearch:
         selecting_step: bytes | None = None,
         select: bytes | None = None,
         shortlist: dict[str, np.ndarray] | None = None,
+        native: NativeDecoder | None = None,
     ):
         # Batches side by side beat threads within a batch.
         self._start = partial(start, threads=1, shared=shared)
@@ -77,19 +82,23 @@ class OnnxSearch:
         self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
         self.symbols = len(target_dictionary)
         self.source_positions, self.target_positions = source_positions, target_positions
-        self.shortlist = None
-        if shortlist is None:
+        self.native, self.shortlist = native, None
+        if shortlist is not None:
+            choose = native.select if native else self._start_select(select)
+            if not native:
+                self.selecting_step = self._start(selecting_step)
+            vocabularies = len(source_dictionary), self.symbols
+            unknown = target_dictionary.unk()
+            self.shortlist = Shortlist(shortlist, choose, vocabularies, self.end, unknown)
+        elif not native:
             self.step  # noqa: B018  # found broken now rather than later
-        else:
-            self.selecting_step, select = self._start(selecting_step), self._start(select)
-            names = [output.name for output in select.get_outputs()]
-            self.shortlist = Shortlist(
-                shortlist,
-                lambda c: dict(zip(names, select.run(names, {"candidates": c}), strict=True)),
-                (len(source_dictionary), self.symbols),
-                self.end,
-                target_dictionary.unk(),
-            )
+
+    def _start_select(self, graph: bytes) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
+        session = self._start(graph)
+        names = [output.name for output in session.get_outputs()]
+        return lambda found: dict(
+            zip(names, session.run(names, {"candidates": found}), strict=True)
+        )
 
     @cached_property
     def step(self) -> onnxruntime.InferenceSession:
@@ -160,7 +169,7 @@ class OnnxSearch:
     ) -> list[list[tuple[np.ndarray, float]]]:
         prefixes = [guide.prefix for guide in guides or ()]
         led = max(map(len, prefixes), default=0)
-        if led and not shortlist:
+        if led and not shortlist and not self.native:
             self._check_log_p()
         choice = shortlist and shortlist.choose(sources, prefixes)
         symbols = len(choice.candidates) if choice else self.symbols
@@ -170,12 +179,13 @@ class OnnxSearch:
         beams = self._start_beams(memory, beam, width=min(2 * beam + 3, symbols))
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
         check_room(guides or [], longest)
-        feed = self._bind(memory, mask, beams, choice)
+        step = self._begin(memory, mask, beams, choice)
         for position in range(longest):
             if position < led:
                 log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
-                _take(feed, "log_p", log_p)
-            self._step(feed, beams, position, choice)
+                step.answer("log_p", log_p)
+            check_wanted()
+            step.run(position)
             if position < led:
                 tokens = [prefix[position : position + 1] for prefix in prefixes]
                 beams.force(tokens, log_p, choice and choice.candidates)
@@ -189,9 +199,9 @@ class OnnxSearch:
                 beams.drop_finished()
             elif position != led - 1:  # the last step that had to answer log_p
                 continue
-            feed = self._bind(memory, mask, beams, choice)
+            step = self._begin(memory, mask, beams, choice)
         else:
-            self._step(feed, beams, longest, choice)
+            step.run(longest)
             beams.end_all(lenpen)
         return [sorted(found, key=lambda pair: -pair[1]) for found in beams.found]
 
@@ -208,12 +218,12 @@ class OnnxSearch:
         memory, mask = self.encode(source[None])
         beams = self._start_beams(memory, len(targets), width=1)
         choice = self.shortlist and self.shortlist.choose([source], [])
-        feed, key = self._bind(memory, mask, beams, choice), memory[-2, 0]
+        step, key = self._begin(memory, mask, beams, choice), memory[-2, 0]
         steps = 1 + max(map(len, targets))
         queries = np.empty((steps, *beams.tokens.shape, beams.now.shape[2]), np.float32)
         for position, query in enumerate(queries):
-            _take(feed, "query", query)
-            self._step(feed, beams, position, choice)
+            step.answer("query", query)
+            step.run(position)
             beams.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
         heads, _, width = key.shape
         queries = queries.reshape(steps, len(targets), heads, width).transpose(1, 2, 0, 3)
@@ -288,80 +298,11 @@ class OnnxSearch:
         feed |= {"width": np.array([1]), "best": np.array([1])}
         return self.step.run(["log_p", "values"], feed, run_options)
 
-    def _session(self, choice: Choice | None) -> onnxruntime.InferenceSession:
-        """What runs a step."""
-        return self.selecting_step if choice else self.step
-
-    def _bind(self, memory: np.ndarray, mask: np.ndarray, beams: Beams, choice: Choice | None):
-        """Give the step what stays in its place until a sentence is dropped."""
-        feed, beam = self._session(choice).io_binding(), beams.tokens.shape[1]
-        for name, value in choice.feed().items() if choice else ():
-            _give(feed, name, value)
-        for layer in range(len(memory) // 2):
-            _give(feed, f"key_{layer}", memory[2 * layer])
-            _give(feed, f"value_{layer}", memory[2 * layer + 1])
-            _give(feed, f"now_{layer}", beams.now[layer])
-        _give(feed, "mask", np.repeat(mask, beam, axis=2))
-        _give(feed, "width", np.array([beams.width]))
-        _give(feed, "best", np.array([beams.best_tokens.shape[1]]))
-        for name in ("tokens", "scores", "history"):
-            _give(feed, name, getattr(beams, name))
-        for name in ("best_scores", "best_tokens", "best_places", "ends"):
-            _take(feed, name, getattr(beams, name))
-        return feed
-
-    def _step(
-        self, feed: onnxruntime.IOBinding, beams: Beams, position: int, choice: Choice | None
-    ) -> None:
-        check_wanted()
-        row = self.rows[position]
-        beams.now[:] = row[-1].reshape(beams.now.shape)
-        _give(feed, "row", row[:-1, None, None])
-        for name, table in self.tables.items():
-            _give(feed, name, table[position : position + 1])
-        _give(feed, "ancestors", beams.places)
-        if beams.make_room():
-            _give(feed, "history", beams.history)
-        _take(feed, "values", beams.remember())
-        self._session(choice).run_with_iobinding(feed)
-
-
-def start(
-    graph: bytes, threads: int, shared: dict[str, np.ndarray] | None = None
-) -> onnxruntime.InferenceSession:
-    """Make a graph ready to run on the CPU.
-
-    Args:
-        graph: As `read_graph` returned it.
-        threads: Of its own.
-        shared: Where weights are that are not in the graph, by name.
-
-    Raises:
-        ValueError: If it is broken, or a weight is missing.
-    """
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    if names := find_shared(graph):
-        if missing := set(names) - set(shared or ()):
-            raise ValueError(f"no weight {min(missing):.40}")
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(shared[name]) for name in names]
-        options.add_external_initializers(names, values)
-    try:
-        # The sum and the norm in one node take three times as long as in two.
-        return onnxruntime.InferenceSession(
-            graph, options, ["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
-        )
-    except Exception as error:  # ONNX Runtime's errors have nothing else in common
-        raise ValueError(str(error)) from None
-
-
-# ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.
-
-
-def _give(feed: onnxruntime.IOBinding, name: str, value: np.ndarray) -> None:
-    value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
-    feed.bind_ortvalue_input(name, value)
-
-
-def _take(feed: onnxruntime.IOBinding, name: str, into: np.ndarray) -> None:
-    feed.bind_ortvalue_output(name, onnxruntime.OrtValue.ortvalue_from_numpy(into))
+    def _begin(
+        self, memory: np.ndarray, mask: np.ndarray, beams: Beams, choice: Choice | None
+    ) -> OnnxStep | NativeStep:
+        """What runs the steps until a sentence is dropped."""
+        about = memory, mask, beams, choice, self.rows, self.tables
+        if self.native:
+            return NativeStep(self.native, *about)
+        return OnnxStep(self.selecting_step if choice else self.step, *about)

@@ -21,7 +21,7 @@ def build_wheel(source: Path, folder: Path) -> Path:
     It is built from a copy: setuptools packs whatever lies in a `build` beside setup.py.
     """
     copy = folder / "source"
-    clean = shutil.ignore_patterns("__pycache__")
+    clean = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(source / "resmlp_mt", copy / "resmlp_mt", ignore=clean)
     for name in ("setup.py", "README.md", "LICENSE"):
         shutil.copy(source / name, copy)

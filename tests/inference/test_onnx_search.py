@@ -1,5 +1,8 @@
 """The fast search against fairseq's SequenceGenerator, on models of every kind."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -25,20 +28,41 @@ from resmlp_mt.export.translation_graphs import (  # noqa: E402
     build_encoder,
     build_selection,
     build_step,
+    describe_decoder,
 )
+from resmlp_mt.inference.native_step import NativeDecoder, find_library  # noqa: E402
 from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
 from resmlp_mt.tasks.search import mend_generator  # noqa: E402
 
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
+_steps = {}
+
+
+@pytest.fixture(autouse=True, params=["graph", "plain", "avx512"])
+def step(request):
+    """What runs the steps of the fast search: ONNX Runtime, or a form of the compiled code."""
+    library = find_library()
+    if request.param != "graph" and library is None:
+        pytest.skip("the compiled code was not built")
+    if request.param == "avx512" and not library.has_avx512():
+        pytest.skip("this processor has no AVX-512 VNNI")
+    _steps["compute"] = library and getattr(library, f"step_{request.param}", None)
+    return request.param
 
 
 def engines(model, task, int8=False, shortlist=None):
     """The fast one, with the arrays of a shortlist if there are any, and the reference."""
     model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
-    banned, selecting = [symbols.pad(), symbols.unk()], ()
+    banned, selecting, native = [symbols.pad(), symbols.unk()], (), None
     if shortlist:
         step = build_step(model.decoder, banned, symbols.eos(), int8, shared, selects=True)
         selecting = step, build_selection(model.decoder, int8, shared), shortlist
+    if _steps["compute"]:
+        described = json.loads(json.dumps(describe_decoder(model.decoder, int8, shared)))
+        channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
+        sizes = len(symbols), channels, layers
+        end, compute = symbols.eos(), _steps["compute"]
+        native = NativeDecoder(described, shared.arrays, *sizes, banned, end, compute)
     fast = OnnxSearch(
         build_encoder(model.encoder, model.decoder, int8, shared),
         build_step(model.decoder, banned, symbols.eos(), int8, shared),
@@ -49,6 +73,7 @@ def engines(model, task, int8=False, shortlist=None):
         model.encoder.longest,
         model.decoder.longest,
         *selecting,
+        native=native,
     )
     return fast, FairseqSearch(model, task, "cpu")
 
@@ -91,6 +116,24 @@ def test_one_layer_one_head_and_shared_embeddings(build_model, task):
     fast, reference = engines(model, task(joined=True))
     batch = sources()
     assert_alike(fast.search(batch, SearchOptions(4)), reference.search(batch, SearchOptions(4)))
+
+
+def test_more_rows_outputs_and_symbols_than_the_compiled_code_takes_at_once(
+    build_model, task, dictionary
+):
+    large = task()
+    large.source_dictionary, large.target_dictionary = dictionary(150), dictionary(150)
+    sizes = dict(encoder_embed_dim=80, decoder_embed_dim=80, decoder_ffn_embed_dim=130)
+    sizes |= dict(mixing_heads=5, decoder_attention_heads=2)
+    fast, reference = engines(build_model("resmlp_plus_tiny", task=large, **sizes), large)
+    words = [torch.randint(4, 150, (length,)).tolist() for length in (4, 9, 2, 6, 6, 1, 7, 8)]
+    batch = [np.array([*sentence, 2]) for sentence in words]  # 56 rows
+    assert_alike(fast.search(batch, SearchOptions(7)), reference.search(batch, SearchOptions(7)))
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+def test_the_compiled_code_is_there():
+    assert find_library() is not None
 
 
 def test_a_sentence_is_translated_the_same_alone_and_in_a_batch(build_model, task):

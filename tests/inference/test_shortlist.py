@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from inference.test_onnx_search import assert_alike, engines, sources
+from inference.test_onnx_search import assert_alike, engines, sources, step  # noqa: F401
 
 from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
 from resmlp_mt.errors import UserError

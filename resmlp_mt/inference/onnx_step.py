@@ -1,0 +1,103 @@
+"""The step of a search as a graph that ONNX Runtime runs. Shapes as in `translation_graphs.py`."""
+
+import numpy as np
+import onnxruntime
+
+from resmlp_mt.inference.beams import Beams
+from resmlp_mt.inference.graph_file import find_shared
+from resmlp_mt.inference.mixing import MixingRows
+from resmlp_mt.inference.shortlist import Choice
+
+
+class OnnxStep:
+    """Runs the steps of a batch until a sentence is dropped from it.
+
+    Args:
+        session: Of the graph of `build_step`, of the one that selects where there is a `choice`.
+        memory, mask: What `OnnxSearch.encode` returned.
+        beams: What the step reads and writes.
+        choice: What it chooses from; None for all tokens.
+        rows: Of the decoder's matrices.
+        tables: What is added at each position, by the name of the input.
+    """
+
+    def __init__(
+        self,
+        session: onnxruntime.InferenceSession,
+        memory: np.ndarray,
+        mask: np.ndarray,
+        beams: Beams,
+        choice: Choice | None,
+        rows: MixingRows,
+        tables: dict[str, np.ndarray],
+    ):
+        self._session, self._feed = session, session.io_binding()
+        self._beams, self._rows, self._tables = beams, rows, tables
+        if choice:
+            self._give("candidates", choice.candidates)
+            self._give("barred", choice.barred)
+            for name, value in choice.output.items():
+                self._give(name, value)
+        for layer in range(len(memory) // 2):
+            self._give(f"key_{layer}", memory[2 * layer])
+            self._give(f"value_{layer}", memory[2 * layer + 1])
+            self._give(f"now_{layer}", beams.now[layer])
+        self._give("mask", np.repeat(mask, beams.tokens.shape[1], axis=2))
+        self._give("width", np.array([beams.width]))
+        self._give("best", np.array([beams.best_tokens.shape[1]]))
+        for name in ("tokens", "scores", "history"):
+            self._give(name, getattr(beams, name))
+        for name in ("best_scores", "best_tokens", "best_places", "ends"):
+            self.answer(name, getattr(beams, name))
+
+    def run(self, position: int) -> None:
+        """Find the best continuations at a position. All before it were run."""
+        beams, row = self._beams, self._rows[position]
+        beams.now[:] = row[-1].reshape(beams.now.shape)
+        self._give("row", row[:-1, None, None])
+        for name, table in self._tables.items():
+            self._give(name, table[position : position + 1])
+        self._give("ancestors", beams.places)
+        if beams.make_room():
+            self._give("history", beams.history)
+        self.answer("values", beams.remember())
+        self._session.run_with_iobinding(self._feed)
+
+    # ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.
+
+    def _give(self, name: str, value: np.ndarray) -> None:
+        value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+        self._feed.bind_ortvalue_input(name, value)
+
+    def answer(self, name: str, into: np.ndarray) -> None:
+        """Write an output of the graph into an array, from the next run on."""
+        self._feed.bind_ortvalue_output(name, onnxruntime.OrtValue.ortvalue_from_numpy(into))
+
+
+def start(
+    graph: bytes, threads: int, shared: dict[str, np.ndarray] | None = None
+) -> onnxruntime.InferenceSession:
+    """Make a graph ready to run on the CPU.
+
+    Args:
+        graph: As `read_graph` returned it.
+        threads: Of its own.
+        shared: Where weights are that are not in the graph, by name.
+
+    Raises:
+        ValueError: If it is broken, or a weight is missing.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    if names := find_shared(graph):
+        if missing := set(names) - set(shared or ()):
+            raise ValueError(f"no weight {min(missing):.40}")
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(shared[name]) for name in names]
+        options.add_external_initializers(names, values)
+    try:
+        # The sum and the norm in one node take three times as long as in two.
+        return onnxruntime.InferenceSession(
+            graph, options, ["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
+        )
+    except Exception as error:  # ONNX Runtime's errors have nothing else in common
+        raise ValueError(str(error)) from None

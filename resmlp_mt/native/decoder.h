@@ -1,0 +1,69 @@
+/* What Python hands over: resmlp_mt/inference/native.py has the same structures. */
+#ifndef DECODER_H
+#define DECODER_H
+
+#include <stdint.h>
+
+/* y = weight x + bias, packed as products.h says: `bytes` or `floats` is not NULL. */
+typedef struct {
+    int64_t outputs, inputs;
+    const uint8_t *bytes;
+    const float *floats, *scale, *bias; /* padded to whole blocks */
+} Product;
+
+/* A decoder layer. The norms are their epsilons; one below 0 stands for an Aff, which is folded. */
+typedef struct {
+    float norm_1, norm_c, norm_2;
+    int32_t gated;  /* `mix` makes the gate and then the value; else the mixer takes x itself */
+    Product mix, query, out, first, second;
+} Layer;
+
+typedef struct {
+    int64_t layers, channels, heads, hidden;
+    const Layer *layer;
+    Product embedding; /* rows of the vocabulary; often the output layer's */
+    float embedding_scale, norm; /* the last norm, with alpha and beta */
+    const float *alpha, *beta;
+    const int64_t *banned; /* symbols that no translation has */
+    int64_t bans, end;
+} Decoder;
+
+/* One step: B sentences of M beams, S source positions, t positions before this one, K symbols. */
+typedef struct {
+    int64_t sentences, beam, source, past;
+    const int64_t *tokens;       /* (B, M), the last ones */
+    const float *scores;         /* (B, M), of the beams so far */
+    const float *history;        /* (n, D C), what earlier steps left in `values` */
+    const int64_t *ancestors;    /* (t, B, M), the rows of it that each beam comes from */
+    const float *row;            /* (t + 1, D C), what they and this position are multiplied with */
+    const float *offset;         /* (D C), or NULL */
+    const float *position;       /* (C), or NULL */
+    const float *keys;           /* (D, B, E, C / E, S), S padded to lanes */
+    const float *mask;           /* (B, S) likewise, 0 where a token is, else far below */
+    const float *memory;         /* (D, B, E, S, C / E), what is attended to, C / E padded to lanes */
+    const Product *output;       /* features to logits */
+    const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all symbols */
+    const float *barred;         /* (B, K), what is added to logits of candidates */
+    int64_t best, width;         /* continuations of a sentence to return; see best_places */
+    float *best_scores;          /* (B, best), sorted */
+    int64_t *best_tokens;        /* (B, best) */
+    int64_t *best_places;        /* (B, best), the beam it goes on from, times width */
+    float *ends;                 /* (B, M), the score of ending here */
+    float *values;               /* (B, M, D C) */
+    float *query;                /* (B, M, C), of the last layer, or NULL */
+    float *log_p;                /* (B, M, K), or NULL */
+    void *room;                  /* as many bytes as `count_room` says */
+} Step;
+
+/* Room for what a step computes on its way. */
+typedef struct {
+    float *x, *y, *both, *hidden, *past, *logits, *blocks, *weights, *found, *scales;
+    int32_t *sums;
+    int8_t *bytes;
+} Room;
+
+int64_t count_room(const Decoder *decoder, const Step *step);
+void step_plain(const Decoder *decoder, const Step *step);
+void step_avx512(const Decoder *decoder, const Step *step);
+
+#endif

@@ -1,0 +1,20 @@
+/* For any processor. */
+#define STEP step_plain
+#include "step.h"
+
+int64_t count_room(const Decoder *decoder, const Step *step)
+{
+    Room room;
+    return lay_out(decoder, step, &room);
+}
+
+int has_avx512(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+#else
+    return 0;
+#endif
+}

@@ -1,0 +1,40 @@
+/* Where a step keeps what it computes on its way. */
+#ifndef ROOM_H
+#define ROOM_H
+
+#include "decoder.h"
+#include "products.h"
+
+#define AT_ONCE 36 /* rows that the output layer takes at once: their logits stay in the cache */
+
+static inline char *take(char **place, int64_t bytes)
+{
+    char *found = *place;
+    *place += padded(bytes, 64);
+    return found;
+}
+
+/* Sets all pointers of `room`, from that of the step on; returns how many bytes they take. */
+static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *room)
+{
+    int64_t rows = step->sentences * step->beam, channels = decoder->channels;
+    int64_t hidden = decoder->hidden, widest = 2 * channels > hidden ? 2 * channels : hidden;
+    int64_t chosen = (rows < AT_ONCE ? rows : AT_ONCE) * padded(step->output->outputs, BLOCK);
+    int64_t size = sizeof(float);
+    char *start = (char *)padded((intptr_t)step->room, 64), *place = start;
+    room->x = (float *)take(&place, rows * channels * size);
+    room->y = (float *)take(&place, rows * channels * size);
+    room->both = (float *)take(&place, rows * padded(widest, BLOCK) * size);
+    room->hidden = (float *)take(&place, rows * hidden * size);
+    room->past = (float *)take(&place, rows * decoder->layers * channels * size);
+    room->logits = (float *)take(&place, chosen * size);
+    room->blocks = (float *)take(&place, padded(step->output->outputs, BLOCK) / BLOCK * size);
+    room->weights = (float *)take(&place, ROWS * padded(step->source, LANES) * size);
+    room->found = (float *)take(&place, ROWS * padded(channels / decoder->heads, LANES) * size);
+    room->scales = (float *)take(&place, rows * size);
+    room->sums = (int32_t *)take(&place, rows * size);
+    room->bytes = (int8_t *)take(&place, rows * padded(widest, 4));
+    return place - start + 64;
+}
+
+#endif

@@ -1,0 +1,222 @@
+/* One step of a search: the folded decoder, from the last tokens to the best continuations.
+ *
+ * It is compiled once for each kind of processor: the file that includes it says STEP, the name.
+ */
+#include "decoder.h"
+#include "numbers.h"
+#include "products.h"
+#include "room.h"
+
+static void embed(const Decoder *decoder, const Step *step, float *x)
+{
+    int64_t channels = decoder->channels, rows = step->sentences * step->beam;
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < channels; i++) {
+            float added = step->position ? step->position[i] : 0;
+            x[row * channels + i] =
+                weight_of(&decoder->embedding, step->tokens[row], i) * decoder->embedding_scale +
+                added;
+        }
+}
+
+/* What the earlier positions add to this one, in all layers. (B M, D C). */
+static void remember(const Decoder *decoder, const Step *step, float *past)
+{
+    int64_t width = decoder->layers * decoder->channels, rows = step->sentences * step->beam;
+    for (int64_t row = 0; row < rows; row++) {
+        float *to = past + row * width;
+        for (int64_t i = 0; i < width; i++)
+            to[i] = step->offset ? step->offset[i] : 0;
+        for (int64_t t = 0; t < step->past; t++) {
+            const float *from = step->history + step->ancestors[t * rows + row] * width;
+            const float *factor = step->row + t * width;
+            for (int64_t i = 0; i < width; i++)
+                to[i] += from[i] * factor[i];
+        }
+    }
+}
+
+/* x += gate(y) * (A value(y)), and keep the values for later steps. */
+static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number, Room *room)
+{
+    const Layer *layer = decoder->layer + number;
+    int64_t channels = decoder->channels, width = decoder->layers * channels;
+    int64_t rows = step->sentences * step->beam, wide = padded(2 * channels, BLOCK);
+    const float *now = step->row + step->past * width + number * channels;
+    for (int64_t row = 0; row < rows; row++)
+        normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_1);
+    if (layer->gated)
+        multiply(&layer->mix, rows, room->y, room->both, wide, 0, room);
+    for (int64_t row = 0; row < rows; row++) {
+        const float *gate = room->both + row * wide;
+        const float *value = layer->gated ? gate + channels : room->y + row * channels;
+        const float *past = room->past + row * width + number * channels;
+        float *kept = step->values + row * width + number * channels, *x = room->x + row * channels;
+        for (int64_t i = 0; i < channels; i++) {
+            float mixed = past[i] + value[i] * now[i];
+            kept[i] = value[i];
+            x[i] += layer->gated ? gate[i] * mixed : mixed;
+        }
+    }
+}
+
+/* x += product(from), whose rows are padded while they are made. */
+static void add_product(const Product *product, int64_t rows, const float *from, Room *room)
+{
+    int64_t stride = padded(product->outputs, BLOCK);
+    if (stride == product->outputs) {
+        multiply(product, rows, from, room->x, stride, 1, room);
+        return;
+    }
+    multiply(product, rows, from, room->both, stride, 0, room);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < product->outputs; i++)
+            room->x[row * product->outputs + i] += room->both[row * stride + i];
+}
+
+/* The attention of some beams of a sentence with one head. `query`: (rows, stride); to: likewise. */
+static inline __attribute__((always_inline)) void attend_with_head(
+    int rows, const float *query, int64_t stride, int64_t width, const float *keys,
+    const float *memory, const float *mask, int64_t source, float *to, int64_t channels, Room *room)
+{
+    int64_t places = padded(source, LANES), wide = padded(width, LANES);
+    float scale = 1.0f / sqrtf(width);
+    multiply_matrix(rows, width, keys, places, query, stride, room->weights);
+    for (int row = 0; row < rows; row++) {
+        float *weights = room->weights + row * places;
+        for (int64_t s = 0; s < places; s++)
+            weights[s] = weights[s] * scale + mask[s];
+        softmax(weights, places);
+    }
+    multiply_matrix(rows, source, memory, wide, room->weights, places, room->found);
+    for (int row = 0; row < rows; row++)
+        memcpy(to + row * channels, room->found + row * wide, width * sizeof(float));
+}
+
+/* x += attention to the source. */
+static void attend(const Decoder *decoder, const Step *step, int64_t number, Room *room)
+{
+    const Layer *layer = decoder->layer + number;
+    int64_t channels = decoder->channels, heads = decoder->heads, width = channels / heads;
+    int64_t rows = step->sentences * step->beam, stride = padded(channels, BLOCK);
+    int64_t places = padded(step->source, LANES), wide = padded(width, LANES);
+    for (int64_t row = 0; row < rows; row++)
+        normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_c);
+    multiply(&layer->query, rows, room->y, room->both, stride, 0, room);
+    if (step->query && number == decoder->layers - 1)
+        for (int64_t row = 0; row < rows; row++)
+            memcpy(step->query + row * channels, room->both + row * stride,
+                   channels * sizeof(float));
+    for (int64_t sentence = 0; sentence < step->sentences; sentence++)
+        for (int64_t head = 0; head < heads; head++) {
+            int64_t part = (number * step->sentences + sentence) * heads + head;
+            const float *keys = step->keys + part * width * places;
+            const float *memory = step->memory + part * step->source * wide;
+            for (int64_t beam = 0; beam < step->beam; beam += ROWS) {
+                int64_t row = sentence * step->beam + beam, left = step->beam - beam;
+                WITH_ROWS(left, attend_with_head(
+                                    R, room->both + row * stride + head * width, stride, width,
+                                    keys, memory, step->mask + sentence * places, step->source,
+                                    room->y + row * channels + head * width, channels, room))
+            }
+        }
+    add_product(&layer->out, rows, room->y, room);
+}
+
+/* x += the channel MLP. */
+static void mix_channels(const Decoder *decoder, const Step *step, int64_t number, Room *room)
+{
+    const Layer *layer = decoder->layer + number;
+    int64_t channels = decoder->channels, hidden = decoder->hidden;
+    int64_t rows = step->sentences * step->beam, stride = padded(hidden, BLOCK);
+    for (int64_t row = 0; row < rows; row++)
+        normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_2);
+    multiply(&layer->first, rows, room->y, room->both, stride, 0, room);
+    for (int64_t row = 0; row < rows; row++) {
+        const float *from = room->both + row * stride;
+        float *to = room->hidden + row * hidden;
+        for (int64_t i = 0; i < hidden; i++)
+            to[i] = gelu_of(from[i]);
+    }
+    add_product(&layer->second, rows, room->hidden, room);
+}
+
+/* Put a continuation in its place among the best of a sentence, which are sorted. */
+static void insert(const Step *step, int64_t sentence, float score, int64_t token, int64_t place)
+{
+    int64_t first = sentence * step->best, i = first + step->best - 1;
+    for (; i > first && step->best_scores[i - 1] < score; i--) {
+        step->best_scores[i] = step->best_scores[i - 1];
+        step->best_tokens[i] = step->best_tokens[i - 1];
+        step->best_places[i] = step->best_places[i - 1];
+    }
+    step->best_scores[i] = score;
+    step->best_tokens[i] = token;
+    step->best_places[i] = place;
+}
+
+/* Put the continuations of a beam, by their logits, among the best of its sentence. */
+static void choose(const Decoder *decoder, const Step *step, int64_t row, float *logits, Room *room)
+{
+    int64_t sentence = row / step->beam, symbols = step->output->outputs;
+    const float *worst = step->best_scores + (sentence + 1) * step->best - 1;
+    float largest = -INFINITY, *blocks = room->blocks;
+    if (step->barred)
+        for (int64_t i = 0; i < symbols; i++)
+            logits[i] += step->barred[sentence * symbols + i];
+    for (int64_t i = symbols; i < padded(symbols, BLOCK); i++)
+        logits[i] = -INFINITY;
+    for (int64_t block = 0; block * BLOCK < symbols; block++) {
+        blocks[block] = largest_of(logits + block * BLOCK, BLOCK);
+        largest = blocks[block] > largest ? blocks[block] : largest;
+    }
+    float less = step->scores[row] - log_sum_exp(logits, symbols, largest);
+    if (step->log_p)
+        for (int64_t i = 0; i < symbols; i++)
+            step->log_p[row * symbols + i] = logits[i] + (less - step->scores[row]);
+    step->ends[row] = logits[step->candidates ? 0 : decoder->end] + less;
+    if (!step->candidates)
+        for (int64_t i = 0; i < decoder->bans; i++)
+            logits[decoder->banned[i]] = -INFINITY;
+    for (int64_t block = 0; block * BLOCK < symbols; block++) {
+        if (!(blocks[block] + less > *worst)) /* so it is in most blocks */
+            continue;
+        for (int64_t i = block * BLOCK; i < (block + 1) * BLOCK; i++)
+            if (logits[i] + less > *worst)
+                insert(step, sentence, logits[i] + less,
+                       step->candidates ? step->candidates[i] : i,
+                       row % step->beam * step->width);
+    }
+}
+
+void STEP(const Decoder *decoder, const Step *step)
+{
+    int64_t channels = decoder->channels, rows = step->sentences * step->beam;
+    int64_t stride = padded(step->output->outputs, BLOCK);
+    Room room;
+    lay_out(decoder, step, &room);
+    embed(decoder, step, room.x);
+    remember(decoder, step, room.past);
+    for (int64_t number = 0; number < decoder->layers; number++) {
+        mix_tokens(decoder, step, number, &room);
+        attend(decoder, step, number, &room);
+        mix_channels(decoder, step, number, &room);
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        float *y = room.y + row * channels;
+        normalise(y, room.x + row * channels, channels, decoder->norm);
+        for (int64_t i = 0; i < channels; i++)
+            y[i] = y[i] * decoder->alpha[i] + decoder->beta[i];
+    }
+    for (int64_t i = 0; i < step->sentences * step->best; i++) {
+        step->best_scores[i] = -INFINITY;
+        step->best_tokens[i] = decoder->end;
+        step->best_places[i] = 0;
+    }
+    for (int64_t row = 0; row < rows; row += AT_ONCE) {
+        int64_t some = rows - row < AT_ONCE ? rows - row : AT_ONCE;
+        multiply(step->output, some, room.y + row * channels, room.logits, stride, 0, &room);
+        for (int64_t i = 0; i < some; i++)
+            choose(decoder, step, row + i, room.logits + i * stride, &room);
+    }
+}
