@@ -19,6 +19,7 @@ _COLUMNS = {
     "job": "job",
     "workers": "processes",
     "size": "size",
+    "type": "weights",
     "vocabulary": "vocabulary",
     "arch": "preset",
     "length": "length",

@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--ctranslate2", required=True, help="converted with --vocab_mapping")
     parser.add_argument("--input", type=Path, required=True, metavar="FILE")
     parser.add_argument("--size", default="", help="a word for the column")
+    parser.add_argument("--type", default="", help="of the weights, for the column")
     parser.add_argument("--lines", type=int, default=64)
     parser.add_argument("--steps", type=int, default=30, help="of a translation, at most")
     parser.add_argument("--beam", type=int, default=5)
@@ -81,7 +82,12 @@ def main() -> None:
             _summarise(name, case, samples[name], samples["CTranslate2"], len(texts))
             for name in rivals
         ]
-    about = {"size": arguments.size, "text": arguments.input.name, "sentences": len(texts)}
+    about = {
+        "size": arguments.size,
+        "type": arguments.type,
+        "text": arguments.input.name,
+        "sentences": len(texts),
+    }
     rows = make_rows(results, arguments.rounds, 1, **about, steps=arguments.steps)
     for row in rows:
         row["batch"] = row.pop("batch_tokens") or 1

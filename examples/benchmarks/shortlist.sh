@@ -8,12 +8,18 @@
 # The models are untrained, so all translations have as many subwords as they may have at most.
 # Needs CTranslate2: pip install -e '.[export,benchmark]' -c constraints.txt
 # Rows go to $CSV (default: shortlist.csv beside this script). LINES_OF_TEXT (64), STEPS (30) and
-# ROUNDS (5) as given.
+# ROUNDS (5) as given. TYPE is that of the weights on both sides: int8 (default) or float32.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
 
 size=${1:?usage: shortlist.sh SIZE DATA TRAIN TEST} data=${2:?} train=${3:?} test=${4:?}
+type=${TYPE:-int8}
+case $type in
+    int8) flags=(--int8) ;;
+    float32) flags=() ;;
+    *) echo "$type: int8 or float32" >&2 && exit 2 ;;
+esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 case $size in
@@ -28,12 +34,12 @@ case $size in
 esac
 
 python "$here/untrained.py" "$data" "$work/models" "$arch" "transformer ${small[*]-}"
-resmlp-mt export "$work/models/$arch.pt" --out "$work/export" --int8 \
+resmlp-mt export "$work/models/$arch.pt" --out "$work/export" "${flags[@]}" \
     --shortlist "$train.en" "$train.de" --shortlist-best "${BEST:-50}"
 python "$here/vmap.py" "$work/export" "$work/vmap.txt"
 ct2-fairseq-converter --model_path "$work/models/transformer.pt" --data_dir "$data" \
-    --user_dir resmlp_mt --source_lang en --target_lang de --quantization int8 \
+    --user_dir resmlp_mt --source_lang en --target_lang de --quantization "$type" \
     --output_dir "$work/ctranslate2" --vocab_mapping "$work/vmap.txt"
 python "$here/shortlist.py" --export "$work/export" --ctranslate2 "$work/ctranslate2" \
-    --input "$test" --size "$size" --lines "${LINES_OF_TEXT:-64}" --steps "${STEPS:-30}" \
+    --input "$test" --size "$size" --type "$type" --lines "${LINES_OF_TEXT:-64}" --steps "${STEPS:-30}" \
     --rounds "${ROUNDS:-5}" --csv "${CSV:-$here/shortlist.csv}"
