@@ -45,7 +45,8 @@ class _Step(ctypes.Structure):
         (name, _Pointer)
         for name in ("tokens", "scores", "history", "ancestors", "row", "offset", "position")
     ]
-    _fields_ += [(name, _Pointer) for name in ("keys", "mask", "memory")]
+    _fields_ += [("all", _Integer)]
+    _fields_ += [(name, _Pointer) for name in ("at_work", "keys", "mask", "memory")]
     _fields_ += [("output", ctypes.POINTER(_Product))]
     _fields_ += [(name, _Pointer) for name in ("candidates", "barred")]
     _fields_ += [(name, _Integer) for name in ("best", "width")]
@@ -238,11 +239,14 @@ def _number(value) -> float:
 
 
 class NativeStep:
-    """Runs the steps of a batch until a sentence is dropped from it, as `OnnxStep` does.
+    """Runs the steps of a batch, as `OnnxStep` does.
 
     Args:
         decoder: The decoder.
         memory, mask, beams, choice, rows, tables: As for `OnnxStep`.
+
+    Raises:
+        ValueError: If the decoder does not fit the encoder.
     """
 
     def __init__(
@@ -255,29 +259,37 @@ class NativeStep:
         rows: MixingRows,
         tables: dict[str, np.ndarray],
     ):
-        self._decoder, self._compute, self._beams = decoder, decoder.compute, beams
-        self._rows, self._tables = rows, tables
-        sentences, beam = beams.tokens.shape
-        width = decoder.channels // decoder.heads
-        shape = 2 * decoder.layers, sentences, decoder.heads, memory.shape[3], width
+        self._decoder, self._beams, self._rows, self._tables = decoder, beams, rows, tables
+        sentences, source, width = len(mask), memory.shape[3], decoder.channels // decoder.heads
+        shape = 2 * decoder.layers, sentences, decoder.heads, source, width
         if memory.shape != shape:
             raise ValueError(f"keys and values of {memory.shape}, not {shape}")
-        step = self._step = _Step(sentences, beam, memory.shape[3])
-        self._kept = {}
-        self._point("keys", _pad_lanes(memory[::2].swapaxes(3, 4), 0))
-        self._point("mask", _pad_lanes(mask, -np.inf))
-        self._point("memory", _pad_lanes(memory[1::2], 0))
-        product = choice.output["product"] if choice else decoder.output
+        self._memory = {
+            "keys": _pad_lanes(memory[::2].swapaxes(3, 4), 0),
+            "mask": _pad_lanes(mask, -np.inf),
+            "memory": _pad_lanes(memory[1::2], 0),
+        }
+        self._sizes = sentences, source
+        self.bind(choice)
+
+    def bind(self, choice: Choice | None) -> None:
+        """Take the beams as they are, from the next run on; forget all other `answer`s."""
+        beams, (sentences, source) = self._beams, self._sizes
+        step = self._step = _Step(*beams.tokens.shape, source)
+        self._kept, step.all = {}, sentences
+        for name, array in self._memory.items():
+            self._point(name, array)
+        product = choice.output["product"] if choice else self._decoder.output
         if choice:
             self._point("candidates", choice.candidates)
             self._point("barred", np.ascontiguousarray(choice.barred))
         step.output = ctypes.pointer(product.struct)
         step.best, step.width = beams.best_tokens.shape[1], beams.width
+        self._point("at_work", beams.at_work)
         for name in ("tokens", "scores", "best_scores", "best_tokens", "best_places", "ends"):
             self.answer(name, getattr(beams, name))
-        self._decoder_at, self._step_at = ctypes.byref(decoder.struct), ctypes.byref(step)
-        size = find_library().count_room(self._decoder_at, self._step_at)
-        self._point("room", np.empty(size, np.uint8))
+        self._call = ctypes.byref(self._decoder.struct), ctypes.byref(step)
+        self._point("room", np.empty(find_library().count_room(*self._call), np.uint8))
 
     def run(self, position: int) -> None:
         """Find the best continuations at a position. All before it were run."""
@@ -290,7 +302,7 @@ class NativeStep:
         beams.make_room()
         self._point("history", beams.history)
         self._point("values", beams.remember())
-        self._compute(self._decoder_at, self._step_at)
+        self._decoder.compute(*self._call)
 
     def _point(self, name: str, array: np.ndarray) -> None:
         self._kept[name] = array

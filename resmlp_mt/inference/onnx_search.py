@@ -194,12 +194,11 @@ class OnnxSearch:
             if left == 0:
                 break
             if left <= (1 - _WORTH_DROPPING) * len(beams.unfinished):
-                memory, mask = memory[:, beams.unfinished], mask[beams.unfinished]
                 choice = choice and choice.keep(beams.unfinished)
                 beams.drop_finished()
             elif position != led - 1:  # the last step that had to answer log_p
                 continue
-            step = self._begin(memory, mask, beams, choice)
+            step.bind(choice)
         else:
             step.run(longest)
             beams.end_all(lenpen)
@@ -301,7 +300,7 @@ class OnnxSearch:
     def _begin(
         self, memory: np.ndarray, mask: np.ndarray, beams: Beams, choice: Choice | None
     ) -> OnnxStep | NativeStep:
-        """What runs the steps until a sentence is dropped."""
+        """What runs the steps of a batch."""
         about = memory, mask, beams, choice, self.rows, self.tables
         if self.native:
             return NativeStep(self.native, *about)

@@ -10,7 +10,7 @@ from resmlp_mt.inference.shortlist import Choice
 
 
 class OnnxStep:
-    """Runs the steps of a batch until a sentence is dropped from it.
+    """Runs the steps of a batch.
 
     Args:
         session: Of the graph of `build_step`, of the one that selects where there is a `choice`.
@@ -31,8 +31,14 @@ class OnnxStep:
         rows: MixingRows,
         tables: dict[str, np.ndarray],
     ):
-        self._session, self._feed = session, session.io_binding()
+        self._session, self._memory, self._mask = session, memory, mask
         self._beams, self._rows, self._tables = beams, rows, tables
+        self.bind(choice)
+
+    def bind(self, choice: Choice | None) -> None:
+        """Take the beams as they are, from the next run on; forget all other `answer`s."""
+        self._feed, beams = self._session.io_binding(), self._beams
+        memory, mask = self._memory[:, beams.at_work], self._mask[beams.at_work]
         if choice:
             self._give("candidates", choice.candidates)
             self._give("barred", choice.barred)

@@ -28,7 +28,8 @@ typedef struct {
     int64_t bans, end;
 } Decoder;
 
-/* One step: B sentences of M beams, S source positions, t positions before this one, K symbols. */
+/* One step: B of all sentences with M beams, S source positions, t positions before this one, K
+ * symbols. */
 typedef struct {
     int64_t sentences, beam, source, past;
     const int64_t *tokens;       /* (B, M), the last ones */
@@ -38,9 +39,11 @@ typedef struct {
     const float *row;            /* (t + 1, D C), what they and this position are multiplied with */
     const float *offset;         /* (D C), or NULL */
     const float *position;       /* (C), or NULL */
-    const float *keys;           /* (D, B, E, C / E, S), S padded to lanes */
-    const float *mask;           /* (B, S) likewise, 0 where a token is, else far below */
-    const float *memory;         /* (D, B, E, S, C / E), what is attended to, C / E padded to lanes */
+    int64_t all;                 /* sentences, of which some may have been dropped */
+    const int64_t *at_work;      /* (B), which of them the others are */
+    const float *keys;           /* (D, all, E, C / E, S), S padded to lanes */
+    const float *mask;           /* (all, S) likewise, 0 where a token is, else far below */
+    const float *memory;         /* (D, all, E, S, C / E), attended to, C / E padded to lanes */
     const Product *output;       /* features to logits */
     const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all symbols */
     const float *barred;         /* (B, K), what is added to logits of candidates */

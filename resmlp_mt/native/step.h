@@ -109,14 +109,15 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
                    channels * sizeof(float));
     for (int64_t sentence = 0; sentence < step->sentences; sentence++)
         for (int64_t head = 0; head < heads; head++) {
-            int64_t part = (number * step->sentences + sentence) * heads + head;
+            int64_t source = step->at_work[sentence];
+            int64_t part = (number * step->all + source) * heads + head;
             const float *keys = step->keys + part * width * places;
             const float *memory = step->memory + part * step->source * wide;
             for (int64_t beam = 0; beam < step->beam; beam += ROWS) {
                 int64_t row = sentence * step->beam + beam, left = step->beam - beam;
                 WITH_ROWS(left, attend_with_head(
                                     R, room->both + row * stride + head * width, stride, width,
-                                    keys, memory, step->mask + sentence * places, step->source,
+                                    keys, memory, step->mask + source * places, step->source,
                                     room->y + row * channels + head * width, channels, room))
             }
         }
