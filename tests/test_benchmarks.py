@@ -44,6 +44,22 @@ def test_the_plot_shows_the_committed_rows(tmp_path):
     assert pictures[0].read_bytes() != pictures[1].read_bytes()
 
 
+def test_the_plot_of_lengths_shows_each_row(tmp_path):
+    header = "rival,size,source,batch,beam,length,step_ms\n"
+    rows = [
+        f"{rival},tiny,30,{batch},5,{length},{length / 100}\n"
+        for rival in ("CTranslate2", "exported")
+        for batch in (1, 8)
+        for length in (16, 64)
+    ]
+    for name, few in (("whole", rows), ("less", [*rows[:2], *rows[4:6]])):
+        (tmp_path / f"{name}.csv").write_text(header + "".join(few))
+        words = ["--draw", tmp_path / f"{name}.csv", "--out", tmp_path / f"{name}.png"]
+        run("python", SCRIPTS / "length.py", *words)
+    whole, less = (Image.open(tmp_path / f"{name}.png") for name in ("whole", "less"))
+    assert whole.width > 1.5 * less.width > 0  # a panel for each batch
+
+
 def test_the_committed_picture_of_quality_and_speed_is_that_of_the_committed_rows(tmp_path):
     speed = (SCRIPTS / "translate.csv").read_text()
     (tmp_path / "slower.csv").write_text(speed.replace("751.6", "451.6"))
