@@ -1,0 +1,158 @@
+"""Race exports against CTranslate2 over the length of translations: a step's time, and memory.
+
+python examples/benchmarks/length.py --export EXPORT --ctranslate2 FOLDER --csv length.csv
+python examples/benchmarks/length.py --draw length.csv --out length.png
+
+All translations have exactly as many subwords as asked for, so the models may be untrained.
+`shortlist.sh` says how both folders are made. Rivals are in one process and take turns. Seconds are
+of the processor, on one thread. `past_mib` is what our search keeps of all beams' past at the end.
+"""
+
+import argparse
+import csv
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
+from resmlp_mt.benchmark.rounds import Result
+from resmlp_mt.benchmark.translate import Case
+
+_COLORS = {"CTranslate2": "black", "exported": "tab:red"}
+
+
+def main() -> int:
+    """Race, or draw."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--export", help="our model, whose positions reach to the longest")
+    parser.add_argument("--ctranslate2", help="a Transformer")
+    parser.add_argument("--size", default="", help="a word for the column")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[16, 64, 256, 1000])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8], metavar="SENTENCES")
+    parser.add_argument("--source", type=int, default=30, help="subwords of a source")
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--csv", type=Path)
+    parser.add_argument("--draw", type=Path, metavar="CSV", help="draw, and race nothing")
+    parser.add_argument("--out", type=Path, metavar="FILE.png")
+    arguments = parser.parse_args()
+    if arguments.draw:
+        with open(arguments.draw, newline="", encoding="utf-8") as stream:
+            draw(list(csv.DictReader(stream)), arguments.out)
+        return 0
+    results = []
+    rivals = load(arguments)
+    for batch in arguments.batches:
+        for length in arguments.lengths:
+            results += race(rivals, batch, length, arguments)
+    about = {"size": arguments.size, "source": arguments.source}
+    rows = make_rows(results, arguments.rounds, 1, **about)
+    for row in rows:
+        row["batch"] = row.pop("batch_tokens")
+    print_table(rows)
+    if arguments.csv:
+        append_rows(arguments.csv, rows)
+    return 0
+
+
+def load(arguments: argparse.Namespace) -> dict:
+    """What translates a batch to a length, by the rival's name; ours returns MiB of its past."""
+    import ctranslate2
+
+    from resmlp_mt.inference import onnx_search
+    from resmlp_mt.inference.beams import Beams
+    from resmlp_mt.inference.options import SearchOptions
+    from resmlp_mt.inference.translator import Translator
+
+    ours = Translator.from_pretrained(arguments.export, threads=1)
+    theirs = ctranslate2.Translator(arguments.ctranslate2, inter_threads=1, intra_threads=1)
+    symbols = ours.codec.source_dictionary
+    words = np.random.default_rng(1).integers(symbols.unk() + 1, len(symbols), arguments.source)
+    beam, kept = arguments.beam, []
+
+    class Watched(Beams):
+        """Beams that are still known when the search has ended."""
+
+        def __init__(self, *sizes, **named):
+            super().__init__(*sizes, **named)
+            kept[:] = [self]
+
+    onnx_search.Beams = Watched
+
+    def search(batch: int, length: int) -> float:
+        options = SearchOptions(beam, max_len_b=length, shortlist=False)
+        ours.engine.search([np.append(words, ours.engine.end)] * batch, options)
+        found = kept[0]
+        return found.used * found.history[0].nbytes / 2**20
+
+    def translate(batch: int, length: int) -> float:
+        sentence = [symbols[i] for i in words]
+        theirs.translate_batch(
+            [sentence] * batch,
+            beam_size=beam,
+            max_decoding_length=length,
+            min_decoding_length=length,
+            max_input_length=0,
+        )
+        return float("nan")
+
+    return {"CTranslate2": translate, "exported": search}
+
+
+def race(rivals: dict, batch: int, length: int, arguments: argparse.Namespace) -> list[Result]:
+    """Milliseconds a step, and MiB of the past, of each rival."""
+    seconds: dict[str, list] = {name: [] for name in rivals}
+    past = {}
+    for round_ in range(arguments.rounds + 1):
+        for name, run in rivals.items():
+            start = time.process_time()
+            past[name] = run(batch, length)
+            if round_:  # the first warms up
+                seconds[name].append(time.process_time() - start)
+    results = []
+    for name, own in seconds.items():
+        ratios = [b / a for a, b in zip(own, seconds["CTranslate2"], strict=True)]
+        figures = {"length": length, "step_ms": float(1000 * np.median(own) / (length + 1))}
+        figures["past_mib"] = past[name]
+        spread = min(ratios), max(ratios)
+        case = Case(batch, arguments.beam)
+        results.append(Result(name, case, figures, float(np.median(ratios)), spread))
+    return results
+
+
+def draw(rows: list[dict], path: Path) -> None:
+    """A panel a size and batch: milliseconds a step by length."""
+    import matplotlib
+
+    from resmlp_mt.files.output import whole_file
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    panels = list(dict.fromkeys((row["size"], row["batch"]) for row in rows))
+    figure, axes = pyplot.subplots(
+        1, len(panels), figsize=(3.6 * len(panels), 3.4), squeeze=False, layout="constrained"
+    )
+    for (size, batch), axis in zip(panels, axes[0], strict=True):
+        for rival, color in _COLORS.items():
+            own = [
+                (float(row["length"]), float(row["step_ms"]))
+                for row in rows
+                if (row["size"], row["batch"], row["rival"]) == (size, batch, rival)
+            ]
+            axis.plot(*zip(*sorted(own), strict=True), "o-", color=color, label=rival)
+        axis.set(xscale="log", xlabel="subwords", title=f"{size}, {batch} at once".strip(", "))
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+    axes[0, 0].set_ylabel("ms a step")
+    axes[0, 0].legend(fontsize=8)
+    with whole_file(path) as new:
+        figure.savefig(new, dpi=110, format="png")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
