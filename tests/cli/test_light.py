@@ -156,7 +156,9 @@ def test_the_wheel_has_all_of_the_package_and_its_size_is_stated(wheel):
     assert len(compiled) == (shutil.which("cc") is not None)
     assert "resmlp_mt/py.typed" in packed and "LICENSE" in about
     text = " ".join((ROOT / "docs" / "export.md").read_text("utf-8").split())
-    assert f"The wheel has {wheel.stat().st_size / 2**20:.0f} MB" in text
+    # Compilers differ by some hundred kilobytes.
+    (said_size,) = re.findall(r"The wheel has ([\d.]+) MB", text)
+    assert abs(wheel.stat().st_size / 2**20 - float(said_size)) < 0.5
     extras = set(re.findall("^Provides-Extra: (.*)$", said, re.M))
     table = (ROOT / "docs" / "supply-chain.md").read_text("utf-8")
     assert extras and extras == set(re.findall(r"^\| `\[(\w+)\]` \|", table, re.M))
