@@ -57,6 +57,7 @@ _COLUMNS = {
     "method": "method",
     "set": "test set",
     "pair": "languages",
+    "pairs": "pairs",
     "published": "published",
     "published_as": "as",
     "parameters": "parameters",
@@ -87,9 +88,9 @@ _COLUMNS = {
     "source": "published by",
     "machine": "machine",
 }
-_COUNTS = {"parameters", "multiply_adds", "updates", "updates_in_time"}
+_COUNTS = {"parameters", "multiply_adds", "updates", "updates_in_time", "pairs"}
 # Shown where the rows of a file differ in them.
-_CONDITIONS = {"threads", "machine"}
+_CONDITIONS = {"threads", "machine", "pairs"}
 
 
 def fill_tables(path: Path) -> str:

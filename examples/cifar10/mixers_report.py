@@ -141,7 +141,7 @@ def draw_table(rows: list[dict], path: Path) -> None:
         sorted(zip(sizes, rows, strict=True), key=lambda pair: pair[0])
     ):
         high = max(float(row["top1"]), float(row["top1_in_time"]))
-        side = dict(xytext=(5, 3), ha="left") if i % 2 else dict(xytext=(-5, 3), ha="right")
+        side = dict(xytext=(5, 3), ha="left") if i % 2 else dict(xytext=(-5, -9), ha="right")
         axis.annotate(row["model"], (size, high), textcoords="offset points", fontsize=8, **side)
     axis.set(xlabel="parameters, thousands", ylabel="top-1, %")
     axis.margins(0.15)
