@@ -68,7 +68,10 @@ def test_the_study_goes_on_where_it_was_stopped_and_ends_with_its_rows(mix):
     pairs = list(zip(*sides, strict=True))
     made = [pair for pair in pairs if pair[0].startswith("<BT> ")]
     assert made and [target for _, target in made] == [x for x in monolingual if x in sides[1]]
-    assert [target for source, target in pairs if source[0] != "<"] == trained_on
+    whole = [(mix / f"train.{lang}").read_text().splitlines() for lang in ("en", "de")]
+    bitext_pairs = [pair for pair in pairs if pair[0][0] != "<"]
+    assert [target for _, target in bitext_pairs] == trained_on
+    assert set(bitext_pairs) <= set(zip(*whole, strict=True))
     for folder in ("bitext", "mixed"):  # the tag is known, and one subword
         path = mix / "bin" / folder
         pieces = sentencepiece.SentencePieceProcessor(model_file=str(path / "spm.model"))

@@ -107,7 +107,7 @@ def main() -> int:
         if arguments.monolingual:
             left = list_left(rows, sets)
             kept["monolingual.de"] = (row[1] for row in _spread(left, arguments.monolingual))
-            kept |= {f"train.{lang}": (row[i] for row in sets["train"]) for i, lang in _SIDES}
+            kept |= {f"train.{lang}": [row[i] for row in sets["train"]] for i, lang in _SIDES}
         for name, lines in kept.items():
             with whole_file(arguments.out / "raw" / name) as path:
                 path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
