@@ -39,6 +39,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.classifier import Classifier
 from resmlp_mt.inference.exported import sum_files
+from resmlp_mt.inference.native_step import find_compute
 from resmlp_mt.inference.translator import Translator
 
 
@@ -460,7 +461,8 @@ def test_a_graph_reads_no_file_of_the_folder_that_it_is_used_in(copy, tmp_path, 
         classify(model)
 
 
-def test_a_step_that_answers_in_another_shape_is_refused(copy):
+def test_a_step_that_answers_in_another_shape_is_refused(copy, monkeypatch):
+    monkeypatch.setattr("resmlp_mt.inference.exported.find_compute", lambda: None)
     model = copy("exported translator")
 
     def edit(graph):
@@ -468,6 +470,24 @@ def test_a_step_that_answers_in_another_shape_is_refused(copy):
         graph.node.append(onnx.helper.make_node("Shape", ["flat"], ["values"]))
 
     forge(model / "step.onnx", edit)
+    with pytest.raises(UserError, match="broken export"):
+        translate(model)
+
+
+@pytest.mark.skipif(find_compute() is None, reason="the compiled search does not run here")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("heads", 0), ("heads", 7), ("heads", "4"), ("hidden", 10**9), ("hidden", None),
+        ("layers", []), ("layers", 3), ("layers", [{}] * 2), ("alpha", "none"), ("norm", "x"),
+        ("embedding_scale", 10**400), ("output", None),
+        ("output", {"weight": None, "scales": None, "bias": None}), ("embedding", {"weight": 3}),
+    ],
+)  # fmt: skip
+def test_a_decoder_that_is_described_wrongly_is_refused(copy, name, value):
+    model = copy("exported translator")
+    described = json.loads((model / "export.json").read_text())["decoder"]
+    seal(model, decoder=described | {name: value})
     with pytest.raises(UserError, match="broken export"):
         translate(model)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.native_step import find_library
 
 # What an attempt may take beyond what this process has.
 _MEMORY = 2 * 2**30
@@ -105,6 +106,7 @@ def _run(use: Callable[[], None], folder: Path, output: Path, writer: int) -> No
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         tempfile.tempdir = str(folder)
         os.chdir(folder)
+        find_library()  # our own, which an export's search would load
         caught = _watch(folder)
         verdict = _judge(use)
         if caught:
