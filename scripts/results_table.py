@@ -36,6 +36,8 @@ _COLUMNS = {
     "errors": "errors",
     "lines": "lines",
     "rate": "a second",
+    "step_ms": "ms a step",
+    "past_mib": "past, MiB",
     "median_ms": "median, ms",
     "p95_ms": "95%, ms",
     "ratio": "ratio",

@@ -45,7 +45,7 @@ def test_the_plot_shows_the_committed_rows(tmp_path):
 
 
 def test_the_plot_of_lengths_shows_each_row(tmp_path):
-    header = "rival,size,source,batch,beam,length,step_ms\n"
+    header = "rival,size,source_length,batch,beam,length,step_ms\n"
     rows = [
         f"{rival},tiny,30,{batch},5,{length},{length / 100}\n"
         for rival in ("CTranslate2", "exported")

@@ -49,7 +49,7 @@ def main() -> int:
     for batch in arguments.batches:
         for length in arguments.lengths:
             results += race(rivals, batch, length, arguments)
-    about = {"size": arguments.size, "source": arguments.source}
+    about = {"size": arguments.size, "source_length": arguments.source}
     rows = make_rows(results, arguments.rounds, 1, **about)
     for row in rows:
         row["batch"] = row.pop("batch_tokens")
