@@ -41,5 +41,5 @@ ct2-fairseq-converter --model_path "$work/models/transformer.pt" --data_dir "$da
     --user_dir resmlp_mt --source_lang en --target_lang de --quantization "$type" \
     --output_dir "$work/ctranslate2" --vocab_mapping "$work/vmap.txt"
 python "$here/shortlist.py" --export "$work/export" --ctranslate2 "$work/ctranslate2" \
-    --input "$test" --size "$size" --type "$type" --lines "${LINES_OF_TEXT:-64}" --steps "${STEPS:-30}" \
-    --rounds "${ROUNDS:-5}" --csv "${CSV:-$here/shortlist.csv}"
+    --input "$test" --size "$size" --type "$type" --lines "${LINES_OF_TEXT:-64}" \
+    --steps "${STEPS:-30}" --rounds "${ROUNDS:-5}" --csv "${CSV:-$here/shortlist.csv}"

@@ -125,10 +125,8 @@ class Graph:
     def embed(self, tokens: str, table: Tensor, scale: float) -> str:
         """Rows of the table times a number. (...) -> (..., C)."""
         names = self.name_table(table)
-        scale, rows = (
-            self.constant(np.array([scale], np.float32)),
-            self.Gather(names["weight"], tokens),
-        )
+        scale = self.constant(np.array([scale], np.float32))
+        rows = self.Gather(names["weight"], tokens)
         if not self.int8:
             return self.Mul(rows, scale)
         rows = self.Cast(rows, to=onnx.TensorProto.FLOAT)

@@ -10,7 +10,8 @@
 #define PRAGMA(x) _Pragma(#x)
 #define SUM(x) PRAGMA(omp simd reduction(+ : x))
 
-/* exp(x) to 2e-7 of itself, for x up to 88; as of -87 below that. A polynomial between powers of 2. */
+/* exp(x) to 2e-7 of itself, for x up to 88, by a polynomial between powers of 2. Below -87 it is
+ * exp(-87). */
 static inline float exp_of(float x)
 {
     x = x < -87.0f ? -87.0f : x;
