@@ -164,14 +164,13 @@ def list_runs(stage: Stage, losses: dict[Run, float]) -> Iterator[Run]:
     def final(model: str, lr: str | None, dropout: str | None, seed: int) -> Run:
         return Run(stage.name, "final", model, lr, dropout, stage.updates, seed)
 
-    finals = {}
-    for model in stage.models if stage.seeds else ():
-        choice = best(pilots[model]) if len(stage.rates) > 1 else pilots[model][0]
-        finals[model] = [
-            final(model, choice and choice.lr, dropout, stage.seeds[0])
-            for dropout in stage.dropouts
-        ]
-        yield from finals[model]
+    # A dropout at a time, so that all models can be compared after the first.
+    finals: dict[str, list[Run]] = {model: [] for model in stage.models if stage.seeds}
+    for dropout in stage.dropouts:
+        for model, tried in finals.items():
+            choice = best(pilots[model]) if len(stage.rates) > 1 else pilots[model][0]
+            tried.append(final(model, choice and choice.lr, dropout, stage.seeds[0]))
+            yield tried[-1]
     for seed in stage.seeds[1:]:
         for model, tried in finals.items():
             choice = best(tried) if len(tried) > 1 else tried[0]

@@ -36,7 +36,7 @@ def test_every_model_chooses_from_the_same_and_trains_with_what_was_best():
         losses[run] = worth[run.lr] + {"x": 0, "y": -1, "z": 1}[run.dropout]
     assert [(r.purpose, r.model, r.lr, r.dropout, r.seed, r.updates) for r in order] == [
         *(("rate", model, lr, "x", 1, 5) for model in "ab" for lr in "123"),
-        *(("final", m, lr, d, 1, 9) for m, lr in (("a", "3"), ("b", "1")) for d in "xyz"),
+        *(("final", m, lr, d, 1, 9) for d in "xyz" for m, lr in (("a", "3"), ("b", "1"))),
         *(("final", model, lr, "y", 2, 9) for model, lr in (("a", "3"), ("b", "1"))),
     ]
     short = replace(STAGE, rates=("1",), dropouts=("x",))
