@@ -11,7 +11,7 @@ VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "resmlp_mt/__init__.py").re
 # The search of exported models in compiled code. Where it cannot be built ONNX Runtime does it.
 NATIVE = Extension(
     "resmlp_mt.native.kernels",
-    ["resmlp_mt/native/plain.c", "resmlp_mt/native/avx512.c"],
+    ["resmlp_mt/native/avx2.c", "resmlp_mt/native/avx512.c", "resmlp_mt/native/library.c"],
     depends=[str(path) for path in (ROOT / "resmlp_mt/native").glob("*.h")],
     extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"]
     + ["-fopenmp-simd", "-Wno-psabi", "-g0"],

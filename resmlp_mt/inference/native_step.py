@@ -5,6 +5,7 @@ quantized with a scale of its own, so a sentence gets the same scores in any bat
 """
 
 import ctypes
+import os
 from collections.abc import Callable
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -12,11 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.beams import Beams
 from resmlp_mt.inference.mixing import MixingRows
 from resmlp_mt.inference.shortlist import Choice
 
-_LANES, _BLOCK = 16, 64  # as in native/products.h
+_GROUP, _BLOCK = 16, 64  # as in native/decoder.h
+_KINDS = "avx512", "avx2"  # of processors, the fastest first
 _Integer, _Float, _Pointer = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
 
 
@@ -70,9 +73,21 @@ def find_library() -> ctypes.CDLL | None:
 
 
 def find_compute() -> Callable | None:
-    """The step for this processor; None where ONNX Runtime is faster, or nothing was built."""
-    library = find_library()
-    return library.step_avx512 if library and library.has_avx512() else None
+    """The step for this processor; None where there is none, or nothing was built.
+
+    Raises:
+        UserError: If RESMLP_CPU_ISA names what cannot run here.
+    """
+    library, wanted = find_library(), os.environ.get("RESMLP_CPU_ISA", "").lower()
+    if wanted not in ("", "none", *_KINDS):
+        raise UserError(f"RESMLP_CPU_ISA={wanted}? It is one of {', '.join(_KINDS)} and none")
+    for kind in _KINDS:
+        if wanted in ("", kind) and library and getattr(library, f"has_{kind}")():
+            return getattr(library, f"step_{kind}")
+    if wanted in _KINDS:
+        lacks = "this processor has none" if library else "the compiled search was not built"
+        raise UserError(f"RESMLP_CPU_ISA={wanted}: {lacks}")
+    return None
 
 
 class PackedProduct:
@@ -118,7 +133,7 @@ def _pack(weight: np.ndarray, fill: int, together: int) -> np.ndarray:
     inputs, outputs = weight.shape
     room = (0, -inputs % together), (0, -outputs % _BLOCK)
     weight = np.pad(weight, room, constant_values=fill)
-    weight = weight.reshape(-1, together, weight.shape[1] // _LANES, _LANES)
+    weight = weight.reshape(-1, together, weight.shape[1] // _GROUP, _GROUP)
     return np.ascontiguousarray(weight.transpose(2, 0, 3, 1))
 
 
@@ -131,7 +146,7 @@ class NativeDecoder:
         symbols, channels, layers: V, C and D that the rest of the export has.
         banned: Symbols that no translation has.
         end: The end of a sentence.
-        compute: `step_avx512` or `step_plain` of the library.
+        compute: `step_avx512` or `step_avx2` of the library.
 
     Raises:
         ValueError: If something does not fit.
@@ -221,10 +236,10 @@ class NativeDecoder:
         return {"product": PackedProduct(weight[candidates].T, scales, None)}
 
 
-def _pad_lanes(array: np.ndarray, fill: float) -> np.ndarray:
-    """An array of its own whose last axis is whole lanes."""
+def _pad_group(array: np.ndarray, fill: float) -> np.ndarray:
+    """An array of its own whose last axis is whole groups."""
     size = array.shape[-1]
-    padded = np.full((*array.shape[:-1], size + -size % _LANES), fill, np.float32)
+    padded = np.full((*array.shape[:-1], size + -size % _GROUP), fill, np.float32)
     padded[..., :size] = array
     return padded
 
@@ -265,9 +280,9 @@ class NativeStep:
         if memory.shape != shape:
             raise ValueError(f"keys and values of {memory.shape}, not {shape}")
         self._memory = {
-            "keys": _pad_lanes(memory[::2].swapaxes(3, 4), 0),
-            "mask": _pad_lanes(mask, -np.inf),
-            "memory": _pad_lanes(memory[1::2], 0),
+            "keys": _pad_group(memory[::2].swapaxes(3, 4), 0),
+            "mask": _pad_group(mask, -np.inf),
+            "memory": _pad_group(memory[1::2], 0),
         }
         self._sizes = sentences, source
         self.bind(choice)

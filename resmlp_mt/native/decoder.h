@@ -1,8 +1,14 @@
-/* What Python hands over: resmlp_mt/inference/native.py has the same structures. */
+/* What Python hands over: resmlp_mt/inference/native_step.py has the same structures. */
 #ifndef DECODER_H
 #define DECODER_H
 
 #include <stdint.h>
+
+#define GROUP 16 /* outputs whose weights lie side by side */
+#define BLOCK (4 * GROUP)
+#define MOST_ROWS 6 /* that any processor takes at once */
+
+static inline int64_t padded(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 /* y = weight x + bias, packed as products.h says: `bytes` or `floats` is not NULL. */
 typedef struct {
@@ -41,9 +47,9 @@ typedef struct {
     const float *position;       /* (C), or NULL */
     int64_t all;                 /* sentences, of which some may have been dropped */
     const int64_t *at_work;      /* (B), which of them the others are */
-    const float *keys;           /* (D, all, E, C / E, S), S padded to lanes */
+    const float *keys;           /* (D, all, E, C / E, S), S padded to groups */
     const float *mask;           /* (all, S) likewise, 0 where a token is, else far below */
-    const float *memory;         /* (D, all, E, S, C / E), attended to, C / E padded to lanes */
+    const float *memory;         /* (D, all, E, S, C / E), attended to, C / E padded to groups */
     const Product *output;       /* features to logits */
     const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all symbols */
     const float *barred;         /* (B, K), what is added to logits of candidates */
@@ -62,11 +68,11 @@ typedef struct {
 typedef struct {
     float *x, *y, *both, *hidden, *past, *logits, *blocks, *weights, *found, *scales;
     int32_t *sums;
-    int8_t *bytes;
+    void *inputs; /* in 8 or 16 bits, as the processor takes them */
 } Room;
 
 int64_t count_room(const Decoder *decoder, const Step *step);
-void step_plain(const Decoder *decoder, const Step *step);
+void step_avx2(const Decoder *decoder, const Step *step);
 void step_avx512(const Decoder *decoder, const Step *step);
 
 #endif

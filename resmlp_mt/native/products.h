@@ -1,9 +1,14 @@
 /* Rows times matrices whose weights are packed in 8 bits, or in full.
  *
  * Outputs come in groups of 16. In 8 bits a group holds, for each 4 inputs, 4 weights of each output
- * side by side: 64 bytes, which one instruction multiplies with 4 inputs and adds up. The weights
- * have 128 added, since it takes unsigned bytes. In full a group holds 16 weights for each input.
- * Outputs are padded to whole blocks of 4 groups, inputs to fours, with what adds nothing.
+ * side by side: 64 bytes, which one instruction of AVX-512 multiplies with 4 inputs and adds up. The
+ * weights have 128 added, since it takes unsigned bytes. In full a group holds 16 weights for each
+ * input. Outputs are padded to whole blocks of 4 groups, inputs to fours, with what adds nothing.
+ *
+ * A tile is as many rows and outputs as have their sums in registers.
+ *
+ * AVX2 has no such instruction. It multiplies numbers of 16 bits, and adds up two products. There rows
+ * have 16 bits a number, and the four stand in the order 0, 2, 1, 3.
  */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
@@ -11,25 +16,28 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#ifdef __AVX512VNNI__
 #include <immintrin.h>
-#endif
 
 #include "decoder.h"
 #include "numbers.h"
 
-#define LANES 16
-#define GROUPS 4 /* of a block: with 6 rows their sums fill the registers */
-#define ROWS 6
-#define BLOCK (LANES * GROUPS)
+#ifdef __AVX512VNNI__
+#define LANES 16 /* of a vector */
+#define ROWS MOST_ROWS
+typedef int8_t Input;
+#else
+#define LANES 8
+#define ROWS 3
+typedef int16_t Input;
+#endif
+#define VECTORS 4 /* of a tile: with so many rows their sums fill the registers */
+#define TILE (VECTORS * LANES)
 
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 
-static inline int64_t padded(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-/* A row in signed bytes, padded to fours; returns the scale, and the sum of the bytes. */
-static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum)
+/* A row in steps of its largest / 127, padded to fours; returns the step, and the sum of all. */
+static inline float quantise(Input *to, const float *x, int64_t n, int32_t *sum)
 {
     float largest = 0;
 #pragma omp simd reduction(max : largest)
@@ -41,54 +49,64 @@ static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum
     for (int64_t i = 0; i < n; i++) {
         int32_t value = (int32_t)rintf(x[i] * factor);
         total += value;
-        to[i] = (int8_t)value;
+        to[i] = (Input)value;
     }
     for (int64_t i = n; i < padded(n, 4); i++)
         to[i] = 0;
+#ifndef __AVX512VNNI__
+    for (int64_t i = 0; i < n; i += 4) {
+        Input second = to[i + 1];
+        to[i + 1] = to[i + 2];
+        to[i + 2] = second;
+    }
+#endif
     *sum = total;
     return largest / 127.0f;
 }
 
 /* sum + 4 weights of each output times 4 inputs. */
-static inline ints add_products(ints sum, const uint8_t *weight, int32_t four)
+static inline ints add_products(ints sum, const uint8_t *weight, const Input *four)
 {
 #ifdef __AVX512VNNI__
+    int32_t all;
+    memcpy(&all, four, sizeof all);
     __m512i weights = _mm512_loadu_si512(weight);
-    return (ints)_mm512_dpbusd_epi32((__m512i)sum, weights, _mm512_set1_epi32(four));
+    return (ints)_mm512_dpbusd_epi32((__m512i)sum, weights, _mm512_set1_epi32(all));
 #else
-    int8_t x[4];
-    memcpy(x, &four, 4);
-    for (int i = 0; i < LANES; i++)
-        sum[i] += weight[4 * i] * x[0] + weight[4 * i + 1] * x[1] + weight[4 * i + 2] * x[2] +
-                  weight[4 * i + 3] * x[3];
-    return sum;
+    int32_t even, odd;
+    memcpy(&even, four, sizeof even);
+    memcpy(&odd, four + 2, sizeof odd);
+    __m256i weights = _mm256_loadu_si256((const __m256i *)weight);
+    __m256i low = _mm256_and_si256(weights, _mm256_set1_epi16(255));
+    __m256i high = _mm256_srli_epi16(weights, 8);
+    sum += (ints)_mm256_madd_epi16(low, _mm256_set1_epi32(even));
+    return sum + (ints)_mm256_madd_epi16(high, _mm256_set1_epi32(odd));
 #endif
 }
 
-/* The sums of some rows and a block of outputs; `rows` is a constant where it is called. */
+/* The sums of some rows and a tile of outputs; `rows` is a constant where it is called. */
 static inline __attribute__((always_inline)) void multiply_bytes(
-    int rows, const Product *product, int64_t block, const int8_t *x, const float *scales,
+    int rows, const Product *product, int64_t first, const Input *x, const float *scales,
     const int32_t *sums, float *to, int64_t stride, int add)
 {
-    int64_t fours = padded(product->inputs, 4) / 4, width = 4 * fours;
-    const uint8_t *weight = product->bytes + block * BLOCK * width;
-    ints found[ROWS][GROUPS];
+    int64_t width = padded(product->inputs, 4);
+    const uint8_t *weight = product->bytes + first * width;
+    ints found[ROWS][VECTORS];
     memset(found, 0, sizeof found);
-    for (int64_t k = 0; k < fours; k++)
-        for (int row = 0; row < rows; row++) {
-            int32_t four;
-            memcpy(&four, x + row * width + 4 * k, 4);
-            for (int group = 0; group < GROUPS; group++)
-                found[row][group] = add_products(
-                    found[row][group], weight + (group * fours + k) * 4 * LANES, four);
+    for (int64_t k = 0; k < width; k += 4)
+        for (int vector = 0; vector < VECTORS; vector++) {
+            int64_t lane = vector * LANES, group = lane / GROUP * GROUP;
+            const uint8_t *place = weight + group * width + k * GROUP + 4 * (lane - group);
+            for (int row = 0; row < rows; row++)
+                found[row][vector] = add_products(found[row][vector], place, x + row * width + k);
         }
-    for (int group = 0; group < GROUPS; group++) {
-        int64_t first = block * BLOCK + group * LANES;
-        const floats scale = *(const floats *)(product->scale + first);
-        const floats bias = *(const floats *)(product->bias + first);
+    for (int vector = 0; vector < VECTORS; vector++) {
+        int64_t output = first + vector * LANES;
+        const floats scale = *(const floats *)(product->scale + output);
+        const floats bias = *(const floats *)(product->bias + output);
         for (int row = 0; row < rows; row++) {
-            floats y = __builtin_convertvector(found[row][group] - 128 * sums[row], floats);
-            floats *place = (floats *)(to + row * stride + first);
+            floats y = __builtin_convertvector(found[row][vector] - 128 * sums[row], floats);
+            floats *place = (floats *)(to + row * stride + output);
             y = y * (scale * scales[row]) + bias;
             *place = add ? *place + y : y;
         }
@@ -96,24 +114,27 @@ static inline __attribute__((always_inline)) void multiply_bytes(
 }
 
 static inline __attribute__((always_inline)) void multiply_floats(
-    int rows, const Product *product, int64_t block, const float *x, int64_t width, float *to,
+    int rows, const Product *product, int64_t first, const float *x, int64_t width, float *to,
     int64_t stride, int add)
 {
-    const float *weight = product->floats + block * BLOCK * product->inputs;
-    floats found[ROWS][GROUPS];
+    int64_t inputs = product->inputs;
+    const float *weight = product->floats + first * inputs;
+    floats found[ROWS][VECTORS];
     memset(found, 0, sizeof found);
-    for (int64_t k = 0; k < product->inputs; k++)
-        for (int row = 0; row < rows; row++)
-            for (int group = 0; group < GROUPS; group++)
-                found[row][group] +=
-                    x[row * width + k] *
-                    *(const floats *)(weight + (group * product->inputs + k) * LANES);
-    for (int group = 0; group < GROUPS; group++) {
-        int64_t first = block * BLOCK + group * LANES;
-        const floats bias = *(const floats *)(product->bias + first);
+    for (int64_t k = 0; k < inputs; k++)
+        for (int vector = 0; vector < VECTORS; vector++) {
+            int64_t lane = vector * LANES, group = lane / GROUP * GROUP;
+            const floats *place =
+                (const floats *)(weight + group * inputs + k * GROUP + lane - group);
+            for (int row = 0; row < rows; row++)
+                found[row][vector] += x[row * width + k] * *place;
+        }
+    for (int vector = 0; vector < VECTORS; vector++) {
+        int64_t output = first + vector * LANES;
+        const floats bias = *(const floats *)(product->bias + output);
         for (int row = 0; row < rows; row++) {
-            floats *place = (floats *)(to + row * stride + first);
-            *place = (add ? *place : (floats){0}) + found[row][group] + bias;
+            floats *place = (floats *)(to + row * stride + output);
+            *place = (add ? *place : (floats){0}) + found[row][vector] + bias;
         }
     }
 }
@@ -135,38 +156,42 @@ static inline __attribute__((always_inline)) void multiply_matrix(
 }
 
 /* Each number of rows with registers of its own. */
+#define CASE(n, call) case n: { enum { R = n }; call; break; }
+#if ROWS == 6
 #define WITH_ROWS(n, call) \
     switch (n) { \
-    case 1: { enum { R = 1 }; call; break; } \
-    case 2: { enum { R = 2 }; call; break; } \
-    case 3: { enum { R = 3 }; call; break; } \
-    case 4: { enum { R = 4 }; call; break; } \
-    case 5: { enum { R = 5 }; call; break; } \
+    CASE(1, call) CASE(2, call) CASE(3, call) CASE(4, call) CASE(5, call) \
     default: { enum { R = 6 }; call; } \
     }
+#else
+#define WITH_ROWS(n, call) \
+    switch (n) { \
+    CASE(1, call) CASE(2, call) \
+    default: { enum { R = 3 }; call; } \
+    }
+#endif
 
-/* to = product(x), or to += product(x). x: (rows, inputs). to: (rows, stride), stride whole blocks.
- * `bytes`, `scales` and `sums` are room for the rows in 8 bits. */
+/* to = product(x), or to += product(x). x: (rows, inputs). to: (rows, stride), stride whole blocks. */
 static void multiply(const Product *product, int64_t rows, const float *x, float *to, int64_t stride,
                      int add, Room *room)
 {
-    int64_t width = padded(product->inputs, 4), blocks = padded(product->outputs, BLOCK) / BLOCK;
+    int64_t width = padded(product->inputs, 4), outputs = padded(product->outputs, BLOCK);
+    Input *inputs = room->inputs;
     if (product->bytes)
         for (int64_t row = 0; row < rows; row++)
-            room->scales[row] = quantise(room->bytes + row * width, x + row * product->inputs,
+            room->scales[row] = quantise(inputs + row * width, x + row * product->inputs,
                                          product->inputs, room->sums + row);
-    /* The weights of a block stay in the cache for all rows. */
-    for (int64_t block = 0; block < blocks; block++)
+    /* The weights of a tile stay in the cache for all rows. */
+    for (int64_t first = 0; first < outputs; first += TILE)
         for (int64_t row = 0; row < rows; row += ROWS) {
-            int64_t some = rows - row < ROWS ? rows - row : ROWS;
             float *place = to + row * stride;
             if (product->bytes) {
-                WITH_ROWS(some, multiply_bytes(R, product, block, room->bytes + row * width,
-                                               room->scales + row, room->sums + row, place, stride,
-                                               add))
+                WITH_ROWS(rows - row, multiply_bytes(R, product, first, inputs + row * width,
+                                                     room->scales + row, room->sums + row, place,
+                                                     stride, add))
             } else {
-                WITH_ROWS(some, multiply_floats(R, product, block, x + row * product->inputs,
-                                                product->inputs, place, stride, add))
+                WITH_ROWS(rows - row, multiply_floats(R, product, first, x + row * product->inputs,
+                                                      product->inputs, place, stride, add))
             }
         }
 }
@@ -174,11 +199,11 @@ static void multiply(const Product *product, int64_t rows, const float *x, float
 /* A weight of input i and output o, as it was before packing. */
 static inline float weight_of(const Product *product, int64_t output, int64_t i)
 {
-    int64_t group = output / LANES, lane = output % LANES;
+    int64_t group = output / GROUP, lane = output % GROUP;
     if (product->floats)
-        return product->floats[(group * product->inputs + i) * LANES + lane];
+        return product->floats[(group * product->inputs + i) * GROUP + lane];
     int64_t fours = padded(product->inputs, 4) / 4;
-    uint8_t byte = product->bytes[((group * fours + i / 4) * LANES + lane) * 4 + i % 4];
+    uint8_t byte = product->bytes[((group * fours + i / 4) * GROUP + lane) * 4 + i % 4];
     return ((int32_t)byte - 128) * product->scale[output];
 }
 

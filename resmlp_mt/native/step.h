@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) void attend_with_head(
     int rows, const float *query, int64_t stride, int64_t width, const float *keys,
     const float *memory, const float *mask, int64_t source, float *to, int64_t channels, Room *room)
 {
-    int64_t places = padded(source, LANES), wide = padded(width, LANES);
+    int64_t places = padded(source, GROUP), wide = padded(width, GROUP);
     float scale = 1.0f / sqrtf(width);
     multiply_matrix(rows, width, keys, places, query, stride, room->weights);
     for (int row = 0; row < rows; row++) {
@@ -99,7 +99,7 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
     const Layer *layer = decoder->layer + number;
     int64_t channels = decoder->channels, heads = decoder->heads, width = channels / heads;
     int64_t rows = step->sentences * step->beam, stride = padded(channels, BLOCK);
-    int64_t places = padded(step->source, LANES), wide = padded(width, LANES);
+    int64_t places = padded(step->source, GROUP), wide = padded(width, GROUP);
     for (int64_t row = 0; row < rows; row++)
         normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_c);
     multiply(&layer->query, rows, room->y, room->both, stride, 0, room);

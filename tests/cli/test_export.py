@@ -40,15 +40,16 @@ def exported(packed, raw, tmp_path_factory):
 def test_an_exported_model_translates_as_its_checkpoint(packed, exported, raw):
     options = ["--input", raw / "test.en", "--nbest", 3, "--beam", 4, "--lenpen", 0.6]
 
-    def said_by(model, *more):
-        rows = [line.split("\t") for line in translate(model, *options, *more).stdout.splitlines()]
+    def said_by(model, *more, isa=""):
+        result = translate(model, *options, *more, env={"RESMLP_CPU_ISA": isa})
+        rows = [line.split("\t") for line in result.stdout.splitlines()]
         # Engines round differently, so that the last digit of a score may differ.
         return [(n, text) for n, _, text in rows], [float(score) for _, score, _ in rows]
 
     texts, scores = said_by(packed)
     assert len(texts) > 3 * 10
-    for more in ([], ["--threads", 1, "--batch-tokens", 1]):
-        found, found_scores = said_by(exported, "--no-shortlist", *more)
+    for isa, *more in ([""], ["", "--threads", 1, "--batch-tokens", 1], ["None"]):
+        found, found_scores = said_by(exported, "--no-shortlist", *more, isa=isa)
         assert found == texts and found_scores == pytest.approx(scores, abs=2e-4)
     listed, listed_scores = said_by(exported)
     # Of fewer subwords each is likelier; the first of a line is the best of its own.
@@ -162,6 +163,8 @@ def test_an_export_of_one_kind_is_not_taken_for_the_other(exported, classifier, 
 def test_what_an_export_cannot_do_is_refused(exported, tmp_path):
     assert_refused(translate(exported, "a", "--device", "cuda", check=False), "on the CPU")
     assert_refused(translate(exported, "a", "--threads", 0, check=False), "--threads")
+    wrong = translate(exported, "a", env={"RESMLP_CPU_ISA": "sse2"}, check=False)
+    assert_refused(wrong, "RESMLP_CPU_ISA=sse2", "avx512, avx2 and none")
     (tmp_path / "onnxruntime.py").write_text(
         "raise ModuleNotFoundError('no onnxruntime', name='onnxruntime')"
     )

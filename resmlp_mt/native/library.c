@@ -1,6 +1,5 @@
-/* For any processor. */
-#define STEP step_plain
-#include "step.h"
+/* What there is one of, for all kinds of processors. */
+#include "room.h"
 
 int64_t count_room(const Decoder *decoder, const Step *step)
 {
@@ -14,6 +13,16 @@ int has_avx512(void)
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+#else
+    return 0;
+#endif
+}
+
+int has_avx2(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
     return 0;
 #endif
