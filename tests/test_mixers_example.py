@@ -226,6 +226,26 @@ def test_a_study_of_residual_networks_leaves_rows_and_a_plot(tmp_path, monkeypat
     assert (tmp_path / "preactivation.png").stat().st_size > 5000
 
 
+def test_few_images_leave_a_row_for_each_start(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(find_commands()), prepend=":")
+    draw_pictures(tmp_path / "images", {"train": 5, "val": 2})
+    command = ["python", CIFAR10 / "few.py", "--data", tmp_path / "images", "--models", "resmlp"]
+    command += ["--counts", 2, "--draws", 1, "--pretraining-updates", 3]
+    command += ["--supports", "1,2,3,4,5", "--work", tmp_path / "runs", "--folder", tmp_path]
+    both = ["resmlp pre-trained 2 1", "resmlp pre-training", "resmlp nothing 2 1"]
+    for said in (both, []):
+        assert run(*command, env={"PATH": os.environ["PATH"]}).stdout.splitlines() == said
+    rows = list(csv.DictReader((tmp_path / "few.csv").read_text().splitlines()))
+    assert [(r["start"], r["images"], r["updates"]) for r in rows] == [
+        ("pre-trained", "2", "5"),
+        ("nothing", "2", "5"),
+    ]
+    drawn = [list((tmp_path / "runs/images").glob(f"{n}/train/*/*.png")) for n in ("few*", "pre*")]
+    classes = [{picture.parent.name for picture in pictures} for pictures in drawn]
+    assert classes[0].isdisjoint(classes[1]) and len(drawn[0]) == 2 * len(classes[0])
+    assert (tmp_path / "few.png").stat().st_size > 5000
+
+
 def test_the_time_of_adafc_is_measured_once(tmp_path):
     script = CIFAR10.parent / "adafc" / "step_time.py"
     flags = ["--image-size", 32, "--batch", 2, "--rounds", 1, "--folder", tmp_path]
