@@ -72,7 +72,7 @@ def main() -> None:
     if arguments.device == "cuda" and not torch.cuda.is_available():
         parser.error("torch finds no GPU; --device cpu tries the script on the processor")
     check_table(arguments.csv)
-    peak = train.measure_peak(arguments.device, arguments.matrix)
+    peak = train.measure_peak(arguments.device, arguments.matrix, arguments.seconds)
     counts = count(arguments)
     rivals = list_rivals(arguments)
     cases = [Case(n, arguments.max_tokens, arguments.seconds) for n in arguments.length]
