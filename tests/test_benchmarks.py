@@ -72,8 +72,12 @@ def test_what_a_gpu_shall_do_is_done_with_toys_on_the_processor(tmp_path):
     assert Image.open(tmp_path / "out" / "gpu_train.png").width > 300
 
 
-def test_without_a_gpu_its_races_are_refused(tmp_path):
+def test_without_a_gpu_or_packages_its_races_are_refused(tmp_path):
     assert_refused(run_for_a_gpu(DEVICE="cpu", OUT=""), "OUT=FOLDER")
+    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    (tmp_path / "python").chmod(0o755)
+    bare = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}  # without what is installed
+    assert_refused(run_for_a_gpu(**bare), "torch is missing: pip install torch")
     if not torch.cuda.is_available():
         assert_refused(run_for_a_gpu(OUT=str(tmp_path / "out")), "torch finds no GPU")
         assert not (tmp_path / "out").exists()

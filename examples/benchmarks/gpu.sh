@@ -45,7 +45,7 @@ within() { # SECONDS SCRIPT [FLAG...]
 }
 within 170 gpu_train.py "${train[@]}" --csv "$out/gpu_train.csv"
 for options in "${ways[@]}"; do
-    within 220 gpu_train.py "${train[@]}" --options="$options" --csv "$out/gpu_train.csv"
+    within 260 gpu_train.py "${train[@]}" --options="$options" --csv "$out/gpu_train.csv"
 done
 within 110 gpu_translate.py "${search[@]}" --csv "$out/gpu_translate.csv"
 [ ! -e "$out/gpu_train.csv" ] ||

@@ -24,6 +24,7 @@ from resmlp_mt.benchmark.report import (
     print_table,
 )
 from resmlp_mt.benchmark.rounds import Result, Rival, race, take_turns
+from resmlp_mt.errors import UserError
 
 CHUNKS = "--criterion label_smoothed_cross_entropy_in_chunks"
 
@@ -52,7 +53,7 @@ class Training:
 
 
 def main() -> None:
-    """Race them in turn, count what they computed, and append the rows."""
+    """Race."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--size", choices=train.SIZES, default="base")
@@ -71,6 +72,18 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
         parser.error("torch finds no GPU; --device cpu tries the script on the processor")
+    try:
+        measure(arguments)
+    except UserError as error:
+        parser.exit(2, f"gpu_train.py: {error}\n")
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    """Race them in turn, count what they computed, and append the rows.
+
+    Raises:
+        UserError: If the file has other columns, or the device too little memory.
+    """
     check_table(arguments.csv)
     peak = train.measure_peak(arguments.device, arguments.matrix, arguments.seconds)
     counts = count(arguments)
