@@ -37,7 +37,7 @@ job=
 trap '[ -z "$job" ] || kill "$job"; exit 130' INT TERM
 within() { # SECONDS SCRIPT [FLAG...]
     # Not in the foreground, so that it and the processes of its rivals are ended together.
-    timeout "$1" python "$here/$2" "${@:3}" & job=$!
+    timeout --kill-after 5 "$1" python "$here/$2" "${@:3}" & job=$!
     wait "$job" || {
         echo "gpu.sh: $2 ended with status $? (124: its $1 seconds were over)" >&2
         failed=1

@@ -3,6 +3,7 @@
 The batches are random tokens, the same for all rivals; the sentences of both sides have one length.
 """
 
+import signal
 import tempfile
 import time
 from dataclasses import dataclass
@@ -94,7 +95,9 @@ class _Updates:
             cfg = convert_namespace_to_omegaconf(args)
             task = tasks.setup_task(cfg.task)
         model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
+        before = signal.getsignal(signal.SIGTERM)
         self.trainer = Trainer(cfg, task, model, criterion)
+        signal.signal(signal.SIGTERM, before)  # a training would end with a checkpoint
         # For a log of free memory fairseq would forget the peak after each update.
         self.trainer.cuda_env = None
         self.symbols = task.target_dictionary

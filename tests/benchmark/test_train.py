@@ -1,5 +1,7 @@
 """The race of trainings: what its figures are figures of."""
 
+import signal
+
 import pytest
 import torch
 
@@ -34,6 +36,12 @@ def test_operations_of_an_update_are_those_counted_by_hand(name):
     for length in (4, 9):
         # Two operations a multiplication with its addition; backward there are two products more.
         assert training.count(length) * length == 2 * 3 * count_products(name, length)
+
+
+def test_a_race_that_is_told_to_end_does_not_wait_for_a_checkpoint():
+    before = signal.getsignal(signal.SIGTERM)
+    build("resmlp_tiny", "--cpu")
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_an_update_that_finds_no_memory_does_not_count_as_a_fast_one():
