@@ -124,7 +124,8 @@ def list_rivals(arguments: argparse.Namespace) -> list[Rival]:
 def count(arguments: argparse.Namespace) -> dict[tuple[str, int], float]:
     """Operations for each target token, by model and length, counted on the processor."""
     counts = {}
-    for rival in train.list_rivals(arguments.size, ["--cpu"]):
+    # Where there is a GPU and apex, fairseq takes apex's Adam on the processor too, and fails.
+    for rival in train.list_rivals(arguments.size, ["--cpu", "--use-old-adam"]):
         training = rival.build(**rival.arguments | {"vocabulary": arguments.vocab_size})
         counts |= {(rival.name, length): training.count(length) for length in arguments.length}
     return counts
