@@ -15,7 +15,6 @@ from pathlib import Path
 import torch
 
 import resmlp_mt  # noqa: F401
-from resmlp_mt.benchmark import train
 from resmlp_mt.benchmark.report import (
     append_rows,
     check_table,
@@ -24,6 +23,9 @@ from resmlp_mt.benchmark.report import (
     print_table,
 )
 from resmlp_mt.benchmark.rounds import Result, Rival, race, take_turns
+from resmlp_mt.benchmark.train import SIZES, measure_peak
+from resmlp_mt.benchmark.train import Case as Updates
+from resmlp_mt.benchmark.train import list_rivals as list_models
 from resmlp_mt.errors import UserError
 
 CHUNKS = "--criterion label_smoothed_cross_entropy_in_chunks"
@@ -46,9 +48,9 @@ class Training:
 
     def __call__(self, case: Case) -> dict[str, float]:
         """Do as many updates as fit, by the time of one."""
-        rate = self.train(train.Case(case.length, case.tokens, 1))["rate"]
+        rate = self.train(Updates(case.length, case.tokens, 1))["rate"]
         updates = max(1, round(case.seconds * rate / case.tokens))
-        figures = self.train(train.Case(case.length, case.tokens, updates))
+        figures = self.train(Updates(case.length, case.tokens, updates))
         return {"updates": updates, **figures}
 
 
@@ -56,7 +58,7 @@ def main() -> None:
     """Race."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    parser.add_argument("--size", choices=train.SIZES, default="base")
+    parser.add_argument("--size", choices=SIZES, default="base")
     parser.add_argument("--vocab-size", type=int, default=32768, metavar="N")
     parser.add_argument("--length", type=int, nargs="+", default=[16, 64, 256], metavar="N")
     parser.add_argument("--max-tokens", type=int, default=32768, metavar="N")
@@ -85,7 +87,7 @@ def measure(arguments: argparse.Namespace) -> None:
         UserError: If the file has other columns, or the device too little memory.
     """
     check_table(arguments.csv)
-    peak = train.measure_peak(arguments.device, arguments.matrix, arguments.seconds)
+    peak = measure_peak(arguments.device, arguments.matrix, arguments.seconds)
     counts = count(arguments)
     rivals = list_rivals(arguments)
     cases = [Case(n, arguments.max_tokens, arguments.seconds) for n in arguments.length]
@@ -108,11 +110,11 @@ def list_rivals(arguments: argparse.Namespace) -> list[Rival]:
     """The Transformer as fairseq trains it and in chunks, and ours in chunks with each option."""
     on = ["--bf16", *["--cpu"] * (arguments.device == "cpu")]
     in_chunks = [*on, *CHUNKS.split()]
-    stock, *_ = train.list_rivals(arguments.size, on)
-    theirs, *_ = train.list_rivals(arguments.size, in_chunks)
+    stock, *_ = list_models(arguments.size, on)
+    theirs, *_ = list_models(arguments.size, in_chunks)
     named = [("transformer", stock), ("transformer, chunks", theirs)]
     for option in arguments.options:
-        _, *ours = train.list_rivals(arguments.size, [*in_chunks, *option.split()])
+        _, *ours = list_models(arguments.size, [*in_chunks, *option.split()])
         named += [(f"{rival.name}, chunks {option}".strip(), rival) for rival in ours]
     size = {"vocabulary": arguments.vocab_size}
     return [
@@ -125,7 +127,7 @@ def count(arguments: argparse.Namespace) -> dict[tuple[str, int], float]:
     """Operations for each target token, by model and length, counted on the processor."""
     counts = {}
     # Where there is a GPU and apex, fairseq takes apex's Adam on the processor too, and fails.
-    for rival in train.list_rivals(arguments.size, ["--cpu", "--use-old-adam"]):
+    for rival in list_models(arguments.size, ["--cpu", "--use-old-adam"]):
         training = rival.build(**rival.arguments | {"vocabulary": arguments.vocab_size})
         counts |= {(rival.name, length): training.count(length) for length in arguments.length}
     return counts
