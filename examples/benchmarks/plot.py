@@ -11,22 +11,26 @@ from pathlib import Path
 from matplotlib import pyplot
 
 # Color, and how many points below its dots a rival's ratios stand.
-_STYLES = (("black", 0), ("tab:blue", -11), ("tab:red", 6))
+_STYLES = (
+    ("black", 0), ("tab:blue", -11), ("tab:red", 6),
+    ("tab:orange", -11), ("tab:green", 6), ("tab:purple", -11),
+)  # fmt: skip
 
 
 def main() -> None:
     """Draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("csv", type=Path, help="of 'resmlp-mt benchmark train'")
+    parser.add_argument("--flags", default="", help="draw the rows that have these")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
     arguments = parser.parse_args()
     with open(arguments.csv, newline="", encoding="utf-8") as stream:
-        draw(list(csv.DictReader(stream)), arguments.out)
+        rows = [row for row in csv.DictReader(stream) if row["flags"] == arguments.flags]
+    draw(rows, arguments.out)
 
 
 def draw(rows: list[dict], path: Path) -> None:
     """Milliseconds a target token, by length, with the ratio to the first rival."""
-    rows = [row for row in rows if not row["flags"]]
     sizes = list(dict.fromkeys(row["size"] for row in rows))
     figure, panels = pyplot.subplots(
         1, len(sizes), figsize=(4.2 * len(sizes), 3.8), squeeze=False, layout="constrained"
@@ -36,11 +40,12 @@ def draw(rows: list[dict], path: Path) -> None:
         for rival, (color, below) in zip(
             dict.fromkeys(row["rival"] for row in own), _STYLES, strict=False
         ):
-            points = sorted(
-                (int(row["length"]), 1000 / float(row["rate"]), row["ratio"])
+            found = {  # of one that was raced twice, the last
+                int(row["length"]): (1000 / float(row["rate"]), row["ratio"])
                 for row in own
                 if row["rival"] == rival
-            )
+            }
+            points = sorted((length, *figures) for length, figures in found.items())
             lengths, costs, ratios = zip(*points, strict=True)
             panel.plot(lengths, costs, "o-", color=color, label=rival)
             if float(ratios[0]) != 1:

@@ -13,8 +13,9 @@ from pathlib import Path
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.tasks import setup_task
-from omegaconf import OmegaConf
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask, setup_task
+from omegaconf import DictConfig, OmegaConf
 
 import resmlp_mt.plugin  # noqa: F401  # its presets
 
@@ -31,21 +32,32 @@ def main() -> None:
         for path in arguments.data.glob(pattern):
             shutil.copy(path, arguments.out)
     for line in arguments.arch:
-        torch.manual_seed(1)
-        arch, *more = line.split()
-        flags = [str(arguments.data), "--arch", arch, "--share-all-embeddings", *more]
-        args = options.parse_args_and_arch(options.get_training_parser(), flags)
-        cfg = convert_namespace_to_omegaconf(args)
-        history = {"num_updates": 0, "optimizer_name": "Adam", "lr_scheduler_state": {}}
-        state = {
-            "args": None,
-            "cfg": OmegaConf.to_container(cfg),
-            "model": setup_task(cfg.task).build_model(cfg.model).state_dict(),
-            "optimizer_history": [history],
-            "extra_state": {"train_iterator": {}},
-            "task_state": {},
-        }
-        torch.save(state, arguments.out / f"{arch}.pt")
+        cfg, _, model = build(arguments.data, ["--arch", *line.split()])
+        save(cfg, model, arguments.out / f"{line.split()[0]}.pt")
+
+
+def build(data: Path, flags: list[str]) -> tuple[DictConfig, FairseqTask, BaseFairseqModel]:
+    """The configuration of a training with these flags, its task and its model."""
+    torch.manual_seed(1)
+    words = [str(data), "--share-all-embeddings", *flags]
+    args = options.parse_args_and_arch(options.get_training_parser(), words)
+    cfg = convert_namespace_to_omegaconf(args)
+    task = setup_task(cfg.task)
+    return cfg, task, task.build_model(cfg.model)
+
+
+def save(cfg: DictConfig, model: BaseFairseqModel, path: Path) -> None:
+    """Write the checkpoint."""
+    history = {"num_updates": 0, "optimizer_name": "Adam", "lr_scheduler_state": {}}
+    state = {
+        "args": None,
+        "cfg": OmegaConf.to_container(cfg),
+        "model": model.state_dict(),
+        "optimizer_history": [history],
+        "extra_state": {"train_iterator": {}},
+        "task_state": {},
+    }
+    torch.save(state, path)
 
 
 if __name__ == "__main__":

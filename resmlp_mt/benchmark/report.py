@@ -4,6 +4,10 @@ import csv
 import datetime
 import os
 import platform
+import shlex
+import shutil
+import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -83,11 +87,26 @@ def append_rows(path: Path, rows: list[dict]) -> None:
 
 
 def describe_machine() -> str:
-    """The accelerator, or the processor and its cores."""
-    if torch.cuda.is_available():
-        return torch.cuda.get_device_name()
+    """The GPU if there is one, the processor and its cores."""
+    gpu = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{_name_processor()}, {cores} cores"
+    return ", ".join([*gpu, _name_processor(), f"{cores} cores"])
+
+
+def describe_run(table: Path) -> dict[str, str]:
+    """How its rows can be measured again: the commit of this code, and this process's command.
+
+    Args:
+        table: The file that the command writes to. Of its path the name alone is told.
+    """
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = os.environ.get("COMMIT", "")  # for a copy without its history
+    if not commit and shutil.which("git"):
+        here = Path(__file__).parent
+        found = subprocess.run(command, capture_output=True, text=True, cwd=here)
+        commit = found.stdout.strip()
+    words = [table.name if word == str(table) else word for word in sys.argv[1:]]
+    return {"commit": commit, "command": shlex.join(["python", Path(sys.argv[0]).name, *words])}
 
 
 def describe_versions() -> str:

@@ -9,7 +9,7 @@ import os
 import resource
 import statistics
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tqdm import tqdm
@@ -66,40 +66,56 @@ def race(
     Raises:
         UserError: If a rival cannot be built, or fails.
     """
-    cases = list(cases)
-    results = []
     workers = []
     try:
         for rival in rivals:
             workers.append(_Worker(rival, threads))
         for worker in workers:
             worker.answer()
-        with tqdm(
-            total=len(cases) * (rounds + 1) * len(rivals), unit=" runs", disable=not progress
-        ) as bar:
-            for case in cases:
-                samples = [[] for _ in rivals]
-                for round_ in range(rounds + 1):
-                    for place in range(len(rivals)):  # each comes first in turn
-                        i = (place + round_) % len(rivals)
-                        figures = workers[i].run(case)
-                        if round_ > 0:
-                            samples[i].append(figures)
-                        bar.update()
-                results += _summarise(rivals, case, samples)
+        names, runs = zip(*((worker.name, worker.run) for worker in workers), strict=True)
+        return take_turns(names, runs, cases, rounds, progress)
     finally:
         for worker in workers:
             worker.stop()
+
+
+def take_turns(
+    names: Sequence[str],
+    runs: Sequence[Callable],
+    cases: Iterable,
+    rounds: int,
+    progress: bool = False,
+) -> list[Result]:
+    """What `race` does with rivals that are built.
+
+    Args:
+        names: Of the rivals.
+        runs: Does a case and returns figures, as what a `Rival` builds; one for each rival.
+        cases, rounds, progress: As for `race`.
+    """
+    cases, results = list(cases), []
+    total = len(cases) * (rounds + 1) * len(runs)
+    with tqdm(total=total, unit=" runs", disable=not progress) as bar:
+        for case in cases:
+            samples = [[] for _ in runs]
+            for round_ in range(rounds + 1):
+                for place in range(len(runs)):  # each comes first in turn
+                    i = (place + round_) % len(runs)
+                    figures = runs[i](case)
+                    if round_ > 0:
+                        samples[i].append(figures)
+                    bar.update()
+            results += _summarise(names, case, samples)
     return results
 
 
-def _summarise(rivals: list[Rival], case, samples: list[list[dict]]) -> list[Result]:
+def _summarise(names: Sequence[str], case, samples: list[list[dict]]) -> list[Result]:
     results = []
-    for rival, own in zip(rivals, samples, strict=True):
+    for name, own in zip(names, samples, strict=True):
         ratios = [a["rate"] / b["rate"] for a, b in zip(own, samples[0], strict=True)]
-        figures = {name: statistics.median(s[name] for s in own) for name in own[0]}
+        figures = {key: statistics.median(s[key] for s in own) for key in own[0]}
         spread = (min(ratios), max(ratios))
-        results.append(Result(rival.name, case, figures, statistics.median(ratios), spread))
+        results.append(Result(name, case, figures, statistics.median(ratios), spread))
     return results
 
 

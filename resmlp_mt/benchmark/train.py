@@ -3,6 +3,7 @@
 The batches are random tokens, the same for all rivals; the sentences of both sides have one length.
 """
 
+import signal
 import tempfile
 import time
 from dataclasses import dataclass
@@ -13,8 +14,12 @@ from fairseq import options, tasks
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.benchmark import Timer
+from torch.utils.flop_counter import FlopCounterMode
 
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
+from resmlp_mt.errors import UserError
 
 # name: (channels, hidden channels, layers, attention heads, vocabulary, our presets)
 SIZES = {
@@ -55,39 +60,90 @@ def list_rivals(size: str, flags: list[str]) -> list[Rival]:
     ]
 
 
+def measure_peak(device: str, side: int = 8192, seconds: float = 1.0) -> float:
+    """Floating-point operations a second of the product of two square matrices in bf16.
+
+    Args:
+        device: As torch names it.
+        side: Rows and columns of the matrices. They hold random numbers: products of zeros take
+            less power, and so less time.
+        seconds: How long it is measured.
+    """
+    square = torch.randn(side, side, device=device, dtype=torch.bfloat16)
+    timer = Timer("square @ square", globals={"square": square})  # it waits for the device
+    return 2 * side**3 / timer.blocked_autorange(min_run_time=seconds).median
+
+
+def write_dictionaries(folder: Path, vocabulary: int) -> None:
+    """Write dict.en.txt and dict.de.txt of so many entries, which are the same."""
+    for lang in ("en", "de"):
+        symbols = Dictionary()
+        for i in range(vocabulary - len(symbols)):
+            symbols.add_symbol(f"word{i}")
+        symbols.save(str(folder / f"dict.{lang}.txt"))
+
+
 class _Updates:
     """Trains; called with a case, does its updates."""
 
     def __init__(self, flags: list[str], vocabulary: int):
         torch.manual_seed(1)
         with tempfile.TemporaryDirectory() as folder:
-            for lang in ("en", "de"):
-                symbols = Dictionary()
-                for i in range(vocabulary - len(symbols)):
-                    symbols.add_symbol(f"word{i}")
-                symbols.save(str(Path(folder) / f"dict.{lang}.txt"))
+            write_dictionaries(Path(folder), vocabulary)
             words = [folder, "--source-lang", "en", "--target-lang", "de", *_RECIPE, *flags]
             args = options.parse_args_and_arch(options.get_training_parser(), words)
             cfg = convert_namespace_to_omegaconf(args)
             task = tasks.setup_task(cfg.task)
         model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
+        before = signal.getsignal(signal.SIGTERM)
         self.trainer = Trainer(cfg, task, model, criterion)
+        signal.signal(signal.SIGTERM, before)  # a training would end with a checkpoint
+        # For a log of free memory fairseq would forget the peak after each update.
+        self.trainer.cuda_env = None
         self.symbols = task.target_dictionary
 
     def __call__(self, case: Case) -> dict[str, float]:
         cuda = self.trainer.cuda
         batch = self._make_batch(case)
         if cuda:
+            self._update(batch)  # takes the memory that the last run gave back
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(case.updates):
-            self.trainer.train_step([batch])
+            self._update(batch)
         if cuda:
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start
         memory = torch.cuda.max_memory_allocated() / 2**20 if cuda else peak_memory()
+        if cuda:
+            torch.cuda.empty_cache()  # all rivals are on one device
         return {"rate": case.updates * batch["ntokens"] / seconds, "memory_mib": memory}
+
+    def count(self, length: int) -> float:
+        """Floating-point operations of an update's products, for each target token.
+
+        Sums and multiplications by element are not counted, as usual where a share of the peak is
+        told. It is meant for a training on the CPU with fairseq's own loss, which has each product
+        of the model once forward and twice backward.
+
+        Args:
+            length: Tokens of a sentence, on both sides.
+        """
+        batch = self._make_batch(Case(length, length, 1))
+        # Not all kernels of attention are known to the counter; plain products are.
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+            self._update(batch)
+        return counter.get_total_flops() / batch["ntokens"]
+
+    def _update(self, batch: dict) -> None:
+        try:
+            # fairseq would leave the update out, and it would count as a fast one.
+            self.trainer.train_step([batch], raise_oom=True)
+        except torch.OutOfMemoryError as error:
+            raise UserError(
+                f"{batch['ntokens']} tokens are too many for the device's memory: {error}"
+            ) from None
 
     def _make_batch(self, case: Case) -> dict:
         sentences = max(1, case.tokens // case.length)
