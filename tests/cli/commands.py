@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli.forks import run_fork
+from cli.zygote import run_fork
 
 ROOT = Path(__file__).parents[2]
 # Small enough to train in seconds; no size equals another.
