@@ -2,7 +2,8 @@
 
 A client hands its words, folder, environment and standard streams to that process, waits, and is
 told the status of what was done. `run_fork` is a client, and so are the small programs that
-`find_commands` makes for shell scripts.
+`find_commands` makes. These pass on SIGTERM and SIGINT, end by the signal that the command ended
+by, and take it with them when they are killed.
 """
 
 import atexit
@@ -12,13 +13,14 @@ import json
 import logging
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 
@@ -27,14 +29,27 @@ NAMES = ("resmlp-mt", "fairseq-train", "fairseq-generate")
 # it as it is loaded.
 IMPORTED = ("fairseq", "torch._dynamo")
 CLIENT = """#!{python} -S
-import json, os, socket, sys
+import json, os, signal, socket, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
 said = json.dumps([[os.path.basename(sys.argv[0]), *sys.argv[1:]], os.getcwd(), dict(os.environ)])
 socket.send_fds(server, [len(said.encode()).to_bytes(8, "big")], [0, 1, 2])
 server.sendall(said.encode())
-status = int(server.recv(8) or b"1")
-sys.exit(status if status >= 0 else 128 - status)
+answers = server.makefile()
+process = int(answers.readline())
+def pass_on(number, frame):
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, pass_on)
+status = int(answers.readline() or "1")
+if status < 0:
+    if status != -signal.SIGKILL:
+        signal.signal(-status, signal.SIG_DFL)
+    os.kill(os.getpid(), -status)
+sys.exit(status)
 """
 
 
@@ -79,10 +94,10 @@ def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[
         streams = [stream.fileno() for stream in (given, *out)]
         socket.send_fds(server, [len(said).to_bytes(8, "big")], streams)
         server.sendall(said)
-        status = int(server.recv(8))
+        _, status = opened.enter_context(server.makefile())
         for stream in out:
             stream.seek(0)
-        return status, *(stream.read() for stream in out)
+        return int(status), *(stream.read() for stream in out)
 
 
 def serve(address: str, parent: int) -> None:
@@ -92,6 +107,8 @@ def serve(address: str, parent: int) -> None:
     gc.collect()
     gc.freeze()  # else each fork would look through what it has of us, and copy it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who answer
+    # A test run in the background passes on that interrupts are ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(16)
@@ -109,7 +126,10 @@ def serve(address: str, parent: int) -> None:
 
 
 def _answer(client: socket.socket) -> None:
-    """Run the command of a client in a process of its own, tell its status, and end."""
+    """Run the command of a client in a process of its own, tell its id, its status, and end.
+
+    It is killed where the client is.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     client.settimeout(None)
     size, streams, _, _ = socket.recv_fds(client, 8, 3)
@@ -137,8 +157,14 @@ def _answer(client: socket.socket) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
+    with suppress(BrokenPipeError):
+        client.sendall(f"{process}\n".encode())
+    ended = os.pidfd_open(process)
+    if ended not in select.select([ended, client], [], [])[0]:  # a client says no more: it is gone
+        os.kill(process, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    client.sendall(str(status).encode())
+    with suppress(BrokenPipeError):
+        client.sendall(f"{status}\n".encode())
     os._exit(0)
 
 
@@ -147,6 +173,8 @@ def become(command: list[str], cwd: str, environment: dict) -> None:
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environment)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(write_through=bool(environment.get("PYTHONUNBUFFERED")))
     os.chdir(cwd)
     name, *arguments = command
     try:
