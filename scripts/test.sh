@@ -13,5 +13,7 @@ cd "$(dirname "$0")/.."
 
 ruff check .
 ruff format --check .
+# Tests start hundreds of processes, and each would compile the package anew.
+unset PYTHONDONTWRITEBYTECODE
 # Two workers fill two cores: more threads in each would only wait for each other.
 OMP_NUM_THREADS=1 python -m pytest --numprocesses "${WORKERS:-2}" --dist worksteal "$@"

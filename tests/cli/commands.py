@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli.forks import run_fork
+from cli.zygote import NAMES, find_commands, run_fork
 
 ROOT = Path(__file__).parents[2]
 # Small enough to train in seconds; no size equals another.
@@ -26,9 +26,11 @@ IMAGE_RECIPE = """--task image_classification --criterion image_classification -
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
-def words(command) -> list[str]:
-    """The command line that starts a console command of this environment."""
+def words(command, own=True) -> list[str]:
+    """The command line that starts a console command of this environment, or a fork that is it."""
     name, *arguments = map(str, command)
+    if not own:
+        return [str(find_commands() / name), *arguments]
     if name == "resmlp-mt":
         return [sys.executable, "-m", "resmlp_mt.cli", *arguments]
     return [str(Path(sys.executable).with_name(name)), *arguments]
@@ -66,11 +68,17 @@ def run(
     return result
 
 
-def start(*command, **options) -> subprocess.Popen:
-    """Start a console command whose output, both streams in one, can be read as it comes."""
-    environment = ENVIRONMENT | {"PYTHONUNBUFFERED": "1"} | options.pop("env", {})
+def start(*command, own=False, **options) -> subprocess.Popen:
+    """Start a console command whose output, both streams in one, can be read as it comes.
+
+    It runs in a fork as with `run`, and this is a small process that passes signals on to it. What
+    is not to be killed, terminated or interrupted, but stopped, needs `own`.
+    """
+    changed = options.pop("env", {})
+    own = own or "PYTHONPATH" in changed or "preexec_fn" in options or command[0] not in NAMES
+    environment = ENVIRONMENT | {"PYTHONUNBUFFERED": "1"} | changed
     out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(words(command), env=environment, **out, **options)
+    return subprocess.Popen(words(command, own), env=environment, **out, **options)
 
 
 def wait_for(said: str, process: subprocess.Popen) -> None:

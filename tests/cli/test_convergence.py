@@ -13,6 +13,7 @@ import pytest
 import sentencepiece
 from cli.commands import ENVIRONMENT, ROOT
 from cli.commands import run as forked
+from cli.zygote import find_commands
 
 FOLDER = ROOT / "examples/convergence"
 sys.path.append(str(FOLDER))
@@ -93,6 +94,7 @@ DRIVER = """
 import sys
 sys.path[:0] = {paths!r}
 import plan, run
+run.program = lambda name: f"{commands}/{{name}}"  # in forks
 run.STAGES = [plan.Stage(
     "small", {data!r}, {size!r}, dict(ours="--arch resmlp_plus_tiny --mixing-heads 4"),
     {recipe!r}, ("1e-2", "2e-2"), ("0.1",), pilot_updates=4, updates=40, seeds=(1,),
@@ -105,7 +107,13 @@ sys.exit(run.main())
 def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepared, raw, tmp_path):
     driver = tmp_path / "driver.py"
     driver.write_text(
-        DRIVER.format(paths=[str(FOLDER)], data=prepared.name, size=SIZE, recipe=RECIPE)
+        DRIVER.format(
+            paths=[str(FOLDER)],
+            commands=find_commands(),
+            data=prepared.name,
+            size=SIZE,
+            recipe=RECIPE,
+        )  # fmt: skip
     )
     command = [sys.executable, driver, "--data", prepared.parent, "--work", tmp_path / "work"]
     command += ["--results", tmp_path / "results.csv"]

@@ -20,6 +20,8 @@ pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 pytest.importorskip("ray.data", reason="the extra [ray] is not installed")
 
 ROWS = 8
+LINES, OBJECTS, BLANK, TABLE = 120, 40, 180, 30
+PARTS = 16 + 28 + 5  # a group of rows of the table has 19 rows
 SEARCH = ["--beam", 2]
 
 
@@ -77,15 +79,15 @@ def corpus(raw, tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("corpus")
     export_model("multi30k-en-de", folder / "fast", int8=False)
-    lines = (raw / "train.en").read_text().splitlines()
+    lines = (raw / "train.en").read_text().splitlines()[:LINES]
     (folder / "a.txt.gz").write_bytes(gzip.compress("\n".join(["", *lines]).encode()))
-    entries = [{"id": i, "text": text, "x": [1.5, None]} for i, text in enumerate(lines[:120])]
+    entries = [{"id": i, "text": text, "x": [1.5, None]} for i, text in enumerate(lines[:OBJECTS])]
     entries[-1]["x"] = "x" * 2**20
     (folder / "b.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     with open(folder / "b.jsonl", "a") as stream:  # more than a worker may hold
-        for i in range(120, 300):
+        for i in range(OBJECTS, OBJECTS + BLANK):
             stream.write(json.dumps({"id": i, "text": "", "x": "x" * 2**20}) + "\n")
-    table = pyarrow.table({"n": range(30), "text": lines[:30]})
+    table = pyarrow.table({"n": range(TABLE), "text": lines[:TABLE]})
     parquet.write_table(table, folder / "c.parquet", row_group_size=19)
     return folder
 
@@ -100,7 +102,7 @@ def test_a_corpus_is_that_of_one_process_whatever_is_killed(corpus):
     said, _ = process.communicate(timeout=1800)
     assert process.returncode == 128 + signal.SIGTERM and "Traceback" not in said
     before = {path: path.stat().st_mtime_ns for path in out.glob("[0-9]*")}
-    assert 3 <= len(before) < 51 + 38 + 5
+    assert 3 <= len(before) < PARTS
     process = start_patiently(corpus, *files)
     victim = wait_for(process, lambda: workers_of(process))[0]
     wait_for(process, lambda: len(list(out.glob("[0-9]*"))) > len(before))
@@ -113,17 +115,17 @@ def test_a_corpus_is_that_of_one_process_whatever_is_killed(corpus):
     text = run(*same, "--input", "a.txt.gz", cwd=corpus).stdout
     entries = run(*same, "--input", "b.jsonl", "--field", "text", "--into", "de", cwd=corpus).stdout
     parts = sorted(out.glob("[0-9]*"))
-    assert len(parts) == 51 + 38 + 5
+    assert len(parts) == PARTS
     assert "".join(p.read_text() for p in parts if p.suffix == ".txt") == text
     assert "".join(p.read_text() for p in parts if p.suffix == ".jsonl") == entries
     rows = [
         row for p in parts if p.suffix == ".parquet" for row in parquet.read_table(p).to_pylist()
     ]
-    wanted = [json.loads(line) for line in entries.splitlines()[:30]]
+    wanted = [json.loads(line) for line in entries.splitlines()[:TABLE]]
     assert rows == [{"n": i, "text": e["text"], "de": e["de"]} for i, e in enumerate(wanted)]
 
     report = json.loads((out / "report.json").read_text())
-    assert report["rows"] + report["rows_before"] == 401 + 300 + 30
+    assert report["rows"] + report["rows_before"] == 1 + LINES + OBJECTS + BLANK + TABLE
     assert report["rows"] == sum(worker["rows"] for worker in report["workers"].values())
     assert report["rows_per_second"] > 0 and len(report["workers"]) >= 2
     for worker in report["workers"].values():  # the corpus has 181 MB

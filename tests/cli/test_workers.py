@@ -25,10 +25,10 @@ from cli.commands import (
     start,
     wait_for,
 )
+from cli.zygote import find_commands
 from filelock import FileLock
 
 TORCHRUN = ["torchrun", "--standalone", "--nproc_per_node", 2, "--no-python", "resmlp-mt"]
-PATH = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 # What is drawn at random depends on the worker.
 TEXT = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--label-smoothing", 0.1, "--dropout", 0]
 PICTURES = [*IMAGE_SIZES, *IMAGE_RECIPE, "--hflip", 0, "--color-jitter", 0]
@@ -54,6 +54,11 @@ def run_two(*command, check=True):
         for result in results:
             assert result.returncode == 0, result.stderr[-4000:]
     return results
+
+
+def start_torchrun(*command, commands=None):
+    """torchrun in a process of its own, whose workers are forks of ours, or of other commands."""
+    return start(*command, env={"PATH": f"{commands or find_commands()}:{os.environ['PATH']}"})
 
 
 def state(folder):
@@ -138,7 +143,7 @@ def find_workers(torchrun) -> list[int]:
 def test_stopped_by_sigterm_to_every_process_they_go_on_where_they_were(prepared, by_two, tmp_path):
     program = ["fairseq-train", prepared, "--user-dir", ROOT / "resmlp_mt", *LONG]
     program += ["--save-dir", tmp_path]
-    process = start(*TORCHRUN[:-1], *program, env=PATH)
+    process = start_torchrun(*TORCHRUN[:-1], *program)
     wait_for("training on 2 devices", process)
     wait_for('"ups"', process)
     # As schedulers do; torchrun sends the workers one more.
@@ -155,7 +160,7 @@ def test_stopped_by_sigterm_to_every_process_they_go_on_where_they_were(prepared
 
 def test_torchrun_starts_them_anew_when_one_was_killed(prepared, by_two, tmp_path):
     program = [*TORCHRUN[:-2], "--max-restarts", 1, *TORCHRUN[-2:], "train", prepared, *LONG]
-    process = start(*program, "--save-dir", tmp_path, env=PATH)
+    process = start_torchrun(*program, "--save-dir", tmp_path)
     wait_for('"num_updates": "7"', process)
     os.kill(find_workers(process)[1], signal.SIGKILL)
     rest, _ = process.communicate(timeout=1800)
@@ -166,7 +171,9 @@ def test_torchrun_starts_them_anew_when_one_was_killed(prepared, by_two, tmp_pat
 def test_one_worker_goes_on_for_two_whose_torchrun_was_killed_and_they_for_it(
     prepared, by_two, tmp_path
 ):
-    process = start(*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path, env=PATH)
+    # With it dies what its workers meet by; these are processes of their own, as for a user.
+    program = [*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path]
+    process = start_torchrun(*program, commands=Path(sys.executable).parent)
     wait_for('"num_updates": "7"', process)
     process.kill()
     process.communicate(timeout=1800)  # until the workers have ended, who write where it did
@@ -239,7 +246,7 @@ def test_workers_without_gpus_are_for_torchrun_to_start(prepared, tmp_path):
 def test_sigterm_to_one_worker_in_a_validation_stops_all(much_to_validate, tmp_path):
     slow = ["--encoder-layers", 12, "--batch-size-valid", 1, "--max-target-positions", 60]
     where = ["--save-dir", tmp_path]
-    process = start(*TORCHRUN, "train", much_to_validate, *TEXT, *slow, *where, env=PATH)
+    process = start_torchrun(*TORCHRUN, "train", much_to_validate, *TEXT, *slow, *where)
     wait_for("begin validation", process)
     os.kill(find_workers(process)[1], signal.SIGTERM)
     rest, _ = process.communicate(timeout=1800)

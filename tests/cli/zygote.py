@@ -1,59 +1,114 @@
-"""`resmlp-mt` for shell scripts in tests, in forks of one process that has imported fairseq.
+"""Commands in forks of one process that has imported fairseq and torch, which takes seconds.
 
-A command of a script is a small program that hands its words, folder, environment and standard
-streams to that process, waits, and ends with the status of what was done.
+A client hands its words, folder, environment and standard streams to that process, waits, and is
+told the status of what was done. `run_fork` is a client, and so are the small programs that
+`find_commands` makes. These pass on SIGTERM and SIGINT, end by the signal that the command ended
+by, and take it with them when they are killed.
 """
 
+import atexit
+import gc
+import importlib
 import json
+import logging
 import os
+import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 
-from cli.forks import become
-
 NAMES = ("resmlp-mt", "fairseq-train", "fairseq-generate")
+# torch imports _dynamo with its first optimizer. The plugin is not among them: each command imports
+# it as it is loaded.
+IMPORTED = ("fairseq", "torch._dynamo")
 CLIENT = """#!{python} -S
-import json, os, socket, sys
+import json, os, signal, socket, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
 said = json.dumps([[os.path.basename(sys.argv[0]), *sys.argv[1:]], os.getcwd(), dict(os.environ)])
 socket.send_fds(server, [len(said.encode()).to_bytes(8, "big")], [0, 1, 2])
 server.sendall(said.encode())
-sys.exit(int(server.recv(8) or b"1"))
+answers = server.makefile()
+process = int(answers.readline())
+def pass_on(number, frame):
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        pass
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, pass_on)
+status = int(answers.readline() or "1")
+if status < 0:
+    if status != -signal.SIGKILL:
+        signal.signal(-status, signal.SIG_DFL)
+    os.kill(os.getpid(), -status)
+sys.exit(status)
 """
 
 
 @cache
-def find_commands() -> Path:
-    """A folder for PATH with these commands; they work as long as this process does."""
+def start_server() -> Path:
+    """The folder of the server's socket `address`; the server works as long as this process."""
     folder = Path(tempfile.mkdtemp())
-    address = str(folder / "address")
-    (folder / "bin").mkdir()
-    for name in NAMES:
-        (folder / "bin" / name).write_text(CLIENT.format(python=sys.executable, address=address))
-        (folder / "bin" / name).chmod(0o755)
     here = Path(__file__)
     paths = os.pathsep.join(map(str, (here.parents[2], here.parents[1])))
     server = subprocess.Popen(
-        [sys.executable, here, address, str(os.getpid())],
+        [sys.executable, here, folder / "address", str(os.getpid())],
         env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
     assert server.stdout.readline() == b"ready\n"
-    return folder / "bin"
+    return folder
+
+
+@cache
+def find_commands() -> Path:
+    """A folder for PATH with these commands."""
+    folder = start_server() / "bin"
+    folder.mkdir()
+    for name in NAMES:
+        address = str(folder.parent / "address")
+        (folder / name).write_text(CLIENT.format(python=sys.executable, address=address))
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[int, bytes, bytes]:
+    """Run a console command or a script: its status, what it wrote to stdout and to stderr."""
+    said = json.dumps([command, str(cwd or Path.cwd()), dict(environment)]).encode()
+    with ExitStack() as opened:
+        given, *out = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+        given.write(stdin)
+        given.seek(0)
+        server = opened.enter_context(socket.socket(socket.AF_UNIX))
+        server.settimeout(1800)  # what hangs, whatever else the machine does
+        server.connect(str(start_server() / "address"))
+        streams = [stream.fileno() for stream in (given, *out)]
+        socket.send_fds(server, [len(said).to_bytes(8, "big")], streams)
+        server.sendall(said)
+        _, status = opened.enter_context(server.makefile())
+        for stream in out:
+            stream.seek(0)
+        return int(status), *(stream.read() for stream in out)
 
 
 def serve(address: str, parent: int) -> None:
     """Answer until the parent has ended."""
-    import fairseq  # noqa: F401
-
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # else each fork would look through what it has of us, and copy it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who answer
+    # A test run in the background passes on that interrupts are ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address)
     listener.listen(16)
@@ -71,7 +126,10 @@ def serve(address: str, parent: int) -> None:
 
 
 def _answer(client: socket.socket) -> None:
-    """Run the command of a client in a process of its own, tell its status, and end."""
+    """Run the command of a client in a process of its own, tell its id, its status, and end.
+
+    It is killed where the client is.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     client.settimeout(None)
     size, streams, _, _ = socket.recv_fds(client, 8, 3)
@@ -93,13 +151,47 @@ def _answer(client: socket.socket) -> None:
             status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
             if isinstance(end.code, str):
                 print(end.code, file=sys.stderr)
-        finally:
+        finally:  # as an interpreter ends, but for taking everything apart
+            threading._shutdown()
+            atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
+    with suppress(BrokenPipeError):
+        client.sendall(f"{process}\n".encode())
+    ended = os.pidfd_open(process)
+    if ended not in select.select([ended, client], [], [])[0]:  # a client says no more: it is gone
+        os.kill(process, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    client.sendall(str(status if status >= 0 else 128 - status).encode())
+    with suppress(BrokenPipeError):
+        client.sendall(f"{status}\n".encode())
     os._exit(0)
+
+
+def become(command: list[str], cwd: str, environment: dict) -> None:
+    """Be that command, with the standard streams of this process."""
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    os.environ.clear()
+    os.environ.update(environment)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(write_through=bool(environment.get("PYTHONUNBUFFERED")))
+    os.chdir(cwd)
+    name, *arguments = command
+    try:
+        if name == "resmlp-mt":
+            sys.argv = [name, *arguments]
+            runpy.run_module("resmlp_mt.cli", run_name="__main__", alter_sys=True)
+        elif name == "python":
+            sys.argv = arguments
+            sys.path.insert(0, str(Path(arguments[0]).parent))
+            runpy.run_path(arguments[0], run_name="__main__")
+        else:
+            sys.argv = [str(Path(sys.executable).with_name(name)), *arguments]
+            logging.root.handlers.clear()  # fairseq's programs make theirs before they import it
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+        sys.exit(1)
 
 
 if __name__ == "__main__":

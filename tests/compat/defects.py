@@ -329,3 +329,6 @@ OF_PATCHES = {
     "workers": [workers_on_cpus_do_not_meet],
     "stopping": [sigterm_is_left_to_kill],
 }
+
+if __name__ == "__main__":
+    run(globals()[sys.argv[1]], Path(sys.argv[2]))

@@ -1,13 +1,13 @@
 """Every patch mends what is wrong in fairseq today, and knows which functions it replaces."""
 
-import os
+import shutil
 import signal
 import time
 
 import patches_table
 import pytest
 import torch
-from cli.forks import FORKS
+from cli.commands import run, start
 from compat import defects
 from compat.written import write_checkpoint
 
@@ -18,33 +18,39 @@ IN_PROCESS = [d for found in defects.OF_PATCHES.values() for d in found]
 IN_PROCESS.remove(defects.sigterm_is_left_to_kill)
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with a checkpoint whose configuration asks for a secret."""
-    write_checkpoint(tmp_path / "asks.pt", "--arch", "resmlp_tiny")
-    state = torch.load(tmp_path / "asks.pt", weights_only=True)
+@pytest.fixture(scope="module")
+def asks(tmp_path_factory):
+    """A checkpoint whose configuration asks for a secret."""
+    path = tmp_path_factory.mktemp("asks") / "asks.pt"
+    write_checkpoint(path, "--arch", "resmlp_tiny")
+    state = torch.load(path, weights_only=True)
     state["cfg"]["task"]["data"] = "${oc.env:SECRET}"
-    torch.save(state, tmp_path / "asks.pt")
+    torch.save(state, path)
+    return path
+
+
+@pytest.fixture
+def folder(asks, tmp_path):
+    """A folder of its own with that checkpoint."""
+    shutil.copy(asks, tmp_path)
     return tmp_path
 
 
 @pytest.mark.parametrize("defect", IN_PROCESS, ids=lambda defect: defect.__name__)
 def test_fairseq_has_not_mended_it(defect, folder):
-    process = FORKS.Process(target=defects.run, args=(defect, folder))
-    process.start()
-    process.join()
-    assert process.exitcode == 0, "nobody needs this patch, or part of it, any more"
+    result = run("python", defects.__file__, defect.__name__, folder, check=False)
+    said = "nobody needs this patch, or part of it, any more"
+    assert result.returncode == 0, said + result.stderr[-2000:]
 
 
 def test_fairseq_is_still_killed_by_sigterm(tmp_path):
-    process = FORKS.Process(target=defects.run, args=(defects.sigterm_is_left_to_kill, tmp_path))
-    process.start()
+    process = start("python", defects.__file__, "sigterm_is_left_to_kill", tmp_path)
     log = tmp_path / "log"
-    while process.is_alive() and not (log.exists() and '"ups"' in log.read_text()):
+    while process.poll() is None and not (log.exists() and '"ups"' in log.read_text()):
         time.sleep(0.1)
-    os.kill(process.pid, signal.SIGTERM)
-    process.join()
-    assert process.exitcode == -signal.SIGTERM
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=1800)
+    assert process.returncode == -signal.SIGTERM, said[-2000:]
     assert not list((tmp_path / "out").glob("*.pt"))
 
 

@@ -11,12 +11,12 @@ pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 
 
 @contextmanager
-def serving(model, *options, says_more=False) -> Iterator[tuple[str, subprocess.Popen]]:
+def serving(model, *options, own=False) -> Iterator[tuple[str, subprocess.Popen]]:
     """The address of `resmlp-mt serve`, and its process, which SIGTERM ends well afterwards.
 
-    It says no more than its address, unless it `says_more`.
+    It is a fork that says no more than its address, or a process of its `own`, which may.
     """
-    command = words(["resmlp-mt", "serve", model, "--port", 0, *options])
+    command = words(["resmlp-mt", "serve", model, "--port", 0, *options], own)
     process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     try:
         said = process.stderr.readline()
@@ -25,7 +25,7 @@ def serving(model, *options, says_more=False) -> Iterator[tuple[str, subprocess.
         yield address[1], process
         process.send_signal(signal.SIGTERM)
         _, rest = process.communicate(timeout=60)
-        assert process.returncode == 0 and (says_more or rest == "")
+        assert process.returncode == 0 and (own or rest == "")
     finally:
         process.kill()
         process.communicate()

@@ -27,7 +27,7 @@ def test_workers_share_port_limits_counts_and_log(tmp_path):
     (tmp_path / "keys").write_text("free\nfew 3\n")
     flags = ["--workers", 2, "--metrics-port", 0, "--threads", 1, "--allow-host", "mt.example.org"]
     flags += ["--api-keys", tmp_path / "keys", "--access-log", tmp_path / "log"]
-    with serving("multi30k-en-de", *flags, says_more=True) as (server, process):
+    with serving("multi30k-en-de", *flags, own=True) as (server, process):
         metrics = re.fullmatch(r"metrics at (\S+)\n", process.stderr.readline())[1]
 
         def read(name):
