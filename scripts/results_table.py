@@ -20,6 +20,7 @@ _COLUMNS = {
     "workers": "processes",
     "size": "size",
     "type": "weights",
+    "isa": "kept to",
     "vocabulary": "vocabulary",
     "arch": "preset",
     "length": "length",
@@ -92,7 +93,7 @@ _COLUMNS = {
 }
 _COUNTS = {"parameters", "multiply_adds", "updates", "updates_in_time", "pairs"}
 # Shown where the rows of a file differ in them.
-_CONDITIONS = {"threads", "machine", "pairs"}
+_CONDITIONS = {"threads", "machine", "pairs", "isa"}
 
 
 def fill_tables(path: Path) -> str:

@@ -9,6 +9,7 @@ say as many subwords as they may. shortlist.sh makes them.
 """
 
 import argparse
+import os
 import time
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import ctranslate2
 import numpy as np
 
-from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
+from resmlp_mt.benchmark.report import append_rows, describe_commit, make_rows, print_table
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.benchmark.translate import Case
 from resmlp_mt.data.text import read_lines
@@ -85,10 +86,12 @@ def main() -> None:
     about = {
         "size": arguments.size,
         "type": arguments.type,
+        "isa": os.environ.get("RESMLP_CPU_ISA", ""),
         "text": arguments.input.name,
         "sentences": len(texts),
     }
-    rows = make_rows(results, arguments.rounds, 1, **about, steps=arguments.steps)
+    about |= {"steps": arguments.steps, "commit": describe_commit()}
+    rows = make_rows(results, arguments.rounds, 1, **about)
     for row in rows:
         row["batch"] = row.pop("batch_tokens") or 1
     print_table(rows)

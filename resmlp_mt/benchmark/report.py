@@ -93,20 +93,26 @@ def describe_machine() -> str:
     return ", ".join([*gpu, _name_processor(), f"{cores} cores"])
 
 
+def describe_commit() -> str:
+    """The commit of this code; COMMIT says it for a copy without its history."""
+    commit = os.environ.get("COMMIT", "")
+    if not commit and shutil.which("git"):
+        command = ["git", "rev-parse", "--short", "HEAD"]
+        here = Path(__file__).parent
+        found = subprocess.run(command, capture_output=True, text=True, cwd=here)
+        commit = found.stdout.strip()
+    return commit
+
+
 def describe_run(table: Path) -> dict[str, str]:
     """How its rows can be measured again: the commit of this code, and this process's command.
 
     Args:
         table: The file that the command writes to. Of its path the name alone is told.
     """
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    commit = os.environ.get("COMMIT", "")  # for a copy without its history
-    if not commit and shutil.which("git"):
-        here = Path(__file__).parent
-        found = subprocess.run(command, capture_output=True, text=True, cwd=here)
-        commit = found.stdout.strip()
     words = [table.name if word == str(table) else word for word in sys.argv[1:]]
-    return {"commit": commit, "command": shlex.join(["python", Path(sys.argv[0]).name, *words])}
+    command = shlex.join(["python", Path(sys.argv[0]).name, *words])
+    return {"commit": describe_commit(), "command": command}
 
 
 def describe_versions() -> str:
