@@ -21,6 +21,7 @@ _COLUMNS = {
     "size": "size",
     "type": "weights",
     "isa": "kept to",
+    "beam": "beam",
     "vocabulary": "vocabulary",
     "arch": "preset",
     "length": "length",
@@ -29,6 +30,7 @@ _COLUMNS = {
     "threads": "threads",
     "sentences": "sentences",
     "model": "model",
+    "form": "form",
     "clients": "clients",
     "texts": "texts a request",
     "seconds": "seconds",
@@ -93,7 +95,7 @@ _COLUMNS = {
 }
 _COUNTS = {"parameters", "multiply_adds", "updates", "updates_in_time", "pairs"}
 # Shown where the rows of a file differ in them.
-_CONDITIONS = {"threads", "machine", "pairs", "isa"}
+_CONDITIONS = {"threads", "machine", "pairs", "isa", "beam"}
 
 
 def fill_tables(path: Path) -> str:

@@ -7,7 +7,7 @@
 #   TEST   file of English lines
 # The models are untrained, so all translations have as many subwords as they may have at most.
 # Needs CTranslate2: pip install -e '.[export,benchmark]' -c constraints.txt
-# Rows go to $CSV (default: shortlist.csv beside this script). LINES_OF_TEXT (64), STEPS (30) and
+# Rows go to $CSV (default: shortlist.csv beside this script). LINES_OF_TEXT (64), STEPS (30), BEAM (5) and
 # ROUNDS (5) as given. TYPE is that of the weights on both sides: int8 (default) or float32. ISA=avx2
 # keeps both sides to AVX2, but for our encoder, which ONNX Runtime runs as it likes.
 set -euo pipefail
@@ -51,4 +51,5 @@ ct2-fairseq-converter --model_path "$work/models/transformer.pt" --data_dir "$da
     --output_dir "$work/ctranslate2" --vocab_mapping "$work/vmap.txt"
 python "$here/shortlist.py" --export "$work/export" --ctranslate2 "$work/ctranslate2" \
     --input "$test" --size "$size" --type "$type" --lines "${LINES_OF_TEXT:-64}" \
-    --steps "${STEPS:-30}" --rounds "${ROUNDS:-5}" --csv "${CSV:-$here/shortlist.csv}"
+    --steps "${STEPS:-30}" --beam "${BEAM:-5}" --rounds "${ROUNDS:-5}" \
+    --csv "${CSV:-$here/shortlist.csv}"

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+_STEPS = 32  # that there is room for at first
+
 
 class Beams:
     """The beams of a batch: their last tokens, their scores, and the places that they came through.
@@ -30,8 +32,9 @@ class Beams:
         self.now = np.empty((layers, 1, channels), np.float32)
         # By place: what a step left there for the mixers, and the token that it was told.
         self.used = 0
-        self.history = np.empty((8 * self.tokens.size, layers * channels), np.float32)
-        self.told = np.empty(8 * self.tokens.size, np.int64)
+        places = _STEPS * self.tokens.size
+        self.history = np.empty((places, layers * channels), np.float32)
+        self.told = np.empty(places, np.int64)
         self._make_answers()
 
     def _make_answers(self) -> None:
