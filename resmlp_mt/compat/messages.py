@@ -53,9 +53,9 @@ def explain(error: BaseException, program: str = "") -> str | None:
         return "--torch-compile needs a C++ compiler on CPUs (Debian: g++), and Triton on GPUs"
     if isinstance(error, FloatingPointError) and "between workers" not in text:
         return (
-            f"training diverged: {text.splitlines()[0]} Train on from an earlier checkpoint "
-            "(--restore-file) with a lower --lr, a longer --warmup-updates, --clip-norm 1, or in "
-            "--bf16 or full precision instead of --fp16; crash.pt holds the broken weights"
+            f"training diverged: {text.splitlines()[0].rstrip('.')}. Train on from an earlier "
+            "checkpoint (--restore-file) with a lower --lr, a longer --warmup-updates, --clip-norm "
+            "1, or in --bf16 or full precision instead of --fp16; crash.pt holds the broken weights"
         )
     if text.startswith("Could not infer language pair"):
         return (
