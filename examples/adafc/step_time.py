@@ -12,10 +12,8 @@ rows to step_time.csv. Rounds that are there are not run again. The plot is step
 import argparse
 import csv
 import datetime
-import os
 import platform
 import statistics
-import subprocess
 import time
 from pathlib import Path
 
@@ -24,6 +22,7 @@ import torch
 import torch.nn.functional as F
 
 from resmlp_mt.benchmark.image_models import ModelCase
+from resmlp_mt.benchmark.report import describe_commit
 from resmlp_mt.files.output import whole_file
 
 matplotlib.use("agg")
@@ -73,11 +72,8 @@ def measure(rounds: list[int], setting: dict[str, str], results: Path) -> None:
     flags = f"{setting['preset']} --stem-stride {setting['stem_stride']} --token-mixer"
     models = {mixer: ModelCase(f"{flags} {mixer}", side).build().train() for mixer in MIXERS}
     optimizers = {n: torch.optim.AdamW(m.parameters(), fused=True) for n, m in models.items()}
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE
-    ).stdout.strip()
     about = setting | {
-        "commit": os.environ.get("COMMIT") or commit,
+        "commit": describe_commit(),
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()} CPU, 1 thread",
     }

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import torch
 
 import resmlp_mt.plugin  # noqa: F401  (likewise)
 from resmlp_mt.analysis.training_log import read_log
+from resmlp_mt.benchmark.report import describe_commit
 from resmlp_mt.cli.passthrough import run_program
 from resmlp_mt.errors import UserError
 
@@ -73,12 +73,9 @@ def _train(words: list[str], output: Path) -> None:
 
 def describe(found: Run) -> dict:
     """What rows of a run have besides its own columns."""
-    command = ["git", "rev-parse", "--short", "HEAD"]
-    here = Path(__file__).parent
-    commit = subprocess.run(command, capture_output=True, text=True, cwd=here).stdout.strip()
     return {
         "parameters": found.parameters,
-        "commit": os.environ.get("COMMIT") or commit,
+        "commit": describe_commit(),
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()} CPU, 1 thread",
     }
