@@ -4,6 +4,7 @@
     nohup nice python examples/convergence/run.py &
     python examples/convergence/run.py --status
 
+Started twice, it trains two models at a time: each takes the next that the other does not have.
 A training that was stopped, by whatever, goes on from its last checkpoint. One that is done has
 rows in results.csv and is not begun again: whoever has them, on another machine too, goes on behind
 them. SIGTERM lets the training save itself first. Whether all updates were made, its checkpoint
@@ -20,9 +21,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from plan import STAGES, Run, Stage, list_flags, list_runs
 
@@ -62,27 +63,27 @@ def main() -> int:
         for stage in stages:
             print_status(stage, arguments)
         return 0
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    with hold(arguments.work / "lock") as lock:
-        for stage in stages:
-            while run := find_next(stage, arguments.results):
-                print(f"begin {run.name}", flush=True)
+    for stage in stages:
+        while found := take_next(stage, arguments):
+            run, lock = found
+            print(f"begin {run.name}", flush=True)
+            with lock:
                 if not train(stage, run, arguments, lock):
                     return 1
-                print(f"done {run.name}", flush=True)
+            print(f"done {run.name}", flush=True)
     return 0
 
 
-@contextmanager
-def hold(path: Path):
-    """Keep a second queue out, until the training that this one began has ended too."""
-    with open(path, "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print(f"run.py: {path}: a queue, or a training of one, is at work", file=sys.stderr)
-            sys.exit(2)
-        yield lock
+def take(folder: Path) -> TextIO | None:
+    """Lock a folder; None where another queue has it, or a training that one began."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = open(folder / "lock", "w")  # noqa: SIM115  it is held beyond this function
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
 
 
 def read_losses(stage: Stage, results: Path) -> dict[Run, float]:
@@ -105,16 +106,23 @@ def key_of(run: Run) -> tuple[str, ...]:
     return tuple(str(getattr(run, name)) for name in KEY)
 
 
-def find_next(stage: Stage, results: Path) -> Run | None:
-    """The first run that has no row."""
-    losses = read_losses(stage, results)
-    return next((run for run in list_runs(stage, losses) if run.known and run not in losses), None)
+def take_next(stage: Stage, arguments: argparse.Namespace) -> tuple[Run, TextIO] | None:
+    """The first run that has no row and that nobody else trains, and its lock."""
+    losses = read_losses(stage, arguments.results)
+    for run in [r for r in list_runs(stage, losses) if r.known and r not in losses]:
+        lock = take(arguments.work / run.name)
+        if lock is None:
+            print(f"{run.name} is at work in another queue", flush=True)
+        elif run in read_losses(stage, arguments.results):  # it got its row just now
+            lock.close()
+        else:
+            return run, lock
+    return None
 
 
-def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock) -> bool:
+def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock: TextIO) -> bool:
     """Train, score and write the row; False where the training failed."""
     folder, data = arguments.work / run.name, arguments.data / stage.data
-    folder.mkdir(exist_ok=True)
     flags = list_flags(stage, run)
     if arguments.updates:
         flags += ["--max-update", str(arguments.updates)]
@@ -141,7 +149,7 @@ def train(stage: Stage, run: Run, arguments: argparse.Namespace, lock) -> bool:
     return True
 
 
-def call_training(folder: Path, data: Path, flags: list[str], lock) -> tuple[int, str]:
+def call_training(folder: Path, data: Path, flags: list[str], lock: TextIO) -> tuple[int, str]:
     """Train from the last checkpoint on; the status, and the end of what was said.
 
     SIGTERM lets the training save itself, and then ends this process.

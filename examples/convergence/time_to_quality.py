@@ -25,9 +25,10 @@ import sys
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import TextIO
 
 from plan import STAGES, Run, Stage, list_flags, list_runs
-from run import HERE, call_training, hold, read_losses, read_progress
+from run import HERE, call_training, read_losses, read_progress, take
 
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.files.output import whole_file
@@ -78,8 +79,11 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    arguments.work.mkdir(parents=True, exist_ok=True)
-    with hold(arguments.work / "lock") as lock:
+    lock = take(arguments.work)
+    if lock is None:
+        print(f"{arguments.work}: another race is at work there", file=sys.stderr)
+        return 2
+    with lock:
         take_turns(stage, runs, target, arguments, lock)
     return 0
 
@@ -111,7 +115,7 @@ def list_finals(stage: Stage, losses: dict[Run, float]) -> list[Run]:
 
 
 def take_turns(
-    stage: Stage, runs: list[Run], target: float, arguments: argparse.Namespace, lock
+    stage: Stage, runs: list[Run], target: float, arguments: argparse.Namespace, lock: TextIO
 ) -> None:
     """An epoch of each run in turn, until none has anything left to do."""
     while True:

@@ -80,6 +80,26 @@ def test_a_training_is_done_by_its_updates_its_patience_or_the_clock(progress, d
     assert not queue.is_done(queue.Progress(39, 99.0, 50, 40), flags[-2:])
 
 
+def test_a_second_queue_takes_what_the_first_does_not_have(tmp_path, capsys):
+    arguments = argparse.Namespace(work=tmp_path / "work", results=tmp_path / "results.csv")
+    (first, lock), (second, other) = (queue.take_next(STAGE, arguments) for _ in range(2))
+    assert [first.lr, second.lr] == ["1", "2"]
+    assert f"{first.name} is at work" in capsys.readouterr().out
+    lock.close()
+    again, lock = queue.take_next(STAGE, arguments)
+    assert again == first
+    row = dict(zip(queue.KEY, queue.key_of(first), strict=True)) | {"valid_nll_base2": "2.5"}
+    with open(arguments.results, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    lock.close()
+    third, lock = queue.take_next(STAGE, arguments)
+    assert third.lr == "3"
+    lock.close()
+    other.close()
+
+
 SIZE = (
     "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 24 "
     "--decoder-ffn-embed-dim 40 --encoder-layers 1 --decoder-layers 1 "
@@ -121,8 +141,9 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
     process = subprocess.Popen(command, **options)
     begun = next(line for line in process.stdout if "begin small-final" in line)
     folder = tmp_path / "work" / begun.split()[1]
-    refused = subprocess.run(command, **options)
-    assert refused.returncode == 2 and "is at work" in refused.stdout
+    second = subprocess.run(command, **options)  # finds nothing else to do
+    assert second.returncode == 0 and f"{folder.name} is at work" in second.stdout
+    assert "begin" not in second.stdout
     wait_for_checkpoint(process, folder)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=1800) == 128 + signal.SIGTERM, process.stdout.read()
