@@ -48,15 +48,14 @@ def main() -> None:
 
 def _read_log(log: str) -> dict:
     sizes = re.findall(r"num\. shared model params: ([\d,]+)", log)
-    seconds = r"done training in ([\d.]+) seconds"
-    if (
-        len(sizes) > 1
-    ):  # of a training that was stopped, fairseq keeps the time of its updates alone
-        seconds = r'"(?:train_)?train_wall": "([\d.]+)"'
-    found = re.findall(seconds, log)
+    seconds = re.findall(r"done training in ([\d.]+) seconds", log)
+    if len(sizes) > 1:
+        # Of a training that was stopped: what the updates of each epoch took, each epoch once.
+        epochs = dict(re.findall(r'"epoch": (\d+).*"train_train_wall": "([\d.]+)"', log))
+        seconds = [sum(map(float, epochs.values()))] if epochs else []
     return {
         "parameters": int(sizes[-1].replace(",", "")),
-        "train_seconds": round(float(found[-1])) if found else "",
+        "train_seconds": round(float(seconds[-1])) if seconds else "",
     }
 
 

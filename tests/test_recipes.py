@@ -650,6 +650,22 @@ LOG = """2026-01-01 00:00:00 | INFO | x | num. shared model params: 1,234 (num. 
 """
 
 
+def test_the_seconds_of_a_training_that_was_stopped_are_those_of_all_its_epochs(tmp_path):
+    part = "2026-01-01 00:00:00 | INFO | x | num. shared model params: 1,234 (num. trained: 1)"
+    walls = [(1, 50), (2, 3), (2, 52), (3, 40)]  # the second was gone on with
+    epochs = [
+        f'2026-01-01 00:00:01 | INFO | train | {{"epoch": {epoch}, "train_train_wall": "{wall}"}}'
+        for epoch, wall in walls
+    ]
+    done = "2026-01-01 00:00:02 | INFO | x | done training in 44.0 seconds"
+    (tmp_path / "log").write_text("\n".join([part, *epochs[:2], part, *epochs[2:], done]))
+    command = [sys.executable, ROOT / "scripts/append_row.py", tmp_path / "rows.csv"]
+    subprocess.run([*command, "--log", tmp_path / "log"], input="{}", text=True, check=True)
+    with open(tmp_path / "rows.csv", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["train_seconds"], row["parameters"]) == ("142", "1234")
+
+
 @pytest.mark.parametrize("example", ["iwslt14", "wmt14"])
 def test_evaluation_scores_and_appends_a_row(tmp_path, recorder, monkeypatch, capsys, example):
     model, *lang = ("resmlp_6", "de") if example == "wmt14" else IWSLT14[:1]
