@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     translate.add_argument("--input", type=Path, required=True, metavar="FILE")
     translate.add_argument("--reference", type=Path, required=True, metavar="FILE")
-    translate.add_argument("--beam", type=int, default=5, metavar="N", help="default: %(default)s")
+    translate.add_argument(
+        "--beam", type=int, nargs="+", default=[5], metavar="N", help="(default: 5)"
+    )
     translate.add_argument(
         "--batch-tokens",
         type=int,
@@ -122,7 +124,7 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable
     sources, references = read_parallel(arguments.input, arguments.reference)
     models = dict(model.split("=", 1) for model in arguments.models)
     rivals = list_rivals(models, sources, references, arguments.threads)
-    cases = [Case(tokens, arguments.beam) for tokens in arguments.batch_tokens]
+    cases = [Case(tokens, beam) for tokens in arguments.batch_tokens for beam in arguments.beam]
     about = {"text": arguments.input.name, "sentences": len(sources)}
     return rivals, cases, lambda rival: about
 
