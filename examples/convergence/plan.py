@@ -117,11 +117,23 @@ _SHAPE_PILOTS = dict(
     pilot_hours=0.5,
 )  # fmt: skip
 
+# Where the layers are. The encoder runs once for a sentence, the decoder once for a subword.
+_DEPTHS = {
+    f"{family}_{encoder}_{decoder}": f"{flags} {_sizes(128, 256, (encoder, decoder), 4)}"
+    for family, flags in _models(4).items()
+    for encoder, decoder in ((6, 2), (8, 1), (12, 1))
+    if family == "resmlp_plus" or (family, encoder) == ("transformer_pre", 6)
+}
+
 STAGES = [
     Stage(
         "multi30k-128", "multi30k", _sizes(128, 256, (4, 4), 4), _models(4), _CAPTIONS,
-        ("2e-3", "3.5e-3", "5e-3"), ("0.2", "0.1", "0.3"), pilot_updates=2000, updates=8000,
+        ("2e-3", "3.5e-3", "5e-3"), ("0.2", "0.3", "0.1"), pilot_updates=2000, updates=8000,
         seeds=(1, 2, 3),
+    ),
+    Stage(
+        "multi30k-depths", "multi30k", "", _DEPTHS, _CAPTIONS, ("5e-3",), ("0.2",),
+        pilot_updates=2000, updates=8000, seeds=(1,),
     ),
     Stage("mix-shapes-8k", "ende-mix-8k", **_SHAPE_PILOTS),
     Stage("mix-shapes-16k", "ende-mix-16k", **_SHAPE_PILOTS),
@@ -133,7 +145,7 @@ STAGES = [
     Stage("mix-control", models={"transformer_pre": _models(4)["transformer_pre"]}, **_SMALL),
     Stage(
         "multi30k-256", "multi30k", _sizes(256, 512, (3, 3), 4), _models(4), _CAPTIONS,
-        ("1e-3", "2e-3", "3.5e-3"), ("0.2", "0.1", "0.3"), pilot_updates=2000, updates=8000,
+        ("1e-3", "2e-3", "3.5e-3"), ("0.2", "0.3", "0.1"), pilot_updates=2000, updates=8000,
         seeds=(1, 2, 3),
     ),
 ]  # fmt: skip
