@@ -39,7 +39,7 @@ def main() -> None:
         with open(arguments.results, newline="", encoding="utf-8") as stream:
             columns = next(csv.reader(stream))
     with open(arguments.results, "a", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, columns)
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
         if stream.tell() == 0:
             writer.writeheader()
         writer.writerow(row)
