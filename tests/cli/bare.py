@@ -1,6 +1,7 @@
 """Environments that hold the wheel of this project and few packages, without a network."""
 
 import importlib.metadata
+import os
 import re
 import shutil
 import subprocess
@@ -15,8 +16,8 @@ PIP = [sys.executable, "-m", "pip"]
 APART = {k: v for k, v in ENVIRONMENT.items() if k != "PYTHONPATH"}
 
 
-def build_wheel(source: Path, folder: Path) -> Path:
-    """Build the wheel of a source tree, with the setuptools that is here.
+def build_wheel(source: Path, folder: Path, **variables: str) -> Path:
+    """Build the wheel of a source tree, with the setuptools that is here, and these variables.
 
     It is built from a copy: setuptools packs whatever lies in a `build` beside setup.py.
     """
@@ -26,7 +27,8 @@ def build_wheel(source: Path, folder: Path) -> Path:
     for name in ("setup.py", "README.md", "LICENSE"):
         shutil.copy(source / name, copy)
     built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, copy]
-    subprocess.run([*PIP, *built], check=True, capture_output=True)
+    environment = os.environ | variables
+    subprocess.run([*PIP, *built], check=True, capture_output=True, env=environment)
     (wheel,) = folder.glob("*.whl")
     return wheel
 

@@ -183,6 +183,19 @@ def test_the_wheel_and_few_packages_are_enough(small, exports, picture):
         assert small(*command).stdout == run("resmlp-mt", *command).stdout != ""
 
 
+def test_without_a_compiler_the_wheel_translates_the_same(exports, tmp_path):
+    wheel = build_wheel(ROOT, tmp_path / "wheel", CC="/bin/false")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".so")]
+    bare = Bare(tmp_path / "venv")
+    bare.link(list(PACKAGES))
+    bare.install(wheel)
+    command = ["resmlp-mt", "translate", "--model", exports / "translator", TEXT]
+    graph = run(*command, env={"RESMLP_CPU_ISA": "none"})
+    done = bare.run(*command)
+    assert done.stdout == graph.stdout != "", done.stderr
+
+
 def test_the_unit_of_systemd_is_one(tmp_path):
     text = (ROOT / "examples" / "serve" / "resmlp-mt.service").read_text()
     (command,) = re.findall(r"^ExecStart=(\S+/resmlp-mt) (.*)$", text, re.M)
@@ -214,6 +227,9 @@ def test_the_steps_of_the_containerfile_make_a_service(exports, tmp_path):
             shutil.copy(ROOT / name, tmp_path / "source")
     steps = read_containerfile()
     ran = [shlex.split(rest) for word, rest in steps if word == "RUN"]
+    # The first image has a C compiler, and the second is small.
+    images = [rest.split()[0].rpartition(":")[2] for word, rest in steps if word == "FROM"]
+    assert images == ["3.11", "3.11-slim"]
     assert [words[:2] for words in ran] == [["pip", "wheel"], *[["pip", "install"]] * 2]
     assert ran[0][2:] == ["--no-deps", "--wheel-dir", "/wheel", "/source"]
     bare, wheel = Bare(tmp_path / "venv"), build_wheel(tmp_path / "source", tmp_path / "wheel")
