@@ -108,7 +108,7 @@ _SHAPES = {
 _MIX_TESTS = {"newstest2014": "test", "tatoeba": "test1", "domains": "test2"}
 _SMALL = dict(
     data="ende-mix-8k", size=_SHAPES["256-6-3"], recipe=_MIX,
-    rates=("1e-3", "2e-3", "3.5e-3"), dropouts=("0.1",), pilot_updates=600, updates=30000,
+    rates=("2e-3", "3.5e-3"), dropouts=("0.1",), pilot_updates=600, updates=30000,
     seeds=(1,), tests=_MIX_TESTS,
 )  # fmt: skip
 _SHAPE_PILOTS = dict(
@@ -136,7 +136,10 @@ STAGES = [
         pilot_updates=2000, updates=8000, seeds=(1,),
     ),
     Stage("mix-shapes-8k", "ende-mix-8k", **_SHAPE_PILOTS),
-    Stage("mix-shapes-16k", "ende-mix-16k", **_SHAPE_PILOTS),
+    Stage(
+        "mix-shapes-16k", "ende-mix-16k",
+        **_SHAPE_PILOTS | dict(models={"256-6-3": _SHAPE_PILOTS["models"]["256-6-3"]}),
+    ),
     Stage("mix-en-de", models={"resmlp_plus_small": "--arch resmlp_plus_small"}, **_SMALL),
     Stage(
         "mix-de-en", models={"resmlp_plus_small": "--arch resmlp_plus_small"},
