@@ -73,7 +73,7 @@ _COMMON = """--share-all-embeddings --criterion label_smoothed_cross_entropy --l
     --optimizer adam --adam-betas (0.9,0.98) --lr-scheduler inverse_sqrt --bf16"""
 # The last ten epochs are averaged, of which the best is the fifth.
 _CAPTIONS = f"""{_COMMON} --max-source-positions 128 --max-target-positions 128 --max-tokens 4096
-    --keep-last-epochs 10 --patience 5"""
+    --keep-last-epochs 10"""
 # An epoch takes an hour: what was done is saved within it.
 _MIX = f"""{_COMMON} --max-source-positions 256 --max-target-positions 256 --max-tokens 8192
     --subword-sampling 0.05 --keep-last-epochs 10 --save-interval-updates 200
