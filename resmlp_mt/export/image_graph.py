@@ -7,10 +7,18 @@ import torch
 from onnx import TensorProto
 from torch import nn
 
-from resmlp_mt.export.graph import Graph, Stream, mix_channels
+from resmlp_mt.export.graph import Graph, SharedWeights, Stream, mix_channels
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
-from resmlp_mt.nn.fold import FOLDED_NORMS, fold_mixer, fold_product, make_offset, split_norm
+from resmlp_mt.nn.fold import (
+    FOLDED_NORMS,
+    FoldedMixer,
+    fold_channels,
+    fold_mixer,
+    fold_product,
+    make_offset,
+    split_norm,
+)
 from resmlp_mt.nn.norm import LayerScale
 from resmlp_mt.nn.patches import PatchEmbedding
 from resmlp_mt.nn.pooling import AveragePooling, ClassMLP, ClassMLPLayer
@@ -56,25 +64,26 @@ def _mixes_plainly(block: ResMLPBlock) -> bool:
 
 
 @torch.no_grad()
-def build_classifier(model: ImageModel, mean: list, std: list, int8: bool) -> bytes:
+def build_classifier(
+    model: ImageModel, mean: list, std: list, int8: bool, shared: SharedWeights | None = None
+) -> bytes:
     """Input: pixels, uint8 (B, in_chans, rows, columns). Output: logits (B, K).
 
     Args:
         model: A classifier that `can_fold`.
         mean, std: What the pixels of each channel are normalised with, on a scale of 0 to 1.
-        int8: As for `Graph`.
+        int8, shared: As for `Graph`.
     """
     (stage,) = model.stages
-    graph, patches = Graph(int8), stage.grid[0] * stage.grid[1]
+    graph, patches = Graph(int8, shared), stage.grid[0] * stage.grid[1]
     side = model.image_size
     pixels = graph.input("pixels", TensorProto.UINT8, "B", len(mean), side, side)
     stream = Stream(graph, _embed(graph, model.stem.proj, mean, std, pixels))
     for block in stage.blocks:
         mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
-        rows, _ = mixer.matrix(0, patches)
-        y = graph.MatMul(graph.constant(rows[0]), stream.normalise(block.norm_1))
-        y = graph.Mul(y, graph.constant(mixer.scale))
-        stream.add(graph.Add(y, graph.constant(make_offset(mixer, patches))))
+        matrix, scale, offset = _name_mixer(graph, mixer, patches).values()
+        y = graph.MatMul(matrix, stream.normalise(block.norm_1))
+        stream.add(graph.Add(graph.Mul(y, scale), offset))
         stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
     if isinstance(model.pool, AveragePooling):
         norm = model.pool.norm  # its alpha and beta commute with the mean
@@ -85,14 +94,63 @@ def build_classifier(model: ImageModel, mean: list, std: list, int8: bool) -> by
     return graph.build(logits=graph.product(x, fold_product(model.head, norm)))
 
 
-def _embed(graph: Graph, proj: nn.Conv2d, mean: list, std: list, pixels: str) -> str:
-    """The patches of the normalised image, which is folded into the projection. (B, N, C)."""
+@torch.no_grad()
+def describe_classifier(
+    model: ImageModel, mean: list, std: list, int8: bool, shared: SharedWeights
+) -> dict:
+    """What `NativeClassifier` is made of: the names of weights of the graph, and numbers.
+
+    Args:
+        model, mean, std, int8, shared: As for `build_classifier`.
+    """
+    (stage,) = model.stages
+    graph, patches = Graph(int8, shared), stage.grid[0] * stage.grid[1]
+    pool, layers = model.pool, []
+    if isinstance(pool, ClassMLP):
+        layers = [_describe(graph, layer, _name_gathering(graph, layer)) for layer in pool.layers]
+    blocks = []
+    for block in stage.blocks:
+        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
+        blocks.append(_describe(graph, block, _name_mixer(graph, mixer, patches)))
+    return {
+        "embed": _name_embedding(graph, model.stem.proj, mean, std),
+        "blocks": blocks,
+        "layers": layers,
+        "hidden": stage.blocks[0].mix_channels.fc1.out_features,
+        "embedding": graph.weight(pool.embedding.numpy()) if layers else None,
+        "norm": split_norm(pool.norm)[0],
+        "head": graph.name_product(fold_product(model.head, pool.norm)),
+    }
+
+
+def _describe(graph: Graph, block: nn.Module, mixing: dict[str, str]) -> dict:
+    """A block, or a layer of the class embedding."""
+    first, second = map(graph.name_product, fold_channels(block))
+    norms = [split_norm(norm)[0] for norm in (block.norm_1, block.norm_2)]
+    return {"norms": norms, "first": first, "second": second} | mixing
+
+
+def _name_mixer(graph: Graph, mixer: FoldedMixer, patches: int) -> dict[str, str]:
+    """A (N, N), and what is multiplied with A x, (C,), and added to it, (N, C)."""
+    rows, _ = mixer.matrix(0, patches)
+    parts = {"matrix": rows[0], "scale": mixer.scale, "offset": make_offset(mixer, patches)}
+    return {name: graph.weight(part.detach().numpy()) for name, part in parts.items()}
+
+
+def _name_embedding(graph: Graph, proj: nn.Conv2d, mean: list, std: list) -> dict[str, str]:
+    """The projection of patches, (C, in_chans, rows, columns), with the image's normalisation."""
     mean, std = (torch.tensor(list(values))[:, None, None] for values in (mean, std))
     weight = proj.weight / (255 * std)
     bias = proj.bias - (proj.weight * mean / std).sum((1, 2, 3))
+    parts = {"weight": weight, "bias": bias}
+    return {name: graph.weight(part.detach().numpy()) for name, part in parts.items()}
+
+
+def _embed(graph: Graph, proj: nn.Conv2d, mean: list, std: list, pixels: str) -> str:
+    """The patches of the normalised image. (B, N, C)."""
     size = list(proj.kernel_size)
     pixels = graph.Cast(pixels, to=TensorProto.FLOAT)
-    parts = graph.constant(weight), graph.constant(bias)
+    parts = _name_embedding(graph, proj, mean, std).values()
     x = graph.Conv(pixels, *parts, kernel_shape=size, strides=size)  # (B, C, rows, columns)
     return graph.Transpose(graph.Reshape(x, graph.integers(0, 0, -1)), perm=[0, 2, 1])
 
@@ -108,8 +166,15 @@ def _aggregate(graph: Graph, pool: nn.Module, patches: Stream) -> str:
 
 def _gather(graph: Graph, layer: ClassMLPLayer, patches: Stream) -> str:
     """scale_1 (a norm_1(x)), folded as the rows of A are. (B, 1, C)."""
+    row, scale, offset = _name_gathering(graph, layer).values()
+    y = graph.MatMul(row, patches.normalise(layer.norm_1))
+    return graph.Add(graph.Mul(y, scale), offset)
+
+
+def _name_gathering(graph: Graph, layer: ClassMLPLayer) -> dict[str, str]:
+    """The one row of A, (1, N), and what is multiplied with the result and added to it."""
     _, alpha, beta = split_norm(layer.norm_1)
     row, scale = layer.aggregate.weight, layer.scale_1.gamma
-    y = graph.MatMul(graph.constant(row), patches.normalise(layer.norm_1))
-    y = graph.Mul(y, graph.constant(scale * alpha))
-    return graph.Add(y, graph.constant(scale * (beta * row.sum() + layer.aggregate.bias)))
+    offset = scale * (beta * row.sum() + layer.aggregate.bias)
+    parts = {"matrix": row, "scale": scale * alpha, "offset": offset[None]}
+    return {name: graph.weight(part.detach().numpy()) for name, part in parts.items()}

@@ -125,12 +125,16 @@ def _export_translator(
 
 def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dict:
     make_graph = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
+    shared = import_with_onnx("resmlp_mt.export.graph").SharedWeights()
     cfg = trained.task.cfg
-    graph = make_graph(trained.model, cfg.mean, cfg.std, cfg.image_size, int8)
+    graph, described = make_graph(trained.model, cfg.mean, cfg.std, cfg.image_size, int8, shared)
     (out / CLASSIFIER).write_bytes(graph)
+    if described:
+        (out / WEIGHTS).write_bytes(save(shared.arrays))
     return {
         "kind": "classifier",
         "classes": trained.classes,
+        "network": described,
         "pictures": {
             "in_chans": cfg.in_chans,
             "image_size": cfg.image_size,

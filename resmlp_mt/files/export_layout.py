@@ -5,12 +5,12 @@ from resmlp_mt.files.finding import EXPORT_CONFIG
 CONFIG = EXPORT_CONFIG
 MIXING = "mixing.safetensors"
 TRANSLATOR = ("encoder.onnx", "step.onnx")
-WEIGHTS = "weights.safetensors"  # of the translator's graphs, from format 3 on
+WEIGHTS = "weights.safetensors"  # of a translator's graphs, and of a folded classifier's
 # With a shortlist: the step over the rows that the other selects, and which they are.
 SELECTING = ("step-shortlist.onnx", "select.onnx")
 SHORTLIST = "shortlist.safetensors"
 CLASSIFIER = "classifier.onnx"
 # Of what stands in CONFIG and the other files: a change that older or newer code would misread
 # takes the next number.
-FORMAT = 3
-READABLE = (2, FORMAT)
+FORMAT = 4
+READABLE = (2, 3, FORMAT)

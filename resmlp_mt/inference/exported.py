@@ -26,7 +26,9 @@ from resmlp_mt.files.export_layout import (
 from resmlp_mt.inference.arrays import read_arrays
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.graph_file import read_graph
-from resmlp_mt.inference.native_step import NativeDecoder, find_compute
+from resmlp_mt.inference.native_classifier import NativeClassifier
+from resmlp_mt.inference.native_code import KINDS, find_compute
+from resmlp_mt.inference.native_step import NativeDecoder
 from resmlp_mt.inference.stopping import Stopped
 from resmlp_mt.inference.threads import count_threads
 
@@ -79,22 +81,66 @@ def load_exported_classifier(
     Raises:
         UserError: If something is missing or broken, or the device is not the CPU.
     """
-    search = import_with_onnx("resmlp_mt.inference.onnx_search")
     config = _read_config(folder, "classifier", device, (CLASSIFIER,))
     try:
         classes, cut = config["classes"], SimpleNamespace(**config["pictures"])
         _check_pictures(classes, cut)
-        session = search.start(read_graph(folder / CLASSIFIER), count_threads())
+        described = config.get("network")
+        shared = {} if described is None else read_arrays(folder / WEIGHTS)
+        graph = read_graph(folder / CLASSIFIER, shares=described is not None)
+        compute = start_classifier(graph, described, shared, cut, len(classes), count_threads())
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename}: missing; export the model again") from None
+    except UserError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(folder, error) from None
+    return _explain(folder, compute), cut, classes
+
+
+def start_classifier(
+    graph: bytes,
+    described: dict | None,
+    shared: dict[str, np.ndarray],
+    pictures: SimpleNamespace,
+    classes: int,
+    threads: int,
+) -> Callable[[np.ndarray], np.ndarray]:
+    """What `make_graph` made, in compiled code where that can do it, else in ONNX Runtime.
+
+    Args:
+        graph, described: What it returned.
+        shared: The weights that are not in the graph.
+        pictures: Has in_chans and image_size.
+        classes: K.
+        threads: How many work on a batch.
+
+    Returns:
+        Pixels, uint8 (B, in_chans, rows, columns) -> logits (B, K).
+
+    Raises:
+        UserError, ValueError: If something is missing or broken.
+    """
+    native = described and find_compute("classify", _kinds_for(described))
+    if native:
+        return NativeClassifier(described, shared, pictures, classes, threads, native)
+    session = import_with_onnx("resmlp_mt.inference.onnx_step").start(graph, threads, shared)
 
     def compute(pixels: np.ndarray) -> np.ndarray:
         logits = session.run(["logits"], {"pixels": pixels})[0]
-        if logits.shape != (len(pixels), len(classes)):
-            raise ValueError(f"{logits.shape} scores for {len(classes)} classes")
+        if logits.shape != (len(pixels), classes):
+            raise ValueError(f"{logits.shape} scores for {classes} classes")
         return logits
 
-    return _explain(folder, compute), cut, classes
+    return compute
+
+
+def _kinds_for(described: dict) -> tuple[str, ...]:
+    """The processors where a classifier in compiled code is the faster one.
+
+    Without AVX-512 products of bytes take it twice the instructions that ONNX Runtime needs.
+    """
+    return KINDS if described["head"]["scales"] is None else KINDS[:1]
 
 
 def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:
@@ -136,7 +182,7 @@ def _read_shortlist(folder: Path, config: dict) -> dict:
 
 def _read_native(config: dict, weights: dict, shared: dict, dictionary) -> NativeDecoder | None:
     """The decoder for compiled code, where the export describes it and the code is there."""
-    compute, described = find_compute(), config.get("decoder")
+    compute, described = find_compute("step"), config.get("decoder")
     if compute is None or described is None:
         return None
     layers, channels = len(weights["decoder.matrix"]), weights["decoder.scale"].size

@@ -7,4 +7,6 @@
 #endif
 #define STEP step_avx2
 #include "step.h"
+#define CLASSIFY classify_avx2
+#include "classify.h"
 #endif

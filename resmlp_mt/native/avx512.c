@@ -7,4 +7,6 @@
 #endif
 #define STEP step_avx512
 #include "step.h"
+#define CLASSIFY classify_avx512
+#include "classify.h"
 #endif

@@ -1,10 +1,16 @@
 /* What there is one of, for all kinds of processors. */
 #include "room.h"
+#include "workspace.h"
 
 int64_t count_room(const Decoder *decoder, const Step *step)
 {
     Room room;
     return lay_out(decoder, step, &room);
+}
+
+int64_t count_classifier_room(const Classifier *classifier)
+{
+    return lay_out_workspace(classifier, NULL, NULL);
 }
 
 int has_avx512(void)

@@ -171,16 +171,17 @@ static inline __attribute__((always_inline)) void multiply_matrix(
     }
 #endif
 
-/* to = product(x), or to += product(x). x: (rows, inputs). to: (rows, stride), stride whole blocks. */
-static void multiply(const Product *product, int64_t rows, const float *x, float *to, int64_t stride,
-                     int add, Room *room)
+/* to = product(x), or to += product(x). x: (rows, from), of which the inputs are the first. to: (rows,
+ * stride), stride whole blocks. */
+static void multiply(const Product *product, int64_t rows, const float *x, int64_t from, float *to,
+                     int64_t stride, int add, Room *room)
 {
     int64_t width = padded(product->inputs, 4), outputs = padded(product->outputs, BLOCK);
     Input *inputs = room->inputs;
     if (product->bytes)
         for (int64_t row = 0; row < rows; row++)
-            room->scales[row] = quantise(inputs + row * width, x + row * product->inputs,
-                                         product->inputs, room->sums + row);
+            room->scales[row] = quantise(inputs + row * width, x + row * from, product->inputs,
+                                         room->sums + row);
     /* The weights of a tile stay in the cache for all rows. */
     for (int64_t first = 0; first < outputs; first += TILE)
         for (int64_t row = 0; row < rows; row += ROWS) {
@@ -190,8 +191,8 @@ static void multiply(const Product *product, int64_t rows, const float *x, float
                                                      room->scales + row, room->sums + row, place,
                                                      stride, add))
             } else {
-                WITH_ROWS(rows - row, multiply_floats(R, product, first, x + row * product->inputs,
-                                                      product->inputs, place, stride, add))
+                WITH_ROWS(rows - row, multiply_floats(R, product, first, x + row * from, from, place,
+                                                      stride, add))
             }
         }
 }

@@ -46,7 +46,7 @@ static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number,
     for (int64_t row = 0; row < rows; row++)
         normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_1);
     if (layer->gated)
-        multiply(&layer->mix, rows, room->y, room->both, wide, 0, room);
+        multiply(&layer->mix, rows, room->y, channels, room->both, wide, 0, room);
     for (int64_t row = 0; row < rows; row++) {
         const float *gate = room->both + row * wide;
         const float *value = layer->gated ? gate + channels : room->y + row * channels;
@@ -65,10 +65,10 @@ static void add_product(const Product *product, int64_t rows, const float *from,
 {
     int64_t stride = padded(product->outputs, BLOCK);
     if (stride == product->outputs) {
-        multiply(product, rows, from, room->x, stride, 1, room);
+        multiply(product, rows, from, product->inputs, room->x, stride, 1, room);
         return;
     }
-    multiply(product, rows, from, room->both, stride, 0, room);
+    multiply(product, rows, from, product->inputs, room->both, stride, 0, room);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < product->outputs; i++)
             room->x[row * product->outputs + i] += room->both[row * stride + i];
@@ -102,7 +102,7 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
     int64_t places = padded(step->source, GROUP), wide = padded(width, GROUP);
     for (int64_t row = 0; row < rows; row++)
         normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_c);
-    multiply(&layer->query, rows, room->y, room->both, stride, 0, room);
+    multiply(&layer->query, rows, room->y, channels, room->both, stride, 0, room);
     if (step->query && number == decoder->layers - 1)
         for (int64_t row = 0; row < rows; row++)
             memcpy(step->query + row * channels, room->both + row * stride,
@@ -132,7 +132,7 @@ static void mix_channels(const Decoder *decoder, const Step *step, int64_t numbe
     int64_t rows = step->sentences * step->beam, stride = padded(hidden, BLOCK);
     for (int64_t row = 0; row < rows; row++)
         normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_2);
-    multiply(&layer->first, rows, room->y, room->both, stride, 0, room);
+    multiply(&layer->first, rows, room->y, channels, room->both, stride, 0, room);
     for (int64_t row = 0; row < rows; row++) {
         const float *from = room->both + row * stride;
         float *to = room->hidden + row * hidden;
@@ -216,7 +216,7 @@ void STEP(const Decoder *decoder, const Step *step)
     }
     for (int64_t row = 0; row < rows; row += AT_ONCE) {
         int64_t some = rows - row < AT_ONCE ? rows - row : AT_ONCE;
-        multiply(step->output, some, room.y + row * channels, room.logits, stride, 0, &room);
+        multiply(step->output, some, room.y + row * channels, channels, room.logits, stride, 0, &room);
         for (int64_t i = 0; i < some; i++)
             choose(decoder, step, row + i, room.logits + i * stride, &room);
     }

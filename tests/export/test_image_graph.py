@@ -1,5 +1,6 @@
 """Folded classifiers in ONNX Runtime against the models that they were made of."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
 
@@ -23,8 +24,15 @@ from resmlp_mt.nn.stages import Stage
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
-from resmlp_mt.export.image_graph import build_classifier, can_fold  # noqa: E402
+from resmlp_mt.export.graph import SharedWeights  # noqa: E402
+from resmlp_mt.export.image_graph import (  # noqa: E402
+    build_classifier,
+    can_fold,
+    describe_classifier,
+)
 from resmlp_mt.export.traced_graph import trace_classifier  # noqa: E402
+from resmlp_mt.inference.native_classifier import NativeClassifier  # noqa: E402
+from resmlp_mt.inference.native_code import KINDS, find_library  # noqa: E402
 from resmlp_mt.inference.onnx_search import start  # noqa: E402
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
@@ -43,19 +51,87 @@ def logits(model, pixels, int8=False):
     return torch.from_numpy(session.run(["logits"], {"pixels": pixels.numpy()})[0])
 
 
+def compile_classifier(model, kind, int8=False, threads=1) -> NativeClassifier:
+    library, shared = find_library(), SharedWeights()
+    if library is None or not getattr(library, f"has_{kind}")():
+        pytest.skip(f"nothing was built for {kind}, or this processor has none")
+    described = describe_classifier(model, MEAN, STD, int8, shared)
+    pictures, compute = SimpleNamespace(in_chans=3, image_size=16), f"classify_{kind}"
+    return NativeClassifier(
+        described, shared.arrays, pictures, 7, threads, getattr(library, compute)
+    )
+
+
+@pytest.fixture(params=["graph", *KINDS])
+def compute(request):
+    """compute(model, pixels, int8): logits of an export, in each way that it can run."""
+    if request.param == "graph":
+        return logits
+
+    def run(model, pixels, int8=False):
+        return torch.from_numpy(compile_classifier(model, request.param, int8)(pixels.numpy()))
+
+    return run
+
+
 @pytest.mark.parametrize("pooling", ["average", "class-mlp"])
 @pytest.mark.parametrize("norm", ["affine", "layer"])
-def test_the_graph_of_a_classifier_gives_its_logits(norm, pooling, randomised):
+def test_an_exported_classifier_gives_its_logits(norm, pooling, randomised, compute):
     model = build(randomised, norm=norm, pooling=pooling)
     assert can_fold(model)
     pixels = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
     with torch.no_grad():
         expected = model(Normalise(MEAN, STD)(pixels))
-    assert_close(logits(model, pixels), expected, rtol=1e-4, atol=1e-4)
-    assert_close(logits(model, pixels[:1]), expected[:1], rtol=1e-4, atol=1e-4)
-    near = logits(model, pixels, int8=True)
+    assert_close(compute(model, pixels), expected, rtol=1e-4, atol=1e-4)
+    assert_close(compute(model, pixels[:1]), expected[:1], rtol=1e-4, atol=1e-4)
+    near = compute(model, pixels, int8=True)
     error = (near - expected).abs().max() / expected.abs().max()
     assert 0 < error < 0.1
+
+
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_and_batches_change_nothing_in_compiled_code(kind, int8, randomised):
+    model = build(randomised, norm="layer", pooling="class-mlp")
+    pixels = torch.randint(256, (7, 3, 16, 16), dtype=torch.uint8).numpy()
+    alone = compile_classifier(model, kind, int8)
+    singles = np.concatenate([alone(pixels[i : i + 1]) for i in range(7)])
+    assert (alone(pixels) == singles).all()
+    for threads in (2, 3, 5):
+        several = compile_classifier(model, kind, int8, threads)
+        for _ in range(20):
+            assert (several(pixels) == singles).all()
+        with ThreadPoolExecutor(4) as pool:
+            assert all((found == singles).all() for found in pool.map(several, [pixels] * 12))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda d, a: d.update(hidden=21), "not"),
+        (lambda d, a: d.update(hidden="20"), "hidden channels"),
+        (lambda d, a: d.update(norm=float("nan")), "no number"),
+        (lambda d, a: d["blocks"][0].update(scale=d["blocks"][0]["matrix"]), "not"),
+        (lambda d, a: d["embed"].update(weight=d["blocks"][0]["matrix"]), "an embedding of"),
+        (lambda d, a: d["embed"].update(bias=d["blocks"][0]["matrix"]), "outputs"),
+        (lambda d, a: d["layers"].append(d["blocks"][0]), "not"),
+        (lambda d, a: a.update({k: v.astype(np.float64) for k, v in a.items()}), "float64"),
+    ],
+)
+def test_a_description_that_does_not_fit_is_refused(change, error, randomised):
+    shared = SharedWeights()
+    described = describe_classifier(build(randomised), MEAN, STD, False, shared)
+    change(described, shared.arrays)
+    pictures = SimpleNamespace(in_chans=3, image_size=16)
+    with pytest.raises(ValueError, match=error):
+        NativeClassifier(described, shared.arrays, pictures, 7, 1, None)
+
+
+def test_pixels_of_another_size_are_refused(randomised):
+    compute = compile_classifier(build(randomised), "avx2")
+    for pixels in (np.zeros((1, 3, 16, 15), np.uint8), np.zeros((1, 3, 16, 16), np.float32)):
+        with pytest.raises(ValueError, match="pixels"):
+            compute(pixels)
 
 
 class Roll(nn.Module):

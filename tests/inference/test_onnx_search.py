@@ -30,7 +30,8 @@ from resmlp_mt.export.translation_graphs import (  # noqa: E402
     build_step,
     describe_decoder,
 )
-from resmlp_mt.inference.native_step import NativeDecoder, find_library  # noqa: E402
+from resmlp_mt.inference.native_code import find_library  # noqa: E402
+from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
 from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
 from resmlp_mt.tasks.search import mend_generator  # noqa: E402
 

@@ -1,0 +1,156 @@
+"""An exported classifier in compiled code of our own, where that was built.
+
+It computes what the graph of `build_classifier` computes, without ONNX Runtime. In 8 bits each
+patch is quantized with a scale of its own, so an image gets the same logits in any batch.
+
+
+Shapes: B images, N patches, C channels, K classes.
+"""
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from types import SimpleNamespace
+
+import numpy as np
+
+from resmlp_mt.inference.native_code import (
+    BLOCK,
+    Float,
+    Integer,
+    NativeWeights,
+    PackedProduct,
+    Pointer,
+    ProductStruct,
+    find_library,
+    read_number,
+)
+
+
+class _Block(ctypes.Structure):
+    _fields_ = [(name, Float) for name in ("norm_1", "norm_2")]
+    _fields_ += [(name, Pointer) for name in ("matrix", "scale", "offset")]
+    _fields_ += [(name, ProductStruct) for name in ("first", "second")]
+
+
+class _Classifier(ctypes.Structure):
+    _fields_ = [(name, Integer) for name in ("patches", "channels", "hidden", "classes")]
+    _fields_ += [(name, Integer) for name in ("planes", "side", "patch", "blocks", "layers")]
+    _fields_ += [(name, ctypes.POINTER(_Block)) for name in ("block", "layer")]
+    _fields_ += [(name, Pointer) for name in ("embedding", "zeros")]
+    _fields_ += [("norm", Float)]
+    _fields_ += [(name, ProductStruct) for name in ("embed", "head")]
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = [(name, Integer) for name in ("images", "threads")]
+    _fields_ += [(name, Pointer) for name in ("pixels", "logits")]
+    _fields_ += [(name, Integer) for name in ("taken", "arrived")]
+    _fields_ += [("room", Pointer)]
+
+
+class NativeClassifier:
+    """Pixels to logits.
+
+    Args:
+        described: What `describe_classifier` wrote.
+        arrays: The weights that it names.
+        pictures: in_chans and image_size that the rest of the export has.
+        classes: K.
+        threads: How many work on a batch.
+        compute: `classify_avx512` or `classify_avx2` of the library.
+
+    Raises:
+        ValueError: If something does not fit.
+    """
+
+    def __init__(
+        self,
+        described: dict,
+        arrays: dict[str, np.ndarray],
+        pictures: SimpleNamespace,
+        classes: int,
+        threads: int,
+        compute: Callable,
+    ):
+        self._weights = weights = NativeWeights(arrays)
+        self._compute, self._threads, self._lock = compute, threads, Lock()
+        self._pool = ThreadPoolExecutor(threads - 1, "classify") if threads > 1 else None
+        self._shape, self._classes = (pictures.in_chans, *[pictures.image_size] * 2), classes
+        embed = arrays[described["embed"]["weight"]]
+        if embed.ndim != 4 or embed.shape[1] != pictures.in_chans or min(embed.shape) < 1:
+            raise ValueError(f"an embedding of {embed.shape}")
+        channels, planes, patch, width = embed.shape
+        if patch != width or pictures.image_size % patch:
+            raise ValueError(f"patches of {patch} x {width} of {pictures.image_size} pixels")
+        self._embed = PackedProduct(
+            embed.reshape(channels, -1).T, None, arrays[described["embed"]["bias"]]
+        )
+        patches, hidden = (pictures.image_size // patch) ** 2, described["hidden"]
+        if type(hidden) is not int or hidden < 1:
+            raise ValueError(f"{hidden!r:.40} hidden channels")
+        sizes = channels, hidden
+        self._blocks = self._read(described["blocks"], patches, patches, *sizes)
+        self._layers = self._read(described["layers"], 1, patches, *sizes)
+        embedding = described["embedding"]
+        self._zeros = np.zeros(channels + -channels % BLOCK, np.float32)
+        self._struct = _Classifier(
+            patches,
+            channels,
+            hidden,
+            classes,
+            planes,
+            pictures.image_size,
+            patch,
+            len(self._blocks),
+            len(self._layers),
+            self._blocks,
+            self._layers,
+            embedding and weights.take(embedding, (channels,), BLOCK),
+            self._zeros.ctypes.data,
+            read_number(described["norm"]),
+            self._embed.struct,
+            weights.pack(described["head"], (channels, classes)),
+        )
+        self._room = (threads + 1) * find_library().count_classifier_room(
+            ctypes.byref(self._struct)
+        )
+
+    def _read(self, layers: list[dict], rows: int, patches: int, channels: int, hidden: int):
+        """Blocks, whose A has that many rows."""
+        found = (_Block * len(layers))()
+        for block, parts in zip(found, layers, strict=True):
+            take, pack = self._weights.take, self._weights.pack
+            block.norm_1, block.norm_2 = map(read_number, parts["norms"])
+            block.matrix = take(parts["matrix"], (rows, patches))
+            block.scale = take(parts["scale"], (channels,), BLOCK)
+            block.offset = take(parts["offset"], (rows, channels), BLOCK)
+            block.first = pack(parts["first"], (channels, hidden))
+            block.second = pack(parts["second"], (hidden, channels))
+        return found
+
+    def __call__(self, pixels: np.ndarray) -> np.ndarray:
+        """uint8 (B, in_chans, rows, columns) -> (B, K).
+
+        Raises:
+            ValueError: If the pixels have another shape or type.
+        """
+        if pixels.shape[1:] != self._shape or pixels.dtype != np.uint8:
+            raise ValueError(f"pixels {pixels.shape} in {pixels.dtype}, not (B, {self._shape})")
+        pixels = np.ascontiguousarray(pixels)
+        logits = np.empty((len(pixels), self._classes + -self._classes % BLOCK), np.float32)
+        room = np.empty(self._room, np.uint8)
+        places = [array.ctypes.data for array in (pixels, logits)]
+        batch = _Batch(len(pixels), self._threads, *places, 0, 0, room.ctypes.data)
+        call = ctypes.byref(self._struct), ctypes.byref(batch)
+        # Threads of two batches at once could wait for each other for ever.
+        with self._lock:
+            others = [
+                self._pool.submit(self._compute, *call, Integer(number))
+                for number in range(1, self._threads)
+            ]
+            self._compute(*call, Integer(0))
+            for other in others:
+                other.result()
+        return logits[:, : self._classes]

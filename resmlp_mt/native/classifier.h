@@ -1,0 +1,43 @@
+/* What Python hands over of a classifier: resmlp_mt/inference/native_classifier.py has the same
+ * structures. N patches, C channels, K classes. Rows of channels are padded to whole blocks with
+ * zeros; `stride` is that many numbers. */
+#ifndef CLASSIFIER_H
+#define CLASSIFIER_H
+
+#include "decoder.h"
+
+/* x = x + (A norm_1(x)) * scale + offset, then x = x + MLP(norm_2(x)). Norms as in Layer. A layer of
+ * the class embedding has the same parts: its A has one row, whose x are the patches. */
+typedef struct {
+    float norm_1, norm_2;
+    const float *matrix; /* (N, N), or (1, N) */
+    const float *scale;  /* (stride) */
+    const float *offset; /* (N, stride), or (1, stride) */
+    Product first, second;
+} Block;
+
+typedef struct {
+    int64_t patches, channels, hidden, classes;
+    int64_t planes, side, patch;  /* channels of the pixels, pixels of a side, and of a patch's */
+    int64_t blocks, layers;
+    const Block *block, *layer;
+    const float *embedding;       /* (stride), of the class; NULL: the mean of the patches */
+    const float *zeros;           /* (stride) */
+    float norm;                   /* the last one */
+    Product embed, head;          /* of the pixels of a patch; of what is left to the classes */
+} Classifier;
+
+/* B images. Each thread calls with the same structure, and its number. */
+typedef struct {
+    int64_t images, threads;
+    const uint8_t *pixels;        /* (B, planes, side, side) */
+    float *logits;                /* (B, K padded to blocks) */
+    int64_t taken, arrived;       /* 0 before the first call */
+    void *room;                   /* (threads + 1) times the bytes that `count_classifier_room` says */
+} Batch;
+
+int64_t count_classifier_room(const Classifier *classifier);
+void classify_avx2(const Classifier *classifier, Batch *batch, int64_t thread);
+void classify_avx512(const Classifier *classifier, Batch *batch, int64_t thread);
+
+#endif

@@ -1,0 +1,167 @@
+/* A whole classifier, from pixels to logits, for the processor that it is compiled for. */
+#include <sched.h>
+
+#include "classifier.h"
+#include "numbers.h"
+#include "products.h"
+#include "workspace.h"
+
+/* Threads that share an image, each with rows of its own, or one with all of them. */
+typedef struct {
+    Workspace shared, *own;
+    int64_t member, members, first, last; /* rows first to last - 1 are this member's */
+    int64_t meetings, *arrived;
+} Team;
+
+/* Wait until all have come here. */
+static void meet(Team *team)
+{
+    if (team->members == 1)
+        return;
+    int64_t wanted = ++team->meetings * team->members;
+    __atomic_add_fetch(team->arrived, 1, __ATOMIC_ACQ_REL);
+    for (int64_t tries = 0; __atomic_load_n(team->arrived, __ATOMIC_ACQUIRE) < wanted; tries++) {
+        _mm_pause();
+        if (tries > 1000)
+            sched_yield();
+    }
+}
+
+/* x = the product of the pixels of each patch. */
+static void embed_patches(const Classifier *classifier, const uint8_t *image, Team *team)
+{
+    int64_t side = classifier->side, patch = classifier->patch, across = side / patch;
+    int64_t stride = padded(classifier->channels, BLOCK), width = classifier->embed.inputs;
+    for (int64_t first = team->first; first < team->last; first += CHUNK) {
+        int64_t rows = team->last - first < CHUNK ? team->last - first : CHUNK;
+        float *to = team->own->hidden;
+        for (int64_t n = first; n < first + rows; n++)
+            for (int64_t plane = 0; plane < classifier->planes; plane++)
+                for (int64_t line = 0; line < patch; line++) {
+                    const uint8_t *from = image + (plane * side + n / across * patch + line) * side +
+                                          n % across * patch;
+                    for (int64_t i = 0; i < patch; i++)
+                        *to++ = from[i];
+                }
+        multiply(&classifier->embed, rows, team->own->hidden, width,
+                 team->shared.x + first * stride, stride, 0, &team->own->room);
+    }
+}
+
+/* x += MLP(norm_2(x)). */
+static void apply_mlp(const Classifier *classifier, const Block *block, int64_t rows, float *x,
+                         Workspace *own)
+{
+    int64_t channels = classifier->channels, stride = padded(channels, BLOCK);
+    int64_t wide = padded(classifier->hidden, BLOCK);
+    for (; rows > 0; rows -= CHUNK, x += CHUNK * stride) {
+        int64_t some = rows < CHUNK ? rows : CHUNK;
+        for (int64_t row = 0; row < some && block->norm_2 >= 0; row++)
+            normalise(own->y + row * stride, x + row * stride, channels, block->norm_2);
+        multiply(&block->first, some, block->norm_2 < 0 ? x : own->y, stride, own->hidden, wide, 0,
+                 &own->room);
+        for (int64_t i = 0; i < some * wide; i++)
+            own->hidden[i] = gelu_of(own->hidden[i]);
+        multiply(&block->second, some, own->hidden, wide, x, stride, 1, &own->room);
+    }
+}
+
+/* x += (A norm_1(x)) * scale + offset. The normalised patches are packed as the weights of products
+ * are, by turns in two places: nobody is two meetings ahead. */
+static void mix_patches(const Classifier *classifier, int64_t number, Team *team)
+{
+    const Block *block = classifier->block + number;
+    int64_t patches = classifier->patches, channels = classifier->channels;
+    int64_t stride = padded(channels, BLOCK);
+    float *x = team->shared.x, *packed = team->shared.packed[number % 2], *line = team->own->y;
+    for (int64_t n = team->first; n < team->last; n++) {
+        normalise(line, x + n * stride, channels, block->norm_1);
+        for (int64_t i = 0; i < channels; i++)
+            packed[(i / GROUP * patches + n) * GROUP + i % GROUP] = line[i] * block->scale[i];
+        for (int64_t i = channels; i < stride; i++)
+            packed[(i / GROUP * patches + n) * GROUP + i % GROUP] = 0;
+    }
+    meet(team);
+    Product all = {.outputs = channels, .inputs = patches, .floats = packed,
+                   .bias = classifier->zeros};
+    for (int64_t first = team->first; first < team->last; first += CHUNK) {
+        int64_t rows = team->last - first < CHUNK ? team->last - first : CHUNK;
+        multiply(&all, rows, block->matrix + first * patches, patches, team->own->y, stride, 0,
+                 &team->own->room);
+        const float *offset = block->offset + first * stride;
+        for (int64_t i = 0; i < rows * stride; i++)
+            x[first * stride + i] += team->own->y[i] + offset[i];
+    }
+}
+
+/* y = the sum over the patches of weights[n] norm(x_n), or their mean. */
+static void gather(const Classifier *classifier, const float *weights, float norm, const float *x,
+                   float *y, float *line)
+{
+    int64_t channels = classifier->channels, stride = padded(channels, BLOCK);
+    memset(y, 0, stride * sizeof *y);
+    for (int64_t n = 0; n < classifier->patches; n++) {
+        float weight = weights ? weights[n] : 1.0f / classifier->patches;
+        normalise(line, x + n * stride, channels, norm);
+        for (int64_t i = 0; i < channels; i++)
+            y[i] += weight * line[i];
+    }
+}
+
+/* The logits, from the patches of the last block. */
+static void decide(const Classifier *classifier, Workspace *own, const float *x, float *logits)
+{
+    int64_t channels = classifier->channels, stride = padded(channels, BLOCK);
+    float *class = own->class, *line = own->y, *y = own->y + stride;
+    if (classifier->embedding) {
+        memcpy(class, classifier->embedding, stride * sizeof *class);
+        for (int64_t number = 0; number < classifier->layers; number++) {
+            const Block *layer = classifier->layer + number;
+            gather(classifier, layer->matrix, layer->norm_1, x, y, line);
+            for (int64_t i = 0; i < channels; i++)
+                class[i] += y[i] * layer->scale[i] + layer->offset[i];
+            apply_mlp(classifier, layer, 1, class, own);
+        }
+        normalise(line, class, channels, classifier->norm);
+    } else {
+        gather(classifier, NULL, classifier->norm, x, y, line);
+        memcpy(line, y, stride * sizeof *line);
+    }
+    multiply(&classifier->head, 1, line, stride, logits, padded(classifier->classes, BLOCK), 0,
+             &own->room);
+}
+
+static void classify_one(const Classifier *classifier, const Batch *batch, int64_t number, Team *team)
+{
+    const Classifier *c = classifier;
+    int64_t stride = padded(c->channels, BLOCK);
+    embed_patches(c, batch->pixels + number * c->planes * c->side * c->side, team);
+    for (int64_t block = 0; block < c->blocks; block++) {
+        mix_patches(c, block, team);
+        apply_mlp(c, c->block + block, team->last - team->first,
+                     team->shared.x + team->first * stride, team->own);
+    }
+    meet(team);
+    if (team->member == 0)
+        decide(c, team->own, team->shared.x, batch->logits + number * padded(c->classes, BLOCK));
+    meet(team);
+}
+
+/* Whole images go to whoever is free. What is left after the last round is shared by all. */
+void CLASSIFY(const Classifier *classifier, Batch *batch, int64_t thread)
+{
+    int64_t size = lay_out_workspace(classifier, NULL, NULL), patches = classifier->patches;
+    int64_t whole = batch->images - batch->images % batch->threads, number;
+    Workspace own;
+    Team alone = {.own = &own, .members = 1, .last = patches};
+    lay_out_workspace(classifier, (char *)batch->room + (thread + 1) * size, &own);
+    alone.shared = own;
+    while ((number = __atomic_fetch_add(&batch->taken, 1, __ATOMIC_RELAXED)) < whole)
+        classify_one(classifier, batch, number, &alone);
+    Team all = {.own = &own, .member = thread, .members = batch->threads,
+                .first = patches * thread / batch->threads,
+                .last = patches * (thread + 1) / batch->threads, .arrived = &batch->arrived};
+    lay_out_workspace(classifier, batch->room, &all.shared);
+    for (number = whole; number < batch->images; number++)
+        classify_one(classifier, batch, number, &all);
+}

@@ -1,0 +1,41 @@
+/* Where a classifier keeps what it computes on its way. */
+#ifndef WORKSPACE_H
+#define WORKSPACE_H
+
+#include <stddef.h>
+
+#include "classifier.h"
+#include "room.h"
+
+#define CHUNK 48 /* rows whose hidden layer stays in the cache */
+
+typedef struct {
+    float *x, *packed[2];      /* (N, stride), of an image */
+    float *y, *hidden, *class; /* (CHUNK, stride), (CHUNK, hidden), (stride), of a thread */
+    Room room;                 /* of products */
+} Workspace;
+
+/* Sets all pointers of a workspace that begins at `start`; returns how many bytes it takes. */
+static inline int64_t lay_out_workspace(const Classifier *classifier, void *start, Workspace *to)
+{
+    int64_t stride = padded(classifier->channels, BLOCK), size = sizeof(float);
+    int64_t image = classifier->patches * stride * size;
+    int64_t widest = padded(classifier->hidden, BLOCK);
+    widest = widest > stride ? widest : stride;
+    widest = widest > classifier->embed.inputs ? widest : classifier->embed.inputs;
+    Workspace none;
+    to = to ? to : &none;
+    char *begin = (char *)padded((intptr_t)start, 64), *place = begin;
+    to->x = (float *)take(&place, image);
+    to->packed[0] = (float *)take(&place, image);
+    to->packed[1] = (float *)take(&place, image);
+    to->y = (float *)take(&place, CHUNK * stride * size);
+    to->hidden = (float *)take(&place, CHUNK * widest * size);
+    to->class = (float *)take(&place, stride * size);
+    to->room.scales = (float *)take(&place, CHUNK * size);
+    to->room.sums = (int32_t *)take(&place, CHUNK * size);
+    to->room.inputs = take(&place, CHUNK * padded(widest, 4) * sizeof(int16_t));
+    return place - begin + 64;
+}
+
+#endif
