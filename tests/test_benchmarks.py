@@ -109,8 +109,13 @@ def test_the_plot_of_lengths_shows_each_row(tmp_path):
 
 
 def test_the_committed_picture_of_quality_and_speed_is_that_of_the_committed_rows(tmp_path):
-    speed = (SCRIPTS / "translate.csv").read_text()
-    (tmp_path / "slower.csv").write_text(speed.replace("751.6", "451.6"))
+    with open(SCRIPTS / "pareto.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    rows[0]["rate"] = str(float(rows[0]["rate"]) / 2)
+    with open(tmp_path / "slower.csv", "w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
     names = {"same": [], "slower": ["--speed", tmp_path / "slower.csv"]}
     pictures = {}
     for name, flags in names.items():
@@ -121,6 +126,18 @@ def test_the_committed_picture_of_quality_and_speed_is_that_of_the_committed_row
     # A library of another version may smooth letters otherwise; a dot has some 80 pixels.
     changed = {name: (abs(drawn - committed) > 64).sum() for name, drawn in pictures.items()}
     assert changed["same"] < 20 < 100 < changed["slower"]
+
+
+def test_a_model_of_no_known_kind_is_refused_before_the_race(tmp_path):
+    command = ["bash", SCRIPTS / "pareto.sh", "test", "ours=checkpoint.pt"]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"CSV": str(tmp_path / "rows.csv")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and "'exported ...=FILE' or 'CTranslate2 ...=FILE'" in done.stderr
+    assert not (tmp_path / "rows.csv").exists()
 
 
 def test_the_time_of_two_threads_is_told_by_operators(tmp_path):
@@ -150,6 +167,6 @@ def test_what_starts_is_measured_against_an_import_of_torch(tmp_path):
         assert float(rows[name]["memory_mib"]) < heavy
 
 
-@pytest.mark.parametrize("script", ["translate.sh", "train.sh", "images.sh"])
+@pytest.mark.parametrize("script", ["translate.sh", "train.sh", "images.sh", "pareto.sh"])
 def test_scripts_of_races_are_shell(script):
     subprocess.run(["bash", "-n", SCRIPTS / script], check=True)
