@@ -1,11 +1,13 @@
 """The race: who is measured when, and what is made of it. Rivals live in processes of their own."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from resmlp_mt.benchmark.rounds import Rival, race
+from resmlp_mt.benchmark.rounds import Rival, peak_memory, race
 from resmlp_mt.errors import UserError
 
 
@@ -70,3 +72,12 @@ def test_a_rival_that_fails_is_named_and_nobody_is_left_behind(how, error, said)
         race([Rival("it", Broken, {"how": how})], ["x"], rounds=1, threads=1)
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert not [c for c in children if "spawn_main" in Path(f"/proc/{c}/cmdline").read_text()]
+
+
+def test_memory_is_that_of_the_process_and_not_of_what_made_it():
+    large = bytes(400 * 2**20)
+    code = "from resmlp_mt.benchmark.rounds import peak_memory; print(peak_memory())"
+    # A fork, which has the memory of its parent until it runs something else.
+    options = dict(capture_output=True, text=True, check=True, preexec_fn=lambda: None)
+    done = subprocess.run([sys.executable, "-c", code], **options)
+    assert 5 < float(done.stdout) < 300 and len(large) < peak_memory() * 2**20
