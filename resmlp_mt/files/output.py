@@ -1,6 +1,7 @@
 """Output that appears whole or not at all."""
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -40,10 +41,9 @@ def whole_file(path: Path) -> Iterator[Path]:
             with open(Path(folder) / "new", "rb") as new:
                 shutil.copyfileobj(new, stream)
         return
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    _unfinished.add(new := Path(name))
-    try:
+    _unfinished.add(new := _name_beside(path))
+    try:  # an interrupt from here on leaves nothing
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o600))
         yield new
         os.chmod(new, 0o666 & ~_umask())
         os.replace(new, path)
@@ -71,9 +71,9 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
             f"{path} holds something else (no {mark} in it); name another folder, or empty this one"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    _unfinished.add(work)
-    try:
+    _unfinished.add(work := _name_beside(path))
+    try:  # an interrupt from here on leaves nothing
+        work.mkdir(0o700)
         new, old = work / "new", work / "old"
         new.mkdir()
         yield new
@@ -88,6 +88,11 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         _unfinished.discard(work)
+
+
+def _name_beside(path: Path) -> Path:
+    """A hidden name that nobody else has, for what will take the place of `path`."""
+    return path.parent / f".{path.name}.{secrets.token_hex(4)}"
 
 
 def find_target(path: Path) -> Path:
