@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,7 +45,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
     """
     search = import_with_onnx("resmlp_mt.inference.onnx_search")
     config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
-    try:
+    with _refusing_what_is_broken(folder):
         _check_languages(config)
         weights, shares = read_arrays(folder / MIXING), config["format"] > 2
         _check_mixing(weights, config["source_positions"], config["target_positions"])
@@ -62,12 +63,6 @@ def load_exported_translator(folder: Path, device: str = "auto"):
             **_read_shortlist(folder, config),
             native=native,
         )
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: missing; export the model again") from None
-    except UserError:
-        raise
-    except (ValueError, KeyError, TypeError) as error:
-        raise _broken(folder, error) from None
     for name in ("search", "attend", "encode", "step_log_p"):
         setattr(engine, name, _explain(folder, getattr(engine, name)))
     return engine, codec
@@ -82,19 +77,13 @@ def load_exported_classifier(
         UserError: If something is missing or broken, or the device is not the CPU.
     """
     config = _read_config(folder, "classifier", device, (CLASSIFIER,))
-    try:
+    with _refusing_what_is_broken(folder):
         classes, cut = config["classes"], SimpleNamespace(**config["pictures"])
         _check_pictures(classes, cut)
         described = config.get("network")
         shared = {} if described is None else read_arrays(folder / WEIGHTS)
         graph = read_graph(folder / CLASSIFIER, shares=described is not None)
         compute = start_classifier(graph, described, shared, cut, len(classes), count_threads())
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: missing; export the model again") from None
-    except UserError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _broken(folder, error) from None
     return _explain(folder, compute), cut, classes
 
 
@@ -133,6 +122,19 @@ def start_classifier(
         return logits
 
     return compute
+
+
+@contextmanager
+def _refusing_what_is_broken(folder: Path) -> Iterator[None]:
+    """Raise what an export cannot be read for as the user's error that it is."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename}: missing; export the model again") from None
+    except UserError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _broken(folder, error) from None
 
 
 def _kinds_for(described: dict) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 It computes what the graph of `build_classifier` computes, without ONNX Runtime. In 8 bits each
 patch is quantized with a scale of its own, so an image gets the same logits in any batch.
 
-
 Shapes: B images, N patches, C channels, K classes.
 """
 
