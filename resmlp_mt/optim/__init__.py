@@ -1,3 +1,3 @@
 """Optimizers and learning-rate schedulers that fairseq lacks."""
 
-from resmlp_mt.optim import adamw, hyperrule, lamb  # noqa: F401
+from resmlp_mt.optim import adamw, hyperrule, lamb, muon  # noqa: F401

@@ -8,7 +8,7 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import FairseqAdam
 from omegaconf import II
 
-from resmlp_mt.nn.decay import group_by_decay
+from resmlp_mt.nn.marks import group_by_decay
 
 
 @dataclass

@@ -7,7 +7,7 @@ from fairseq.optim import fused_lamb
 from torch import Tensor
 
 from resmlp_mt.compat.patching import Patch
-from resmlp_mt.nn.decay import group_by_decay
+from resmlp_mt.nn.marks import group_by_decay
 
 PATCH = Patch(
     "lamb",

@@ -12,8 +12,9 @@ from resmlp_mt.data.crops import CROP_MODES
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGENET
-from resmlp_mt.nn.decay import mark_undecayed
+from resmlp_mt.nn.marks import mark_undecayed
 from resmlp_mt.tasks.batches import AllInBatches
+from resmlp_mt.tasks.optimizers import mark_for_optimizer
 
 
 @dataclass
@@ -123,6 +124,7 @@ class ImageTask(AllInBatches):
         model = super().build_model(cfg, from_checkpoint)
         tunes = bool(getattr(self.cfg, "finetune_from_model", None)) and not from_checkpoint
         model.resizes, model.restarts_head = from_checkpoint or tunes, tunes
+        mark_for_optimizer(model, cfg)
         if self.cfg.filter_bias_and_bn:
             mark_undecayed(model)
         return model
@@ -159,8 +161,8 @@ class ImageTask(AllInBatches):
 def _check_groups(optimizer) -> None:
     if all(group.get("weight_decay") for group in optimizer.param_groups):
         raise UserError(
-            "--filter-bias-and-bn: the optimizer lets all weights decay; take --optimizer adamw or "
-            "lamb, and with --fp16 --fp16-no-flatten-grads too"
+            "--filter-bias-and-bn: the optimizer lets all weights decay; take --optimizer adamw, "
+            "muon or lamb, and with --fp16 --fp16-no-flatten-grads too"
         )
 
 

@@ -15,6 +15,7 @@ from resmlp_mt.compat.patching import Patch
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.batches import AllInBatches
+from resmlp_mt.tasks.optimizers import mark_for_optimizer
 from resmlp_mt.tasks.search import mend_generator
 from resmlp_mt.tasks.subword_sampling import sample_subwords
 
@@ -114,7 +115,9 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
                 "--source-lang and --target-lang",
                 *trained, *asked,
             )  # fmt: skip
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        mark_for_optimizer(model, cfg)
+        return model
 
     def build_generator(self, models, args, *others, **kwargs):
         """Build what searches; arguments as fairseq's."""

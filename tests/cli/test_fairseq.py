@@ -254,6 +254,22 @@ def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
     assert len(losses["adam"]) == 2 and losses["adamw"] == pytest.approx(losses["adam"], abs=0.02)
 
 
+@pytest.mark.parametrize("flags", ["--arch transformer", "--arch resmlp_tiny --bf16"])
+def test_muon_takes_the_maps_of_every_model_and_resumes(flags, prepared, tmp_path):
+    sizes = " ".join(SIZES).replace("--mixing-heads 4", "")
+    command = ["fairseq-train", prepared, *PLUGIN, *flags.split(), *sizes.split(), *RECIPE]
+    command += ["--optimizer", "muon", "--lr", 0.003, "--save-dir", tmp_path]
+    outputs = [run(*command, "--max-epoch", epoch).stdout for epoch in (1, 2)]
+    logged = [entry for text in outputs for entry in entries(text, "train_loss")]
+    losses = [float(entry["train_loss"]) for entry in logged]
+    assert len(losses) == 2 and losses[1] < losses[0]
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
+    muon, adamw = state["last_optimizer_state"]["param_groups"]
+    matrices = [name for name, weight in state["model"].items() if weight.dim() == 2]
+    maps = [n for n in matrices if not any(word in n for word in ("embed", "output", "bias"))]
+    assert len(muon["params"]) == len(maps) > 8 and "betas" in adamw
+
+
 def test_a_training_that_diverges_ends_with_advice(prepared, tmp_path):
     command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
     command += ["--lr", 1e30, "--save-dir", tmp_path, "--save-interval-updates", 1]

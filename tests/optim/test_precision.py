@@ -17,7 +17,7 @@ def configure(*flags):
     return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
 
 
-@pytest.mark.parametrize("name", ["adagrad", "lamb"])
+@pytest.mark.parametrize("name", ["adagrad", "lamb", "muon"])
 def test_weights_stay_apart_for_optimizers_that_take_no_joined_ones(name):
     cfg = configure("--fp16", "--optimizer", name)
     weights = [torch.ones(shape).half().requires_grad_() for shape in ((3, 2), (4,))]
@@ -38,7 +38,7 @@ def test_weights_are_joined_for_optimizers_that_take_them_so(name):
 
 
 @pytest.mark.parametrize("flag", ["--memory-efficient-fp16", "--memory-efficient-bf16"])
-@pytest.mark.parametrize("name", ["adagrad", "lamb", "adamw"])
+@pytest.mark.parametrize("name", ["adagrad", "lamb", "muon", "adamw"])
 def test_an_optimizer_that_needs_fp32_weights_is_refused_without_them(name, flag):
     said = f"--optimizer {name} .* {flag} .* --{flag[-4:]}, or --optimizer adam"
     with pytest.raises(UserError, match=said):

@@ -5,7 +5,7 @@ import torch
 from models.test_families import FAMILIES, tiny
 from optim import test_adamw, test_lamb
 
-from resmlp_mt.nn.decay import group_by_decay, mark_undecayed
+from resmlp_mt.nn.marks import group_by_decay, mark_undecayed
 from resmlp_mt.optim.adamw import FusedAdamW
 
 OPTIMIZERS = {

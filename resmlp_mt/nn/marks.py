@@ -1,0 +1,51 @@
+"""Kinds of weights that an optimizer treats apart.
+
+An optimizer of fairseq gets weights without their names, and copies of them in half precision. So
+the weights are marked. fairseq keeps that mark, `param_group`, in its copies.
+"""
+
+from collections.abc import Iterable
+
+from torch import nn
+
+_UNDECAYED, _MAP = "no decay", "map"
+# What the layers that write logits are called in models of ours and of fairseq.
+_OUTPUTS = ("output", "output_projection", "head")
+
+
+def mark_undecayed(model: nn.Module) -> None:
+    """Mark what timm leaves out of weight decay: vectors, and what is called a bias."""
+    for name, weight in model.named_parameters():
+        if weight.dim() <= 1 or name.endswith(".bias"):
+            weight.param_group = _UNDECAYED
+
+
+def mark_maps(model: nn.Module) -> None:
+    """Mark the matrices of linear layers, but for those that write logits.
+
+    They map features to features. Embeddings are rows of a table, and a mixing matrix A maps
+    positions.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear) and name.rpartition(".")[2] not in _OUTPUTS:
+            module.weight.param_group = _MAP
+
+
+def is_map(weight: nn.Parameter) -> bool:
+    """Whether `mark_maps` marked it."""
+    return getattr(weight, "param_group", None) == _MAP
+
+
+def group_by_decay(weights: Iterable[nn.Parameter]) -> list:
+    """What an optimizer is built with: the weights without decay as a group of their own.
+
+    Args:
+        weights: Where none is marked so, they come back as they are.
+    """
+    weights = list(weights)
+    groups = {False: [], True: []}
+    for weight in weights:
+        groups[getattr(weight, "param_group", None) == _UNDECAYED].append(weight)
+    if not groups[True]:
+        return weights
+    return [{"params": groups[False]}, {"params": groups[True], "weight_decay": 0.0}]

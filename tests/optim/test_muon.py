@@ -1,0 +1,98 @@
+"""--optimizer muon against singular values, torch's AdamW, and fairseq's own bookkeeping."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from resmlp_mt.nn.marks import mark_maps, mark_undecayed
+from resmlp_mt.optim.muon import FairseqMuon
+
+CFG = SimpleNamespace(
+    lr=[3e-2], adam_betas="(0.9, 0.98)", adam_eps=1e-8, weight_decay=0.1, muon_momentum=0.9
+)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.embed = torch.nn.Embedding(9, 6)
+        self.wide, self.tall = torch.nn.Linear(6, 12), torch.nn.Linear(12, 6, bias=False)
+        self.output_projection = torch.nn.Linear(6, 9, bias=False)
+        mark_maps(self)
+        mark_undecayed(self)
+
+
+def step(optimizer, model, number):
+    torch.manual_seed(number)
+    for weight in model.parameters():
+        weight.grad = torch.randn_like(weight)
+    optimizer.step()
+
+
+def test_a_map_moves_along_the_singular_vectors_of_its_momentum_and_decays():
+    model = Model()
+    optimizer = FairseqMuon(CFG, model.parameters())
+    mean = torch.zeros(12, 6)
+    for number in range(3):
+        before = model.wide.weight.detach().clone()
+        step(optimizer, model, number)
+        gradient = model.wide.weight.grad
+        mean = 0.9 * mean + 0.1 * gradient
+        u, _, v = torch.linalg.svd(0.9 * mean + 0.1 * gradient, full_matrices=False)
+        moved = before * (1 - 3e-2 * 0.1) - model.wide.weight.detach()
+        lengths = u.T @ moved @ v.T / (3e-2 * 0.2 * 12**0.5)
+        # It stops when all lengths are near 1, and computes in 16 bits.
+        assert ((lengths.diagonal() > 0.6) & (lengths.diagonal() < 1.3)).all()
+        assert (lengths - lengths.diagonal().diag()).abs().max() < 0.05
+
+
+def test_all_other_weights_move_as_in_adamw():
+    model, twin = Model(), Model()
+    optimizer = FairseqMuon(CFG, model.parameters())
+    decayed = [twin.embed.weight, twin.output_projection.weight]
+    rates = {"lr": 3e-2, "betas": (0.9, 0.98)}
+    adamw = [
+        torch.optim.AdamW(decayed, weight_decay=0.1, **rates),
+        torch.optim.AdamW([twin.wide.bias], weight_decay=0.0, **rates),
+    ]
+    for number in range(4):
+        for group in [*optimizer.param_groups, *(g for part in adamw for g in part.param_groups)]:
+            group["lr"] = 3e-2 / (1 + number)
+        step(optimizer, model, number)
+        for weight, other in zip(model.parameters(), twin.parameters(), strict=True):
+            other.grad = weight.grad
+        for part in adamw:
+            part.step()
+    for name in ("embed.weight", "output_projection.weight", "wide.bias"):
+        torch.testing.assert_close(model.get_parameter(name), twin.get_parameter(name))
+
+
+def test_it_goes_on_where_it_was_saved_with_the_rate_of_today():
+    whole, parts = Model(), Model()
+    optimizer = FairseqMuon(CFG, whole.parameters())
+    before, after = (FairseqMuon(CFG, parts.parameters()) for _ in range(2))
+    for number in range(4):
+        step(optimizer, whole, number)
+    for number in range(2):
+        step(before, parts, number)
+    after.load_state_dict(before.state_dict(), {"lr": 3e-2})
+    for number in range(2, 4):
+        step(after, parts, number)
+    torch.testing.assert_close(list(parts.parameters()), list(whole.parameters()), rtol=0, atol=0)
+    after.load_state_dict(before.state_dict(), {"lr": 0.0})
+    kept = parts.tall.weight.detach().clone()
+    step(after, parts, 0)
+    assert after.get_lr() == 0 and parts.tall.weight.equal(kept)
+
+
+def test_without_marks_all_weights_are_adamws():
+    weight = torch.nn.Parameter(torch.ones(3, 4))
+    (group,) = FairseqMuon(CFG, [weight]).param_groups
+    assert "betas" in group and group["params"][0] is weight
+
+
+def test_it_calls_nothing_twice():
+    with pytest.raises(ValueError, match="closure"):
+        FairseqMuon(CFG, Model().parameters()).optimizer.step(lambda: None)
