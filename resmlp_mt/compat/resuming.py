@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.claim import claim_folder
 from resmlp_mt.files.finding import numbered_checkpoints
 
 logger = logging.getLogger(__name__)
@@ -18,11 +19,13 @@ LAST = "checkpoint_last.pt"  # fairseq's default
 
 PATCH = Patch(
     "going on",
-    "starts a training afresh, without a word, where the file that it looks for is missing, and "
-    "takes an optimizer's state for weights of other sizes, which fails at a later step",
+    "starts a training afresh, without a word, where the file that it looks for is missing, takes "
+    "an optimizer's state for weights of other sizes, which fails at a later step, and lets two "
+    "trainings overwrite each other's checkpoints",
     "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
-    "--restore-file, or changed the sizes of the model",
-    "it goes on from the newest checkpoint that is there, or says what is missing or does not fit",
+    "--restore-file, changed the sizes of the model, or gives the same command twice",
+    "it goes on from the newest checkpoint that is there, or says what is missing or does not fit; "
+    "the second of two trainings in one folder is refused",
 )
 _OTHER_OPTIMIZER = (
     "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
@@ -37,6 +40,8 @@ def find_and_load(load, cfg, trainer, **passed_on):
 
     checkpoint_last.pt may be gone though others of the same training lie beside it.
     """
+    if trainer.is_data_parallel_master and not cfg.no_save:
+        _claim(cfg.save_dir)
     last = os.path.join(cfg.save_dir, LAST)
     if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
         return load(cfg, trainer, **passed_on)
@@ -75,6 +80,15 @@ def load_optimizer(load_state, self, *args, **kwargs):
         for name in ("exp_avg", "sum", "momentum_buffer"):
             if name in state and state[name].shape != parameter.shape:
                 raise UserError(_OTHER_OPTIMIZER)
+
+
+def _claim(save_dir: str) -> None:
+    """Be the only training that saves there. Remote folders are left to fairseq."""
+    if not PathManager.path_requires_pathmanager(save_dir) and not claim_folder(Path(save_dir)):
+        raise UserError(
+            f"--save-dir {save_dir}: another training is at work there; wait for its end, or give "
+            "this one another folder"
+        )
 
 
 def _check_named(cfg) -> None:

@@ -88,9 +88,11 @@ def test_sigterm_ends_a_training_with_a_checkpoint(prepared, uninterrupted, tmp_
 
 def test_sigterm_breaks_off_a_validation(much_to_validate, tmp_path):
     slow = ["--encoder-layers", 12, "--batch-size-valid", 1, "--max-target-positions", 60]
-    where = ["--save-dir", tmp_path]
-    process = start("resmlp-mt", "train", much_to_validate, *MODEL, *slow, *where)
+    command = ["resmlp-mt", "train", much_to_validate, *MODEL, *slow, "--save-dir", tmp_path]
+    process = start(*command)
     wait_for("begin validation", process)
+    second = run(*command, check=False)  # one folder is for one training
+    assert_refused(second, f"--save-dir {tmp_path}: another training is at work there")
     process.send_signal(signal.SIGTERM)
     rest, _ = process.communicate(timeout=1800)
     assert process.returncode == 0 and "SIGTERM: saving and stopping" in rest
