@@ -1,6 +1,7 @@
 """SacreBLEU, chrF and TER of one or more hypothesis files, with their signatures.
 
 resmlp-mt score --ref test.de ours.de theirs.de
+resmlp-mt translate --model my-model --input test.en | resmlp-mt score --ref test.de -
 
 --paired-bs tells whether systems differ, or only happen to on these sentences. It adds the 95%
 interval of each score and, for each file but the first, p: how often chance alone would make so
@@ -10,6 +11,7 @@ large a difference from the first file.
 import argparse
 import json
 import os
+import sys
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
@@ -17,7 +19,9 @@ from resmlp_mt.cli.flags import check_positive
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("hypotheses", nargs="+", type=Path, metavar="HYPOTHESES")
+    parser.add_argument(
+        "hypotheses", nargs="+", type=Path, metavar="HYPOTHESES", help="- is standard input"
+    )
     parser.add_argument(
         "--ref",
         action="append",
@@ -53,13 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Score and print."""
-    from resmlp_mt.data.text import read_lines
     from resmlp_mt.errors import UserError
 
     check_positive(arguments, "paired_bs_n", *(["seed"] if arguments.seed is not None else []))
     if arguments.paired_bs and len(arguments.hypotheses) < 2:
         raise UserError("--paired-bs compares files: name two or more")
-    texts = {path: list(read_lines(path)) for path in [*arguments.ref, *arguments.hypotheses]}
+    texts = {path: _read(path) for path in [*arguments.ref, *arguments.hypotheses]}
     expected = len(texts[arguments.ref[0]])
     for path, lines in texts.items():
         if not lines:
@@ -91,6 +94,14 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{file:{first}}" + "".join(padded))
     for name, signature in signatures.items():
         print(f"{name}: {signature}")
+
+
+def _read(path: Path) -> list[str]:
+    from resmlp_mt.data.text import decode_lines, read_lines
+
+    if str(path) == "-":
+        return list(decode_lines(sys.stdin.buffer, "standard input"))
+    return list(read_lines(path))
 
 
 def _cell(row: dict, metric: str) -> str:

@@ -40,8 +40,9 @@ def test_scores_and_signatures_are_those_of_sacrebleu(files, lowercase):
 
 
 def test_table_shows_each_file_and_the_signatures(files):
-    output = run("resmlp-mt", "score", files["hyp"], files["same"], "--ref", files["ref"]).stdout
-    assert "100.00" in output and str(files["hyp"]) in output
+    command = ["resmlp-mt", "score", files["hyp"], "-", "--ref", files["ref"]]
+    output = run(*command, stdin=files["same"].read_text()).stdout
+    assert re.search(r"^-  +100\.00", output, re.M) and str(files["hyp"]) in output
     assert "BLEU: nrefs:1|case:mixed|eff:no|tok:13a" in output
 
 
