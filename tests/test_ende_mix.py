@@ -7,6 +7,7 @@ import os
 import re
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -145,6 +146,23 @@ def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_p
     )
     with open(EXAMPLE / "results.csv", encoding="utf-8") as stream:
         assert stream.readline().strip() == ",".join(rows[0])
+
+
+def test_a_training_that_was_stopped_is_not_scored(mix, tmp_path, commands):
+    prepare(mix, tmp_path / "bin", env=commands)
+    variables = commands | {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path), "TOKENS": "1000"}
+    variables |= {"FAMILIES": "resmlp", "RESULTS": str(tmp_path / "results.csv")}
+    process = subprocess.Popen(
+        ["bash", EXAMPLE / "compare.sh", "tiny", "7"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | variables,
+    )  # fmt: skip
+    next(line for line in process.stdout if "Start iterating" in line)
+    training = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    os.kill(int(training), signal.SIGTERM)
+    said, complaint = process.communicate(timeout=1800)
+    assert "SIGTERM: saving and stopping" in said
+    assert process.returncode == 1 and "was stopped; the same command goes on" in complaint
+    assert not (tmp_path / "results.csv").exists()
 
 
 @pytest.mark.parametrize("arguments", [["resmlp", "huge"], ["lstm", "tiny"], ["resmlp"]])
