@@ -21,6 +21,7 @@ _COLUMNS = {
     "size": "size",
     "type": "weights",
     "isa": "kept to",
+    "stage": "stage",
     "beam": "beam",
     "vocabulary": "vocabulary",
     "arch": "preset",
@@ -99,7 +100,7 @@ _COLUMNS = {
 }
 _COUNTS = {"parameters", "multiply_adds", "updates", "updates_in_time", "pairs"}
 # Shown where the rows of a file differ in them.
-_CONDITIONS = {"threads", "machine", "pairs", "isa", "beam"}
+_CONDITIONS = {"threads", "machine", "pairs", "isa", "beam", "stage"}
 
 
 def fill_tables(path: Path) -> str:
