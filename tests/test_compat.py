@@ -107,6 +107,18 @@ def test_bf16_on_a_cpu_takes_the_plain_attention(fused_attention):
         assert any("flash" in name for name in used) == fused
 
 
+@pytest.mark.parametrize("knows", [True, False])
+def test_bf16_is_warned_of_where_the_processor_does_not_know_it(
+    knows, fused_attention, monkeypatch, caplog
+):
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: knows)
+    parse_training("--cpu", "--bf16")
+    assert any("leave it out" in message for message in caplog.messages) != knows
+    caplog.clear()
+    parse_training("--cpu")
+    assert not caplog.messages
+
+
 def test_forgotten_validation_sets_are_looked_for_in_folders_alone(tmp_path):
     (tmp_path / "valid1.bin").touch()
     (tmp_path / "images.tar").touch()

@@ -70,7 +70,7 @@ class Run:
 
 
 _COMMON = """--share-all-embeddings --label-smoothing 0.1 --adam-betas (0.9,0.98)
-    --lr-scheduler inverse_sqrt --bf16"""
+    --lr-scheduler inverse_sqrt"""
 # The last ten epochs are averaged, of which the best is the fifth.
 _BY_MUON = f"""{_COMMON} --optimizer muon --criterion label_smoothed_cross_entropy
     --max-source-positions 128 --max-target-positions 128 --max-tokens 4096 --keep-last-epochs 10"""
@@ -207,5 +207,6 @@ def list_flags(stage: Stage, run: Run) -> list[str]:
     return (
         f"--source-lang {source} --target-lang {target} {stage.models[run.model]} {stage.size} "
         f"{stage.recipe} --lr {run.lr} --dropout {run.dropout} --warmup-updates {warmup} "
-        f"--max-update {run.updates} --seed {run.seed} {clock if run.purpose == 'rate' else ''}"
+        f"--max-update {run.updates} --seed {run.seed} {clock if run.purpose == 'rate' else ''} "
+        f"{os.environ.get('DTYPE', '--bf16')}"
     ).split()

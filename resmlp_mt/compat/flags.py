@@ -111,6 +111,11 @@ def _mend_hardware(flags: Namespace) -> None:
         if getattr(flags, "bf16", False):
             # Slower there than plain products; whatever its name, this is for CPUs too.
             torch.backends.cuda.enable_flash_sdp(False)
+            if not _multiplies_bf16():
+                logger.warning(
+                    "--bf16: this processor has no instructions for it, and products take over 50 "
+                    "times as long as in fp32: leave it out"
+                )
 
 
 def _mend_paths(flags: Namespace) -> None:
@@ -153,6 +158,12 @@ def _mend_precision(flags: Namespace) -> None:
 
 def _is_on_cpu(flags: Namespace) -> bool:
     return getattr(flags, "cpu", False) or not torch.cuda.is_available()
+
+
+def _multiplies_bf16() -> bool:
+    """Whether oneDNN, which multiplies for torch, knows such instructions of this processor."""
+    check = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return check is None or check()
 
 
 def _find(path: str, kind: str | None = None) -> str:
