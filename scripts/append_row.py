@@ -5,6 +5,8 @@ and when and where it was recorded. The columns of a file that exists stay as th
 
     python scripts/translation_figures.py RUN ... |
         python scripts/append_row.py results.csv --log RUN/train.log
+
+Of several logs, where one training went on from another, the seconds are added up.
 """
 
 import argparse
@@ -23,16 +25,16 @@ def main() -> None:
     """Append and show the row."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", type=Path)
-    parser.add_argument("--log", type=Path, help="what fairseq-train wrote")
+    parser.add_argument("--log", type=Path, nargs="+", default=[], help="what fairseq-train wrote")
     arguments = parser.parse_args()
 
-    log = arguments.log.read_text(encoding="utf-8") if arguments.log else ""
+    logs = [path.read_text(encoding="utf-8") for path in arguments.log]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    row = json.load(sys.stdin) | (_read_log(log) if arguments.log else {})
+    row = json.load(sys.stdin) | (_read_logs(logs) if logs else {})
     row |= {
         "commit": os.environ.get("COMMIT") or commit.stdout.strip(),
         "date": datetime.date.today().isoformat(),
-        "machine": _name_machine(log),
+        "machine": _name_machine("".join(logs)),
     }
     columns = list(row)
     if arguments.results.exists():
@@ -44,6 +46,15 @@ def main() -> None:
             writer.writeheader()
         writer.writerow(row)
     print(json.dumps({name: str(row[name]) for name in columns}, indent=1))
+
+
+def _read_logs(logs: list[str]) -> dict:
+    read = [_read_log(log) for log in logs]
+    seconds = [figures["train_seconds"] for figures in read]
+    return {
+        "parameters": read[-1]["parameters"],
+        "train_seconds": "" if "" in seconds else sum(seconds),
+    }
 
 
 def _read_log(log: str) -> dict:

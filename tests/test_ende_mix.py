@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 from cli.commands import assert_refused, run
 
 from examples.lesson import write_lesson
@@ -146,6 +147,34 @@ def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_p
     )
     with open(EXAMPLE / "results.csv", encoding="utf-8") as stream:
         assert stream.readline().strip() == ",".join(rows[0])
+
+
+def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_path, commands):
+    rows = tmp_path / "results.csv"
+    variables = commands | {"RESULTS": str(rows), "TOKENS": "600", "VOCAB": "400"}
+    command = ["bash", EXAMPLE / "everyday.sh", mix, mix / "test"]
+    flags = ["--held-out", "15", "--per-domain", "5"]
+    made, further = tmp_path / "new", tmp_path / "further"
+    for out, model, updates in ((made, "", "9"), (further, made / "en-de", "6")):
+        subprocess.run(
+            [*command, out, model, *flags],
+            env=os.environ | variables | {"UPDATES": updates}, check=True,
+        )  # fmt: skip
+    lengths = json.loads((made / "short" / "report.json").read_text())["train"]["max_length"]
+    assert max(lengths.values()) <= 20
+    old, new = (torch.load(out / "en-de" / "model.pt")["model"] for out in (made, further))
+    (name,) = [name for name in old if name.startswith("encoder.embed")]
+    moved = (new[name] - old[name]).float().abs().mean()
+    assert 0 < moved < old[name].float().abs().mean() / 4  # it began where the first had ended
+    with open(rows, newline="", encoding="utf-8") as stream:
+        read = list(csv.DictReader(stream))
+    assert [(row["updates"], row["set"]) for row in read] == [
+        (updates, name) for updates in "96" for name in ("newstest2014", "tatoeba", "domains")
+    ]
+    # All updates of the first part and of the second, of which it restored the state.
+    logs = [(made / part / "train.log").read_text() for part in ("first", "run")]
+    counts = [re.findall(r'train_num_updates": "(\d+)"', log)[-1] for log in logs]
+    assert counts == ["5", "9"]
 
 
 def test_a_training_that_was_stopped_is_not_scored(mix, tmp_path, commands):

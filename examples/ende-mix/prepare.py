@@ -66,7 +66,9 @@ def main() -> int:
         help="give so many of the pairs once more, with the source in lower case, in capitals, "
         "without its final stop, or with other quotes",
     )
-    parser.add_argument("--vocab-size", default="16000", help="default: %(default)s")
+    subwords = parser.add_mutually_exclusive_group()
+    subwords.add_argument("--vocab-size", default="16000", help="default: %(default)s")
+    subwords.add_argument("--like", metavar="MODEL", help="take its subwords, to train it further")
     arguments, others = parser.parse_known_args()
     counts = ["held_out", "per_domain"] + (["pairs"] if arguments.pairs is not None else [])
     try:
@@ -100,7 +102,12 @@ def main() -> int:
             ["resmlp-mt", "prepare", "--source-lang", source, "--target-lang", target]
             + ["--train", f"{folder}/train", "--valid", f"{folder}/valid"]
             + ["--test", ",".join(tests), "--out", str(arguments.out)]
-            + ["--vocab-size", arguments.vocab_size, "--joined", *others]
+            + (
+                ["--like", arguments.like]
+                if arguments.like
+                else ["--vocab-size", arguments.vocab_size, "--joined"]
+            )
+            + others
         ).returncode
     if not status:
         kept = {"test2.domain": map(domain_of, sets["domains"])}
