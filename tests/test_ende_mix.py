@@ -155,11 +155,11 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
     command = ["bash", EXAMPLE / "everyday.sh", mix, mix / "test"]
     flags = ["--held-out", "15", "--per-domain", "5"]
     made, further = tmp_path / "new", tmp_path / "further"
-    for out, model, updates in ((made, "", "9"), (further, made / "en-de", "6")):
+    for out, model, updates, workers in ((made, "", "9", "2"), (further, made / "en-de", "6", "1")):
+        numbers = {"UPDATES": updates, "WORKERS": workers}
         subprocess.run(
-            [*command, out, model, *flags],
-            env=os.environ | variables | {"UPDATES": updates}, check=True,
-        )  # fmt: skip
+            [*command, out, model, *flags], env=os.environ | variables | numbers, check=True
+        )
     lengths = json.loads((made / "short" / "report.json").read_text())["train"]["max_length"]
     assert max(lengths.values()) <= 20
     old, new = (torch.load(out / "en-de" / "model.pt")["model"] for out in (made, further))

@@ -8,8 +8,8 @@
 #   FLAG       further ones go to prepare.py
 # A new model sees short sentences first, of 20 subwords at most, and then all. The learning rate
 # stays, and falls towards the end. UPDATES=N are those of the whole, 5200 by default. SEED=1,
-# TOKENS=4096 a batch, VOCAB=8000 subwords for both languages together, and DTYPE=--bf16 where the
-# processor or the GPU has instructions for it.
+# TOKENS=4096 a batch, shared by WORKERS=1 processes, VOCAB=8000 subwords for both languages
+# together, and DTYPE=--bf16 where the processor or the GPU has instructions for it.
 # What was stopped goes on with the same command. It appends a row for each test set to results.csv.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -17,27 +17,32 @@ cd "$(dirname "$0")/../.."
 usage="usage: everyday.sh RAW NEWS OUT [MODEL [FLAG...]]"
 raw=${1:?$usage} news=${2:?$usage} out=${3:?$usage} model=${4:-}
 extra=("${@:5}") updates=${UPDATES:-5200} seed=${SEED:-1} tokens=${TOKENS:-4096}
+workers=${WORKERS:-1}
 warm=$((updates * 3 / 104)) fall=$((updates * 17 / 52))
 short=$((updates * 15 / 26))
 . scripts/cpu.sh
 
+launch=()
+[ "$workers" = 1 ] || launch=(torchrun --nproc_per_node "$workers" --no-python)
+
 prepare() { # NAME FLAG...
     [ -e "$out/$1" ] || python examples/ende-mix/prepare.py --raw "$raw" --news "$news" \
-        --out "$out/$1" --remove-identical --remove-wrong-language --careless 0.2 "${@:2}" "${extra[@]}"
+        --out "$out/$1" --remove-identical --remove-wrong-language --careless 0.2 \
+        "${@:2}" "${extra[@]}"
 }
 
 train() { # NAME DATA UPDATES FLAG...
     local run=$out/$1
     is_done "$run" "$3" && return
     mkdir -p "$run"
-    resmlp-mt train "$out/$2" --arch resmlp_plus_small \
+    "${launch[@]}" resmlp-mt train "$out/$2" --arch resmlp_plus_small \
         --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 6 \
         --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-layers 2 \
         --share-all-embeddings --max-source-positions 256 --max-target-positions 256 \
         --dropout 0 --criterion label_smoothed_cross_entropy_in_chunks --label-smoothing 0.1 \
         --optimizer muon --adam-betas '(0.9, 0.98)' --lr 5e-3 --lr-scheduler tri_stage \
         --warmup-steps $warm --hold-steps $((updates - warm - fall)) --decay-steps $fall \
-        --final-lr-scale 0.03 --max-tokens "$tokens" --max-update "$3" --seed "$seed" \
+        --final-lr-scale 0.03 --max-tokens $((tokens / workers)) --max-update "$3" --seed "$seed" \
         --num-workers 0 ${DTYPE:-} --save-dir "$run" --save-interval-updates 200 \
         --keep-interval-updates 1 --no-epoch-checkpoints --log-format json --log-interval 50 \
         --log-file "$run/train.log" "${@:4}"
@@ -67,8 +72,8 @@ else
         start=(--restore-file "$out/first/checkpoint_last.pt" --reset-dataloader)
     train run all "$updates" "${start[@]}"
 fi
-echo "UPDATES=$updates SEED=$seed TOKENS=$tokens DTYPE=${DTYPE:-} examples/ende-mix/everyday.sh" \
-    "RAW NEWS OUT $model" >"$run/command"
+echo "UPDATES=$updates SEED=$seed TOKENS=$tokens WORKERS=$workers DTYPE=${DTYPE:-}" \
+    "examples/ende-mix/everyday.sh RAW NEWS OUT $model" >"$run/command"
 
 rm -rf "$out/en-de"
 resmlp-mt pack "$run/checkpoint_last.pt" --half --out "$out/en-de"
