@@ -58,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         _show_devices()
     if "fairseq" in sys.modules:
         problems += _check_apex()
+        _show_arithmetic()
     for problem in problems:
         print(f"PROBLEM: {problem}")
     print("no problem found" if not problems else f"{len(problems)} to put right")
@@ -112,6 +113,14 @@ def _show_devices() -> None:
         # No accelerator is no fault. Where the machine has one, this tells what to check.
         built = f" (torch is built for CUDA {torch.version.cuda})" if torch.version.cuda else ""
         _row("accelerator", f"{'none' if found == 'cpu' else found}{built}")
+
+
+def _show_arithmetic() -> None:
+    from resmlp_mt.compat.flags import multiplies_bf16
+    from resmlp_mt.inference.native_code import find_kind
+
+    _row("bf16 on CPUs", "fast" if multiplies_bf16() else "slow here: train without --bf16")
+    _row("compiled search", find_kind() or "none for this processor, or not built")
 
 
 def _check_apex() -> list[str]:

@@ -111,7 +111,7 @@ def _mend_hardware(flags: Namespace) -> None:
         if getattr(flags, "bf16", False):
             # Slower there than plain products; whatever its name, this is for CPUs too.
             torch.backends.cuda.enable_flash_sdp(False)
-            if not _multiplies_bf16():
+            if not multiplies_bf16():
                 logger.warning(
                     "--bf16: this processor has no instructions for it, and products take over 50 "
                     "times as long as in fp32: leave it out"
@@ -160,8 +160,8 @@ def _is_on_cpu(flags: Namespace) -> bool:
     return getattr(flags, "cpu", False) or not torch.cuda.is_available()
 
 
-def _multiplies_bf16() -> bool:
-    """Whether oneDNN, which multiplies for torch, knows such instructions of this processor."""
+def multiplies_bf16() -> bool:
+    """Whether oneDNN, which multiplies for torch, finds instructions for it in this processor."""
     check = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
     return check is None or check()
 

@@ -35,12 +35,11 @@ def find_library() -> ctypes.CDLL | None:
     return None
 
 
-def find_compute(name: str, kinds: tuple[str, ...] = KINDS) -> Callable | None:
-    """A function for this processor; None where there is none, or nothing was built.
+def find_kind(kinds: tuple[str, ...] = KINDS) -> str | None:
+    """The kind of this processor; None where it is of no kind, or nothing was built.
 
     Args:
-        name: "step" or "classify".
-        kinds: Of processors, where it pays.
+        kinds: Those that pay.
 
     Raises:
         UserError: If RESMLP_CPU_ISA names what cannot run here.
@@ -50,11 +49,17 @@ def find_compute(name: str, kinds: tuple[str, ...] = KINDS) -> Callable | None:
         raise UserError(f"RESMLP_CPU_ISA={wanted}? It is one of {', '.join(KINDS)} and none")
     for kind in kinds:
         if wanted in ("", kind) and library and getattr(library, f"has_{kind}")():
-            return getattr(library, f"{name}_{kind}")
+            return kind
     if wanted in kinds:
         lacks = "this processor has none" if library else "the compiled code was not built"
         raise UserError(f"RESMLP_CPU_ISA={wanted}: {lacks}")
     return None
+
+
+def find_compute(name: str, kinds: tuple[str, ...] = KINDS) -> Callable | None:
+    """A function, "step" or "classify", for this processor; else as `find_kind`."""
+    kind = find_kind(kinds)
+    return kind and getattr(find_library(), f"{name}_{kind}")
 
 
 class PackedProduct:
