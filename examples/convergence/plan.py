@@ -5,8 +5,12 @@ chosen first, at the first dropout of the stage, by the loss on the validation s
 trainings with one seed. Dropout shows late: so all of them are trained to the end with the first
 seed, and the best by the validation set with the others. All models get the same values to choose
 from, the same updates and the same batches.
+
+All train in bf16. DTYPE= in the environment leaves it out, for processors that have no instructions
+for it.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 

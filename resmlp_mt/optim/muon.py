@@ -73,7 +73,8 @@ def orthogonalize(matrix: Tensor, steps: int = 5) -> Tensor:
     x = x / x.norm().clamp(min=1e-7)
     for _ in range(steps):
         gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
+        factor = torch.addmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
+        x = torch.addmm(x, factor, x, beta=3.4445)
     return x.T if tall else x
 
 
