@@ -94,6 +94,30 @@ def test_small_domains_are_repeated_and_some_sources_typed_without_care(script):
         assert endings == {True, False} and any(row[side].isupper() for row in careless)
 
 
+def test_what_both_sides_share_is_swapped_on_both(script):
+    swap = script.swap
+    rows = [
+        ("Tom has 3 dogs.", "Tom hat 3 Hunde.", "a-x"),
+        ("Where is Tom?", "Wo ist Tom? Tom!", "a-x"),  # twice on one side
+        ("It was 1.5 at 12:30 in the Tom-tent.", "Es war 1.5 um 12:30 im Tom-Zelt.", "a-x"),
+        ("The dog sleeps.", "Der Hund schläft.", "a-x"),
+    ]
+    assert swap(rows[1:], 1.0) == [] == swap(rows, 0.0)
+    swapped = [pair for seed in range(200) for pair in swap(rows, 0.25, seed)]
+    assert len(swapped) == 200 and swapped[:1] == swap(rows, 0.25, 0)
+    kinds = Counter()
+    for source, target, domain in swapped:
+        parts = [
+            re.fullmatch(f"(.+) {has} (.+) {dogs}", text)
+            for text, has, dogs in ((source, "has", r"dogs\."), (target, "hat", r"Hunde\."))
+        ]
+        name, number = parts[0].groups()
+        assert (name, number) == parts[1].groups() and domain == "a-x"
+        assert (name == "Tom") != (number == "3") or (name, number) == ("Tom", "3")
+        kinds["@" in name, "." in name, " " in name, "." in number] += 1
+    assert len(kinds) >= 5  # names of one word and of two, addresses of both kinds, versions
+
+
 def test_the_data_of_the_long_trainings_is_prepared_in_both_directions(mix, tmp_path, commands):
     raw, out = tmp_path / "raw", tmp_path / "bin"
     there = [out / "multi30k", out / "ende-mix-16k"]
@@ -151,7 +175,7 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
     rows = tmp_path / "results.csv"
     variables = commands | {"RESULTS": str(rows), "TOKENS": "600", "VOCAB": "400"}
     command = ["bash", EXAMPLE / "everyday.sh", mix, mix / "test"]
-    flags = ["--held-out", "15", "--per-domain", "5"]
+    flags = ["--held-out", "15", "--per-domain", "5"]  # of prepare.py
     made, further = tmp_path / "new", tmp_path / "further"
     for out, model, updates, workers in ((made, "", "9", "2"), (further, made / "en-de", "6", "1")):
         numbers = {"UPDATES": updates, "WORKERS": workers}

@@ -59,11 +59,13 @@ is_done() { # RUN UPDATES
 
 run=$out/run logs=("$out/run/train.log")
 if [ -n "$model" ]; then
-    prepare all --like "$model"
+    prepare all --like "$model" --swap 0.15
     train run all "$updates" --finetune-from-model "$model"
 else
-    prepare all --vocab-size "${VOCAB:-8000}"
-    prepare short --like "$out/all" --max-length 20
+    # Subwords are learned from what people wrote.
+    prepare words --vocab-size "${VOCAB:-8000}"
+    prepare short --like "$out/words" --max-length 20
+    prepare all --like "$out/words" --swap 0.15
     train first short "$short"
     logs=("$out/first/train.log" "${logs[@]}")
     # The first state of the second part is the last of the first, and its data are others.

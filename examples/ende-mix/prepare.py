@@ -11,9 +11,9 @@ stands before the first hyphen: debian-ddtp and debian-install are one. OUT/raw/
 that of each line. No training pair shares a side with what is held out, whatever its case, blanks
 and punctuation. --pairs trains on so many of the others, spread evenly too. --monolingual writes
 the German side of N of those that are left to OUT/raw/monolingual.de, and the text that is trained
-on beside it. --balance repeats pairs of small domains, and --careless adds pairs whose source is
-typed without care. Flags that are not below are those of `resmlp-mt prepare`, such as
---remove-identical.
+on beside it. --balance repeats pairs of small domains, --careless adds pairs whose source is typed
+without care, and --swap pairs with another name or number in them. Flags that are not below are
+those of `resmlp-mt prepare`, such as --remove-identical.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from forms import FORMS
+from swapped import swap
 
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.data.text import find_side, read_lines
@@ -66,6 +67,14 @@ def main() -> int:
         help="give so many of the pairs once more, with the source in lower case, in capitals, "
         "without its final stop, or with other quotes",
     )
+    parser.add_argument(
+        "--swap",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="give so many of the pairs once more, with another name, number or address in the "
+        "place of one that both sides have",
+    )
     subwords = parser.add_mutually_exclusive_group()
     subwords.add_argument("--vocab-size", default="16000", help="default: %(default)s")
     subwords.add_argument("--like", metavar="MODEL", help="take its subwords, to train it further")
@@ -75,8 +84,9 @@ def main() -> int:
         check_positive(arguments, *counts)
         if arguments.balance < 1:
             raise UserError(f"--balance is at least 1, not {arguments.balance:g}")
-        if not 0 <= arguments.careless <= 1:
-            raise UserError(f"--careless is between 0 and 1, not {arguments.careless:g}")
+        for name in ("careless", "swap"):
+            if not 0 <= (share := getattr(arguments, name)) <= 1:
+                raise UserError(f"--{name} is between 0 and 1, not {share:g}")
         for lang in ("en", "de"):
             find_side(str(arguments.news), lang)
         columns = [
@@ -91,7 +101,10 @@ def main() -> int:
     sets = split(rows, arguments.held_out, arguments.per_domain, arguments.pairs)
     sets["train"] = balance(sets["train"], arguments.balance)
     source, target = ("en", "de") if arguments.source_lang == "en" else ("de", "en")
-    sets["train"] += type_carelessly(sets["train"], arguments.careless, ("en", "de").index(source))
+    side = ("en", "de").index(source)
+    held_out = [row for name, part in sets.items() if name != "train" for row in part]
+    swapped = _leave_out(held_out, swap(sets["train"], arguments.swap), _letters)
+    sets["train"] += type_carelessly(sets["train"], arguments.careless, side) + swapped
     with tempfile.TemporaryDirectory() as folder:
         for name, pairs in sets.items():
             for side, lang in _SIDES:

@@ -1,0 +1,76 @@
+"""Pairs once more, with another name, number or address where one stands on both sides.
+
+A model learns from them to copy what it never saw. kept.py measures whether it does.
+"""
+
+import random
+import re
+
+Row = tuple[str, str, str]
+
+_NUMBER = re.compile(r"(?<![\w.,:/-])\d+(?![\w:/-]|[.,]\d)")
+_NAME = re.compile(r"(?<![\w.@/-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w@/-]|\.\w)")
+_SYLLABLES = [c + v for c in "b d f g h k l m n p r s t v z ch sh".split() for v in "aeiou"]
+_ENDINGS = "com org net de eu info io co.uk ac.at ch".split()
+
+
+def swap(rows: list[Row], share: float, seed: int = 1) -> list[Row]:
+    """So many pairs with something else in them, of those that hold what both sides share.
+
+    Args:
+        rows: Source, target and domain of each pair.
+        share: Of all pairs, at most; where fewer share something, each of these comes once.
+        seed: Of what is drawn.
+    """
+    draw = random.Random(seed)
+    found = [(row, shared) for row in rows if (shared := list_shared(row))]
+    names = sorted({word for _, shared in found for word in shared if not word.isdigit()})
+    chosen = draw.sample(found, min(round(share * len(rows)), len(found)))
+    return [replace(row, draw.choice(shared), draw, names) for row, shared in chosen]
+
+
+def list_shared(row: Row) -> list[str]:
+    """The names and numbers that stand once on either side."""
+    sides = [_NUMBER.findall(text) + _NAME.findall(text) for text in row[:2]]
+    return [word for word in sides[0] if sides[0].count(word) == sides[1].count(word) == 1]
+
+
+def replace(row: Row, word: str, draw: random.Random, names: list[str]) -> Row:
+    """The pair with something else in the place of a word that both sides share."""
+    new = _draw_number(draw) if word.isdigit() else _draw_name(draw, names)
+    pattern = _NUMBER if word.isdigit() else _NAME
+    source, target = (
+        pattern.sub(lambda match: new if match[0] == word else match[0], text) for text in row[:2]
+    )
+    return source, target, row[2]
+
+
+def _draw_number(draw: random.Random) -> str:
+    if draw.random() < 0.2:
+        return ".".join(str(draw.randrange(30)) for _ in range(draw.randint(2, 3)))
+    return str(draw.randrange(2, 10 ** draw.randint(1, 5)))
+
+
+def _draw_name(draw: random.Random, names: list[str]) -> str:
+    def word() -> str:
+        known = draw.random() < 0.4
+        return draw.choice(names) if known else _spell(draw).capitalize()
+
+    kind = draw.random()
+    if kind < 0.4:
+        return word()
+    if kind < 0.75:
+        return f"{word()} {word()}"
+    first, second, third = (word().lower() for _ in range(3))
+    site = f"{first}{draw.choice(['', '-', '.'])}{second}.{draw.choice(_ENDINGS)}"
+    number = str(draw.randrange(1000))
+    if kind < 0.87:
+        user = draw.choice([third, f"{third}.{second}", f"{third}.{number}", third + number])
+        return f"{user}@{site}"
+    path = draw.choice(["", "", f"/{third}", f"/{third}/{number}", f"/{number}"])
+    return draw.choice(["https://", "http://", "www.", "https://www."]) + site + path
+
+
+def _spell(draw: random.Random) -> str:
+    """A word that nobody knows."""
+    return "".join(draw.choices(_SYLLABLES, k=draw.randint(2, 3))) + draw.choice("nrslt")
