@@ -7,7 +7,7 @@
 #              '' for a new one
 #   FLAG       further ones go to prepare.py
 # A new model sees short sentences first, of 20 subwords at most, and then all. The learning rate
-# stays, and falls towards the end. UPDATES=N are those of the whole, 5800 by default. SEED=1,
+# stays, and falls towards the end. UPDATES=N are those of the whole, 4900 by default. SEED=1,
 # TOKENS=4096 a batch, shared by WORKERS=1 processes, VOCAB=8000 subwords for both languages
 # together, and DTYPE=--bf16 where the processor or the GPU has instructions for it.
 # What was stopped goes on with the same command. It appends a row for each test set to results.csv.
@@ -16,10 +16,10 @@ cd "$(dirname "$0")/../.."
 
 usage="usage: everyday.sh RAW NEWS OUT [MODEL [FLAG...]]"
 raw=${1:?$usage} news=${2:?$usage} out=${3:?$usage} model=${4:-}
-extra=("${@:5}") updates=${UPDATES:-5800} seed=${SEED:-1} tokens=${TOKENS:-4096}
+extra=("${@:5}") updates=${UPDATES:-4900} seed=${SEED:-1} tokens=${TOKENS:-4096}
 workers=${WORKERS:-1}
-warm=$((updates * 3 / 116)) fall=$((updates * 9 / 29))
-short=$((updates * 15 / 29))
+warm=$((updates * 3 / 98)) fall=$((updates * 25 / 98))
+short=$((updates * 30 / 49))
 . scripts/cpu.sh
 
 launch=()
