@@ -1,6 +1,6 @@
 """What `torch.hub.load` offers, under the names of the models that come with this repository.
 
-torch.hub.load("PATH", "multi30k-en-de", source="local").translate("A man rides a bike.")
+torch.hub.load("PATH", "en-de", source="local").translate("Where did you learn that?")
 """
 
 from functools import partial
@@ -21,5 +21,6 @@ def cifar10(**options) -> Classifier:
     return Classifier.from_pretrained("cifar10", **options)
 
 
-# A name with hyphens, which only torch.hub can say.
-globals()["multi30k-en-de"] = partial(resmlp, "multi30k-en-de")
+# Names with hyphens, which only torch.hub can say.
+for _name in ("en-de", "multi30k-en-de"):
+    globals()[_name] = partial(resmlp, _name)

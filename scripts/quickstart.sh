@@ -72,6 +72,6 @@ The corpus is a synthetic language lesson: it shows that all parts work, not how
 translates. Next:
   . .venv/bin/activate
   resmlp-mt translate --model $model "Today the old man does not open the door."
-  resmlp-mt translate --model multi30k-en-de "A man rides a bike."     # trained on real text
-  examples/multi30k/README.md                                          # train on real text
+  resmlp-mt translate --model en-de "Where did you learn that?"    # trained on real text
+  examples/multi30k/README.md                                      # train on real text
 END
