@@ -210,6 +210,11 @@ def test_the_translator_that_ships_has_the_score_of_its_card(script):
     rows = list(zip(*map(read_lines, files), strict=True))
     held_out = script.split(rows, 1000, 200, None)["tatoeba"]
     sources, references, _ = zip(*held_out, strict=True)
+    with open(ROOT / "docs" / "samples.csv", newline="", encoding="utf-8") as stream:
+        samples = [row for row in csv.DictReader(stream) if row["set"] == "tatoeba"]
+    assert [(row["source"], row["reference"]) for row in samples] == [
+        row[:2] for row in held_out[49::50]
+    ]
     card = (PRETRAINED / "en-de" / "README.md").read_text("utf-8")
     claimed = float(re.search(r"^\| Tatoeba[^|]*\| ([\d.]+) \|", card, re.M)[1])
     translations = Translator.from_pretrained("en-de").translate(sources)

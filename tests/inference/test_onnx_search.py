@@ -35,6 +35,10 @@ from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
 from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
 from resmlp_mt.tasks.search import mend_generator  # noqa: E402
 
+# What 8 bits may change of a score. Without VNNI, ONNX Runtime adds two products in 16 bits, and
+# where these are too few, it takes the largest number that they hold.
+ROUNDING = 0.1 if torch.cpu._is_vnni_supported() else 0.3
+
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
 _steps = {}
 
@@ -181,7 +185,7 @@ def test_int8_scores_are_near_those_in_full_precision(preset, build_model, task)
         np.array([beams[0][1] for beams in engine.search(batch, SearchOptions(1, max_len_b=1))])
         for engine in (full, rounded)
     )
-    assert 0 < np.abs(exact - near).max() < 0.1 * np.abs(exact).min()
+    assert 0 < np.abs(exact - near).max() < ROUNDING * np.abs(exact).min()
 
 
 def test_toeplitz_matrices_are_views_of_their_weights():

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from inference.test_onnx_search import assert_alike, engines, sources, step  # noqa: F401
+from inference.test_onnx_search import (  # noqa: F401
+    ROUNDING,
+    assert_alike,
+    engines,
+    sources,
+    step,
+)
 
 from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
 from resmlp_mt.errors import UserError
@@ -91,7 +97,7 @@ def test_scores_within_a_shortlist_in_int8_are_near_those_in_full_precision(buil
             engines(model, task(), int8, shortlist=lay_out(TABLE)) for int8 in (False, True)
         )
     )
-    assert 0 < np.abs(exact - near).max() < 0.1 * np.abs(exact).min()
+    assert 0 < np.abs(exact - near).max() < ROUNDING * np.abs(exact).min()
 
 
 @pytest.mark.parametrize(
