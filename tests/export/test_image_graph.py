@@ -37,6 +37,9 @@ from resmlp_mt.inference.onnx_search import start  # noqa: E402
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 
+# What 8 bits may change. Without VNNI, ONNX Runtime's sums of two products overflow in 16 bits.
+ROUNDING = 0.1 if torch.cpu._is_vnni_supported() else 0.4
+
 
 def build(randomised, preset="resmlp_cifar", **flags):
     cfg = SimpleNamespace(ffn_embed_dim=20, **sizes(preset, layers=3), **flags)
@@ -86,7 +89,7 @@ def test_an_exported_classifier_gives_its_logits(norm, pooling, randomised, comp
     assert_close(compute(model, pixels[:1]), expected[:1], rtol=1e-4, atol=1e-4)
     near = compute(model, pixels, int8=True)
     error = (near - expected).abs().max() / expected.abs().max()
-    assert 0 < error < 0.1
+    assert 0 < error < ROUNDING
 
 
 @pytest.mark.parametrize("int8", [False, True])
@@ -179,7 +182,7 @@ def test_a_classifier_without_a_fold_is_exported_as_it_is(name, randomised, tmp_
     with torch.no_grad():
         expected = model(Normalise(MEAN, STD)(pixels))
     path = tmp_path / "classifier.onnx"
-    for int8, error in ((False, 1e-4), (True, 0.2)):
+    for int8, error in ((False, 1e-4), (True, 2 * ROUNDING)):
         path.write_bytes(trace_classifier(model, MEAN, STD, 16, int8))
         session = start(read_graph(path), threads=1)
         for batch in (pixels, pixels[:1]):
@@ -210,4 +213,4 @@ def test_int8_weights_have_a_scale_for_each_output(randomised):
     pixels = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
     exact, near = logits(model, pixels), logits(model, pixels, int8=True)
     relative = (near - exact).abs().amax(0) / exact.abs().amax(0)
-    assert np.all(relative.numpy() < 0.1)
+    assert np.all(relative.numpy() < ROUNDING)
