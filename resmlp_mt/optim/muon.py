@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import torch
+import torch.distributed as dist
 from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import FairseqAdam
 from torch import Tensor
@@ -39,9 +40,10 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self):
-        """Update every matrix that has a gradient."""
+        """Update every matrix that has a gradient. Workers share the work."""
         for group in self.param_groups:
             momentum, lr = group["momentum"], group["lr"]
+            weights, updates = [], []
             for weight in group["params"]:
                 if weight.grad is None:
                     continue
@@ -49,20 +51,42 @@ class Muon(torch.optim.Optimizer):
                 if not state:
                     state["momentum_buffer"] = torch.zeros_like(weight)
                 mean = state["momentum_buffer"].lerp_(weight.grad, 1 - momentum)
-                update = orthogonalize(weight.grad.lerp(mean, momentum))
+                weights.append(weight)
+                updates.append(weight.grad.lerp(mean, momentum))
+            for weight, update in zip(weights, _orthogonalize_all(updates), strict=True):
                 weight.mul_(1 - lr * group["weight_decay"])
                 weight.add_(update, alpha=-0.2 * lr * max(weight.shape) ** 0.5)
 
 
-def orthogonalize(matrix: Tensor, steps: int = 5) -> Tensor:
-    """The matrix with singular values near 1, by Newton and Schulz's iteration.
+def _orthogonalize_all(matrices: list[Tensor]) -> list[Tensor]:
+    """Each matrix made orthogonal, by one of the workers that train together."""
+    if not dist.is_initialized() or dist.get_world_size() == 1 or not matrices:
+        return [orthogonalize(matrix) for matrix in matrices]
+    # By turns in order of size, so that all have as much to do.
+    order = sorted(range(len(matrices)), key=lambda i: -matrices[i].numel())
+    mine = set(order[dist.get_rank() :: dist.get_world_size()])
+    found = [
+        orthogonalize(matrix).flatten() if i in mine else matrix.new_zeros(matrix.numel())
+        for i, matrix in enumerate(matrices)
+    ]
+    together = torch.cat([part.to(matrices[0].dtype) for part in found])
+    dist.all_reduce(together)
+    parts = together.split([matrix.numel() for matrix in matrices])
+    return [part.view_as(matrix) for part, matrix in zip(parts, matrices, strict=True)]
+
+
+_STEPS = 5  # of the iteration, by Jordan et al.
+_LONG = 2  # times as long as wide, from where on it pays to iterate on the product alone
+
+
+def orthogonalize(matrix: Tensor) -> Tensor:
+    """The matrix with singular values near 1, by five steps of Newton and Schulz's iteration.
 
     Its coefficients are those of Jordan et al. (2024). They bring small singular values up quickly,
     and stop between about 0.7 and 1.2.
 
     Args:
         matrix: (out, in).
-        steps: How often.
 
     Returns:
         (out, in), in fp32 on a CPU and in bf16 elsewhere.
@@ -71,11 +95,33 @@ def orthogonalize(matrix: Tensor, steps: int = 5) -> Tensor:
     x = matrix.to(torch.float32 if matrix.device.type == "cpu" else torch.bfloat16)
     x = x.T if tall else x
     x = x / x.norm().clamp(min=1e-7)
-    for _ in range(steps):
-        gram = x @ x.T
-        factor = torch.addmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
-        x = torch.addmm(x, factor, x, beta=3.4445)
+    if x.dtype == torch.float32 and x.size(1) >= _LONG * x.size(0):
+        x = _find_factor(x @ x.T) @ x
+    else:
+        for _ in range(_STEPS):
+            gram = x @ x.T
+            x = torch.addmm(x, _choose_factor(gram), x, beta=3.4445)
     return x.T if tall else x
+
+
+def _choose_factor(gram: Tensor) -> Tensor:
+    """What a step multiplies with, less 3.4445 on the diagonal."""
+    return torch.addmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
+
+
+def _find_factor(gram: Tensor) -> Tensor:
+    """All steps as one square matrix. The small products spare those with the long matrix.
+
+    A step makes P X of X, and P X X^T P of its product. All of these commute.
+    """
+    whole = None
+    for step in range(_STEPS):
+        factor = _choose_factor(gram)
+        factor.diagonal().add_(3.4445)
+        whole = factor if whole is None else factor @ whole
+        if step < _STEPS - 1:
+            gram = factor @ gram @ factor
+    return whole
 
 
 class MuonWithAdamW(torch.optim.Optimizer):

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import multiprocessing
 
 from resmlp_mt.nn.marks import mark_maps, mark_undecayed
 from resmlp_mt.optim.muon import FairseqMuon, Muon, orthogonalize
@@ -66,6 +67,16 @@ def test_it_is_torchs_muon_but_for_the_rounding(shape):
     assert still.equal(torch.ones(2, 2))  # it had no gradient
 
 
+@pytest.mark.parametrize("shape", [(16, 64), (64, 16), (16, 24)])
+def test_it_is_the_iteration_as_it_is_written_whatever_the_shape(shape):
+    torch.manual_seed(4)
+    matrix = torch.randn(shape) @ torch.diag(torch.logspace(0, -6, shape[1]))
+    x = matrix.double() / matrix.double().norm()
+    for _ in range(5):
+        x = 3.4445 * x - 4.7750 * x @ x.T @ x + 2.0315 * x @ x.T @ x @ x.T @ x
+    torch.testing.assert_close(orthogonalize(matrix).double(), x, rtol=0, atol=1e-3)
+
+
 def test_a_matrix_of_zeros_stays_one():
     assert orthogonalize(torch.zeros(3, 4)).equal(torch.zeros(3, 4))
 
@@ -107,6 +118,29 @@ def test_it_goes_on_where_it_was_saved_with_the_rate_of_today():
     kept = parts.tall.weight.detach().clone()
     step(after, parts, 0)
     assert after.get_lr() == 0 and parts.tall.weight.equal(kept)
+
+
+def test_workers_share_the_work_and_come_to_the_same_weights(tmp_path):
+    multiprocessing.spawn(train_as_worker, (tmp_path,), nprocs=2)
+    alone = Model()
+    optimizer = FairseqMuon(CFG, alone.parameters())
+    for number in range(3):
+        step(optimizer, alone, number)
+    for rank in (0, 1):
+        found = torch.load(tmp_path / f"{rank}.pt")
+        torch.testing.assert_close(found, alone.state_dict())
+
+
+def train_as_worker(rank, folder):
+    torch.distributed.init_process_group(
+        "gloo", f"file://{folder}/meeting", rank=rank, world_size=2
+    )
+    model = Model()
+    optimizer = FairseqMuon(CFG, model.parameters())
+    for number in range(3):
+        step(optimizer, model, number)
+    torch.save(model.state_dict(), folder / f"{rank}.pt")
+    torch.distributed.destroy_process_group()
 
 
 def test_without_marks_all_weights_are_adamws():
