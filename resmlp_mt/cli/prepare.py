@@ -23,6 +23,7 @@ _LEARNT = {
     "character_coverage": 1.0,
     "normalization_rule_name": "nmt_nfkc",
     "user_defined_symbols": "",
+    "byte_fallback": False,
     "subword_sentences": 10_000_000,
 }
 
@@ -66,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="give a subword to the characters that make up this share of the text; rarer ones "
         "become <unk> (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--byte-fallback",
+        action="store_true",
+        help="SentencePiece's: spell characters without a subword in bytes, 256 more subwords, in "
+        "the place of <unk>; emoji are kept so",
     )
     parser.add_argument(
         "--normalization-rule-name",
@@ -153,6 +160,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.normalization_rule_name,
             arguments.subword_sentences,
             tuple(filter(None, arguments.user_defined_symbols.split(","))),
+            arguments.byte_fallback,
         )
     limits = Limits(arguments.max_length, arguments.max_ratio)
     filters = [name for name in FILTERS if getattr(arguments, name)]

@@ -49,8 +49,8 @@ class NewSubwords:
         vocab_size: Subwords, of both languages together where they are joined.
         joined: One SentencePiece model and one dictionary for both languages.
         model_type: "bpe" or "unigram".
-        character_coverage, normalization_rule_name, user_defined_symbols: As `train_subwords` takes
-            them.
+        character_coverage, normalization_rule_name, user_defined_symbols, byte_fallback: As
+            `train_subwords` takes them.
         sentences: Most sentences that a model learns from. Of a longer text it takes that many,
             spread evenly.
     """
@@ -62,6 +62,7 @@ class NewSubwords:
     normalization_rule_name: str
     sentences: int
     user_defined_symbols: tuple[str, ...] = ()
+    byte_fallback: bool = False
 
 
 def prepare(
@@ -275,6 +276,7 @@ def _train_models(
             subwords.character_coverage,
             subwords.normalization_rule_name,
             subwords.user_defined_symbols,
+            subwords.byte_fallback,
         )
         (folder / name).write_bytes(model)
     models = [load_subwords(folder / name) for name in sides]

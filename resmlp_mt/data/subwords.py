@@ -19,6 +19,7 @@ def train_subwords(
     character_coverage: float = 1.0,
     normalization_rule_name: str = "nmt_nfkc",
     user_defined_symbols: Sequence[str] = (),
+    byte_fallback: bool = False,
 ) -> bytes:
     """Train a SentencePiece model and return it serialised.
 
@@ -31,6 +32,9 @@ def train_subwords(
         normalization_rule_name: Of SentencePiece: "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf" or
             "identity". All but the last change text before it is cut into pieces, so that a model
             cannot write, for instance, "…".
+        user_defined_symbols: Texts that are pieces wherever they stand.
+        byte_fallback: Spell characters without a piece in bytes of UTF-8, which are 256 of the
+            pieces.
 
     Raises:
         UserError: If the text does not support that many pieces, or needs more.
@@ -53,6 +57,7 @@ def train_subwords(
             character_coverage=character_coverage,
             normalization_rule_name=normalization_rule_name,
             user_defined_symbols=list(user_defined_symbols),
+            byte_fallback=byte_fallback,
             minloglevel=2,
         )
     except RuntimeError as error:

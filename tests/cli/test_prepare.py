@@ -150,6 +150,21 @@ def test_characters_are_kept_as_flagged(raw, tmp_path):
     assert model.decode(model.encode("… ½")) == "... 1\u20442"
 
 
+def test_characters_without_a_subword_are_spelled_in_bytes_if_asked(raw, tmp_path):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    for lang in ("en", "de"):
+        with open(folder / f"train.{lang}", "a", encoding="utf-8") as text:
+            text.write("dog 猫\n")
+    options = ["--byte-fallback", "--character-coverage", 0.9995, "--vocab-size", 500]
+    prepare(folder, tmp_path / "out", *options)
+    pieces = (tmp_path / "out" / "dict.en.txt").read_text("utf-8")
+    assert "猫" not in pieces and "<0xE7> " in pieces and "<0x00> 0" in pieces
+    for lang in ("en", "de"):
+        assert decode(tmp_path / "out", "train", lang)[-1] == "dog 猫"
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert not any(report["train"]["unknown_rate"].values())
+
+
 def test_separate_vocabularies_are_learnt_each_from_its_language(raw, tmp_path):
     prepare(raw, tmp_path / "out", "--separate", "--vocab-size", 200)
     for lang in ("en", "de"):
