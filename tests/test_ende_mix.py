@@ -96,7 +96,7 @@ def test_small_domains_are_repeated_and_some_sources_typed_without_care(script):
         sources, targets = ({row[i] for row in rows} for i in (side, 1 - side))
         assert all(row[side] not in sources and row[1 - side] in targets for row in careless)
         endings = {row[side][-1].isdigit() for row in careless}
-        assert endings == {True, False} and any(row[side].isupper() for row in careless)
+        assert endings == {True, False} and any(row[side].islower() for row in careless)
 
 
 def test_what_both_sides_share_is_swapped_on_both(script):
@@ -107,7 +107,7 @@ def test_what_both_sides_share_is_swapped_on_both(script):
         ("It was 1.5 at 12:30 in the Tom-tent.", "Es war 1.5 um 12:30 im Tom-Zelt.", "a-x"),
         ("The dog sleeps.", "Der Hund schläft.", "a-x"),
     ]
-    assert swap(rows[1:], 1.0) == [] == swap(rows, 0.0)
+    assert swap(rows[1:3], 1.0) == [] == swap(rows, 0.0)
     swapped = [pair for seed in range(200) for pair in swap(rows, 0.25, seed)]
     assert len(swapped) == 200 and swapped[:1] == swap(rows, 0.25, 0)
     kinds = Counter()
@@ -121,6 +121,17 @@ def test_what_both_sides_share_is_swapped_on_both(script):
         assert (name == "Tom") != (number == "3") or (name, number) == ("Tom", "3")
         kinds["@" in name, "." in name, " " in name, "." in number] += 1
     assert len(kinds) >= 5  # names of one word and of two, addresses of both kinds, versions
+
+
+def test_some_pairs_get_an_emoji_at_the_end_of_both_sides(script):
+    rows = [(f"it is {n} .", f"es ist {m}.", "a-x") for n, m in zip("abcde", "fghij", strict=True)]
+    found = Counter()
+    for seed in range(100):
+        (row,) = script.swap(rows, 1.0, seed)
+        (source, emoji), (target, same) = (text.rsplit(" ", 1) for text in row[:2])
+        assert emoji == same and ord(emoji) >= 0x2600 and row[2] == "a-x"
+        found[source.endswith("."), target.endswith(".")] += 1
+    assert set(found) == {(True, True), (False, False)}
 
 
 def test_the_data_of_the_long_trainings_is_prepared_in_both_directions(mix, tmp_path, commands):
@@ -178,26 +189,39 @@ def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_p
 
 def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_path, commands):
     rows = tmp_path / "results.csv"
-    variables = commands | {"RESULTS": str(rows), "TOKENS": "600", "VOCAB": "400"}
+    variables = commands | {"RESULTS": str(rows), "TOKENS": "600", "VOCAB": "500", "WIDTH": "32"}
     command = ["bash", EXAMPLE / "everyday.sh", mix, mix / "test"]
     flags = ["--held-out", "15", "--per-domain", "5"]  # of prepare.py
-    made, further = tmp_path / "new", tmp_path / "further"
-    for out, model, updates, workers in ((made, "", "9", "2"), (further, made / "en-de", "6", "1")):
-        numbers = {"UPDATES": updates, "WORKERS": workers}
+    made, further, control = (tmp_path / name for name in ("new", "further", "control"))
+
+    def train(out, model, **settings):
         subprocess.run(
-            [*command, out, model, *flags], env=os.environ | variables | numbers, check=True
+            [*command, out, model, *flags], env=os.environ | variables | settings, check=True
         )
+
+    train(made, "", UPDATES="9", WORKERS="2")
+    train(further, made / "en-de", UPDATES="6", SOURCE="de")
+    train(control, "", UPDATES="4", FAMILY="transformer")
+    other = subprocess.run(
+        [*command, made, "", *flags], env=os.environ | variables, capture_output=True, text=True
+    )
+    assert other.returncode == 2 and "UPDATES=9" in other.stderr
     lengths = json.loads((made / "short" / "report.json").read_text())["train"]["max_length"]
     assert max(lengths.values()) <= 20
-    old, new = (torch.load(out / "en-de" / "model.pt")["model"] for out in (made, further))
+    folders = made / "en-de", further / "de-en"
+    old, new = (torch.load(folder / "model.pt")["model"] for folder in folders)
+    assert (128, 32) in {tuple(weight.shape) for weight in old.values()}
     (name,) = [name for name in old if name.startswith("encoder.embed")]
     moved = (new[name] - old[name]).float().abs().mean()
     assert 0 < moved < old[name].float().abs().mean() / 4  # it began where the first had ended
     with open(rows, newline="", encoding="utf-8") as stream:
         read = list(csv.DictReader(stream))
-    assert [(row["updates"], row["set"]) for row in read] == [
-        (updates, name) for updates in "96" for name in ("newstest2014", "tatoeba", "domains")
+    assert [(row["model"], row["updates"], row["set"]) for row in read] == [
+        (model, updates, name)
+        for model, updates in (("en-de", "9"), ("de-en", "6"), ("en-de-transformer", "4"))
+        for name in ("newstest2014", "tatoeba", "domains")
     ]
+    assert (control / "en-de-transformer" / "dict.en.txt").is_file()
     # All updates of the first part and of the second, of which it restored the state.
     logs = [(made / part / "train.log").read_text() for part in ("first", "run")]
     counts = [re.findall(r'train_num_updates": "(\d+)"', log)[-1] for log in logs]

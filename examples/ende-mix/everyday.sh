@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The translator en-de, which comes with the package:
+# The translators en-de and de-en, which come with the package:
 #   bash examples/ende-mix/everyday.sh RAW NEWS OUT [MODEL [FLAG...]]
 #   RAW, NEWS  as prepare.py's --raw and --news
 #   OUT        a folder for the data, the checkpoints, the model and its translations
@@ -7,42 +7,73 @@
 #              '' for a new one
 #   FLAG       further ones go to prepare.py
 # A new model sees short sentences first, of 20 subwords at most, and then all. The learning rate
-# stays, and falls towards the end. UPDATES=N are those of the whole, 4900 by default. SEED=1,
-# TOKENS=4096 a batch, shared by WORKERS=1 processes, VOCAB=8000 subwords for both languages
-# together, and DTYPE=--bf16 where the processor or the GPU has instructions for it.
-# What was stopped goes on with the same command. It appends a row for each test set to results.csv.
+# stays, and falls towards the end.
+#   SOURCE=en     translate from this language, en or de, into the other
+#   FAMILY=resmlp_plus  or transformer: fairseq's, with norms before the sublayers, as the control
+#   WIDTH=256     d; hidden layers are four times as wide
+#   UPDATES=4900  of the whole
+#   TOKENS=4096   a batch, shared by WORKERS=1 processes
+#   VOCAB=8000    subwords, of both languages together
+#   SEED=1
+#   DTYPE=--bf16  where the processor or the GPU has instructions for it
+#   RESULTS=examples/ende-mix/results.csv  gets a row for each test set
+# What was stopped goes on with the same command.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 usage="usage: everyday.sh RAW NEWS OUT [MODEL [FLAG...]]"
 raw=${1:?$usage} news=${2:?$usage} out=${3:?$usage} model=${4:-}
 extra=("${@:5}") updates=${UPDATES:-4900} seed=${SEED:-1} tokens=${TOKENS:-4096}
-workers=${WORKERS:-1}
+workers=${WORKERS:-1} width=${WIDTH:-256} source=${SOURCE:-en} family=${FAMILY:-resmlp_plus}
 warm=$((updates * 3 / 98)) fall=$((updates * 25 / 98))
 short=$((updates * 30 / 49))
 . scripts/cpu.sh
+
+case $source in
+en) target=de ;;
+de) target=en ;;
+*) echo "everyday.sh: SOURCE=$source: en or de" >&2; exit 2 ;;
+esac
+case $family in
+resmlp_plus) arch=(--arch resmlp_plus_small) ;;
+transformer)
+    arch=(--arch transformer --encoder-normalize-before --decoder-normalize-before
+        --encoder-attention-heads 4 --decoder-attention-heads 4)
+    ;;
+*) echo "everyday.sh: FAMILY=$family: resmlp_plus or transformer" >&2; exit 2 ;;
+esac
+settings="SOURCE=$source FAMILY=$family WIDTH=$width UPDATES=$updates TOKENS=$tokens \
+WORKERS=$workers VOCAB=${VOCAB:-8000} SEED=$seed DTYPE=${DTYPE:-}"
+call="$settings examples/ende-mix/everyday.sh RAW NEWS OUT $model ${extra[*]}"
+mkdir -p "$out"
+if [ -e "$out/command" ] && [ "$(cat "$out/command")" != "$call" ]; then
+    echo "everyday.sh: $out is of another call: $(cat "$out/command")" >&2
+    exit 2
+fi
+echo "$call" >"$out/command"
 
 launch=()
 [ "$workers" = 1 ] || launch=(torchrun --nproc_per_node "$workers" --no-python)
 
 prepare() { # NAME FLAG...
     [ -e "$out/$1" ] || python examples/ende-mix/prepare.py --raw "$raw" --news "$news" \
-        --out "$out/$1" --remove-identical --remove-wrong-language --careless 0.2 \
-        "${@:2}" "${extra[@]}"
+        --out "$out/$1" --source-lang "$source" --remove-identical --remove-wrong-language \
+        --careless 0.3 "${@:2}" "${extra[@]}"
 }
 
 train() { # NAME DATA UPDATES FLAG...
     local run=$out/$1
     is_done "$run" "$3" && return
     mkdir -p "$run"
-    "${launch[@]}" resmlp-mt train "$out/$2" --arch resmlp_plus_small \
-        --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-layers 6 \
-        --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-layers 2 \
+    "${launch[@]}" resmlp-mt train "$out/$2" "${arch[@]}" \
+        --encoder-embed-dim "$width" --encoder-ffn-embed-dim $((4 * width)) --encoder-layers 6 \
+        --decoder-embed-dim "$width" --decoder-ffn-embed-dim $((4 * width)) --decoder-layers 2 \
         --share-all-embeddings --max-source-positions 256 --max-target-positions 256 \
         --dropout 0 --criterion label_smoothed_cross_entropy_in_chunks --label-smoothing 0.1 \
         --optimizer muon --adam-betas '(0.9, 0.98)' --lr 5e-3 --lr-scheduler tri_stage \
         --warmup-steps $warm --hold-steps $((updates - warm - fall)) --decay-steps $fall \
-        --final-lr-scale 0.03 --max-tokens $((tokens / workers)) --max-update "$3" --seed "$seed" \
+        --final-lr-scale 0.03 --distributed-world-size "$workers" \
+        --max-tokens $((tokens / workers)) --max-update "$3" --seed "$seed" \
         --num-workers 0 ${DTYPE:-} --save-dir "$run" --save-interval-updates 200 \
         --keep-interval-updates 1 --no-epoch-checkpoints --log-format json --log-interval 50 \
         --log-file "$run/train.log" "${@:4}"
@@ -62,9 +93,9 @@ if [ -n "$model" ]; then
     prepare all --like "$model" --swap 0.15
     train run all "$updates" --finetune-from-model "$model"
 else
-    # Subwords are learned from what people wrote.
-    prepare words --vocab-size "${VOCAB:-8000}"
-    prepare short --like "$out/words" --max-length 20
+    # Subwords are learned from what people wrote. Rare characters, as in emoji, become bytes.
+    prepare words --vocab-size "${VOCAB:-8000}" --byte-fallback --character-coverage 0.9998
+    prepare short --like "$out/words" --max-length 20 --swap 0.15
     prepare all --like "$out/words" --swap 0.15
     train first short "$short"
     logs=("$out/first/train.log" "${logs[@]}")
@@ -74,21 +105,21 @@ else
         start=(--restore-file "$out/first/checkpoint_last.pt" --reset-dataloader)
     train run all "$updates" "${start[@]}"
 fi
-echo "UPDATES=$updates SEED=$seed TOKENS=$tokens WORKERS=$workers DTYPE=${DTYPE:-}" \
-    "examples/ende-mix/everyday.sh RAW NEWS OUT $model" >"$run/command"
+cp "$out/command" "$run/command"
 
-rm -rf "$out/en-de"
-resmlp-mt pack "$run/checkpoint_last.pt" --half --out "$out/en-de"
+name=$source-$target
+[ "$family" = resmlp_plus ] || name=$name-$family
+rm -rf "$out/$name"
+resmlp-mt pack "$run/checkpoint_last.pt" --half --out "$out/$name"
+pairs=$(python -c "import json, sys; print(json.load(sys.stdin)['train']['kept'])" \
+    <"$out/all/report.json")
 for set in test:newstest2014 test1:tatoeba test2:domains; do
-    subset=${set%:*} name=${set#*:}
-    resmlp-mt translate --model "$out/en-de" --no-split-sentences --beam 5 --quiet \
-        --input "$out/all/raw/$subset.en" --output "$out/$name.de"
-    resmlp-mt score "$out/$name.de" --ref "$out/all/raw/$subset.de"
-    python scripts/translation_figures.py "$run" "model=en-de" "set=$name" "seed=$seed" \
-        "pairs=$(python -c "import json, sys; print(json.load(sys.stdin)['train']['kept'])" \
-            <"$out/all/report.json")" "flags=" \
-        --hypotheses "$out/$name.de" --references "$out/all/raw/$subset.de" |
-        python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" \
-            --log "${logs[@]}"
+    references=$out/all/raw/${set%:*}.$target translations=$out/${set#*:}.$target
+    resmlp-mt translate --model "$out/$name" --no-split-sentences --beam 5 --quiet \
+        --input "$out/all/raw/${set%:*}.$source" --output "$translations"
+    resmlp-mt score "$translations" --ref "$references"
+    python scripts/translation_figures.py "$run" "model=$name" "set=${set#*:}" "seed=$seed" \
+        "pairs=$pairs" "flags=" --hypotheses "$translations" --references "$references" |
+        python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" --log "${logs[@]}"
 done
-python examples/ende-mix/by_domain.py "$out/domains.de" --ref "$out/all/raw/test2.de"
+python examples/ende-mix/by_domain.py "$out/domains.$target" --ref "$out/all/raw/test2.$target"

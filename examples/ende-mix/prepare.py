@@ -64,8 +64,8 @@ def main() -> int:
         type=float,
         default=0.0,
         metavar="SHARE",
-        help="give so many of the pairs once more, with the source in lower case, in capitals, "
-        "without its final stop, or with other quotes",
+        help="give so many of the pairs once more, with the source in lower case, without its "
+        "final stop, or with other quotes",
     )
     parser.add_argument(
         "--swap",
@@ -73,7 +73,7 @@ def main() -> int:
         default=0.0,
         metavar="SHARE",
         help="give so many of the pairs once more, with another name, number or address in the "
-        "place of one that both sides have",
+        "place of one that both sides have, or with an emoji",
     )
     subwords = parser.add_mutually_exclusive_group()
     subwords.add_argument("--vocab-size", default="16000", help="default: %(default)s")
@@ -199,9 +199,10 @@ def type_carelessly(
     return careless
 
 
-# Without a final stop and in lower case is how most people write to each other.
+# Without a final stop and in lower case is how most people write to each other. Text in capitals is
+# read in lower case by `resmlp-mt translate`.
 _CARELESS = [
-    ("lower-case",), ("no-stop",), ("lower-case", "no-stop"), ("capitals",), ("curly-quotes",),
+    ("lower-case",), ("no-stop",), ("lower-case", "no-stop"), ("lower-case",), ("curly-quotes",),
     ("straight-quotes", "no-stop"),
 ]  # fmt: skip
 

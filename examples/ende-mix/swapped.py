@@ -1,6 +1,7 @@
 """Pairs once more, with another name, number or address where one stands on both sides.
 
-A model learns from them to copy what it never saw. kept.py measures whether it does.
+Others get an emoji at the end of both sides. A model learns from them to copy what it never saw.
+kept.py measures whether it does.
 """
 
 import random
@@ -11,11 +12,19 @@ Row = tuple[str, str, str]
 _NUMBER = re.compile(r"(?<![\w.,:/-])\d+(?![\w:/-]|[.,]\d)")
 _NAME = re.compile(r"(?<![\w.@/-])[A-ZÄÖÜ][a-zäöüß]{2,}(?![\w@/-]|\.\w)")
 _SYLLABLES = [c + v for c in "b d f g h k l m n p r s t v z ch sh".split() for v in "aeiou"]
+# Pictographs, faces, vehicles, hands and animals, weather and signs.
+_EMOJI = [
+    *range(0x1F300, 0x1F5FF), *range(0x1F600, 0x1F64F), *range(0x1F680, 0x1F6C5),
+    *range(0x1F90D, 0x1F9FF), *range(0x2600, 0x27BF),
+]  # fmt: skip
+_WITH_EMOJI = 0.2
 _ENDINGS = "com org net de eu info io co.uk ac.at ch".split()
 
 
 def swap(rows: list[Row], share: float, seed: int = 1) -> list[Row]:
     """So many pairs with something else in them, of those that hold what both sides share.
+
+    A fifth as many pairs follow that have an emoji at their ends.
 
     Args:
         rows: Source, target and domain of each pair.
@@ -26,7 +35,9 @@ def swap(rows: list[Row], share: float, seed: int = 1) -> list[Row]:
     found = [(row, shared) for row in rows if (shared := list_shared(row))]
     names = sorted({word for _, shared in found for word in shared if not word.isdigit()})
     chosen = draw.sample(found, min(round(share * len(rows)), len(found)))
-    return [replace(row, draw.choice(shared), draw, names) for row, shared in chosen]
+    swapped = [replace(row, draw.choice(shared), draw, names) for row, shared in chosen]
+    ends = draw.sample(rows, round(share * _WITH_EMOJI * len(rows)))
+    return swapped + [append_emoji(row, draw) for row in ends]
 
 
 def list_shared(row: Row) -> list[str]:
@@ -42,6 +53,14 @@ def replace(row: Row, word: str, draw: random.Random, names: list[str]) -> Row:
     source, target = (
         pattern.sub(lambda match: new if match[0] == word else match[0], text) for text in row[:2]
     )
+    return source, target, row[2]
+
+
+def append_emoji(row: Row, draw: random.Random) -> Row:
+    """The pair with an emoji behind it, now and then in the place of its final stop."""
+    emoji = chr(draw.choice(_EMOJI))
+    strip = draw.random() < 0.3
+    source, target = (f"{text.rstrip('. ') if strip else text} {emoji}" for text in row[:2])
     return source, target, row[2]
 
 
