@@ -206,9 +206,9 @@ def count_epochs(checkpoint: dict) -> int:
 def is_done(progress: Progress, flags: list[str]) -> bool:
     """Whether a training has made all of its updates, or its patience or its time is over.
 
-    One that was stopped at the end of all, before its first validation, makes an update more.
-    fairseq ends with the same status when it is told to stop before. Where it goes on behind its
-    end, it makes an update more, and begins to count its patience anew.
+    One that was stopped at the end of all, before its first validation, is validated when it goes
+    on. fairseq ends with the same status when it is told to stop before. Where it goes on although
+    its patience or time is over, it makes an update more, and begins to count its patience anew.
     """
 
     def limit(flag: str) -> float:  # the last one counts

@@ -1,7 +1,8 @@
-"""SIGTERM ends a training with a checkpoint."""
+"""SIGTERM ends a training with a checkpoint; one that is done makes no update more."""
 
 import functools
 import logging
+import math
 import multiprocessing
 import os
 import signal
@@ -21,11 +22,13 @@ logger = logging.getLogger(__name__)
 PATCH = Patch(
     "stopping",
     "is killed by SIGTERM, which loses what was trained since the last checkpoint; workers that it "
-    "started run on without the process that waits for them",
-    "whoever trains under a scheduler that stops jobs (Slurm, Kubernetes, spot machines)",
+    "started run on without the process that waits for them; and a training that has made all of "
+    "its updates makes one more each time that its command is given",
+    "whoever trains under a scheduler that stops jobs and starts them again (Slurm, Kubernetes, "
+    "spot machines)",
     "all workers save a checkpoint after the same batch and end; a later SIGTERM kills. Schedulers "
     "send it to every process, and torchrun sends a worker what it got itself, so that two within "
-    "a few seconds are one",
+    "a few seconds are one. A training that is done is validated and saved as it is",
 )
 
 
@@ -54,9 +57,15 @@ def aggregate(aggregate_outputs, self, outputs, *stats, **kwargs):
 
 
 @PATCH.replaces("fairseq.trainer:Trainer.train_step", "d3ad29a10ce7")
-def train_step(step, self, *args, **kwargs):
-    """Let an update be the last if it was asked for, which fairseq saves."""
-    logged = step(self, *args, **kwargs)
+def train_step(step, self, samples, *args, **kwargs):
+    """Let an update be the last if it was asked for, which fairseq saves.
+
+    None is made where all were made before: fairseq looks only behind the first.
+    """
+    if self.get_num_updates() >= (self.cfg.optimization.max_update or math.inf):
+        _put_back(self, len(samples))
+        return None
+    logged = step(self, samples, *args, **kwargs)
     if _must_stop(self):
         self.cfg.dataset.disable_validation = True
         self.cfg.optimization.max_update = self.get_num_updates()
@@ -120,6 +129,13 @@ def _watch(trainer: Trainer, parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.2)
     trainer.asked_to_stop = True
+
+
+def _put_back(trainer: Trainer, batches: int) -> None:
+    """Let a checkpoint say that these batches, the last that were taken, are still to come."""
+    iterator = getattr(trainer.train_iterator, "_cur_epoch_itr", None)
+    if iterator is not None:  # else it counts none
+        iterator.n -= batches
 
 
 def _must_stop(trainer: Trainer) -> bool:

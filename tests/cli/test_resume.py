@@ -72,6 +72,25 @@ def test_stopped_in_a_later_epoch_a_training_goes_on_with_the_batches_of_the_fir
     assert all(torch.equal(found[name], weight) for name, weight in expected.items())
 
 
+@pytest.mark.parametrize("updates", [10, 25])  # within an epoch of 25, and at its end
+def test_a_training_that_is_done_makes_no_update_more(prepared, tmp_path, updates):
+    def train(folder, max_update, words=TRAIN):
+        more = ["--update-freq", 2, "--max-update", max_update, "--save-dir", tmp_path / folder]
+        run("resmlp-mt", "train", prepared, *words, *more)
+        return state(tmp_path / folder)
+
+    once = train("again", updates)
+    assert not (tmp_path / "again" / "checkpoint_best.pt").exists()
+    # A validation that is still to be made is made.
+    again = train("again", updates, [word for word in TRAIN if word != "--disable-validation"])
+    assert count_updates(state(tmp_path / "again", "checkpoint_best.pt")) == updates
+    assert count_updates(once) == count_updates(again) == updates
+    places = [checkpoint["extra_state"]["train_iterator"] for checkpoint in (once, again)]
+    assert places[0] == places[1] and places[0]["epoch"] == (1 if updates == 10 else 2)
+    found, expected = train("again", 2 * updates)["model"], train("whole", 2 * updates)["model"]
+    assert all(torch.equal(found[name], weight) for name, weight in expected.items())
+
+
 def test_sigterm_ends_a_training_with_a_checkpoint(prepared, uninterrupted, tmp_path):
     process = begin(prepared, tmp_path)
     wait_for('"ups"', process)

@@ -286,7 +286,20 @@ def workers_on_cpus_do_not_meet(folder):
 
 
 def sigterm_is_left_to_kill(folder):
-    """Train on fairseq's own data until it is killed, which the test looks at from without."""
+    """Train until it is killed, which the test looks at from without."""
+    train_on_nothing(folder)
+
+
+def a_training_that_is_done_makes_an_update_more(folder):
+    os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # or it could not go on at all
+    for _ in range(2):
+        train_on_nothing(folder, "--max-update", "1")
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(folder / "out" / "checkpoint_last.pt"))
+    assert state["optimizer_history"][-1]["num_updates"] == 2
+
+
+def train_on_nothing(folder, *flags):
+    """Train on fairseq's own data."""
     from fairseq_cli import train
 
     sys.argv = ["fairseq-train", "--task", "dummy_mt", "--arch", "transformer_tiny"]
@@ -294,7 +307,7 @@ def sigterm_is_left_to_kill(folder):
     sys.argv += ["--optimizer", "adam", "--lr", "0.1", "--batch-size", "9", "--cpu"]
     sys.argv += ["--criterion", "cross_entropy", "--disable-validation"]
     sys.argv += ["--save-dir", str(folder / "out"), "--log-file", str(folder / "log")]
-    sys.argv += ["--log-format", "json", "--log-interval", "1", "--num-workers", "0"]
+    sys.argv += ["--log-format", "json", "--log-interval", "1", "--num-workers", "0", *flags]
     train.cli_main()
 
 
@@ -327,7 +340,7 @@ OF_PATCHES = {
     ],
     "where a training diverged": [the_search_for_nan_fails],
     "workers": [workers_on_cpus_do_not_meet],
-    "stopping": [sigterm_is_left_to_kill],
+    "stopping": [sigterm_is_left_to_kill, a_training_that_is_done_makes_an_update_more],
 }
 
 if __name__ == "__main__":
