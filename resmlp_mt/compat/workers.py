@@ -5,6 +5,7 @@ import functools
 import os
 import socket
 import time
+import warnings
 
 import torch
 from fairseq.file_io import PathManager
@@ -60,10 +61,13 @@ def infer(infer_init_method, cfg, *args, **kwargs):
     guards=("fairseq.models.distributed_fairseq_model:DistributedFairseqModel",),
 )
 def wrap(parallel, module, device_ids, output_device, **kwargs):
-    """Name no GPU to torch where the model is on none."""
+    """Name no GPU to torch where the model is on none, and say nothing of a flag's old name."""
     if not next(module.parameters()).is_cuda:
         device_ids = output_device = None
-    return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
+    with warnings.catch_warnings():
+        # fairseq has torch's older name for this flag. Users can do nothing about it.
+        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+        return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
 
 
 @PATCH.replaces("fairseq.trainer:Trainer.load_checkpoint", "31d0e74e6cc6")

@@ -53,6 +53,7 @@ def run_two(*command, check=True):
     if check:
         for result in results:
             assert result.returncode == 0, result.stderr[-4000:]
+            assert "is deprecated" not in result.stderr
     return results
 
 
