@@ -1,17 +1,35 @@
 # Sourced by quickstart.sh and test.sh from the project's root: makes or reuses .venv and activates
-# it. The installation runs again when setup.py, constraints.txt or what is compiled change. $lock is
-# the name of a lock file, whose packages, by their hashes, then make .venv anew; or it is empty.
+# it. The installation runs again when setup.py, constraints.txt or what is compiled change, and when
+# .venv was moved or copied. $lock is the name of a lock file, whose packages, by their hashes, then
+# make .venv anew; or it is empty.
+#   PYTHON=python3  what makes .venv: Python 3.11 or 3.12. If it is not given, python3.12 and
+#                   python3.11 stand in for a python3 of another version
 
 find_python() {
-    for candidate in "${PYTHON:-python3}" python3.12 python3.11; do
+    local candidate said candidates=(python3 python3.12 python3.11)
+    [ -z "${PYTHON:-}" ] || candidates=("$PYTHON")
+    for candidate in "${candidates[@]}"; do
         if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' \
             2>/dev/null; then
             echo "$candidate"
             return
         fi
     done
-    echo "Python 3.11 or 3.12 with venv is needed; name it with PYTHON=/path/to/python" >&2
+    if [ "${PYTHON:-}" ]; then
+        said=$("$PYTHON" --version 2>/dev/null) || said="cannot be run"
+        echo "PYTHON=$PYTHON ($said): Python 3.11 or 3.12 with venv is needed" >&2
+    else
+        echo "Python 3.11 or 3.12 with venv is needed; name it with PYTHON=/path/to/python" >&2
+    fi
     return 2
+}
+
+# Scripts name their Python by its whole path, which leads elsewhere once .venv is moved or copied.
+# That of pip is the oldest. Where the path is long, it stands in the second line.
+is_in_place() {
+    local bin
+    bin=$(sed -n '1,2s|^[^/]*\(/.*\)/python.*|\1|p' .venv/bin/pip 2>/dev/null)
+    [ "$bin" -ef .venv/bin ]
 }
 
 # What .venv/installed says. A locked installation has the versions of constraints.txt, so it serves
@@ -20,6 +38,7 @@ stamp_of() { echo "$1 $(cat setup.py resmlp_mt/native/*.[ch] constraints.txt "$1
 is_current() {
     local installed
     installed=$(cat .venv/installed 2>/dev/null) || return
+    is_in_place || return
     [ "$installed" = "$(stamp_of "${lock:-${installed%% *}}" 2>/dev/null)" ]
 }
 
@@ -46,11 +65,12 @@ if ! is_current; then
     python=$(find_python)
     echo "installing${lock:+ $lock} into .venv with $("$python" --version) ..." >&2
     rm -f .venv/installed
+    clear=()
+    if [ "$lock" ] || ! is_in_place; then clear=(--clear); fi
+    "$python" -m venv "${clear[@]}" .venv
     if [ "$lock" ]; then
-        "$python" -m venv --clear .venv
         install_locked
     else
-        "$python" -m venv .venv
         pip_install --editable '.[dev,image,export,serve,benchmark]' --constraint constraints.txt
     fi
     stamp_of "${lock:-constraints.txt}" >.venv/installed
