@@ -16,6 +16,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
@@ -23,7 +24,7 @@ from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_
 from resmlp_mt.cli.translations import format_line
 from resmlp_mt.data.arrivals import Lines, take_arrived
 
-_STDIN = Path("-")
+_STANDARD = Path("-")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="write there instead of to standard output; compressed if it ends in .gz or .xz",
+        help="write there instead of to standard output (-); compressed if it ends in .gz or .xz",
     )
     parser.add_argument(
         "--resume", action="store_true", help="go on with an --output that was stopped half way"
@@ -93,6 +94,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="translate each sentence of a line by itself, or lines as a whole unless they are too "
         "long (default: as the model was trained)",
+    )
+    parser.add_argument(
+        "--join-lines",
+        action="store_true",
+        help="put each line that does not end its sentence together with the next, as in mails and "
+        "other wrapped text; each line that results gives a line",
     )
     parser.add_argument(
         "--batch-tokens",
@@ -134,11 +141,14 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
     search, field = read_search(arguments), _choose_field(arguments)
+    _check_joining(arguments)
     check_positive(arguments, "batch_tokens", "buffer_size")
     if arguments.threads is not None:
         check_positive(arguments, "threads")
+    if arguments.output == _STANDARD:
+        arguments.output = None
     if arguments.resume and not arguments.output:
-        raise UserError("--resume needs --output")
+        raise UserError("--resume needs --output and the name of a file")
     if arguments.resume and is_finished(arguments.output):
         return print(
             f"resmlp-mt translate: {arguments.output} is finished; to make it anew, leave out "
@@ -152,7 +162,7 @@ def run(arguments: argparse.Namespace) -> None:
         load = Translator.from_pretrained
         translator = load(arguments.model, arguments.device, arguments.threads)
         glossary = terms and Glossary(terms, translator.codec)
-        lines, ready, before = _open_input(arguments)
+        lines, ready, before = _open_input(arguments, translator.codec.source_language)
         if out is None:
             sys.stdout.reconfigure(encoding="utf-8")
             out = sys.stdout
@@ -181,17 +191,32 @@ def _choose_field(arguments: argparse.Namespace):
     return choose_field(arguments.field, arguments.into)
 
 
+def _check_joining(arguments: argparse.Namespace) -> None:
+    """Refuse --join-lines with what goes by the lines of the input."""
+    from resmlp_mt.errors import UserError
+
+    names = ("shard", "field", "prefix_column", "constraints")
+    for name in names if arguments.join_lines else ():
+        if getattr(arguments, name) is not None:
+            flag = "--field (or --tsv-column)" if name == "field" else f"--{name.replace('_', '-')}"
+            raise UserError(
+                f"{flag} goes by the lines of the input, which --join-lines puts together: give "
+                "one of the two"
+            )
+
+
 def _open_output(arguments: argparse.Namespace):
     """What --output names, opened; raises a `UserError` if it cannot be."""
     from resmlp_mt.checkpoints.checksum import checksum_model
     from resmlp_mt.files.output import refuse_overwriting
     from resmlp_mt.files.partial_text import open_text
 
-    inputs = [] if arguments.text else arguments.input or [_STDIN]
-    refuse_overwriting(arguments.output, [0 if path == _STDIN else path for path in inputs])
+    inputs = [] if arguments.text else arguments.input or [_STANDARD]
+    refuse_overwriting(arguments.output, [0 if path == _STANDARD else path for path in inputs])
     names = ("json", "print_alignment", "field", "into", "shard")
     names += ("split_sentences", "batch_tokens", "buffer_size")
     options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+    options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
     options |= {"--model": arguments.model, **search_settings(arguments)}
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
     return open_text(arguments.output, options, arguments.resume)
@@ -251,9 +276,10 @@ def _translate(
 
 
 def _open_input(
-    arguments: argparse.Namespace,
+    arguments: argparse.Namespace, language: str
 ) -> tuple[Iterator[str], Callable[[float], bool], int]:
     """The lines, whether the next comes within so many seconds, and how many come before them."""
+    from resmlp_mt.data.joined import JoinedLines
     from resmlp_mt.data.shards import take_shard
     from resmlp_mt.data.text import mend_surrogates
     from resmlp_mt.errors import UserError
@@ -262,14 +288,23 @@ def _open_input(
         if not arguments.input:
             raise UserError("--shard needs --input: files, which it reads twice")
         lines, before = take_shard(arguments.input, arguments.shard)
-        return lines, lambda seconds: True, before
+        return lines, _at_once, before
+    texts: Iterable[Iterable[str]]
     if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
-        texts = map(mend_surrogates, arguments.text)
-        return (line for text in texts for line in text.split("\n")), lambda seconds: True, 0
-    if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
-        print("type lines to translate; Ctrl-D ends", file=sys.stderr)
-    lines = Lines(arguments.input or [_STDIN])
-    return iter(lines), lines.ready, 0
+        texts, ready = (mend_surrogates(text).split("\n") for text in arguments.text), _at_once
+    else:
+        if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
+            print("type lines to translate; Ctrl-D ends", file=sys.stderr)
+        files = Lines(arguments.input or [_STANDARD])
+        texts, ready = files.texts(), files.ready
+    if arguments.join_lines:
+        joined = JoinedLines(texts, language, ready)
+        return joined, joined.ready, 0
+    return chain.from_iterable(texts), ready, 0
+
+
+def _at_once(seconds: float) -> bool:
+    return True
 
 
 def _remember(lines: Iterator[str], memory: list[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ _WAIT = 0.05  # seconds in which lines that come one after the other are taken t
 
 
 class Lines:
-    """The lines of files, one file after the other; knows whether the next is there already.
+    """The lines of files; knows whether the next is there already.
 
     Args:
         paths: Text files, also packed ones; pipes; "-" is standard input.
@@ -26,15 +26,18 @@ class Lines:
         self.paths = paths
         self._arrivals: _Arrivals | None = None  # of what is read now; None where nobody waits
 
-    def __iter__(self) -> Iterator[str]:
-        for path in self.paths:
-            if str(path) == "-":
-                yield from self._follow(0, "standard input")
-            elif path.is_fifo() or path.is_char_device():
-                with open(path, "rb", buffering=0) as stream:
-                    yield from self._follow(stream.fileno(), str(path))
-            else:
-                yield from read_lines(path)
+    def texts(self) -> Iterator[Iterator[str]]:
+        """Yield the lines of each file, which are read before those of the next."""
+        return map(self._read, self.paths)
+
+    def _read(self, path: Path) -> Iterator[str]:
+        if str(path) == "-":
+            yield from self._follow(0, "standard input")
+        elif path.is_fifo() or path.is_char_device():
+            with open(path, "rb", buffering=0) as stream:
+                yield from self._follow(stream.fileno(), str(path))
+        else:
+            yield from read_lines(path)
 
     def _follow(self, descriptor: int, name: str) -> Iterator[str]:
         self._arrivals = _Arrivals(descriptor)
