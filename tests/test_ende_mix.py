@@ -319,27 +319,54 @@ def test_forms_differ_from_the_clean_text_in_one_thing_each(tmp_path):
     assert form["straight-quotes"] == [*CLEAN[:2], 'Where   is "he"?', *CLEAN[3:]]
     curly = ["“It’s late”, she said.", *CLEAN[1:4], "‘Yes,’ said he!"]
     assert form["curly-quotes"] == curly
-    pairs = list(zip(form["newline"][::2], form["newline"][1::2], strict=True))
-    assert [" ".join(pair).strip() for pair in pairs] == CLEAN and pairs[1] == ("Tom", "")
+    paragraphs = (tmp_path / "forms" / "newline.source").read_text().removesuffix("\n\n")
+    assert [p.replace("\n", " ", 1) for p in paragraphs.split("\n\n")] == CLEAN
+    assert [p.count("\n") for p in paragraphs.split("\n\n")] == [1, 0, 1, 1, 1]
     (tmp_path / "x.de").write_text('Er sagt: "Nein"\n')
     run(*command, "write", tmp_path / "x.de", "--out", tmp_path / "german")
     assert (tmp_path / "german/curly-quotes.source").read_text() == "Er sagt: „Nein“\n"
 
 
 def test_what_a_form_costs_is_told_of_the_sentences_that_it_changes(tmp_path):
-    (tmp_path / "x.en").write_text("\n".join(CLEAN) + "\n")
+    sentences = [" ", *CLEAN[:3], "", *CLEAN[3:], " Yes "]
+    (tmp_path / "x.en").write_text("\n".join(sentences) + "\n")
     command = ["python", EXAMPLE / "forms.py"]
     run(*command, "write", tmp_path / "x.en", "--out", tmp_path / "forms")
     for path in (tmp_path / "forms").glob("*.source"):  # a system that changes nothing
         shutil.copy(path, path.with_suffix(".translation"))
     command += ["score", tmp_path / "forms", "--ref", tmp_path / "x.en"]
-    rows = [row.split(" | ") for row in run(*command).stdout.splitlines() if row.startswith("| ")]
+    said = run(*command).stdout
+    rows = [row.split(" | ") for row in said.splitlines() if row.startswith("| ")]
     kept = {row[0][2:]: (row[1], row[4], row[7][:-2]) for row in rows[2:]}
-    assert kept["clean"] == ("5", "100%", "100%") and kept["newline"] == ("5", "100%", "100%")
-    assert kept["capitals"][0] == "5" and kept["capitals"][1] != "100%" == kept["capitals"][2]
+    assert kept["clean"] == ("6", "100%", "100%") and kept["newline"] == ("4", "100%", "100%")
+    assert kept["capitals"][0] == "6" and kept["capitals"][1] != "100%" == kept["capitals"][2]
     assert kept["straight-quotes"][0] == "1" and kept["curly-quotes"][0] == "2"
-    (tmp_path / "forms" / "newline.translation").write_text("Nein.\n" * 5)
-    assert_refused(run(*command, check=False), "newline.translation has 5 lines, not 10")
+    # It does not matter whether the lines of a sentence are put together before or behind it.
+    newline = tmp_path / "forms" / "newline.translation"
+    joined = "".join(f"{sentence}\n\n" for sentence in sentences if sentence.strip())
+    newline.write_text("\n" + joined.replace(" … ", " …\n").removesuffix("\n"))
+    assert run(*command).stdout == said
+    newline.write_text("Nein.\nNein.\n\n" * 5)
+    assert_refused(run(*command, check=False), "newline.translation has 5 paragraphs, not 6")
+
+
+def test_forms_of_nothing_are_refused(tmp_path):
+    def refuse(*arguments, said):
+        assert_refused(run("python", EXAMPLE / "forms.py", *arguments, check=False), said)
+
+    empty, blank, one = tmp_path / "empty.en", tmp_path / "blank.en", tmp_path / "one.en"
+    empty.touch()
+    blank.write_text(" \n\n")
+    one.write_text("Yes.\n")
+    for path in (empty, blank):
+        refuse("write", path, "--out", tmp_path / "forms", said=f"{path}: no sentence in it")
+    (tmp_path / "forms").mkdir()
+    refuse("score", tmp_path / "forms", "--ref", one, said="forms: no sources in this folder")
+    run("python", EXAMPLE / "forms.py", "write", one, "--out", tmp_path / "forms")
+    refuse("score", tmp_path / "forms", "--ref", empty, said="empty.en: no sentence in it")
+    refuse("score", tmp_path / "forms", "--ref", one, said="clean.translation: no such file")
+    one.write_text("Ja.\nNein.\n")
+    refuse("score", tmp_path / "forms", "--ref", one, said="1 sources")
 
 
 @pytest.mark.parametrize("lang", ["en", "de"])

@@ -1,21 +1,27 @@
-"""A test set in the forms in which people type, and what each form costs.
+r"""A test set in the forms in which people type, and what each form costs.
 
     python examples/ende-mix/forms.py write data-bin/ende-mix/raw/test2.en --out forms
     for form in forms/*.source; do
-        resmlp-mt translate --model MODEL --input "$form" --output "${form%.source}.translation"
+        join=$([ "$form" != forms/newline.source ] || echo --join-lines)
+        resmlp-mt translate --model MODEL $join --input "$form" \
+            --output "${form%.source}.translation"
     done
     python examples/ende-mix/forms.py score forms --ref data-bin/ende-mix/raw/test2.de
 
-`write` makes a file of sources for each form. `score` compares with the clean form the sentences
-that a form changes, and no others: of those, BLEU of the clean form, BLEU of this form, and the
-second as a share of the first; then the same regardless of case. The references stay as they are.
+`write` makes a file of sources for each form. That of the form `newline` has two lines for each
+sentence, and a blank one behind them. Whether they are put together before they are translated is
+up to the translator: what stands between blank lines of the translation is one sentence.
+
+`score` compares with the clean form the sentences that a form changes, and no others: of those,
+BLEU of the clean form, BLEU of this form, and the second as a share of the first; then the same
+regardless of case. The references stay as they are.
 """
 
 import argparse
 import re
 import sys
 from collections.abc import Callable
-from itertools import cycle
+from itertools import cycle, groupby
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
@@ -42,10 +48,9 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         if arguments.command == "write":
-            sentences, lang = list(read_lines(arguments.source)), arguments.source.suffix[1:]
-            write(sentences, lang, arguments.out)
+            write(_read_sentences(arguments.source), arguments.source.suffix[1:], arguments.out)
         else:
-            score(arguments.folder, list(read_lines(arguments.ref)))
+            score(arguments.folder, _read_sentences(arguments.ref))
     except UserError as error:
         print(f"forms.py: {error}", file=sys.stderr)
         return 2
@@ -53,29 +58,36 @@ def main() -> int:
 
 
 def write(sentences: list[str], lang: str, folder: Path) -> None:
-    """Write FORM.source for each form. That of `newline` has two lines a sentence."""
+    """Write FORM.source for each form. That of `newline` has a blank line behind each sentence."""
     for name, form in FORMS.items():
         if name == "curly-quotes" and lang == "de":
             form = _curl_german
         with whole_file(folder / f"{name}.source") as path:
-            path.write_text("".join(f"{form(line)}\n" for line in sentences), encoding="utf-8")
+            texts = map(form, sentences)
+            if name == "newline":
+                texts = (f"{text}\n" for text in texts if text.strip())
+            path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
 
 def score(folder: Path, references: list[str]) -> None:
     """Print a row for each form.
 
     Raises:
-        UserError: If a file is missing or has not as many lines as it should.
+        UserError: If a file is missing or has not as many sentences as it should.
     """
-    expected = len(references)
-    sources = {form: _read(folder, form, "source", expected) for form in FORMS}
-    translations = {form: _read(folder, form, "translation", expected) for form in FORMS}
+    if not any(folder.glob("*.source")):
+        raise UserError(f"{folder}: no sources in this folder; `forms.py write` makes them")
+    clean = _read_sentences(folder / "clean.source")
+    if len(clean) != len(references):
+        raise UserError(f"{len(clean):,} sources in {folder}, but {len(references):,} references")
+    sources = {form: _read_form(folder, form, "source", clean) for form in FORMS}
+    translations = {form: _read_form(folder, form, "translation", clean) for form in FORMS}
+    there = [i for i, text in enumerate(clean) if text.strip()]
     metrics = BLEU(), BLEU(lowercase=True)
     print("| form | sentences | clean | BLEU | kept | clean, any case | BLEU | kept |")
     print("| --- " * 8 + "|")
     for form in FORMS:
-        lines = [i for i in range(expected) if sources[form][i] != sources["clean"][i]]
-        lines = lines or list(range(expected) if form == "clean" else [])
+        lines = [i for i in there if sources[form][i] != clean[i] or form == "clean"]
         cells = [form, str(len(lines))]
         for metric in metrics if lines else ():
             kept_references = [references[i] for i in lines]
@@ -88,19 +100,29 @@ def score(folder: Path, references: list[str]) -> None:
     print(*(metric.get_signature() for metric in metrics), sep="\n")
 
 
-def _read(folder: Path, form: str, part: str, expected: int) -> list[str]:
-    """A text for each sentence. A sentence of two lines keeps its newline in the source alone."""
+def _read_sentences(path: Path) -> list[str]:
+    sentences = list(read_lines(path))
+    if not any(map(str.strip, sentences)):
+        raise UserError(f"{path}: no sentence in it")
+    return sentences
+
+
+def _read_form(folder: Path, form: str, part: str, clean: list[str]) -> list[str]:
+    """A text for each of the clean sentences. That of `newline` is a paragraph, or none of a blank.
+
+    The lines of a paragraph are joined: by newlines in the source, by blanks in the translation.
+    """
     path = folder / f"{form}.{part}"
-    lines = list(read_lines(path))
-    each = 2 if form == "newline" else 1
-    if len(lines) != each * expected:
-        raise UserError(f"{path} has {len(lines):,} lines, not {each * expected:,}")
-    if each == 1:
-        return lines
-    return [
-        ("\n" if part == "source" else " ").join(pair).strip(" ")
-        for pair in zip(lines[::2], lines[1::2], strict=True)
-    ]
+    texts, expected, kind = list(read_lines(path)), clean, "lines"
+    if form == "newline":
+        joint = "\n" if part == "source" else " "
+        groups = groupby(texts, key=lambda line: bool(line.strip()))
+        texts = [joint.join(lines) for is_text, lines in groups if is_text]
+        expected, kind = [text for text in clean if text.strip()], "paragraphs"
+    if len(texts) != len(expected):
+        raise UserError(f"{path} has {len(texts):,} {kind}, not {len(expected):,}")
+    rest = iter(texts)
+    return [next(rest) if text.strip() or kind == "lines" else "" for text in clean]
 
 
 def _curl(text: str, quotes: str = "“”‘") -> str:
@@ -115,10 +137,13 @@ def _curl_german(text: str) -> str:
 
 
 def _break(text: str) -> str:
-    """Two lines, cut at the blank next to the middle; the second is empty where there is none."""
-    blanks = [match.start() for match in re.finditer(" ", text)]
-    cut = min(blanks, key=lambda i: abs(2 * i - len(text)), default=len(text))
-    return f"{text[:cut]}\n{text[cut + 1 :]}"
+    """Two lines, cut at the blank next to the middle; one where there is none."""
+    words = text.strip()
+    blanks = [match.start() for match in re.finditer(" ", words)]
+    if not blanks:
+        return text
+    cut = min(blanks, key=lambda i: abs(2 * i - len(words)))
+    return f"{words[:cut]}\n{words[cut + 1 :]}"
 
 
 FORMS: dict[str, Callable[[str], str]] = {
