@@ -171,12 +171,13 @@ def test_documentation_of_translate_runs(tmp_path):
             result = run(*shlex.split(command), cwd=tmp_path, stdin=stdin, check=False)
             assert result.returncode == 0, result.stderr[-4000:]
             said.append(result.stdout.splitlines())
-    (apart, whole, column, field, wrapped, nbest, short, repeats, *samples, begun, own, held, terms,
-     _, exported, joined, words, subwords) = said  # fmt: skip
+    (apart, whole, column, field, wrapped, raised, typed, nbest, short, repeats, *samples, begun,
+     own, held, terms, _, exported, joined, words, subwords) = said  # fmt: skip
     assert apart[0].startswith(whole[0] + " ") and "Hund" in apart[0]
     assert column == [f"1\t{whole[0]}\tcaption"]
     assert json.loads(field[0]) == {"id": 1, "text": "A man rides a bike.", "de": whole[0]}
     assert wrapped[:2] == [whole[0], ""] and len(wrapped) == 4
+    assert raised[0].isupper() and raised != typed
     assert "Rad" in terms[0].split() or "Rad." in terms[0].split()
     assert (tmp_path / "long.de").read_text("utf-8").count("\n") == 40
     assert [line[:2] for line in nbest] == ["1\t"] * 2 and "Mann" in nbest[0]

@@ -96,6 +96,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "long (default: as the model was trained)",
     )
     parser.add_argument(
+        "--recase",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="read text in capitals in lower case and answer in capitals (default), or translate "
+        "text in capitals as it is typed",
+    )
+    parser.add_argument(
         "--join-lines",
         action="store_true",
         help="put each line that does not end its sentence together with the next, as in mails and "
@@ -218,6 +225,7 @@ def _open_output(arguments: argparse.Namespace):
     options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
     options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
     options |= {"--model": arguments.model, **search_settings(arguments)}
+    options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
     return open_text(arguments.output, options, arguments.resume)
 
@@ -258,6 +266,7 @@ def _translate(
                 first=number,
                 attention=bool(arguments.print_alignment),
                 split_sentences=arguments.split_sentences,
+                recase=arguments.recase,
                 batch_tokens=arguments.batch_tokens,
                 buffer_size=len(lines),
             )

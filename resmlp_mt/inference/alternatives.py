@@ -49,7 +49,7 @@ def find_alternatives(
         found = translator.search([source] * len(guides), options, 4096, guides, threads=1)
         best = {tuple(beams[0][0]): beams[0] for beams in found}.values()
         beams = sorted(best, key=lambda pair: -pair[1])[: options.nbest]
-        yield translator.describe(source, beams, attention)
+        yield translator.describe(segment, source, beams, attention)
 
 
 def _find_following(

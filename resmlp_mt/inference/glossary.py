@@ -17,9 +17,9 @@ _WORD, _CHARACTER = re.compile(r"\w+|[^\w\s]"), re.compile(r"\S")
 class Glossary:
     """Finds terms in a source, and says what its translation must hold for them.
 
-    A term in lower case is found in any case, one with a capital only as it is written. It is found
-    as whole words, but for languages that put no blanks between words. The longer of two terms
-    counts where both begin at the same place.
+    A term in lower case is found in any case, one with a capital only as it is written, or in a
+    text in capitals. It is found as whole words, but for languages that put no blanks between
+    words. The longer of two terms counts where both begin at the same place.
 
     Args:
         terms: {term: its translation}.
@@ -43,8 +43,13 @@ class Glossary:
             # Of those that fit in the same place the longest; before others as it is written.
             alike.sort(key=lambda pair: (-len(pair[0]), pair[0].islower()))
 
-    def find(self, text: str) -> tuple[np.ndarray, ...]:
-        """Token indices of the translations of the terms in a text, each once."""
+    def find(self, text: str, capitals: bool = False) -> tuple[np.ndarray, ...]:
+        """Token indices of the translations of the terms in a text, each once.
+
+        Args:
+            text: Of the source.
+            capitals: Whether it is in capitals, so that they do not tell words apart.
+        """
         text, end, found = _join_blanks(text), 0, {}
         for start in self._start.finditer(text):
             if start.start() < end:
@@ -52,7 +57,9 @@ class Glossary:
             for term, wanted in self._terms.get(start[0].lower(), ()):
                 stop = start.start() + len(term)
                 piece = text[start.start() : stop]
-                if term in (piece, piece.lower()) and self._may_end(text, stop):
+                written = (piece, piece.lower())
+                alike = term in written or (capitals and term.upper() == piece)
+                if alike and self._may_end(text, stop):
                     found[wanted.tobytes()], end = wanted, stop
                     break
         return tuple(found.values())

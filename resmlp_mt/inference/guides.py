@@ -84,7 +84,7 @@ def make_guides(
     rows: list[Row],
     parts: list[list[Segment]],
     first: int,
-    find_terms: Callable[[str], tuple[np.ndarray, ...]] = lambda text: (),
+    find_terms: Callable[[str, bool], tuple[np.ndarray, ...]] = lambda text, capitals: (),
 ) -> list[Guide]:
     """A guide for every part of the rows.
 
@@ -112,8 +112,10 @@ def make_guides(
         except UserError as error:
             raise UserError(f"line {number}: {error}") from None
         guides += [
-            Guide(begin[: None if i == 0 else 0], held + find_terms(segment.text), (number, i))
-            for i, segment in enumerate(segments)
+            Guide(
+                begin[: None if i == 0 else 0], held + find_terms(s.text, s.capitals), (number, i)
+            )
+            for i, s in enumerate(segments)
         ]
     return guides
 

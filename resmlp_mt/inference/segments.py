@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSPACED, may_cut
 
@@ -26,11 +26,13 @@ class Segment:
 
     Attributes:
         text: With the white space around it.
-        pieces: Its subwords.
+        pieces: Its subwords, as it is read.
+        capitals: Whether it is in capitals, and read in lower case.
     """
 
     text: str
     pieces: Sequence[str]
+    capitals: bool = False
 
 
 def split_text(
@@ -39,6 +41,7 @@ def split_text(
     find_pieces: Callable[[str], Sequence[str]],
     longest: int,
     sentences: bool,
+    read: Callable[[str], str] = str,
 ) -> list[Segment]:
     """Cut a text into segments of at most `longest` subwords.
 
@@ -53,6 +56,8 @@ def split_text(
         find_pieces: The subwords of a text, which is without white space around it.
         longest: Subwords that fit the model.
         sentences: Cut lines into sentences that fit as they are, too.
+        read: How a sentence, or a line that is left whole, is read: as `read_capitals`, with as
+            many characters as it has.
 
     Returns:
         The segments, in order; joined they are the text. None if there are no subwords in it.
@@ -62,10 +67,11 @@ def split_text(
     def length(part: str) -> int:
         return len(find_pieces(part.strip()))
 
-    texts: list[str] = []
+    texts: list[str] = []  # as they are read
     blank = ""  # what comes before the first subword
     for line in _LINE.findall(text):
-        for piece in cut(line) if sentences or length(line) > longest else [line]:
+        apart = sentences or length(read(line)) > longest
+        for piece in map(read, cut(line) if apart else [line]):
             if length(piece):
                 first, *others = _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
                 texts += [blank + first, *others]
@@ -74,7 +80,11 @@ def split_text(
                 texts[-1] += piece
             else:
                 blank += piece
-    return [Segment(part, find_pieces(part.strip())[:longest]) for part in texts]
+    ends = accumulate(map(len, texts), initial=0)
+    return [
+        Segment(text[start:end], find_pieces(part.strip())[:longest], part != text[start:end])
+        for (start, end), part in zip(pairwise(ends), texts, strict=True)
+    ]
 
 
 def find_spaces(segments: list[Segment], usual: str) -> list[str]:

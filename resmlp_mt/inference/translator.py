@@ -10,6 +10,7 @@ from typing import Any, Self, overload
 
 import numpy as np
 
+from resmlp_mt.data.capitals import read_capitals, write_capitals
 from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
@@ -139,6 +140,7 @@ class Translator:
         attention: bool = False,
         progress: bool = False,
         split_sentences: bool | None = None,
+        recase: bool = True,
         prefix: str | Iterable[str] = "",
         words: Iterable[Sequence[str]] | None = None,
         glossary: Mapping[str, str] | Glossary | None = None,
@@ -156,6 +158,7 @@ class Translator:
             attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
             split_sentences: As for `split`; a line that has words to hold stays whole.
+            recase: As for `split`; a line that has a prefix or words to hold is taken as typed.
             prefix: What translations begin with: of all lines, or of each of them. Sentences that
                 are finished in it stand for as many of the line, of which the rest is translated.
             words: Of each line those that its translation shall hold, in the given order if
@@ -190,7 +193,15 @@ class Translator:
         lines = [lines] if isinstance(lines, str) else lines
         rows = lay_beside(map(mend_surrogates, lines), prefix, words)
         found = self._translate(
-            rows, glossary, first, options, batch_tokens, buffer_size, attention, split_sentences
+            rows,
+            glossary,
+            first,
+            options,
+            batch_tokens,
+            buffer_size,
+            attention,
+            split_sentences,
+            recase,
         )
         return iter(Bar(found, unit=" lines")) if progress else found
 
@@ -204,12 +215,17 @@ class Translator:
         buffer_size: int,
         attention: bool,
         split_sentences: bool | None,
+        recase: bool,
     ) -> Iterator[list[Hypothesis]]:
         while buffer := list(islice(rows, buffer_size)):
             # Words may stand in any sentence of their line.
             parts = [
-                self.split(line, split_sentences if not words else False)
-                for line, _, words in buffer
+                self.split(
+                    line,
+                    split_sentences if not words else False,
+                    recase and not (prefix or words),
+                )
+                for line, prefix, words in buffer
             ]
             begun = [
                 divide_begun(prefix, line, self.codec.target_language)
@@ -251,8 +267,8 @@ class Translator:
         """
         sources = [self.codec.encode(segment.pieces) for segment in segments]
         found = self.search(sources, options, batch_tokens, guides, threads)
-        for source, beams in zip(sources, found, strict=True):
-            yield self.describe(source, beams[: options.nbest], attention)
+        for segment, source, beams in zip(segments, sources, found, strict=True):
+            yield self.describe(segment, source, beams[: options.nbest], attention)
 
     def search(
         self,
@@ -303,7 +319,9 @@ class Translator:
             raise UserError("the model finds no translation; its weights are broken")
         return results
 
-    def split(self, text: str, split_sentences: bool | None = None) -> list[Segment]:
+    def split(
+        self, text: str, split_sentences: bool | None = None, recase: bool = True
+    ) -> list[Segment]:
         """Split a text into what is translated at once. Joined, the parts are the text.
 
         Lines are translated apart. Those that are too long for the model are cut in any case.
@@ -312,22 +330,40 @@ class Translator:
             text: Raw text.
             split_sentences: Cut lines into sentences. Default: where the model wants it, as most
                 do that were trained on single ones.
+            recase: Read what is in capitals in lower case, and translate it to capitals.
 
         Returns:
             The parts, in order; none of a blank text.
         """
         if split_sentences is None:
             split_sentences = self.codec.wants_sentences
+        read = self._read if recase else str
         return split_text(
-            text, self._cut_line, self.codec.split, self.longest, sentences=split_sentences
+            text, self._cut_line, self.codec.split, self.longest, split_sentences, read
         )
 
     def _cut_line(self, line: str) -> list[str]:
         return split_sentences(line, self.codec.source_language)
 
-    def describe(self, source: np.ndarray, beams: list, attention: bool) -> list[Hypothesis]:
-        """Beams of a source, as `search` returns them, as text, with their attention if asked."""
-        hypotheses = [Hypothesis(self.codec.decode(tokens), score) for tokens, score in beams]
+    def _read(self, text: str) -> str:
+        return read_capitals(text, self.codec.source_language)
+
+    def describe(
+        self, segment: Segment, source: np.ndarray, beams: list, attention: bool
+    ) -> list[Hypothesis]:
+        """Make text of beams, as `search` returns them, with their attention if asked.
+
+        Args:
+            segment: What was translated.
+            source: Its token indices. (S,).
+            beams: What was found for it.
+            attention: Find it.
+        """
+        texts = [self.codec.decode(tokens) for tokens, _ in beams]
+        if segment.capitals:
+            texts = [write_capitals(text, segment.text) for text in texts]
+        scores = [score for _, score in beams]
+        hypotheses = list(map(Hypothesis, texts, scores))
         if attention:
             subwords = self.codec.name_source(source)
             weights = self.engine.attend(source, [tokens for tokens, _ in beams])

@@ -118,7 +118,9 @@ class Desk:
             raise too_many(count, self.limits)
         split, count = [], 0
         for text in texts:
-            split.append(options.translator.split(text, split_sentences))
+            # A prefix goes on in the case in which it was typed.
+            recase = not options.prefix
+            split.append(options.translator.split(text, split_sentences, recase))
             count += max(1, len(split[-1]))
             if count > self.limits.queue_size:
                 raise too_many(count, self.limits)

@@ -249,6 +249,14 @@ def test_a_line_is_its_sentences_joined(packed, trained, prepared, sources, expe
     assert_refused(translate(bare, short, check=False), "text.json: broken")
 
 
+def test_text_in_capitals_is_read_in_lower_case_unless_it_is_taken_as_typed():
+    model, line = "multi30k-en-de", "Two dogs play in the snow."
+    plain = translate(model, line).stdout
+    assert translate(model, line.upper()).stdout == plain.upper()
+    typed = translate(model, "--no-recase", line.upper()).stdout
+    assert typed.lower() != plain.lower()
+
+
 def test_nbest_and_json_agree_and_are_sorted(packed, sources, expected):
     options = ["--nbest", 3, "--beam", 5]
     table = translate(packed, *options, *sources).stdout.splitlines()

@@ -52,6 +52,16 @@ def test_a_text_keeps_its_lines_and_its_sentences_are_translated_apart(server, t
         assert found["translations"][0]["text"] == translator.translate(text, **asked)
 
 
+def test_capitals_are_answered_in_capitals_where_no_prefix_is_given(server, translator):
+    asked = {"text": CAPTIONS[2].upper(), "alternatives": True, "beam": 3, "nbest": 3}
+    (found,), (plain,) = answer(server, **asked), answer(server, **asked | {"text": CAPTIONS[2]})
+    expected = [t["text"].upper() for t in plain["translations"]]
+    assert [t["text"] for t in found["translations"]] == expected
+    (begun,) = answer(server, text=CAPTIONS[2].upper(), prefix="ZWEI")
+    typed = translator.translate(CAPTIONS[2].upper(), prefix="ZWEI")
+    assert begun["translations"][0]["text"] == typed
+
+
 def test_answers_are_those_of_the_command(server):
     command = ["resmlp-mt", "translate", "--model", "multi30k-en-de", "--json"]
     command += ["--beam", 4, "--nbest", 3, "--lenpen", 1.5]

@@ -1,0 +1,93 @@
+"""Sentences in capitals, which models know less well: read in lower case, answered in capitals."""
+
+import re
+
+from resmlp_mt.data.sentences import base_language, split_sentences
+
+# Words that stay as they are typed: addresses, abbreviations with dots, and what holds digits.
+_KEPT = re.compile(r"@|://|\w\.\w|\d")
+# Such a word without the punctuation around it.
+_CORE = re.compile(r"[\w@#](?:\S*[\w/])?")
+# English "I" and "I'm", but not the end of "Hawai'i".
+_I = re.compile(r"(?<!\w)(?<!\w['’])i(?!\w)")
+# Of so many letters at most one is of a script without capitals.
+_MOSTLY = 10
+
+
+def is_in_capitals(text: str) -> bool:
+    """Whether a text is written in capitals, and is more than a name or two: "IBM PC" is not.
+
+    It has three words in capitals, or two, one of them of four letters. None has a small letter;
+    those that have no capital, as the German sharp s, do not count. Words with digits and addresses
+    do not count either. Acronyms do not put a Chinese or an Arabic text in capitals.
+    """
+    words, longest, cased, others = 0, 0, 0, 0
+    for word in text.split():
+        if _KEPT.search(word):
+            continue
+        letters = list(filter(str.isalpha, word))
+        if any(map(_is_small, letters)):
+            return False
+        # What folds to itself has no small form, or as in Cherokee a rare one.
+        capitals = sum(letter.casefold() != letter for letter in letters)
+        words, longest = words + (capitals > 0), max(longest, capitals)
+        cased, others = cased + capitals, others + len(letters) - capitals
+    enough = words > 2 or (words == 2 and longest > 3)
+    return enough and others * _MOSTLY <= cased + others
+
+
+def read_capitals(text: str, language: str) -> str:
+    """A text as a model shall read it: in lower case where it is in capitals, else as it is.
+
+    Each of its sentences begins with a capital, and so does English "I". Addresses and words with
+    digits stay as they are.
+
+    Args:
+        text: What is translated at once.
+        language: Its code.
+
+    Returns:
+        As many characters, each in the place of the same one.
+    """
+    if not is_in_capitals(text):
+        return text
+    keep_i = base_language(language) in ("en", "eng")
+    return "".join(_read(sentence, keep_i) for sentence in split_sentences(text, language))
+
+
+def write_capitals(translation: str, source: str) -> str:
+    """Put the translation of a text in capitals into capitals.
+
+    Args:
+        translation: Of what `read_capitals` returned.
+        source: What it was given. Addresses and words with digits stay as they are there.
+    """
+    words = [_CORE.search(word) for word in source.split() if _KEPT.search(word)]
+    kept = {word[0] for word in words if word and word[0] != word[0].upper()}
+    if not kept:
+        return translation.upper()
+    longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
+    # Within ASCII, since Chinese puts no blank before an address.
+    parts = re.split(rf"(?a:(?<!\w)({longest_first})(?!\w))", translation)
+    return "".join(part if i % 2 else part.upper() for i, part in enumerate(parts))
+
+
+def _is_small(letter: str) -> bool:
+    """Whether it has a capital and is none. The capital of the sharp s is two letters."""
+    capital = letter.upper()
+    return len(capital) == 1 and capital != letter
+
+
+def _read(sentence: str, keep_i: bool) -> str:
+    places = (i for i, letter in enumerate(sentence) if letter.upper() != letter.lower())
+    begin = next(places, 0) + 1  # behind the first letter that has two forms
+    read = re.sub(r"\S+", lambda word: _read_word(word[0], keep_i), sentence)
+    return sentence[:begin] + read[begin:]
+
+
+def _read_word(word: str, keep_i: bool) -> str:
+    small = word.lower()
+    # Of the dotted capital I of Turkish, and of no other letter, two characters would come.
+    if _KEPT.search(word) or len(small) != len(word):
+        return word
+    return _I.sub("I", small) if keep_i else small

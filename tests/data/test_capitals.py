@@ -1,0 +1,119 @@
+"""Which text is in capitals, how it is read, and how its translation is written."""
+
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from resmlp_mt.data.capitals import is_in_capitals, read_capitals, write_capitals
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WHERE DID YOU LEARN THAT?",
+        "WHO DID IT?",
+        "GO AWAY!",
+        '"STOP IT," HE SAID.',
+        "DON'T FEED THE DOGS",
+        "WRITE TO anna@example.org OR SEE https://example.org/a TODAY",
+        "THE 20th CENTURY WAS LONG",
+        "DIE STRASSE UND DIE STRAßE",
+        "ΠΟΥ ΕΙΝΑΙ Ο ΣΤΑΘΜΟΣ;",
+        "ГДЕ ВОКЗАЛ?",
+        "ᲡᲐᲓ ᲐᲠᲘᲡ ᲡᲐᲓᲒᲣᲠᲘ",
+        "I THINK THAT 你 IS A PRONOUN",
+    ],
+)
+def test_sentences_in_capitals_are_found_in_all_scripts_that_have_them(text):
+    assert is_in_capitals(text) and not is_in_capitals(text.lower())
+    assert not is_in_capitals(text + " the")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "...",
+        "12 34 56",
+        "OK",
+        "STOP!",
+        "NATO",
+        "IBM PC",
+        "COCA-COLA",
+        "U.S.A. U.S.S.R. U.K.",
+        "A4 B2B MP3 H2O",
+        "HTTP://EXAMPLE.ORG ANNA@EXAMPLE.ORG WWW.EXAMPLE.ORG",
+        "USA and UK",
+        "NATO 和 UNESCO 的 IBM 会议",
+        "ארגון UNESCO של NATO ושל WHO",
+        "منظمة UNESCO و NATO و WHO",
+        "NATOとUNESCOとIBM",
+        "你好，世界。 再见 吧",
+        "სად არის სადგური",
+        "ᎣᏏᏲ ᏙᎯᏧ ᎣᏍᏓ",  # Cherokee has small letters, but is written without them
+        "The first Letter Of Each",
+        "WHERE DID YOU LEARN That?",
+    ],
+)
+def test_acronyms_addresses_and_scripts_without_capitals_are_not(text):
+    assert not is_in_capitals(text)
+    assert read_capitals(text, "en") is text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("WHERE DID YOU LEARN THAT?", "Where did you learn that?"),
+        (' ("WHO\tDID IT?")\n', ' ("Who\tdid it?")\n'),
+        ("HELLO THERE. HOW ARE YOU?", "Hello there. How are you?"),
+        ("I KNOW I'M LATE, AND SO AM I.", "I know I'm late, and so am I."),
+        ("'I AM,' SAID HENRY I OF HAWAI'I", "'I am,' said henry I of hawai'i"),
+        ("MAIL I@EXAMPLE.ORG BY 5PM IN THE U.S.A.", "Mail I@EXAMPLE.ORG by 5PM in the U.S.A."),
+        ("anna@Example.org WROTE TO US", "anna@Example.org wrote to us"),
+        ("İZMİR IS A TOWN", "İZMİR is a town"),
+    ],
+)
+def test_capitals_are_read_as_a_sentence_is_written(text, expected):
+    assert read_capitals(text, "en") == expected
+
+
+def test_only_english_writes_i_with_a_capital():
+    for language, expected in (("en_GB", "Tom and I sing"), ("it", "Tom and i sing")):
+        assert read_capitals("TOM AND I SING", language) == expected
+
+
+def test_greek_ends_words_with_its_own_sigma():
+    assert read_capitals("ΠΟΥ ΕΙΝΑΙ Ο ΣΤΑΘΜΟΣ;", "el") == "Που ειναι ο σταθμος;"
+
+
+@given(st.lists(st.text(), max_size=8).map(" ".join).map(str.upper) | st.text())
+@example("ẞ ŉ İ Σ ǅ \u212a ﬁ ABC DEFG")
+def test_what_is_read_is_the_same_text_character_by_character(text):
+    read = read_capitals(text, "en")
+    assert [letter.casefold() for letter in read] == [letter.casefold() for letter in text]
+    assert is_in_capitals(text) or read == text
+
+
+@pytest.mark.parametrize(
+    ("translation", "source", "expected"),
+    [
+        ("Wo ist die Straße?", "WHERE IS THE ROAD?", "WO IST DIE STRASSE?"),
+        ("Geh zu (http://a.de/B), Anna!", "GO TO http://a.de/B.", "GEH ZU (http://a.de/B), ANNA!"),
+        ("请访问a.de/B，Tom。", "VISIT a.de/B, TOM.", "请访问a.de/B，TOM。"),
+        ("ein 20th und ein a20thb", "THE 20th ONE", "EIN 20th UND EIN A20THB"),
+        ("ein x1y und ein x1", "AN x1 AND x1y", "EIN x1y UND EIN x1"),
+        ("a@b", "SAY @ AND ... AND 1", "A@B"),
+        ("", "WHERE IS IT?", ""),
+    ],
+)  # fmt: skip
+def test_translations_are_written_in_capitals_but_for_what_was_kept(translation, source, expected):
+    assert write_capitals(translation, source) == expected
+
+
+def test_long_text_takes_no_time():
+    began = time.monotonic()
+    for text in ("A" * 10**6, "AB1" * 10**5, "A. " * 10**5, "@" * 10**6, "A'" * 10**5):
+        write_capitals(read_capitals(f"THIS IS {text}", "en"), text)
+    assert time.monotonic() - began < 20
