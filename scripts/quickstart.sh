@@ -43,8 +43,8 @@ step "3/5 Train with fairseq-train (about two minutes)"
         --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
         --optimizer adam --adam-betas '(0.9, 0.98)' \
         --lr 5e-3 --lr-scheduler inverse_sqrt --warmup-updates 100 \
-        --max-tokens 4096 --max-update $updates --seed 1 --num-workers 0 \
-        --no-epoch-checkpoints --save-dir "$model" \
+        --distributed-world-size 1 --max-tokens 4096 --max-update $updates --seed 1 \
+        --num-workers 0 --no-epoch-checkpoints --save-dir "$model" \
         --log-format json --log-interval 20 --log-file "$work/train.log" 2>&1 |
         tee "$work/train.out" | python scripts/watch_training.py --updates $updates ||
         { tail -n 20 "$work/train.out" >&2; exit 1; }

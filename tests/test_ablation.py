@@ -90,6 +90,7 @@ def test_fairseq_takes_the_flags_of_every_factor(base, ablation, tmp_path):
         args = options.parse_args_and_arch(options.get_training_parser(), line)
         assert args.optimizer == ("adagrad" if factor == "optimiser" else "adam")
         assert (args.seed, args.warmup_updates, args.max_tokens) == (3, 2, 99)
+        assert line[line.index("--distributed-world-size") + 1] == "1"
     torch.backends.cuda.enable_flash_sdp(True)  # which --bf16 turned off
 
 

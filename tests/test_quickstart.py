@@ -56,6 +56,7 @@ def test_quickstart_reaches_90_bleu_and_reuses_what_is_there(tmp_path):
     assert Image.open(project / "quickstart" / "loss.png").size[0] > 600
     assert first.endswith(again) and again.startswith("      source")
     assert left == made and len(made) > 10
+    assert "--distributed-world-size 1 " in (project / "scripts/quickstart.sh").read_text()
 
 
 # Notes how it is called, and makes environments with nothing in them.

@@ -157,7 +157,7 @@ with open({str(record)!r}, "a") as file:
         assert done.returncode == 0, done.stderr
         parents, commands = zip(*map(json.loads, record.read_text().splitlines()), strict=True)
         # In place of the script: a signal to it would else leave the training running.
-        assert not name.endswith("train.sh") or parents[-1] == os.getpid()
+        assert not name.endswith("/train.sh") or parents[-1] == os.getpid()
         return list(commands)
 
     return call
@@ -611,6 +611,26 @@ def test_training_on_less_text(recorder, command):
     assert (args.seed, args.max_update, args.warmup_updates) == (3, 40, 10)
     assert args.arch in PRESETS and args.distributed_world_size == 1
     built(args)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "adafc/train.sh s 3",
+        "cifar10/train.sh resmlp 3 40",
+        "cifar10/pretrain.sh 3 40",
+        "pnlp/train.sh pnlp_mixer_short 3 40",
+    ],
+)
+def test_other_trainings_take_one_gpu(recorder, tmp_path, command):
+    for name in ("data/label/dict.txt", "out/dino-seed3/probe.csv", "out/dino-seed3/initial.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    files = {"DATA": tmp_path / "data", "RESULTS": tmp_path / "results.csv"}
+    trainings = [words for words in recorder(*command.split(), **files) if words[0] == "train"]
+    for words in trainings:
+        assert words[words.index("--distributed-world-size") + 1] == "1"
+    assert len(trainings) == (2 if "pretrain" in command else 1)
 
 
 def test_training_refuses_what_it_does_not_know(tmp_path):

@@ -42,6 +42,7 @@ RECIPE = """--user-dir {plugin} --share-all-embeddings
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1
     --lr-scheduler inverse_sqrt --warmup-updates {warmup}
     --max-tokens {tokens} --max-update {updates} --seed {seed} --bf16 --num-workers 0
+    --distributed-world-size 1
     --validate-interval 1000 --no-epoch-checkpoints --no-save-optimizer-state
     --save-dir {folder} --log-format json --log-interval 100"""
 

@@ -17,7 +17,7 @@ pretrain() {
     resmlp-mt train "$data" --task image_pretraining --arch resmlp_cifar --image-size 32 \
         --criterion dino --store-ema --ema-decay 0.99 --ema-fp32 ${DTYPE---bf16} \
         --optimizer adam --weight-decay 0.04 --clip-norm 3 \
-        --batch-size 128 --local-crops-number 2 \
+        --distributed-world-size 1 --batch-size 128 --local-crops-number 2 \
         --out-dim 2048 --head-hidden-dim 512 --bottleneck-dim 128 \
         --freeze-last-layer-updates 118 --seed "$seed" --num-workers 0 \
         --no-epoch-checkpoints --disable-validation "$@"

@@ -37,7 +37,7 @@ class Run:
 
 
 def train(words: Iterable, folder: Path) -> Run | None:
-    """Train on one thread, or go on where the training was stopped.
+    """Train on one thread and at most one GPU, or go on where the training was stopped.
 
     Args:
         words: Of `resmlp-mt train`. They name `folder`/train.log as the log, in JSON.
@@ -47,7 +47,9 @@ def train(words: Iterable, folder: Path) -> Run | None:
         What it found, or None where it failed, which is said.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    process = _forks.Process(target=_train, args=([*map(str, words)], folder / "output"))
+    # fairseq would take all the GPUs that it sees.
+    words = [*map(str, words), "--distributed-world-size", "1"]
+    process = _forks.Process(target=_train, args=(words, folder / "output"))
     process.start()
     process.join()
     said = (folder / "output").read_text(errors="replace")

@@ -33,11 +33,11 @@ esac
 . scripts/cpu.sh
 
 mkdir -p "$out"
-resmlp-mt train "$data" --user-dir $plugin --task image_classification "${arch[@]}" \
+exec resmlp-mt train "$data" --user-dir $plugin --task image_classification "${arch[@]}" \
     --image-size 32 --crop-pct 1.0 --scale 0.5,1.0 --color-jitter 0 \
     --criterion image_classification --smoothing 0.1 ${DTYPE---bf16} \
     --optimizer adam --adam-betas '(0.9, 0.999)' --weight-decay 0.05 \
     --lr 0.002 --lr-scheduler cosine --warmup-updates $((updates / 10)) \
-    --batch-size 128 --max-update "$updates" --seed "$seed" --num-workers 0 \
-    --no-epoch-checkpoints --save-dir "$out" \
+    --distributed-world-size 1 --batch-size 128 --max-update "$updates" --seed "$seed" \
+    --num-workers 0 --no-epoch-checkpoints --save-dir "$out" \
     --log-format json --log-interval 50 --log-file "$out/train.log"

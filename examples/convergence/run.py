@@ -157,6 +157,7 @@ def call_training(folder: Path, data: Path, flags: list[str], lock: TextIO) -> t
     command = [program("resmlp-mt"), "train", data, *flags]
     own = ["--save-dir", folder, "--log-format", "json", "--log-interval", "100"]
     own += ["--log-file", folder / "train.log", "--num-workers", "0"]
+    own += ["--distributed-world-size", "1"]  # or fairseq would take all the GPUs that it sees
     with open(folder / "output", "ab") as output:
         process = subprocess.Popen(
             list(map(str, [*command, *own])), stdout=output, stderr=output, pass_fds=[lock.fileno()]

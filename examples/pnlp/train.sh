@@ -17,11 +17,12 @@ classes=$(wc -l <"$data/label/dict.txt")
 . scripts/cpu.sh
 
 mkdir -p "$out"
-resmlp-mt train "$data" --user-dir examples/pnlp/pnlp_mixer \
+exec resmlp-mt train "$data" --user-dir examples/pnlp/pnlp_mixer \
     --task sentence_prediction --num-classes "$classes" --criterion sentence_prediction \
     --arch "$arch" --max-words 32 --dropout 0.1 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --lr 2e-3 --lr-scheduler inverse_sqrt \
-    --warmup-updates $((updates / 10)) --batch-size 256 --max-update "$updates" --seed "$seed" \
+    --distributed-world-size 1 --warmup-updates $((updates / 10)) --batch-size 256 \
+    --max-update "$updates" --seed "$seed" \
     --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric \
     --num-workers 0 --no-epoch-checkpoints --save-dir "$out" \
     --log-format json --log-interval 50 --log-file "$out/train.log" "${@:4}"

@@ -167,6 +167,13 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
     assert "Loaded checkpoint" in (folder / "output").read_text()  # it went on, not anew
 
 
+def test_a_training_takes_one_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(queue, "program", lambda name: "echo")
+    with queue.take(tmp_path) as lock:
+        status, said = queue.call_training(tmp_path, tmp_path / "data", ["--seed", "3"], lock)
+    assert status == 0 and "--seed 3 " in said and "--distributed-world-size 1\n" in said
+
+
 def test_models_take_turns_until_each_has_the_loss(prepared, tmp_path, monkeypatch):
     def train(folder, data, flags, lock):
         own = ["--save-dir", folder, "--log-format", "json", "--log-file", folder / "train.log"]
