@@ -1,7 +1,7 @@
 # Sourced by quickstart.sh and test.sh from the project's root: makes or reuses .venv and activates
-# it. The installation runs again when setup.py, constraints.txt or what is compiled change, and when
-# .venv was moved or copied. $lock is the name of a lock file, whose packages, by their hashes, then
-# make .venv anew; or it is empty.
+# it. The installation runs again when setup.py, constraints.txt or what is compiled change, and
+# when .venv was moved or copied. $lock is the name of a lock file, whose packages, by their hashes,
+# then make .venv anew; or it is empty.
 #   PYTHON=python3  what makes .venv: Python 3.11 or 3.12. If it is not given, python3.12 and
 #                   python3.11 stand in for a python3 of another version
 

@@ -5,6 +5,7 @@
 # minutes after the installation, on 2 CPU cores. Run again, it reuses what is there; remove the
 # folder quickstart/ to begin anew. --locked installs the files of requirements.lock, by their hashes;
 # --locked=cuda those of requirements-cuda.lock.
+#   PYTHON=python3  what makes .venv: Python 3.11 or 3.12
 set -euo pipefail
 case "$*" in
     '') lock= ;;

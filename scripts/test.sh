@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Run all tests: bash scripts/test.sh [--locked] [PYTEST OPTIONS]
-# Makes or reuses the environment in .venv; with --locked first, the one of requirements.lock. Tests on
-# real data run where RESMLP_DATA names it.
+# Makes or reuses the environment in .venv; with --locked first, the one of requirements.lock.
+#   WORKERS=2        processes that run tests
+#   PYTHON=python3   what makes .venv: Python 3.11 or 3.12
+#   RESMLP_DATA=DIR  holds real data; tests on it are skipped without
 set -euo pipefail
 lock=
 if [ "${1:-}" = --locked ]; then

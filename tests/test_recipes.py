@@ -633,6 +633,21 @@ def test_other_trainings_take_one_gpu(recorder, tmp_path, command):
     assert len(trainings) == (2 if "pretrain" in command else 1)
 
 
+SCRIPTS = [*(ROOT / "scripts").glob("*.sh"), *EXAMPLES.glob("*/*.sh")]
+SCRIPTS = [path for path in SCRIPTS if path.parent.name != "ende-mix"]
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_script_names_the_variables_that_it_reads(path):
+    head, _, body = path.read_text("utf-8").partition("\n\n")
+    head = "\n".join(line for line in head.splitlines() if line.startswith("#"))
+    sourced = re.findall(r"^\. (scripts/\w+\.sh)$", path.read_text("utf-8"), re.M)
+    body = "\n".join([body, *((ROOT / name).read_text("utf-8") for name in sourced)])
+    read = set(re.findall(r"\$\{?([A-Z][A-Z_0-9]+)", re.sub(r"(?m)^ *#.*", "", body)))
+    named = set(re.findall(r"\b[A-Z][A-Z_0-9]+\b", head))
+    assert read - {"PWD", "PYTHONPATH"} <= named
+
+
 def test_training_refuses_what_it_does_not_know(tmp_path):
     for command, said, variables in (
         (("iwslt14/train.sh", "resmlp"), "unknown model resmlp", {}),

@@ -8,6 +8,7 @@
 # OUT=FOLDER   where the checkpoints go (default checkpoints/adafc)
 # BATCH=N      images of a batch on one GPU (default 256); an update always sees 2048 images
 # GPUS=N       GPUs of this machine (default 1)
+# WORKERS=N    processes that read images for each of them (default 8)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -7,6 +7,9 @@
 #   PAIRS=100000         pairs of bitext
 #   MONOLINGUAL=100000   German sentences to translate back
 #   FAMILY=resmlp_plus SIZE=tiny SEED=1 UPDATES=8000 TOKENS=4096    of all three trainings
+#   DTYPE=--bf16         likewise; DTYPE= trains in fp32
+#   VOCABULARY=8000      subwords
+#   HELD_OUT=            flags of ../ende-mix/prepare.py for smaller test sets
 #   DATA=data-bin/backtranslation OUT=checkpoints/backtranslation
 #   RESULTS=examples/backtranslation/results.csv
 set -euo pipefail

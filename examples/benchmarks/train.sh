@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Race full updates against fairseq's Transformer: bash examples/benchmarks/train.sh [FLAG...]
 #   FLAG  of 'resmlp-mt benchmark train' for all races
-# Rows go to $CSV (default: train.csv beside this script). About 25 minutes on 2 CPU cores.
+# Rows go to $CSV (default: train.csv beside this script). THREADS (2) as given. About 25 minutes on
+# 2 CPU cores.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Race our translator against the Transformer in fairseq and in CTranslate2:
 #   bash examples/benchmarks/translate.sh OURS TRANSFORMER TEXT
-#   OURS, TRANSFORMER  checkpoints of examples/multi30k (averaged), whose data folder is here
+#   OURS, TRANSFORMER  checkpoints of examples/multi30k (averaged)
 #   TEXT               stem of TEXT.en and TEXT.de, such as data-bin/multi30k/raw/test
 # Needs CTranslate2: pip install -e '.[export,benchmark]' -c constraints.txt
-# Rows go to $CSV (default: translate.csv beside this script). ROUNDS (5) and THREADS (2) as given.
+# Rows go to $CSV (default: translate.csv beside this script). ROUNDS (5), THREADS (2) and DATA
+# (data-bin/multi30k, what the checkpoints were trained on) as given.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."

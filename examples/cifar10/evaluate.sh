@@ -2,6 +2,9 @@
 # Validate the last weights of a run and append a row to results.csv:
 #   bash examples/cifar10/evaluate.sh MODEL [SEED] [UPDATES]
 # As for train.sh. The last weights, not the best: the validation images chose nothing.
+# DATA=data-bin/cifar10                 as for train.sh
+# OUT=checkpoints/cifar10               as for train.sh
+# RESULTS=examples/cifar10/results.csv  where the row goes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -3,6 +3,10 @@
 #   bash examples/cifar10/pretrain.sh [SEED] [UPDATES]
 # About 2 s an update on one CPU core; writes the top-1 of k-NN and of a linear classifier to
 # probe.csv, of the trained model and of one that was only initialised.
+# DATA=data-bin/cifar10                what prepare.sh made
+# OUT=checkpoints/cifar10              where the folder of the run goes
+# RESULTS=examples/cifar10/probe.csv   where the rows go
+# DTYPE=--bf16                         DTYPE= trains in fp32
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -2,12 +2,16 @@
 # Train one model on CIFAR-10 images: bash examples/cifar10/train.sh MODEL [SEED] [UPDATES]
 #   MODEL    resmlp      the preset resmlp_cifar: 8 layers, 128 channels, patches of 4 x 4
 #            layernorm, class-mlp, depthwise    the same with one part changed
-#            distilled   resmlp with the trained depthwise model, or TEACHER, as a hard-label teacher
+#            distilled   resmlp with a trained model as a hard-label teacher
 #            vit         a small Vision Transformer of torch's own modules (baseline/)
 #   SEED     default 1
 #   UPDATES  of 128 images; default: those that take as long as 2,400 of resmlp (step_time.csv)
 # 2,400 updates of resmlp take 13 minutes on one idle CPU core with AVX512-BF16 (step_time.csv), not
-# counting validation; DTYPE= trains in fp32.
+# counting validation.
+# DATA=data-bin/cifar10    what prepare.sh made
+# OUT=checkpoints/cifar10  where the folder of the run goes
+# TEACHER=CHECKPOINT       of the teacher (default: the depthwise model of the same seed in OUT)
+# DTYPE=--bf16             DTYPE= trains in fp32
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

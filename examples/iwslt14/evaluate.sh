@@ -2,6 +2,9 @@
 # Average the last ten epochs, translate the test set, score, and append a row to results.csv:
 #   bash examples/iwslt14/evaluate.sh MODEL [SEED]
 # MODEL and SEED as for train.sh. The BLEU of the literature needs `pip install sacremoses`.
+# DATA=data-bin/iwslt14                 as for train.sh
+# OUT=checkpoints/iwslt14               as for train.sh
+# RESULTS=examples/iwslt14/results.csv  where the row goes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

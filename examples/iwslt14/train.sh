@@ -6,7 +6,9 @@
 #   SEED     default 1
 #   UPDATES  default 50000
 #   FLAG     anything else of fairseq-train's, such as --bf16
-# GPUS=N  GPUs to use (default 1). An update sees at most 4,096 tokens, whatever their number.
+# DATA=data-bin/iwslt14    what prepare.sh made
+# OUT=checkpoints/iwslt14  where the folder of the run goes
+# GPUS=1                   GPUs to use. An update sees at most 4,096 tokens, whatever their number
 # The recipe is fairseq's for the Transformer, and the same for all models.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

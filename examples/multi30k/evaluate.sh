@@ -2,6 +2,9 @@
 # Average the last ten epochs, translate test_2016_flickr, score, and append a row to results.csv:
 #   bash examples/multi30k/evaluate.sh MODEL [SEED]
 # MODEL and SEED as for train.sh. Under a minute.
+# DATA=data-bin/multi30k                 as for train.sh
+# OUT=checkpoints/multi30k               as for train.sh
+# RESULTS=examples/multi30k/results.csv  where the row goes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

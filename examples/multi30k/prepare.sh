@@ -2,7 +2,8 @@
 # Prepare Multi30k en-de: bash examples/multi30k/prepare.sh [--raw DIR]
 #   --raw DIR  a folder with train, val and test_2016_flickr in .en and .de (plain, .gz or .xz);
 #              without it the files are downloaded from the data set's repository
-# Makes data-bin/multi30k: 29,000 training pairs, 6,000 joint subwords. About 10 s.
+# Makes data-bin/multi30k (DATA= names another): 29,000 training pairs, 6,000 joint subwords. About
+# 10 s.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

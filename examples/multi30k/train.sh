@@ -7,6 +7,8 @@
 #   FLAG     anything else of fairseq-train's, such as --bf16
 # The recipe is a known good one for the Transformer, and the same for all models.
 # About 0.7 s an update on one CPU core (OMP_NUM_THREADS=1), 1.5 GB of memory.
+# DATA=data-bin/multi30k    what prepare.sh made
+# OUT=checkpoints/multi30k  where the folder of the run goes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -2,6 +2,9 @@
 # Score the best weights of a run on the test sets and append a row to results.csv:
 #   bash examples/pnlp/evaluate.sh [ARCH] [SEED]
 # As for train.sh. The validation set chose the weights.
+# DATA=data-bin/domains              as for train.sh
+# OUT=checkpoints/domains            as for train.sh
+# RESULTS=examples/pnlp/results.csv  where the row goes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -6,6 +6,8 @@
 #   UPDATES  of 256 texts, default 800: three and a half epochs, five minutes on an idle core
 #   FLAG     anything else of fairseq-train's
 # Texts have at most 32 words; --max-words where prepare.py was told otherwise.
+# DATA=data-bin/domains    what prepare.py made
+# OUT=checkpoints/domains  where the folder of the run goes
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

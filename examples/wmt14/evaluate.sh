@@ -2,7 +2,10 @@
 # Average the last checkpoints, translate newstest2014, score, and append a row to results.csv:
 #   bash examples/wmt14/evaluate.sh MODEL LANG [SEED]
 # MODEL, LANG and SEED as for train.sh. The BLEU of the literature needs `pip install sacremoses`.
-# LAST=N  checkpoints to average (default 5; train.sh keeps 10)
+# DATA=FOLDER   as for train.sh (default data-bin/wmt14-en-LANG)
+# OUT=FOLDER    as for train.sh (default checkpoints/wmt14)
+# LAST=N        checkpoints to average (default 5; train.sh keeps 10)
+# RESULTS=FILE  where the row goes (default examples/wmt14/results.csv)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

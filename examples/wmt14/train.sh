@@ -8,6 +8,8 @@
 #   SEED     default 1
 #   UPDATES  default 100000
 #   FLAG     anything else of fairseq-train's, such as --bf16
+# DATA=FOLDER      what prepare.sh made (default data-bin/wmt14-en-LANG)
+# OUT=FOLDER       where the folder of the run goes (default checkpoints/wmt14)
 # GPUS=N           GPUs to use on this machine (default 1)
 # NODES=N          machines that train together (default 1): the same command on each
 # FIRST=NAME:PORT  with NODES, where they meet: a port of the first of them
