@@ -61,16 +61,16 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
         mark: A file that every folder of this kind holds.
 
     Raises:
-        UserError: If `path` exists and holds something else.
+        UserError: If `path` exists and holds something else, or cannot be made.
     """
-    path = _follow_links(path)
+    given, path = path, _follow_links(path)
     if path.exists() and not (
         path.is_dir() and (not any(path.iterdir()) or (path / mark).exists())
     ):
         raise UserError(
             f"{path} holds something else (no {mark} in it); name another folder, or empty this one"
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_parents(path, given)
     _unfinished.add(work := _name_beside(path))
     try:  # an interrupt from here on leaves nothing
         work.mkdir(0o700)
@@ -106,11 +106,17 @@ def find_target(path: Path) -> Path:
     target = _follow_links(path)
     if target.is_dir():
         raise UserError(f"{path}: a folder; name a file")
+    _make_parents(target, path)
+    return target
+
+
+def _make_parents(target: Path, given: Path) -> None:
+    """Make the folder that it lies in. given: what the user calls it."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise UserError(f"{path}: {error.filename} is no folder") from None
-    return target
+    except (FileExistsError, NotADirectoryError):
+        file = next(p for p in target.parents if p.exists() or p.is_symlink())
+        raise UserError(f"{given}: {file} is no folder") from None
 
 
 def _follow_links(path: Path) -> Path:

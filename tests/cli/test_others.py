@@ -121,6 +121,13 @@ def test_a_log_without_the_metric_is_refused(tmp_path):
     assert not (tmp_path / "x.png").exists()
 
 
+@pytest.mark.parametrize("out", ["file/x", "file/x/y"])
+def test_a_model_is_not_packed_below_a_file(out, tmp_path):
+    (tmp_path / "file").write_text("")
+    packing = run("resmlp-mt", "pack", "multi30k-en-de", "--out", tmp_path / out, check=False)
+    assert_refused(packing, f"{tmp_path / out}: {tmp_path / 'file'} is no folder")
+
+
 def test_generate_output_is_read_in_order(tmp_path):
     lines = ["2026 | INFO | loading", "S-1\tb", "T-1\tB", "H-1\t-0.1\tx", "D-1\t-0.1\tzwei"]
     lines += ["P-1\t-0.1", "S-0\ta", "T-0\tA", "D-0\t-0.2\teins", "Generate test: BLEU = 1"]

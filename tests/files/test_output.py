@@ -71,7 +71,7 @@ def test_an_open_file_is_written_from_where_it_is(tmp_path):
     assert (tmp_path / "x").read_text() == "first second third"
 
 
-@pytest.mark.parametrize("name", ["", "file/x", "loop", "open"])
+@pytest.mark.parametrize("name", ["", "file/x", "file/x/y", "loop", "open"])
 def test_what_cannot_be_written_is_refused(tmp_path, name):
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")
@@ -81,6 +81,19 @@ def test_what_cannot_be_written_is_refused(tmp_path, name):
     said = "folder|leads back|Bad file"
     with pytest.raises(UserError, match=said), whole_file(tmp_path / name):
         raise AssertionError("the work was done")
+
+
+@pytest.mark.parametrize(
+    ("name", "parent"), [("file/x", "file"), ("file/x/y", "file"), ("link", "file"), ("no/x", "no")]
+)
+def test_a_folder_is_not_made_below_what_is_none(tmp_path, name, parent):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("file/x")
+    (tmp_path / "no").symlink_to("nowhere")
+    said = f"{tmp_path / name}: {tmp_path / parent} is no folder"
+    with pytest.raises(UserError, match=said), whole_folder(tmp_path / name, mark="mark"):
+        raise AssertionError("the work was done")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "no"]
 
 
 def test_a_source_is_not_overwritten(tmp_path):
