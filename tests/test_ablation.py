@@ -134,11 +134,11 @@ def test_every_run_gets_one_row_however_often_the_script_is_run(data, tmp_path):
     results = tmp_path / "results.csv"
     script = [ABLATION / "run.py", "--data", data, "--results", results]
     script += ["--base", "plus", "--factor", "gate", "--updates", 4, "--value", "silu"]
-    for _ in range(2):
-        run("python", *script)
+    for commit in ("abc", "later"):
+        run("python", *script, env={"COMMIT": commit})
     with open(results, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    assert [(row["value"], row["seed"]) for row in rows] == [("silu", "1")]
+    assert [(row["value"], row["seed"], row["commit"]) for row in rows] == [("silu", "1", "abc")]
     assert all(re.fullmatch(r"[\d.]+", row[n]) for row in rows for n in ("bleu", "valid_nll_base2"))
 
 

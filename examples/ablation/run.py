@@ -27,6 +27,8 @@ from pathlib import Path
 from catalogue import BASES, RUNS
 from tqdm import tqdm
 
+from resmlp_mt.benchmark.report import describe_commit
+
 HERE = Path(__file__).parent
 COLUMNS = (
     "base,factor,value,seed,data,subset,parameters,updates,max_tokens,valid_nll_base2,bleu,"
@@ -130,9 +132,7 @@ def _run(run: dict, data: str) -> dict:
         "bleu": re.search(r"BLEU\S* = ([\d.]+)", translations)[1],
         "brevity_penalty": re.search(r"BP = ([\d.]+)", translations)[1],
         "train_seconds": round(float(re.search(r"done training in ([\d.]+) seconds", log)[1])),
-        "commit": subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE
-        ).stdout.strip(),
+        "commit": describe_commit(),
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()} CPU",
     }

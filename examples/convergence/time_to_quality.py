@@ -20,7 +20,6 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
@@ -30,6 +29,7 @@ from typing import TextIO
 from plan import STAGES, Run, Stage, list_flags, list_runs
 from run import HERE, call_training, read_losses, read_progress, take
 
+from resmlp_mt.benchmark.report import describe_commit
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.files.output import whole_file
 
@@ -175,10 +175,9 @@ def write_table(
     points: dict[Run, list[Point]], target: float, arguments: argparse.Namespace
 ) -> None:
     """A row for each epoch of each model; `reached` marks the first with the target."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
     described = {
         "target": f"{target:.3f}",
-        "commit": commit.stdout.strip(),
+        "commit": describe_commit(),
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()} CPU, {os.environ.get('OMP_NUM_THREADS', 'all')} thread",
     }

@@ -181,6 +181,7 @@ def test_models_take_turns_until_each_has_the_loss(prepared, tmp_path, monkeypat
         return forked("resmlp-mt", "train", data, *flags, *own).returncode, ""
 
     order = []
+    monkeypatch.setenv("COMMIT", "abc")
     monkeypatch.setattr(time_to_quality, "call_training", train)
     models = dict.fromkeys("ab", "--arch resmlp_plus_tiny --mixing-heads 4")
     stage = replace(
@@ -203,6 +204,7 @@ def test_models_take_turns_until_each_has_the_loss(prepared, tmp_path, monkeypat
         ("a", "1", "yes"), ("b", "1", ""), ("b", "2", "")
     ]  # fmt: skip
     assert [int(row["updates"]) for row in rows][2] == 20
+    assert {row["commit"] for row in rows} == {"abc"}
     assert float(rows[1]["seconds"]) <= float(rows[2]["seconds"])
     assert files["plot"].read_bytes().startswith(b"\x89PNG")
 
