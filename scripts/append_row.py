@@ -1,7 +1,8 @@
 """Append what a training run came to as a row of a results.csv.
 
 Reads the run's own figures as JSON from standard input; adds what stands in its log, if it has one,
-and when and where it was recorded. The columns of a file that exists stay as they are.
+and when and where it was recorded. The columns of a file that exists stay as they are: a row with
+others, or without all of them, is refused. COMMIT=... says the commit where git does not know it.
 
     python scripts/translation_figures.py RUN ... |
         python scripts/append_row.py results.csv --log RUN/train.log
@@ -12,44 +13,101 @@ Of several logs, where one training went on from another, the seconds are added 
 import argparse
 import csv
 import datetime
+import fcntl
+import io
 import json
 import os
 import platform
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+from resmlp_mt.benchmark.report import describe_commit
+from resmlp_mt.data.text import read_lines
+from resmlp_mt.errors import UserError
+
 
 def main() -> None:
-    """Append and show the row."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Append and show the row; status 2 where there is none to append."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("results", type=Path)
     parser.add_argument("--log", type=Path, nargs="+", default=[], help="what fairseq-train wrote")
     arguments = parser.parse_args()
-
-    logs = [path.read_text(encoding="utf-8") for path in arguments.log]
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    row = json.load(sys.stdin) | (_read_logs(logs) if logs else {})
-    row |= {
-        "commit": os.environ.get("COMMIT") or commit.stdout.strip(),
-        "date": datetime.date.today().isoformat(),
-        "machine": _name_machine("".join(logs)),
-    }
-    columns = list(row)
-    if arguments.results.exists():
-        with open(arguments.results, newline="", encoding="utf-8") as stream:
-            columns = next(csv.reader(stream))
-    with open(arguments.results, "a", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        if stream.tell() == 0:
-            writer.writeheader()
-        writer.writerow(row)
+    try:
+        row = build_row(sys.stdin.read(), arguments.log)
+        columns = append_row(arguments.results, row)
+    except UserError as error:
+        parser.exit(2, f"append_row.py: {error}\n")
+    except OSError as error:
+        place = error.filename or arguments.results
+        parser.exit(2, f"append_row.py: {place}: {error.strerror}; nothing was added\n")
     print(json.dumps({name: str(row[name]) for name in columns}, indent=1))
 
 
-def _read_logs(logs: list[str]) -> dict:
-    read = [_read_log(log) for log in logs]
+def build_row(figures: str, logs: list[Path]) -> dict:
+    """The figures with those of the logs, and when and where they were recorded.
+
+    Raises:
+        UserError: If the figures or a log are not what they should be, or a figure is missing.
+    """
+    try:
+        row = json.loads(figures)
+    except ValueError as error:
+        raise UserError(f"standard input is no JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise UserError("standard input has no figures by their names")
+    texts = ["\n".join(read_lines(path)) for path in logs]
+    if logs:
+        row |= _read_logs(logs, texts)
+    row |= {
+        "commit": describe_commit(),
+        "date": datetime.date.today().isoformat(),
+        "machine": _name_machine("\n".join(texts)),
+    }
+    if missing := [name for name, value in row.items() if value is None]:
+        raise UserError(f"no value of {', '.join(missing)}: name the training's log with --log")
+    return row
+
+
+def append_row(path: Path, row: dict) -> list[str]:
+    """Write all of the row behind the others, or nothing. Returns the columns of the file.
+
+    Raises:
+        UserError: If the file has other columns.
+        OSError: If it cannot be written.
+    """
+    with open(path, "ab+", buffering=0) as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # another run may have ended at this moment
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        before = stream.read().decode("utf-8", "replace")
+        columns = next(csv.reader(io.StringIO(before)), list(row))
+        for said, names in (
+            ("has no column", [name for name in row if name not in columns]),
+            ("needs a value of", [name for name in columns if name not in row]),
+        ):
+            if names:
+                raise UserError(f"{path}: {said} {', '.join(names)}; nothing was added")
+        new = io.StringIO()
+        writer = csv.DictWriter(new, columns, lineterminator="\n")
+        if not before:
+            writer.writeheader()
+        writer.writerow(row)
+        line_end = "\n" if before and not before.endswith("\n") else ""
+        rest = (line_end + new.getvalue()).encode()
+        try:
+            while rest:
+                rest = rest[stream.write(rest) :]
+        except BaseException:
+            stream.truncate(size)
+            raise
+    return columns
+
+
+def _read_logs(paths: list[Path], logs: list[str]) -> dict:
+    read = [_read_log(path, log) for path, log in zip(paths, logs, strict=True)]
     seconds = [figures["train_seconds"] for figures in read]
     return {
         "parameters": read[-1]["parameters"],
@@ -57,8 +115,10 @@ def _read_logs(logs: list[str]) -> dict:
     }
 
 
-def _read_log(log: str) -> dict:
+def _read_log(path: Path, log: str) -> dict:
     sizes = re.findall(r"num\. shared model params: ([\d,]+)", log)
+    if not sizes:
+        raise UserError(f"{path}: no log of a training: no number of parameters in it")
     seconds = re.findall(r"done training in ([\d.]+) seconds", log)
     if len(sizes) > 1:
         # Of a training that was stopped: what the updates of each epoch took, each epoch once.

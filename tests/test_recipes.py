@@ -8,7 +8,9 @@ import io
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -699,6 +701,68 @@ def test_the_seconds_of_a_training_that_was_stopped_are_those_of_all_its_epochs(
     with open(tmp_path / "rows.csv", newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["train_seconds"], row["parameters"]) == ("142", "1234")
+
+
+ROW = ("model,parameters,bleu,train_seconds,commit,date,machine", "a,5,1,2,c,d,m")
+
+
+def append_row(folder, figures, *logs, **options):
+    """Appends to folder/rows.csv, which has a row."""
+    (folder / "rows.csv").write_text("\n".join(ROW))  # without the last line's end
+    words = [sys.executable, ROOT / "scripts/append_row.py", folder / "rows.csv"]
+    words += ["--log", *logs] if logs else []
+    return subprocess.run(
+        list(map(str, words)), input=figures, capture_output=True, text=True,
+        env=os.environ | {"COMMIT": "abc", "OMP_NUM_THREADS": "1"}, **options,
+    )  # fmt: skip
+
+
+def test_a_row_is_added_with_the_commit_that_is_named(tmp_path):
+    (tmp_path / "log").write_text(LOG)
+    figures = {"bleu": "4.5", "model": "b, c", "parameters": None}
+    done = append_row(tmp_path, json.dumps(figures), tmp_path / "log")
+    assert done.returncode == 0, done.stderr
+    first, second = csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())
+    assert list(first.values()) == ROW[1].split(",")
+    assert (second["model"], second["bleu"], second["commit"]) == ("b, c", "4.5", "abc")
+    assert (second["parameters"], second["train_seconds"]) == ("1234", "12")
+    assert json.loads(done.stdout) == second
+
+
+@pytest.mark.parametrize(
+    ("figures", "log", "said"),
+    [
+        ("", LOG, "standard input is no JSON: Expecting value"),
+        ("[]", LOG, "no figures by their names"),
+        ('{"model": "b", "bleu": 1, "chrf": 2, "ter": 3}', LOG, "has no column chrf, ter;"),
+        ('{"model": "b"}', LOG, "needs a value of bleu;"),
+        ('{"model": "b", "bleu": 1, "parameters": null}', None, "no value of parameters: name the"),
+        ('{"model": "b", "bleu": 1}', "nothing\n", "log: no log of a training"),
+        ('{"model": "b", "bleu": 1}', "", "log: no log of a training"),
+        ('{"model": "b", "bleu": 1}', "none", "nolog: no such file"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_refused(tmp_path, figures, log, said):
+    logs = [] if log is None else [tmp_path / ("nolog" if log == "none" else "log")]
+    (tmp_path / "log").write_text(log or "")
+    done = append_row(tmp_path, figures, *logs)
+    assert_refused(done, said)
+    assert done.stderr.startswith("append_row.py: ") and done.stderr.count("\n") == 1
+    assert (tmp_path / "rows.csv").read_text() == "\n".join(ROW) and not done.stdout
+
+
+def test_a_row_for_which_there_is_no_room_leaves_nothing(tmp_path):
+    (tmp_path / "log").write_text(LOG)
+    size = len("\n".join(ROW)) + 10
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    figures = json.dumps({"model": "b", "bleu": 1})
+    done = append_row(tmp_path, figures, tmp_path / "log", preexec_fn=limit)
+    assert_refused(done, "rows.csv: File too large; nothing was added")
+    assert (tmp_path / "rows.csv").read_text() == "\n".join(ROW)
 
 
 @pytest.mark.parametrize("example", ["iwslt14", "wmt14"])
