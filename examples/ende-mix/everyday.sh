@@ -120,6 +120,7 @@ for set in test:newstest2014 test1:tatoeba test2:domains; do
     resmlp-mt score "$translations" --ref "$references"
     python scripts/translation_figures.py "$run" "model=$name" "set=${set#*:}" "seed=$seed" \
         "pairs=$pairs" "flags=" --hypotheses "$translations" --references "$references" |
-        python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" --log "${logs[@]}"
+        OMP_NUM_THREADS=$((workers * ${OMP_NUM_THREADS:-1})) \
+            python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" --log "${logs[@]}"
 done
 python examples/ende-mix/by_domain.py "$out/domains.$target" --ref "$out/all/raw/test2.$target"
