@@ -636,7 +636,6 @@ def test_other_trainings_take_one_gpu(recorder, tmp_path, command):
 
 
 SCRIPTS = [*(ROOT / "scripts").glob("*.sh"), *EXAMPLES.glob("*/*.sh")]
-SCRIPTS = [path for path in SCRIPTS if path.parent.name != "ende-mix"]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))

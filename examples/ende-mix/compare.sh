@@ -2,7 +2,9 @@
 # The whole comparison, for a machine with a GPU: bash examples/ende-mix/compare.sh [SIZE] [SEEDS]
 # Train and score each family at one SIZE (default: base) with each of the SEEDS (default: "1 2 3"),
 # in bf16. What a run that was stopped left is gone on from; what is done is not done again.
-# FAMILIES and UPDATES take the place of "resmlp_plus transformer resmlp" and 20000.
+#   FAMILIES="resmlp_plus transformer resmlp"
+#   UPDATES=20000
+# DATA, TOKENS, OUT and RESULTS as for train.sh and evaluate.sh.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

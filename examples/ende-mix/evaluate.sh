@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Translate newstest2014, the held-out sentences of Tatoeba and those of all domains, score each set,
 # and append a row for it to results.csv: bash examples/ende-mix/evaluate.sh FAMILY SIZE [SEED]
-# The arguments as for train.sh. Prints a table by domain too.
+# The arguments, DATA and OUT as for train.sh. Prints a table by domain too.
+#   RESULTS=examples/ende-mix/results.csv
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

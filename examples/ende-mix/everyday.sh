@@ -12,7 +12,7 @@
 #   FAMILY=resmlp_plus  or transformer: fairseq's, with norms before the sublayers, as the control
 #   WIDTH=256     d; hidden layers are four times as wide
 #   UPDATES=4900  of the whole
-#   TOKENS=4096   a batch, shared by WORKERS=1 processes
+#   TOKENS=4096   a batch, shared by WORKERS=1 processes with OMP_NUM_THREADS=1 threads each
 #   VOCAB=8000    subwords, of both languages together
 #   SEED=1
 #   DTYPE=--bf16  where the processor or the GPU has instructions for it

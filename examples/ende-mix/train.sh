@@ -7,7 +7,10 @@
 #   UPDATES  default 20000; the learning rate warms up over the first quarter, at most 4000
 #   FLAG     anything else of fairseq-train's, such as --bf16
 # One recipe for all families: Adam with inverse square root decay, the learning rate by size.
-# TOKENS=N are those of a batch, 8192 by default; one GPU, or the CPU where there is none.
+# It takes one GPU, or the CPU where there is none.
+#   TOKENS=8192                      of a batch
+#   DATA=data-bin/ende-mix           what prepare.py made
+#   OUT=checkpoints/ende-mix         the run is a folder in it
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
