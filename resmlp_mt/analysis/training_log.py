@@ -11,18 +11,21 @@ def read_log(path: Path, metric: str) -> tuple[list, list]:
     """The (update, value) points of training and of validation in a log.
 
     Raises:
-        UserError: If the file has none.
+        UserError: If the file has none, or something else in the place of a number.
     """
     train, valid = [], []
-    for line in read_lines(path):
+    for number, line in enumerate(read_lines(path), 1):
         try:
             entry = json.loads(line[line.index("{") :])
         except ValueError:  # other lines of the log
             continue
-        if f"valid_{metric}" in entry:
-            valid.append((int(entry["valid_num_updates"]), float(entry[f"valid_{metric}"])))
-        elif metric in entry and "num_updates" in entry:
-            train.append((int(entry["num_updates"]), float(entry[metric])))
+        try:
+            if f"valid_{metric}" in entry:
+                valid.append((int(entry["valid_num_updates"]), float(entry[f"valid_{metric}"])))
+            elif metric in entry and "num_updates" in entry:
+                train.append((int(entry["num_updates"]), float(entry[metric])))
+        except (KeyError, TypeError, ValueError):
+            raise UserError(f"{path}, line {number}: {metric} or its update is no number") from None
     if not train and not valid:
         raise UserError(f"{path}: no {metric} in it; train with --log-format json --log-file FILE")
     return train, valid

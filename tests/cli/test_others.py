@@ -114,10 +114,18 @@ def test_curves_are_a_picture_of_the_log(trained, tmp_path):
     assert image.size[0] > 600 and blue > 200
 
 
-def test_a_log_without_the_metric_is_refused(tmp_path):
-    (tmp_path / "train.log").write_text("epoch 1 | loss 3\n")
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("epoch 1 | loss 3\n", "no nll_loss in it"),
+        ('{}\n{"nll_loss": "good", "num_updates": "1"}\n', "line 2: nll_loss or its update is no"),
+        ('{"valid_nll_loss": "3"}\n', "line 1: nll_loss or its update is no"),
+    ],
+)
+def test_a_log_without_figures_is_refused(tmp_path, log, said):
+    (tmp_path / "train.log").write_text(log)
     command = ["resmlp-mt", "curves", tmp_path / "train.log", "--out", tmp_path / "x.png"]
-    assert_refused(run(*command, check=False), "no nll_loss in it")
+    assert_refused(run(*command, check=False), said)
     assert not (tmp_path / "x.png").exists()
 
 
