@@ -22,5 +22,5 @@ def cifar10(**options) -> Classifier:
 
 
 # Names with hyphens, which only torch.hub can say.
-for _name in ("en-de", "multi30k-en-de"):
+for _name in ("de-en", "en-de", "multi30k-en-de"):
     globals()[_name] = partial(resmlp, _name)

@@ -464,7 +464,7 @@ def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
 
 
 def test_shipped_models_are_small_and_have_cards():
-    assert pretrained_names() == ["cifar10", "en-de", "multi30k-en-de"]
+    assert pretrained_names() == ["cifar10", "de-en", "en-de", "multi30k-en-de"]
     for name in pretrained_names():
         folder = ROOT / "resmlp_mt" / "pretrained" / name
         assert sum(path.stat().st_size for path in folder.iterdir()) <= 16 * 2**20

@@ -26,9 +26,11 @@ def test_a_folder_of_data_does_not_hide_a_model_of_the_same_name(tmp_path, monke
 def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(UserError, match="no checkpoint in this folder"):
         find_checkpoint(tmp_path)
-    with pytest.raises(UserError, match="nix: no such model.*cifar10, en-de, multi30k-en-de"):
+    with pytest.raises(
+        UserError, match="nix: no such model.*cifar10, de-en, en-de, multi30k-en-de"
+    ):
         find_checkpoint("nix")
-    for kind, name in {"text": "en-de, multi30k-en-de", "images": "cifar10"}.items():
+    for kind, name in {"text": "de-en, en-de, multi30k-en-de", "images": "cifar10"}.items():
         with pytest.raises(UserError, match=f"one of {name}$"):
             find_checkpoint("nix", kind)
 
@@ -36,7 +38,7 @@ def test_what_is_no_model_is_refused(tmp_path):
 def test_of_translators_between_the_same_languages_the_general_one_is_offered(
     tmp_path, monkeypatch
 ):
-    assert shipped_translators() == ["en-de"]
+    assert shipped_translators() == ["de-en", "en-de"]
     for name in ("captions-en-de", "en-de", "news-de-en", "ten-images"):
         (tmp_path / name).mkdir()
         if name != "ten-images":
