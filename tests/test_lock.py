@@ -95,6 +95,7 @@ case "$*" in
         mkdir -p "$folder/bin"
         cp "$0" "$folder/bin/python"
         touch "$folder/bin/activate"
+        echo "#!$PWD/$folder/bin/python" >"$folder/bin/pip"
         ;;
     "-m pip install "*)
         echo "$*" >>calls
