@@ -89,6 +89,7 @@ def test_small_domains_are_repeated_and_some_sources_typed_without_care(script):
     assert set(balanced) == set(rows) and sum(balanced.values()) == 90 + 30  # 90 * (1/9)**0.5
     assert {count for row, count in balanced.items() if row[2] == "small-y"} == {3}
     assert sum(Counter(script.balance(rows, 1e9)).values()) == 180
+    assert script.repeat(rows, ["small", "small"]) == rows[90:] * 2
     assert script.type_carelessly(rows, 0.0, 0) == []
     for side in (0, 1):
         careless = script.type_carelessly(rows, 0.6, side)
@@ -191,7 +192,7 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
     rows = tmp_path / "results.csv"
     variables = commands | {"RESULTS": str(rows), "TOKENS": "600", "VOCAB": "500", "WIDTH": "32"}
     command = ["bash", EXAMPLE / "everyday.sh", mix, mix / "test"]
-    flags = ["--held-out", "15", "--per-domain", "5"]  # of prepare.py
+    flags = ["--held-out", "15", "--per-domain", "5", "--repeat", "tatoeba"]  # of prepare.py
     made, further, control = (tmp_path / name for name in ("new", "further", "control"))
 
     def train(out, model, **settings):
@@ -291,6 +292,7 @@ def test_files_that_do_not_belong_together_are_refused(mix, tmp_path):
     refuse(copy, said="train.de.xz")
     refuse(mix, "--pairs", "0", said="--pairs must be at least 1")
     refuse(mix, "--news", "nix", said="nix.en: no such file")
+    refuse(mix, "--repeat", "news", said="--repeat news: no such domain, but bible, tatoeba")
     assert not (tmp_path / "bin").exists()
 
 

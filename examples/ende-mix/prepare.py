@@ -11,9 +11,9 @@ stands before the first hyphen: debian-ddtp and debian-install are one. OUT/raw/
 that of each line. No training pair shares a side with what is held out, whatever its case, blanks
 and punctuation. --pairs trains on so many of the others, spread evenly too. --monolingual writes
 the German side of N of those that are left to OUT/raw/monolingual.de, and the text that is trained
-on beside it. --balance repeats pairs of small domains, --careless adds pairs whose source is typed
-without care, and --swap pairs with another name or number in them. Flags that are not below are
-those of `resmlp-mt prepare`, such as --remove-identical.
+on beside it. --balance repeats pairs of small domains, and --repeat those of one domain. --careless
+adds pairs whose source is typed without care, and --swap pairs with another name or number in them.
+Flags that are not below are those of `resmlp-mt prepare`, such as --remove-identical.
 """
 
 import argparse
@@ -60,6 +60,13 @@ def main() -> int:
         help="repeat pairs until the share of each domain goes as its size to the power of 1/T",
     )
     parser.add_argument(
+        "--repeat",
+        action="append",
+        default=[],
+        metavar="DOMAIN",
+        help="give all pairs of this domain once more; may be given several times",
+    )
+    parser.add_argument(
         "--careless",
         type=float,
         default=0.0,
@@ -94,12 +101,17 @@ def main() -> int:
         ]
         if len({len(column) for column in columns}) > 1:
             raise UserError(f"{arguments.raw}: the three files differ in length")
+        sets = split(
+            list(zip(*columns, strict=True)),
+            arguments.held_out,
+            arguments.per_domain,
+            arguments.pairs,
+        )
+        repeated = repeat(sets["train"], arguments.repeat)
     except UserError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
         return 2
-    rows = list(zip(*columns, strict=True))
-    sets = split(rows, arguments.held_out, arguments.per_domain, arguments.pairs)
-    sets["train"] = balance(sets["train"], arguments.balance)
+    sets["train"] = balance(sets["train"], arguments.balance) + repeated
     source, target = ("en", "de") if arguments.source_lang == "en" else ("de", "en")
     side = ("en", "de").index(source)
     held_out = [row for name, part in sets.items() if name != "train" for row in part]
@@ -125,7 +137,7 @@ def main() -> int:
     if not status:
         kept = {"test2.domain": map(domain_of, sets["domains"])}
         if arguments.monolingual:
-            left = list_left(rows, sets)
+            left = list_left(list(zip(*columns, strict=True)), sets)
             kept["monolingual.de"] = (row[1] for row in _spread(left, arguments.monolingual))
             kept |= {f"train.{lang}": [row[i] for row in sets["train"]] for i, lang in _SIDES}
         for name, lines in kept.items():
@@ -183,6 +195,19 @@ def balance(rows: list[tuple[str, str, str]], temperature: float) -> list[tuple[
         times, rest = divmod(wanted[name] - len(pairs), len(pairs))
         more += pairs * times + (_spread(pairs, rest) if rest else [])
     return rows + more
+
+
+def repeat(rows: list[tuple[str, str, str]], domains: list[str]) -> list[tuple[str, str, str]]:
+    """All pairs of each of these domains.
+
+    Raises:
+        UserError: No pair is of such a domain.
+    """
+    known = {domain_of(row) for row in rows}
+    for name in domains:
+        if name not in known:
+            raise UserError(f"--repeat {name}: no such domain, but {', '.join(sorted(known))}")
+    return [row for name in domains for row in rows if domain_of(row) == name]
 
 
 def type_carelessly(
