@@ -16,6 +16,7 @@ csv=${CSV:-$here/pareto.csv}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+rm -f "$csv.part"
 models=()
 for given in "${@:2}"; do
     name=${given%%=*} checkpoint=${given#*=} folder=$work/${#models[@]}
@@ -32,5 +33,5 @@ for given in "${@:2}"; do
 done
 resmlp-mt benchmark translate --models "${models[@]}" --input "$text.en" --reference "$text.de" \
     --beam 1 2 5 --batch-tokens 0 2048 --threads "${THREADS:-2}" --rounds "${ROUNDS:-5}" \
-    --csv "$work/rows.csv"
-cp "$work/rows.csv" "$csv.part" && mv "$csv.part" "$csv"
+    --csv "$csv.part"
+mv "$csv.part" "$csv"

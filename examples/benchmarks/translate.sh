@@ -4,8 +4,8 @@
 #   OURS, TRANSFORMER  checkpoints of examples/multi30k (averaged)
 #   TEXT               stem of TEXT.en and TEXT.de, such as data-bin/multi30k/raw/test
 # Needs CTranslate2: pip install -e '.[export,benchmark]' -c constraints.txt
-# Rows go to $CSV (default: translate.csv beside this script). ROUNDS (5), THREADS (2) and DATA
-# (data-bin/multi30k, what the checkpoints were trained on) as given.
+# The rows take the place of $CSV (default: translate.csv beside this script). ROUNDS (5), THREADS
+# (2) and DATA (data-bin/multi30k, what the checkpoints were trained on) as given.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -23,8 +23,9 @@ for kind in float32 int8; do
         --quantization "$kind" --output_dir "$fast/ctranslate2-$kind"
 done
 
+rm -f "$csv.part"
 race() {
-    resmlp-mt benchmark translate --threads "$threads" --rounds "${ROUNDS:-5}" --csv "$csv" "$@"
+    resmlp-mt benchmark translate --threads "$threads" --rounds "${ROUNDS:-5}" --csv "$csv.part" "$@"
 }
 exported=(exported="$fast/exported" "exported int8=$fast/exported-int8")
 rivals=("CTranslate2=$fast/ctranslate2-float32" "CTranslate2 int8=$fast/ctranslate2-int8")
@@ -39,3 +40,4 @@ for lang in en de; do
 done
 race --input "$fast/first-200.en" --reference "$fast/first-200.de" --batch-tokens 0 \
     --models "${searched[@]}" "${exported[@]}"
+mv "$csv.part" "$csv"
