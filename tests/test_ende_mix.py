@@ -395,21 +395,30 @@ def test_what_must_be_kept_is_found_as_whole_words(tmp_path, lang):
     assert_refused(run(*score, check=False), "has 1 lines, not 28")
 
 
-def test_the_page_measures_forms_and_what_is_kept_with_a_real_model(tmp_path, commands):
+def test_one_script_measures_what_a_card_says(tmp_path, commands):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    run("resmlp-mt", "export", "multi30k-en-de", "--out", tmp_path / "fast")  # starts in no time
-    raw = tmp_path / "data-bin" / "ende-mix" / "raw"
+    raw = tmp_path / "data" / "raw"
     raw.mkdir(parents=True)
-    (raw / "test2.en").write_text("A man rides a bike.\nTwo dogs play in the snow.\n")
-    (raw / "test2.de").write_text("Ein Mann fährt Fahrrad.\nZwei Hunde spielen im Schnee.\n")
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    page = (EXAMPLE / "README.md").read_text("utf-8")
-    blocks = [b for b in re.findall(r"```bash\n(.*?)```", page, re.S) if "translate --model" in b]
-    script = re.sub("^model=.*", "model=fast", "".join(blocks))
-    script = script.replace("--out kept", "--out kept --each 1")
-    done = subprocess.run(
-        ["bash", "-euc", script], cwd=tmp_path, env=os.environ | commands, capture_output=True
-    )
-    said = done.stdout.decode()
-    assert done.returncode == 0, said + done.stderr.decode()
-    assert "| double-spaces | 2 |" in said and re.search(r"^all .* of 7$", said, re.M)
+    for name in ("test", "test1", "test2"):
+        (raw / f"{name}.en").write_text("A man rides a bike.\nTwo dogs play in the snow.\n")
+        (raw / f"{name}.de").write_text("Ein Mann fährt Fahrrad.\nZwei Hunde spielen im Schnee.\n")
+    (raw / "test2.domain").write_text("a\nb\n")
+
+    def measure(out):
+        return subprocess.run(
+            ["bash", EXAMPLE / "measure.sh", "multi30k-en-de", tmp_path / "data", out],
+            env=os.environ | commands, capture_output=True, text=True,
+        )  # fmt: skip
+
+    refused = measure(tmp_path / "out")
+    assert refused.returncode == 2 and "nothing that prepare.py made" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "data" / "train.en-de.en.idx").touch()
+    done = measure(tmp_path / "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    scores = re.findall(r"/(\w+)\.de +[\d.]+ ", done.stdout)
+    assert scores == ["newstest2014", "tatoeba", "domains"]
+    assert "| all | 2 |" in done.stdout and "| double-spaces | 2 |" in done.stdout
+    assert re.search(r"^all .* of 700$", done.stdout, re.M)
+    kept = (tmp_path / "out" / "kept" / "translation").read_text().splitlines()
+    assert len(kept) == 700 and all(kept)

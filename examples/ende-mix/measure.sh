@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Measure what a translator's card says of it: its scores in 8 bits, what careless typing costs, and
+# what it keeps.
+#   bash examples/ende-mix/measure.sh MODEL DATA OUT
+#   MODEL  of en-de or de-en: a name, a folder or a checkpoint
+#   DATA   what prepare.py or everyday.sh made for this direction
+#   OUT    a folder for the model in 8 bits and its translations
+# Needs the extra [export].
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+usage="usage: measure.sh MODEL DATA OUT"
+model=${1:?$usage} data=${2:?$usage} out=${3:?$usage}
+binarized=("$data"/train.*-*.*.idx)
+pair=${binarized[0]##*/train.} pair=${pair%%.*}
+source=${pair%-*} target=${pair#*-}
+if [ ! -e "$data/raw/test1.$source" ]; then
+    echo "measure.sh: $data: nothing that prepare.py made in this folder" >&2
+    exit 2
+fi
+
+mkdir -p "$out"
+resmlp-mt export "$model" --int8 --out "$out/exported"
+translate() { resmlp-mt translate --model "$out/exported" --quiet "$@"; }
+
+for set in test:newstest2014 test1:tatoeba test2:domains; do
+    translations=$out/${set#*:}.$target
+    translate --no-split-sentences --input "$data/raw/${set%:*}.$source" --output "$translations"
+    resmlp-mt score "$translations" --ref "$data/raw/${set%:*}.$target"
+done
+python examples/ende-mix/by_domain.py "$out/domains.$target" --ref "$data/raw/test2.$target"
+
+python examples/ende-mix/forms.py write "$data/raw/test1.$source" --out "$out/forms"
+for form in "$out"/forms/*.source; do
+    join=()
+    [ "${form##*/}" != newline.source ] || join=(--join-lines)
+    translate "${join[@]}" --input "$form" --output "${form%.source}.translation"
+done
+python examples/ende-mix/forms.py score "$out/forms" --ref "$data/raw/test1.$target"
+
+python examples/ende-mix/kept.py write --lang "$source" --out "$out/kept"
+translate --input "$out/kept/source.$source" --output "$out/kept/translation"
+python examples/ende-mix/kept.py score "$out/kept" "$out/kept/translation"
