@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Race classifiers with timm's: bash examples/benchmarks/images.sh [FLAG...]
 #   FLAG  of 'resmlp-mt benchmark images' for all races
-# Needs timm with a torchvision that fits torch, and g++ for torch.compile. The rows take the place of
-# $CSV (default: images.csv beside this script). They are of each number of threads in $THREADS
+# Needs timm with a torchvision that fits torch, and g++ for torch.compile. The rows take the place
+# of $CSV (default: images.csv beside this script). They are of each number of threads in $THREADS
 # (default: 1 2).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
