@@ -2,8 +2,8 @@
 
 python examples/benchmarks/quality_speed.py --out examples/benchmarks/quality_speed.png
 
-A line is a model of pareto.csv, a dot on it a beam. The bar across a dot spans the rounds of the
-race.
+A line is a model, a dot on it a beam. The bar across a dot spans the rounds of the race. Each race
+of pareto.sh is a row of panels: everyday.csv and pareto.csv, if no others are named.
 """
 
 import argparse
@@ -13,6 +13,8 @@ from pathlib import Path
 
 from matplotlib import pyplot
 
+_RACES = [Path(__file__).with_name(name) for name in ("everyday.csv", "pareto.csv")]
+_TEXTS = {"test1.en": "Tatoeba", "test.en": "Multi30k"}
 _PANELS = {"2048": "in batches of 2,048 tokens", "0": "a sentence at a time"}
 _MARKERS = "osD^v"
 
@@ -20,28 +22,34 @@ _MARKERS = "osD^v"
 def main() -> None:
     """Draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--speed", type=Path, default=Path(__file__).with_name("pareto.csv"), metavar="FILE.csv"
-    )
+    parser.add_argument("--speed", type=Path, nargs="+", default=_RACES, metavar="FILE.csv")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
     arguments = parser.parse_args()
-    with open(arguments.speed, newline="", encoding="utf-8") as stream:
-        draw(list(csv.DictReader(stream)), arguments.out)
+    races = []
+    for path in arguments.speed:
+        with open(path, newline="", encoding="utf-8") as stream:
+            races.append(list(csv.DictReader(stream)))
+    draw(races, arguments.out)
 
 
-def draw(rows: list[dict], path: Path) -> None:
-    """BLEU against sentences a second, a panel for each way to send the text."""
-    styles = _choose_styles(list(dict.fromkeys(row["rival"] for row in rows)))
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
-    for panel, (tokens, title) in zip(panels, _PANELS.items(), strict=True):
-        for rival, style in styles.items():
-            own = [r for r in rows if (r["rival"], r["batch_tokens"]) == (rival, tokens)]
-            _line(panel, rival, own, style)
-        panel.set(title=title, xlabel="sentences a second")
-        panel.set_xlim(left=0)
-        panel.grid(alpha=0.3)
-    panels[0].set_ylabel("BLEU")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+def draw(races: list[list[dict]], path: Path) -> None:
+    """BLEU against sentences a second, a row for each race, a panel for each way to send text."""
+    figure, panels = pyplot.subplots(
+        len(races), 2, figsize=(10, 4.2 * len(races)), sharey="row", layout="constrained",
+        squeeze=False,
+    )  # fmt: skip
+    for row, race in zip(panels, races, strict=True):
+        styles = _choose_styles(list(dict.fromkeys(result["rival"] for result in race)))
+        for panel, (tokens, title) in zip(row, _PANELS.items(), strict=True):
+            for rival, style in styles.items():
+                own = [r for r in race if (r["rival"], r["batch_tokens"]) == (rival, tokens)]
+                _line(panel, rival, own, style)
+            panel.set(title=title, xlabel="sentences a second")
+            panel.set_xlim(left=0)
+            panel.grid(alpha=0.3)
+        text = race[0]["text"]
+        row[0].set_ylabel(f"BLEU, {_TEXTS.get(text, text)}")
+        row[0].legend(loc="best", fontsize=8)
     figure.savefig(path, dpi=110, format="png")
 
 
