@@ -213,7 +213,7 @@ async def _translate(asked: TranslationRequest, desk: Desk, models: Models) -> b
     def write(found: list[Found]) -> bytes:
         return write_results(found, asked.parts)
 
-    return await desk.translate(texts, options, write, asked.split_sentences)
+    return await desk.translate(texts, options, write, asked.split_sentences, asked.recase)
 
 
 async def _answer_in_time(

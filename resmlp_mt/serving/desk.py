@@ -63,6 +63,7 @@ class Desk:
         options: Options,
         describe: Callable[[list[Found]], bytes],
         split_sentences: bool | None = None,
+        recase: bool = True,
     ) -> bytes:
         """Translate texts. To cancel it ends the work for it.
 
@@ -70,13 +71,15 @@ class Desk:
             texts: Raw text.
             options: By which model, and how.
             describe: Makes the answer, beside the event loop.
-            split_sentences: As for `Translator.split`.
+            split_sentences, recase: As for `Translator.split`. A prefix goes on in the case in
+                which it was typed, so the text is then taken as typed too.
 
         Raises:
             HTTPException: If the texts cannot be queued or begun so, or the answer is too large.
         """
         size = sum(map(len, texts))
-        split = await self.read(size, self._split_now, texts, options, split_sentences)
+        recase = recase and not options.prefix
+        split = await self.read(size, self._split_now, texts, options, split_sentences, recase)
         segments = [segment for parts in split for segment in parts]
         if options.prefix or options.alternatives:
             _check_beginning(segments, options)
@@ -111,15 +114,13 @@ class Desk:
         return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
 
     def _split_now(
-        self, texts: list[str], options: Options, split_sentences: bool | None
+        self, texts: list[str], options: Options, split_sentences: bool | None, recase: bool
     ) -> list[list[Segment]]:
         count = sum(text.count("\n") for text in texts)
         if count > _BLANK * self.limits.queue_size:
             raise too_many(count, self.limits)
         split, count = [], 0
         for text in texts:
-            # A prefix goes on in the case in which it was typed.
-            recase = not options.prefix
             split.append(options.translator.split(text, split_sentences, recase))
             count += max(1, len(split[-1]))
             if count > self.limits.queue_size:

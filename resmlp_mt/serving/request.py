@@ -66,6 +66,11 @@ class TranslationRequest(BaseModel):
         description="Translate each sentence by itself; false leaves lines whole where they are "
         "not too long. Default: as the model was trained.",
     )
+    recase: bool = Field(
+        True,
+        description="Read what is in capitals in lower case, and translate it to capitals. Where "
+        "there is a prefix, the text is taken as typed.",
+    )
     prefix: Text = Field(
         "",
         description="What the translation of the text begins with. If it ends in a blank, its last "

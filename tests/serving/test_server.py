@@ -60,6 +60,9 @@ def test_capitals_are_answered_in_capitals_where_no_prefix_is_given(server, tran
     (begun,) = answer(server, text=CAPTIONS[2].upper(), prefix="ZWEI")
     typed = translator.translate(CAPTIONS[2].upper(), prefix="ZWEI")
     assert begun["translations"][0]["text"] == typed
+    (as_typed,) = answer(server, text=CAPTIONS[2].upper(), recase=False)
+    typed = translator.translate(CAPTIONS[2].upper(), recase=False)
+    assert as_typed["translations"][0]["text"] == typed != expected[0]
 
 
 def test_answers_are_those_of_the_command(server):
