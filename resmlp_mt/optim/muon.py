@@ -13,6 +13,9 @@ from torch import Tensor
 from resmlp_mt.nn.marks import group_by_decay, is_map
 from resmlp_mt.optim.adamw import FusedAdamWConfig
 
+_STEPS = 5  # of Newton and Schulz's iteration, by Jordan et al.
+_LONG = 2  # times as long as wide: from there on it pays to iterate on the product alone
+
 
 @dataclass
 class MuonConfig(FusedAdamWConfig):
@@ -73,10 +76,6 @@ def _orthogonalize_all(matrices: list[Tensor]) -> list[Tensor]:
     dist.all_reduce(together)
     parts = together.split([matrix.numel() for matrix in matrices])
     return [part.view_as(matrix) for part, matrix in zip(parts, matrices, strict=True)]
-
-
-_STEPS = 5  # of the iteration, by Jordan et al.
-_LONG = 2  # times as long as wide, from where on it pays to iterate on the product alone
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:
