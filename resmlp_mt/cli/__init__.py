@@ -99,6 +99,8 @@ def main() -> int:
             errno.EFBIG,
             errno.EISDIR,
             errno.ENOTDIR,
+            errno.ENAMETOOLONG,
+            errno.ELOOP,
         ):
             raise
         where = f"{error.filename}: " if error.filename else ""

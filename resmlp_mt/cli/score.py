@@ -122,8 +122,13 @@ def _test_pairs(
     """Signatures by metric; and by system and metric the mean, its interval and p."""
     from sacrebleu.significance import PairedTest
 
+    from resmlp_mt.errors import UserError
+
     if arguments.seed is not None:
         os.environ["SACREBLEU_SEED"] = str(arguments.seed)  # the only way to tell it
+    seed = os.environ.get("SACREBLEU_SEED", "none")
+    if not seed.isdecimal() and seed.lower() != "none":
+        raise UserError(f"SACREBLEU_SEED={seed} in the environment: no number")
     test = PairedTest(systems, metrics, references, test_type="bs", n_samples=arguments.paired_bs_n)
     signatures, results = test()
     rows = [{} for _ in systems]
@@ -149,8 +154,12 @@ def _metrics(tokenize: str, lowercase: bool) -> dict:
         raise UserError(
             f"--tokenize {tokenize}: SacreBLEU has {', '.join(sorted(BLEU.TOKENIZERS))}"
         )
+    try:
+        bleu = BLEU(tokenize=tokenize, lowercase=lowercase)
+    except (ImportError, RuntimeError, OSError) as error:  # a package or a download is missing
+        raise UserError(f"--tokenize {tokenize}: {' '.join(str(error).split())}") from None
     return {
-        "BLEU": BLEU(tokenize=tokenize, lowercase=lowercase),
+        "BLEU": bleu,
         "chrF": CHRF(lowercase=lowercase),
         "TER": TER(),  # ignores case by SacreBLEU's default
     }

@@ -30,9 +30,10 @@ _CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
 
 PATCH = Patch(
     "flags",
-    "takes --bf16 for a wish to train on a TPU, talks by NCCL on CPUs, takes --fp16 on CPUs and "
-    "optimizers that do not fit it and fails later, lists an archive of images as if it were a "
-    "folder, and trains from scratch where --finetune-from-model names a folder",
+    "ends with a bare RuntimeError without --arch, takes --bf16 for a wish to train on a TPU, "
+    "talks by NCCL on CPUs, takes --fp16 on CPUs and optimizers that do not fit it and fails "
+    "later, lists an archive of images as if it were a folder, and trains from scratch where "
+    "--finetune-from-model names a folder",
     "whoever trains on CPUs, in 16 bits, on a .tar of images, or on from a folder",
     "each is put right or refused before anything is loaded; --path and --finetune-from-model take "
     "folders and the names of models that come with the package",
@@ -46,6 +47,8 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
         parser.set_defaults(task=_find_task(known.path))
     parser.error = partial(_refuse, parser.error, getattr(known, "arch", None))
+    if getattr(known, "arch", "given") is None:
+        raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
     _check_modality(flags)

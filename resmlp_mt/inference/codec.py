@@ -98,8 +98,9 @@ class TextCodec:
         return np.array(indices, np.int64)
 
     def speaks_as(self, other: "TextCodec") -> bool:
-        """Whether both have the same dictionaries and subwords, so that their models can join."""
-        return all(
+        """Whether their models can join: the same languages, dictionaries and subwords."""
+        languages = self.source_language, self.target_language
+        return languages == (other.source_language, other.target_language) and all(
             getattr(self, f"{side}_dictionary").symbols
             == getattr(other, f"{side}_dictionary").symbols
             and getattr(self, f"{side}_subwords").serialized_model_proto()

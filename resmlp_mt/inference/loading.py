@@ -45,8 +45,8 @@ def load_engine(
     for name, other in zip(models, codecs, strict=True):
         if not codec.speaks_as(other):
             raise UserError(
-                f"{name}: its dictionaries or subwords are not those of {models[0]}; only "
-                "models that were trained on the same prepared data can translate together"
+                f"{name}: its languages, dictionaries or subwords are not those of {models[0]}; "
+                "only models that were trained on the same prepared data can translate together"
             )
     if all(exported):
         threads = threads or count_threads()

@@ -89,7 +89,8 @@ class Workers:
                 self._hear(by_pipe[pipe])
             for sentinel in by_sentinel.keys() & heard:
                 self._replace(by_sentinel[sentinel], announced)
-            if not announced and self.all and all(worker.ready for worker in self.all):
+            started = self.all and all(worker.ready for worker in self.all)
+            if started and not announced and not self.ending:
                 announced = True
                 announce()
         self.folder.cleanup()

@@ -1,3 +1,4 @@
+import importlib.util
 import json
 import os
 import re
@@ -57,6 +58,9 @@ def test_tokenizer_is_sacrebleus(files):
     rows = json.loads(run(*command, "--tokenize", "char").stdout)
     assert "tok:char" in rows[0]["signatures"]["BLEU"]
     assert_refused(run(*command, "--tokenize", "x", check=False), "--tokenize x: SacreBLEU has 13a")
+    if importlib.util.find_spec("mecab_ko") is None:
+        said = "--tokenize ko-mecab: ", "pip install sacrebleu[ko]"
+        assert_refused(run(*command, "--tokenize", "ko-mecab", check=False), *said)
 
 
 def test_files_out_of_step_are_refused(files, tmp_path):
@@ -90,6 +94,9 @@ def test_paired_bootstrap_is_that_of_sacrebleu(files, tmp_path, options, seed):
             assert found[: len(theirs)] == pytest.approx(theirs, abs=0.006)
             assert (test["p_value"] is None) == (len(theirs) == 3) == (row is rows[0])
             assert f"bs:60|seed:{seed}|" in row["signatures"][name]
+    if seed == 12345:
+        refused = run(*command, env={"SACREBLEU_SEED": "abc"}, check=False)
+        assert_refused(refused, "SACREBLEU_SEED=abc in the environment: no number")
     table = run(*command).stdout
     assert f"p {rows[1]['paired_bs']['BLEU']['p_value']:.3f}" in table
     assert f"bs:60|seed:{seed}|" in table

@@ -184,6 +184,8 @@ def test_every_line_has_its_own_prefix_or_words(translator):
     assert held[0].index("Hund") < held[0].index("Katze") and held[1] == "" and "Haus" in held[2]
     with pytest.raises(UserError, match="line 3: too long"):
         translator.translate(lines, words=[[], [], ["Hund"], []])
+    with pytest.raises(ValueError, match="words: a list of them for line 1, not the text 'Hund'"):
+        translator.translate(lines, words=["Hund"] * 4)
     for few in (dict(prefix=["Ein"]), dict(words=[["Hund"]])):
         with pytest.raises(ValueError, match="none for line 2"):
             translator.translate(lines, **few)
