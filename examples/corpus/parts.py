@@ -12,7 +12,7 @@ from pathlib import Path
 
 from resmlp_mt.data.fields import choose_field
 from resmlp_mt.data.text import decode_lines
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.output import whole_file
 
 _PACKED = {".gz": gzip.open, ".xz": lzma.open}
@@ -105,7 +105,8 @@ def _translate_lines(part: dict, out: Path, field: str, into: str | None, transl
     texts, puts = lines, []
     if Path(part["name"]).suffix in _JSON:
         key = choose_field(field, into)
-        taken = [key.take(line, part["line"] + i) for i, line in enumerate(lines)]
+        numbered = enumerate(lines, part["line"])
+        taken = [key.take(line, f"{part['path']}, line {number}") for number, line in numbered]
         texts, puts = map(list, zip(*taken, strict=True))
     with whole_file(out / part["name"]) as path, open(path, "w", encoding="utf-8") as stream:
         for i, text in enumerate(translate(texts)):
@@ -119,11 +120,15 @@ def _translate_rows(part: dict, out: Path, field: str, into: str | None, transla
 
     with parquet.ParquetFile(part["path"]) as file:
         table = _read_rows(file, part)
-    texts = table[field].to_pylist() if field in table.column_names else [None]
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise UserError(f"row {part['line'] + i} has no text as --field {field}")
-    column = pyarrow.array(list(translate(texts)), pyarrow.string())
+    if field not in table.column_names:
+        raise UserError(f"there is no --field {field}, but {name_some(table.column_names)}")
+    texts = table[field].to_pylist()
+    for number, text in enumerate(texts, part["line"]):
+        if not isinstance(text, str | None):
+            raise UserError(f"row {number}: --field {field} is no text: {text!s:.60}")
+    translated = translate([text or "" for text in texts])
+    answers = [a if text is not None else None for text, a in zip(texts, translated, strict=True)]
+    column = pyarrow.array(answers, pyarrow.string())
     into = into or field
     if into in table.column_names:
         table = table.set_column(table.column_names.index(into), into, column)
@@ -131,7 +136,7 @@ def _translate_rows(part: dict, out: Path, field: str, into: str | None, transla
         table = table.append_column(into, column)
     with whole_file(out / part["name"]) as path:
         parquet.write_table(table, path)
-    return sum(map(len, texts))
+    return sum(len(text or "") for text in texts)
 
 
 def _read_rows(file, part: dict):

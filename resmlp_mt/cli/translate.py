@@ -23,6 +23,7 @@ from resmlp_mt.cli.flags import add_device, check_positive
 from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_settings
 from resmlp_mt.cli.translations import format_line
 from resmlp_mt.data.arrivals import Lines, take_arrived
+from resmlp_mt.data.places import Places
 
 _STANDARD = Path("-")
 
@@ -169,7 +170,8 @@ def run(arguments: argparse.Namespace) -> None:
         load = Translator.from_pretrained
         translator = load(arguments.model, arguments.device, arguments.threads)
         glossary = terms and Glossary(terms, translator.codec)
-        lines, ready, before = _open_input(arguments, translator.codec.source_language)
+        places = Places()
+        lines, ready, before = _open_input(arguments, translator.codec.source_language, places)
         if out is None:
             sys.stdout.reconfigure(encoding="utf-8")
             out = sys.stdout
@@ -177,7 +179,8 @@ def run(arguments: argparse.Namespace) -> None:
             lines = out.follow(lines)
             before += out.lines
         groups = take_arrived(lines, arguments.buffer_size, ready)
-        _translate(arguments, translator, search, glossary, field, groups, before + 1, out)
+        first = before + 1
+        _translate(arguments, translator, search, glossary, field, groups, first, places, out)
 
 
 def _choose_field(arguments: argparse.Namespace):
@@ -231,7 +234,15 @@ def _open_output(arguments: argparse.Namespace):
 
 
 def _translate(
-    arguments, translator, search, glossary, field, groups: Iterable[list[str]], first: int, out
+    arguments,
+    translator,
+    search,
+    glossary,
+    field,
+    groups: Iterable[list[str]],
+    first: int,
+    places: Places,
+    out,
 ) -> None:
     """Write the translations of lines, a group after the other, as they come.
 
@@ -243,6 +254,7 @@ def _translate(
         field: The part of each line that is its text; None for all of it.
         groups: Lines that are translated together.
         first: Number of the first line.
+        places: Finds them in their files.
         out: Where to.
     """
     from resmlp_mt.extras import Bar
@@ -254,7 +266,7 @@ def _translate(
         for lines in groups:
             puts = []
             if field is not None:
-                taken = [field.take(line, number + i) for i, line in enumerate(lines)]
+                taken = [field.take(line, places.find(n)) for n, line in enumerate(lines, number)]
                 lines, puts = map(list, zip(*taken, strict=True))
             columns = Columns(lines, arguments)
             sources: list[str] = []  # to print beside their translations
@@ -285,7 +297,7 @@ def _translate(
 
 
 def _open_input(
-    arguments: argparse.Namespace, language: str
+    arguments: argparse.Namespace, language: str, places: Places
 ) -> tuple[Iterator[str], Callable[[float], bool], int]:
     """The lines, whether the next comes within so many seconds, and how many come before them."""
     from resmlp_mt.data.joined import JoinedLines
@@ -296,7 +308,7 @@ def _open_input(
     if arguments.shard is not None:
         if not arguments.input:
             raise UserError("--shard needs --input: files, which it reads twice")
-        lines, before = take_shard(arguments.input, arguments.shard)
+        lines, before = take_shard(arguments.input, arguments.shard, places)
         return lines, _at_once, before
     texts: Iterable[Iterable[str]]
     if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
@@ -304,7 +316,7 @@ def _open_input(
     else:
         if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
             print("type lines to translate; Ctrl-D ends", file=sys.stderr)
-        files = Lines(arguments.input or [_STANDARD])
+        files = Lines(arguments.input or [_STANDARD], places)
         texts, ready = files.texts(), files.ready
     if arguments.join_lines:
         joined = JoinedLines(texts, language, ready)

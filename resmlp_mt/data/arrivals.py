@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 
+from resmlp_mt.data.places import Places
 from resmlp_mt.data.text import decode_lines, read_lines
 
 _WAIT = 0.05  # seconds in which lines that come one after the other are taken together
@@ -17,25 +18,28 @@ class Lines:
 
     Args:
         paths: Text files, also packed ones; pipes; "-" is standard input.
+        places: Learns where the lines stand.
 
     Raises:
         UserError: While reading, if a file is missing, broken or not UTF-8.
     """
 
-    def __init__(self, paths: list[Path]):
-        self.paths = paths
+    def __init__(self, paths: list[Path], places: Places):
+        self.paths, self.places = paths, places
         self._arrivals: _Arrivals | None = None  # of what is read now; None where nobody waits
 
     def texts(self) -> Iterator[Iterator[str]]:
         """Yield the lines of each file, which are read before those of the next."""
-        return map(self._read, self.paths)
+        for path in self.paths:
+            name = "standard input" if str(path) == "-" else str(path)
+            yield self.places.follow(self._read(path, name), name)
 
-    def _read(self, path: Path) -> Iterator[str]:
+    def _read(self, path: Path, name: str) -> Iterator[str]:
         if str(path) == "-":
-            yield from self._follow(0, "standard input")
+            yield from self._follow(0, name)
         elif path.is_fifo() or path.is_char_device():
             with open(path, "rb", buffering=0) as stream:
-                yield from self._follow(stream.fileno(), str(path))
+                yield from self._follow(stream.fileno(), name)
         else:
             yield from read_lines(path)
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_some, on_a_line
 
 # The text of a line, and what puts a translation into that line.
 Taken = tuple[str, Callable[[str], str]]
@@ -20,20 +20,23 @@ class Column:
     def __init__(self, source: int, target: int):
         self.source, self.target = source, target
 
-    def take(self, line: str, number: int) -> Taken:
-        """Find the text of a line.
+    def take(self, line: str, place: str) -> Taken:
+        """Find the text of a line. A blank line has none, and stays as it is.
 
         Raises:
-            UserError: If the line has too few columns; names its number.
+            UserError: If the line has too few columns; names its place.
         """
         columns = line.split("\t")
+        if len(columns) == 1 and not line.strip():
+            return "", lambda _: line
         for flag, column, last in (
             ("--field", self.source, len(columns)),
             ("--into", self.target, len(columns) + 1),
         ):
             if column > last:
                 raise UserError(
-                    f"line {number} has {len(columns)} columns: there is no {flag} {column}"
+                    f"{place}: there is no {flag} {column}, but {len(columns)} columns; tabs part "
+                    "them"
                 )
 
         def put(text: str) -> str:
@@ -53,20 +56,30 @@ class Key:
     def __init__(self, source: str, target: str):
         self.source, self.target = source, target
 
-    def take(self, line: str, number: int) -> Taken:
-        """Find the text of a line.
+    def take(self, line: str, place: str) -> Taken:
+        """Find the text of a line. A blank line has none, and stays; a null gives a null.
 
         Raises:
             UserError: If the line is no JSON object, or has no text in that field; names its
-                number.
+                place.
         """
+        if not line.strip():
+            return "", lambda _: line
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UserError(f"line {number} is no JSON ({error})") from None
-        if not isinstance(entry, dict) or not isinstance(entry.get(self.source), str):
-            raise UserError(f"line {number} has no text as --field {self.source}: {line:.60}")
-        return entry[self.source], lambda text: _write(entry | {self.target: text})
+            raise UserError(f"{place}: no JSON ({error})") from None
+        if not isinstance(entry, dict):
+            raise UserError(f"{place}: no JSON object: {on_a_line(line):.60}")
+        if self.source not in entry:
+            others = on_a_line(name_some(list(entry))) or "none"
+            raise UserError(f"{place}: there is no --field {self.source}, but {others}")
+        text = entry[self.source]
+        if text is None:
+            return "", lambda _: _write(entry | {self.target: None})
+        if not isinstance(text, str):
+            raise UserError(f"{place}: --field {self.source} is no text: {on_a_line(line):.60}")
+        return text, lambda text: _write(entry | {self.target: text})
 
 
 def choose_field(source: str, target: str | None) -> Column | Key:

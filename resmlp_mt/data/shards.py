@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
+from resmlp_mt.data.places import Places
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 
 
-def take_shard(paths: list[Path], shard: str) -> tuple[Iterator[str], int]:
+def take_shard(paths: list[Path], shard: str, places: Places) -> tuple[Iterator[str], int]:
     """Read the lines of one shard: those in a row that are the I-th of N parts.
 
     All shards one after the other are the lines of the files. Their sizes differ by one at most.
@@ -17,6 +18,7 @@ def take_shard(paths: list[Path], shard: str) -> tuple[Iterator[str], int]:
     Args:
         paths: Text files, also packed ones. They are read twice: once to count the lines.
         shard: "I/N", I from 1 to N.
+        places: Learns where the lines stand.
 
     Returns:
         The lines, and how many come before them.
@@ -31,11 +33,7 @@ def take_shard(paths: list[Path], shard: str) -> tuple[Iterator[str], int]:
     for path in paths:
         if str(path) == "-" or path.is_fifo() or path.is_char_device():
             raise UserError(f"--shard reads its --input twice, which {path} does not allow")
-    total = sum(1 for _ in _read(paths))
+    total = sum(1 for path in paths for _ in read_lines(path))
     start, stop = total * (number - 1) // count, total * number // count
-    return islice(_read(paths), start, stop), start
-
-
-def _read(paths: list[Path]) -> Iterator[str]:
-    for path in paths:
-        yield from read_lines(path)
+    lines = chain.from_iterable(places.follow(read_lines(path), str(path)) for path in paths)
+    return islice(lines, start, stop), start

@@ -139,7 +139,7 @@ def test_a_corpus_is_that_of_one_process_whatever_is_killed(corpus):
 def test_faults_of_a_corpus_are_named_by_file_and_line(tmp_path):
     parts = runpy.run_path(str(ROOT / "examples" / "corpus" / "parts.py"))
     for name, data, said in (
-        ("a.jsonl", b'{"text": ""}\n{"text": ""}\n{"txt": ""}\n', "a.jsonl: line 3 has no text"),
+        ("a.jsonl", b'{"text": null}\n\n{"txt": ""}\n', "a.jsonl, line 3: there is no --field"),
         ("b.txt", b"x\ny\n\xff\n", "b.txt, line 3: not UTF-8"),
         ("c.txt", None, "c.txt: no such file"),
     ):

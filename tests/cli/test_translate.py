@@ -88,28 +88,37 @@ def test_a_buffer_of_one_line_answers_it_before_the_next_is_read(packed, sources
 
 
 def test_one_column_is_translated_and_the_others_stay(packed, sources, expected):
-    rows = [f"{i}\t{source}\t x  \t" for i, source in enumerate(sources)]
+    rows = ["", *(f"{i}\t{source}\t x  \t" for i, source in enumerate(sources))]
     options = ["--tsv-column", 2, "--input", "-", "--buffer-size", 7]
     output = translate(packed, *options, stdin="\n".join(rows)).stdout
-    answers = [f"{i}\t{text}\t x  \t" for i, text in enumerate(expected)]
+    answers = ["", *(f"{i}\t{text}\t x  \t" for i, text in enumerate(expected))]
     assert output.splitlines() == answers
     result = translate(packed, *options, stdin="a\tb\nc\n", check=False)
-    assert_refused(result, "line 2 has 1 columns", "--field 2")
+    assert_refused(result, "standard input, line 2: there is no --field 2")
 
 
 def test_a_field_of_json_is_translated_and_the_others_stay(packed, sources, expected):
-    entries = [{"n": i, "text": text, "of": [0.5, None]} for i, text in enumerate(sources[:5])]
-    stdin = "".join(json.dumps(entry) + "\n" for entry in entries)
+    texts, answers = [*sources[:5], None], [*expected[:5], None]
+    entries = [{"n": i, "text": text, "of": [0.5, None]} for i, text in enumerate(texts)]
+    stdin = "".join(json.dumps(entry) + "\n" for entry in entries) + "\n"
     for options, changes in (
-        (["--field", "text"], [{"text": text} for text in expected]),
-        (["--field", "text", "--into", "de"], [{"de": text} for text in expected]),
+        (["--field", "text"], [{"text": text} for text in answers]),
+        (["--field", "text", "--into", "de"], [{"de": text} for text in answers]),
     ):
-        output = translate(packed, *options, stdin=stdin).stdout.splitlines()
-        assert list(map(json.loads, output)) == [
-            entry | change for entry, change in zip(entries, changes, strict=False)
+        *output, blank = translate(packed, *options, stdin=stdin).stdout.splitlines()
+        assert blank == "" and list(map(json.loads, output)) == [
+            entry | change for entry, change in zip(entries, changes, strict=True)
         ]
-    result = translate(packed, "--field", "src", stdin=stdin, check=False)
-    assert_refused(result, "line 1 has no text as --field src")
+
+
+def test_a_line_without_the_field_is_named_by_its_file(packed, tmp_path):
+    for name, lines in {"a.jsonl": ['{"t": "A dog."}'] * 3, "b.jsonl": ['{"t": 3}', "{}"]}.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    command = ["--field", "t", "--input", "a.jsonl", "b.jsonl"]
+    result = translate(packed, *command, cwd=tmp_path, check=False)
+    assert_refused(result, "b.jsonl, line 1: --field t is no text")
+    result = translate(packed, *command, "--shard", "5/5", cwd=tmp_path, check=False)
+    assert_refused(result, "b.jsonl, line 2: there is no --field t, but none")
 
 
 def test_shards_together_are_the_whole_even_if_one_is_stopped(packed, raw, sources, tmp_path):

@@ -18,23 +18,42 @@ from resmlp_mt.errors import UserError
     ],
 )
 def test_one_part_is_taken_and_changed(source, into, line, text, changed):
-    taken, put = choose_field(source, into).take(line, 7)
+    taken, put = choose_field(source, into).take(line, "line 7")
     assert taken == text and put("X") == changed
     if source == "t":
         assert json.loads(put("\n\t\x01"))[into or source] == "\n\t\x01" and "\n" not in put("\n")
 
 
 @pytest.mark.parametrize(
+    ("source", "into", "line", "changed"),
+    [
+        ("2", "3", " ", " "),
+        ("1", "2", "", ""),
+        ("t", "de", "", ""),
+        ("t", "de", "\t", "\t"),
+        ("t", None, '{"t": null}', '{"t": null}'),
+        ("t", "de", '{"t": null, "de": "x"}', '{"t": null, "de": null}'),
+    ],
+)
+def test_blank_lines_and_nulls_stay(source, into, line, changed):
+    taken, put = choose_field(source, into).take(line, "line 7")
+    assert taken == "" and put("X") == changed
+
+
+@pytest.mark.parametrize(
     ("source", "into", "line", "said"),
     [
-        ("3", None, "a\tb", "line 7 has 2 columns: there is no --field 3"),
-        ("1", "4", "a\tb", "line 7 has 2 columns: there is no --into 4"),
-        ("t", None, "a\tb", "line 7 is no JSON"),
-        ("t", None, "[" * 99999, "line 7 is no JSON"),
-        ("t", None, '["t"]', "line 7 has no text as --field t"),
-        ("t", None, '{"t": 3}', "line 7 has no text as --field t"),
+        ("3", None, "a\tb", "there is no --field 3, but 2 columns"),
+        ("1", "4", "a\tb", "there is no --into 4, but 2 columns"),
+        ("t", None, "a\tb", "no JSON "),
+        ("t", None, "[" * 99999, "no JSON "),
+        ("t", None, '["t"]', "no JSON object"),
+        ("t", None, "null", "no JSON object"),
+        ("t", None, '{"a": "b", "\\n": 1}', r"there is no --field t, but a, \\n$"),
+        ("t", None, "{}", "there is no --field t, but none"),
+        ("t", None, '{"t": 3}', "--field t is no text"),
     ],
 )
 def test_what_has_no_such_part_is_named(source, into, line, said):
-    with pytest.raises(UserError, match=said):
-        choose_field(source, into).take(line, 7)
+    with pytest.raises(UserError, match=f"^a.tsv, line 7: {said}"):
+        choose_field(source, into).take(line, "a.tsv, line 7")
