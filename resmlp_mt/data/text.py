@@ -1,5 +1,6 @@
 """Raw text, plain or compressed, read with its mistakes named by file and line."""
 
+import codecs
 import gzip
 import lzma
 import zlib
@@ -29,6 +30,10 @@ def decode_lines(stream: Iterable[bytes], name: str, first: int = 1) -> Iterator
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
+            if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise UserError(
+                    f"{name}: UTF-16, not UTF-8; convert it with 'iconv -f UTF-16 -t UTF-8'"
+                ) from None
             raise UserError(
                 f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the line is "
                 f"0x{line[error.start]:02x}); convert the file, for example with "

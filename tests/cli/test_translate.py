@@ -457,3 +457,5 @@ def test_unknown_names_and_none_list_the_shipped_models():
 def test_input_that_is_not_utf8_is_named_by_line(packed):
     result = translate(packed, stdin=b"a\nb\n" + b"\xff\n", check=False)
     assert_refused(result, "standard input, line 3: not UTF-8")
+    result = translate(packed, stdin="ä\n".encode("utf-16"), check=False)
+    assert_refused(result, "standard input: UTF-16", "iconv -f UTF-16 -t UTF-8")

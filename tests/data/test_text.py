@@ -1,3 +1,4 @@
+import codecs
 import gzip
 import lzma
 
@@ -31,6 +32,20 @@ def test_unequal_counts_are_both_named(tmp_path, en, de):
     (tmp_path / "x.de").write_text(de)
     with pytest.raises(UserError, match=f"{en.count(chr(10))} lines.*{de.count(chr(10))}"):
         list(read_pairs(str(tmp_path / "x"), "en", "de"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"a\nb\xfcc\n", "x.en, line 2: not UTF-8 .byte 2 of the line is 0xfc.*-f LATIN1"),
+        (codecs.BOM_UTF16_LE + "ä\n".encode("utf-16-le"), "x.en: UTF-16, .*-f UTF-16 -t UTF-8"),
+        (codecs.BOM_UTF16_BE + "ä\n".encode("utf-16-be"), "x.en: UTF-16, .*-f UTF-16 -t UTF-8"),
+    ],
+)
+def test_another_encoding_is_named_with_what_converts_it(tmp_path, text, said):
+    (tmp_path / "x.en").write_bytes(text)
+    with pytest.raises(UserError, match=said):
+        list(read_lines(tmp_path / "x.en"))
 
 
 def test_a_folder_is_no_text(tmp_path):
