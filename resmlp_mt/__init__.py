@@ -5,11 +5,10 @@ without them. Where fairseq is imported too, before or after, everything is regi
 `resmlp_mt.plugin` does that.
 """
 
-import importlib.util
+import importlib
 import sys
-from importlib.abc import MetaPathFinder
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # known to type checkers; typing is slow to import
 if TYPE_CHECKING:  # which is what `__getattr__` returns
     from resmlp_mt.inference.classifier import Classifier as Classifier
     from resmlp_mt.inference.translator import Translator as Translator
@@ -31,13 +30,15 @@ def __getattr__(name: str):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-class _RegisterLater(MetaPathFinder):
+class _RegisterLater:
     """Sees fairseq imported, and registers the plugin behind it."""
 
     def find_spec(self, fullname, path, target=None):
         """The usual spec of fairseq, whose module then registers the plugin; of others, none."""
         if fullname != "fairseq":
             return None
+        import importlib.util
+
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec("fairseq")
         if spec is not None and spec.loader is not None:

@@ -24,7 +24,7 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from examples.lesson import write_lesson
 from resmlp_mt import Translator
-from resmlp_mt.cli import build_parser
+from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.files.finding import pretrained_names

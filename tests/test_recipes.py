@@ -32,7 +32,7 @@ from fairseq.optim import FP16Optimizer, lr_scheduler
 from torch.distributed.run import parse_args
 
 import resmlp_mt.models  # noqa: F401  (registers the presets)
-from resmlp_mt.cli import build_parser
+from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.models.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]

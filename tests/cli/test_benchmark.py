@@ -9,7 +9,7 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu, torch_persistent_sa
 
 from resmlp_mt.benchmark.image_models import ModelCase
 from resmlp_mt.benchmark.translate import Case, list_rivals
-from resmlp_mt.cli import build_parser
+from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.errors import UserError
 
 

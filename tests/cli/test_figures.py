@@ -10,7 +10,7 @@ from cli.commands import assert_refused, entries, run
 from PIL import Image
 
 from resmlp_mt.analysis.matrices import Sparsity, measure_sparsity, read_axis_weights, read_matrices
-from resmlp_mt.cli import build_parser
+from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.cli.sparsity import table
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel

@@ -16,7 +16,8 @@ import pytest
 from cli.bare import APART, Bare, build_wheel
 from cli.commands import ROOT, assert_refused, run, start
 
-from resmlp_mt.cli import COMMANDS, build_parser, passthrough
+from resmlp_mt.cli import passthrough
+from resmlp_mt.cli.parser import COMMANDS, build_parser
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 

@@ -14,7 +14,7 @@ from cli.commands import ROOT, assert_refused, run, write_misfit_timm
 from PIL import Image
 
 from resmlp_mt import __version__
-from resmlp_mt.cli import COMMANDS
+from resmlp_mt.cli.parser import COMMANDS
 from resmlp_mt.cli.passthrough import PROGRAMS
 
 

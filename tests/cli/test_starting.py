@@ -6,9 +6,21 @@ import time
 from pathlib import Path
 
 import pytest
-from cli.commands import assert_refused, run, start, wait_for
+from cli.commands import ROOT, assert_refused, run, start, wait_for
 
 TRANSLATE = ["resmlp-mt", "translate", "--model", "multi30k-en-de"]
+
+
+@pytest.mark.parametrize("module", ["argparse", "logging", "typing"])
+def test_ctrl_c_is_heard_before_the_first_slow_import(module, tmp_path):
+    (tmp_path / f"{module}.py").write_text("import time\nprint('importing')\ntime.sleep(60)\n")
+    hear = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
+    path = os.pathsep.join(map(str, (tmp_path, ROOT)))
+    process = start("resmlp-mt", "doctor", env={"PYTHONPATH": path}, preexec_fn=hear)
+    wait_for("importing", process)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130 and said == "resmlp-mt doctor: interrupted\n"
 
 
 def test_ctrl_c_ends_a_command_that_is_still_importing():

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving.conftest import serving
 
 from resmlp_mt import Translator
-from resmlp_mt.cli import build_parser
+from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.errors import UserError
 from resmlp_mt.serving.server import listen
 

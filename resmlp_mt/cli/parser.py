@@ -1,0 +1,52 @@
+"""The flags of `resmlp-mt` and of its commands."""
+
+import argparse
+import importlib
+
+from resmlp_mt import __version__
+from resmlp_mt.cli import passthrough
+
+# name: what the help says of it. The module of that name in this folder (with _ for -) has
+# add_arguments(parser) and run(arguments). The commands of passthrough.py stand beside them.
+COMMANDS = {
+    "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
+    "translate": "raw text in, raw text out",
+    "classify": "name what is in pictures",
+    "score": "SacreBLEU, chrF and TER with their signatures",
+    "average": "average checkpoints, the last or the best",
+    "pack": "a checkpoint -> a folder with all that a model needs",
+    "serve": "translate for others over HTTP, and on a page",
+    "export": "a translator or classifier -> a folder that is faster on a CPU",
+    "benchmark": "speed of training and translation, against what else there is",
+    "probe": "k-NN and linear classification on a model's frozen features",
+    "import-weights": "published ResMLP weights for images -> a folder",
+    "export-weights": "a classifier -> a state dict with the official or timm's keys",
+    "curves": "draw the loss of training runs",
+    "plot-mixing": "draw the mixing matrices of a model",
+    "sparsity": "how many weights are close to zero, layer by layer",
+    "doctor": "what is installed, and what is wrong with it",
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command."""
+    parser = argparse.ArgumentParser(
+        prog="resmlp-mt",
+        description="Machine translation and image classification with ResMLP: a learned matrix "
+        "over positions in place of self-attention. A fairseq plugin.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in COMMANDS.items():
+        module = importlib.import_module(f"resmlp_mt.cli.{name.replace('-', '_')}")
+        command = commands.add_parser(
+            name,
+            help=text,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    for name, text in passthrough.PROGRAMS.items():
+        commands.add_parser(name, help=text, add_help=False)
+    return parser
