@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+from difflib import get_close_matches
 
 from resmlp_mt import __version__
 from resmlp_mt.cli import passthrough
@@ -28,6 +29,21 @@ COMMANDS = {
 }
 
 
+class _Command(argparse.ArgumentParser):
+    """Refuses flags that it has not with its own usage, where argparse shows that of the whole."""
+
+    def parse_known_args(self, args=None, namespace=None):
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest(unknown)}")
+        return found, unknown
+
+    def _suggest(self, unknown: list[str]) -> str:
+        flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        near = [get_close_matches(flag, self._option_string_actions, 1, 0.8) for flag in flags]
+        return f" (did you mean {', '.join(sum(near, []))}?)" if any(near) else ""
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
     parser = argparse.ArgumentParser(
@@ -36,7 +52,9 @@ def build_parser() -> argparse.ArgumentParser:
         "over positions in place of self-attention. A fairseq plugin.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_Command
+    )
     for name, text in COMMANDS.items():
         module = importlib.import_module(f"resmlp_mt.cli.{name.replace('-', '_')}")
         command = commands.add_parser(

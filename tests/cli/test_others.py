@@ -29,7 +29,11 @@ def test_every_command_has_help(command):
 def test_unknown_commands_and_flags_are_refused():
     assert_refused(run("resmlp-mt", "transmogrify", check=False), "invalid choice: 'transmogrify'")
     assert_refused(run("resmlp-mt", check=False), "usage")
-    assert_refused(run("resmlp-mt", "doctor", "--loud", check=False), "unrecognized arguments")
+    assert_refused(run("resmlp-mt", "--loud", "doctor", check=False), "usage: resmlp-mt [-h]")
+    loud = run("resmlp-mt", "doctor", "--loud", check=False)
+    assert_refused(loud, "usage: resmlp-mt doctor", "unrecognized arguments: --loud\n")
+    near = run("resmlp-mt", "translate", "--modle=x", "--qiet", "--loud", "A dog.", check=False)
+    assert_refused(near, "usage: resmlp-mt translate", "(did you mean --model, --quiet?)\n")
 
 
 def test_the_version_is_said():
