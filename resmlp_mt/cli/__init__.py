@@ -53,6 +53,7 @@ def main() -> int:
         if error.errno not in (
             errno.ENOSPC,
             errno.EACCES,
+            errno.EPERM,
             errno.EROFS,
             errno.EDQUOT,
             errno.EFBIG,

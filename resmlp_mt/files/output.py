@@ -43,7 +43,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         return
     _unfinished.add(new := _name_beside(path))
     try:  # an interrupt from here on leaves nothing
-        os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o600))
+        with creating(path):
+            os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o600))
         yield new
         os.chmod(new, 0o666 & ~_umask())
         os.replace(new, path)
@@ -73,7 +74,8 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
     _make_parents(path, given)
     _unfinished.add(work := _name_beside(path))
     try:  # an interrupt from here on leaves nothing
-        work.mkdir(0o700)
+        with creating(path):
+            work.mkdir(0o700)
         new, old = work / "new", work / "old"
         new.mkdir()
         yield new
@@ -88,6 +90,20 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         _unfinished.discard(work)
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[None]:
+    """Refuse a folder that takes no new files, such as /proc, which calls them missing.
+
+    Raises:
+        UserError: If what is made in the block, to become `path` or lie beside it, cannot be.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        folder = next(p for p in path.absolute().parents if p.is_dir())
+        raise UserError(f"{path}: {folder} takes no new files; write to another folder") from None
 
 
 def _name_beside(path: Path) -> Path:
@@ -113,7 +129,8 @@ def find_target(path: Path) -> Path:
 def _make_parents(target: Path, given: Path) -> None:
     """Make the folder that it lies in. given: what the user calls it."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        with creating(given):
+            target.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         file = next(p for p in target.parents if p.exists() or p.is_symlink())
         raise UserError(f"{given}: {file} is no folder") from None

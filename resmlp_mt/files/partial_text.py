@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.output import find_target, open_stream, whole_file
+from resmlp_mt.files.output import creating, find_target, open_stream, whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,9 @@ class PartialText(TextStream):
         self.digest, size = hashlib.sha256(), 0
         self.expected = self.digest.hexdigest()
         stopped = self.part.exists() and self.state.exists()
-        super().__init__(_open_alone(self.part), pack)
+        with creating(path):
+            stream = _open_alone(self.part)
+        super().__init__(stream, pack)
         try:
             if stopped and not resume:
                 raise UserError(

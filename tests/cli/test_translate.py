@@ -211,7 +211,11 @@ def test_output_may_be_a_pipe_or_a_link_and_be_compressed(packed, raw, tmp_path,
 def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, tmp_path):
     source = shutil.copy(raw / "test.en", tmp_path)
     text = Path(source).read_text()
-    for output, said in ((tmp_path, "a folder; name a file"), (source, "read and written")):
+    for output, said in (
+        (tmp_path, "a folder; name a file"),
+        (source, "read and written"),
+        ("/proc/x", "/proc takes no new files"),
+    ):
         refused = translate(packed, "--input", source, "--output", output, check=False)
         assert_refused(refused, f"{output}: ", said)
     assert Path(source).read_text() == text and len(list(tmp_path.iterdir())) == 1

@@ -83,6 +83,13 @@ def test_what_cannot_be_written_is_refused(tmp_path, name):
         raise AssertionError("the work was done")
 
 
+@pytest.mark.parametrize("path", ["/proc/x", "/proc/x/y"])
+@pytest.mark.parametrize("whole", [whole_file, lambda path: whole_folder(path, mark="mark")])
+def test_a_folder_that_takes_no_files_is_named(path, whole):
+    with pytest.raises(UserError, match=f"^{path}: /proc takes no new files"), whole(Path(path)):
+        raise AssertionError("the work was done")
+
+
 @pytest.mark.parametrize(
     ("name", "parent"), [("file/x", "file"), ("file/x/y", "file"), ("link", "file"), ("no/x", "no")]
 )
