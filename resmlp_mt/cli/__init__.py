@@ -47,24 +47,25 @@ def main() -> int:
         _drop_output()  # its reader has gone, as with `| head`: nothing to say
         return 128 + signal.SIGPIPE
     except OSError as error:
+        from resmlp_mt.files.output import FULL
+
         _drop_output()
         if error.errno == errno.EBADF:
             return _fail(command, "standard input or output is closed")
         if error.errno not in (
-            errno.ENOSPC,
+            *FULL,
             errno.EACCES,
             errno.EPERM,
             errno.EROFS,
-            errno.EDQUOT,
-            errno.EFBIG,
             errno.EISDIR,
             errno.ENOTDIR,
             errno.ENAMETOOLONG,
             errno.ELOOP,
         ):
             raise
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(command, f"{where}{error.strerror}")
+        # A full disk has the name of what is written, but for standard output.
+        name = error.filename or ("standard output" if error.errno in FULL else None)
+        return _fail(command, f"{name}: {error.strerror}" if name else error.strerror)
     return 0
 
 

@@ -1,5 +1,6 @@
 """Output that appears whole or not at all."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -10,6 +11,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
+
+# What the system says of a disk, a quota or a limit of files that is full.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # What is being written, under names of its own.
 _unfinished: set[Path] = set()
@@ -34,9 +38,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises:
         UserError: If `path` is a folder, or cannot be made.
     """
-    path = find_target(path)
+    given, path = path, find_target(path)
     if stream := open_stream(path):
-        with stream, tempfile.TemporaryDirectory() as folder:
+        with naming(given), stream, tempfile.TemporaryDirectory() as folder:
             yield Path(folder) / "new"
             with open(Path(folder) / "new", "rb") as new:
                 shutil.copyfileobj(new, stream)
@@ -45,7 +49,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:  # an interrupt from here on leaves nothing
         with creating(path):
             os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o600))
-        yield new
+        with naming(given):
+            yield new
         os.chmod(new, 0o666 & ~_umask())
         os.replace(new, path)
     finally:
@@ -78,7 +83,8 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
             work.mkdir(0o700)
         new, old = work / "new", work / "old"
         new.mkdir()
-        yield new
+        with naming(given):
+            yield new
         try:
             if path.exists():
                 os.rename(path, old)
@@ -90,6 +96,17 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         _unfinished.discard(work)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name what is written where the disk is full, of which the system says no name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextmanager

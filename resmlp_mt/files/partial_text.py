@@ -8,12 +8,13 @@ import logging
 import lzma
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.output import creating, find_target, open_stream, whole_file
+from resmlp_mt.files.output import creating, find_target, naming, open_stream, whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +23,9 @@ _SHORT = 2**14
 _PACKERS = {".gz": lambda data: gzip.compress(data, mtime=0), ".xz": lzma.compress}
 
 
-def open_text(path: Path, options: dict, resume: bool) -> "TextStream":
-    """A `PartialText`, or a `TextStream` where the file is not a regular one and keeps nothing.
+@contextmanager
+def open_text(path: Path, options: dict, resume: bool) -> Iterator["TextStream"]:
+    """Yield a `PartialText`, or a `TextStream` where the file is no regular one and keeps nothing.
 
     Args:
         path: The file. One whose name ends in .gz or .xz is compressed.
@@ -33,13 +35,13 @@ def open_text(path: Path, options: dict, resume: bool) -> "TextStream":
         UserError: If it cannot be written, or not be continued.
     """
     target = find_target(path)
-    stream = open_stream(target)
-    if stream is None:
-        return PartialText(target, options, resume, _PACKERS.get(path.suffix))
-    if resume:
+    stream, pack = open_stream(target), _PACKERS.get(path.suffix)
+    if stream is not None and resume:
         stream.close()
         raise UserError(f"{path}: no regular file, so that nothing is kept to --resume from")
-    return TextStream(stream, _PACKERS.get(path.suffix))
+    text = TextStream(stream, pack) if stream else PartialText(target, options, resume, pack)
+    with naming(path), text:
+        yield text
 
 
 def is_finished(path: Path) -> bool:

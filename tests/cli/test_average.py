@@ -120,6 +120,6 @@ def test_a_full_disk_leaves_the_old_file_whole(trained, tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))  # noqa: E731
     arguments = [trained, "--last", 2, "--out", tmp_path / "mean.pt"]
     result = average(*arguments, check=False, preexec_fn=limit)
-    assert_refused(result)
+    assert_refused(result, f"average: {tmp_path / 'mean.pt'}: File too large\n")
     assert (tmp_path / "mean.pt").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["mean.pt"]

@@ -321,7 +321,7 @@ def test_a_full_disk_leaves_the_old_result_whole(raw, prepared, tmp_path):
     before = snapshot(out)
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))  # noqa: E731
     result = prepare(raw, out, "--vocab-size", 250, check=False, preexec_fn=limit)
-    assert_refused(result)
+    assert_refused(result, f"prepare: {out}: File too large\n")
     assert snapshot(out) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 

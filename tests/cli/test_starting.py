@@ -1,4 +1,4 @@
-"""Commands that are interrupted while they start, or whose standard streams are closed."""
+"""Commands that are interrupted while they start, or whose streams are closed or full."""
 
 import os
 import signal
@@ -69,6 +69,15 @@ def test_ctrl_c_in_an_import_leaves_nothing_half_written(tmp_path):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=1800)
     assert process.returncode == 130 and list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_full_standard_output_is_named(tmp_path):
+    (tmp_path / "x.de").write_text("Ein Hund.\n")
+    command = ["resmlp-mt", "score", "--ref", "x.de", "x.de"]
+    fill = lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1)  # noqa: E731
+    result = run(*command, cwd=tmp_path, check=False, preexec_fn=fill)
+    assert_refused(result)
+    assert result.stderr == "resmlp-mt score: standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize(("descriptor", "text"), [(0, []), (1, ["A man."])], ids=["stdin", "out"])

@@ -215,6 +215,7 @@ def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, 
         (tmp_path, "a folder; name a file"),
         (source, "read and written"),
         ("/proc/x", "/proc takes no new files"),
+        ("/dev/full", "No space left on device"),
     ):
         refused = translate(packed, "--input", source, "--output", output, check=False)
         assert_refused(refused, f"{output}: ", said)

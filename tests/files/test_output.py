@@ -62,6 +62,12 @@ def test_a_pipe_is_written_through(tmp_path):
     assert read == ["text"] and pipe.is_fifo()
 
 
+def test_a_full_device_is_named():
+    with pytest.raises(OSError) as error, whole_file(Path("/dev/full")) as path:
+        path.write_text("text")
+    assert error.value.filename == "/dev/full"
+
+
 def test_an_open_file_is_written_from_where_it_is(tmp_path):
     with open(tmp_path / "x", "w+") as file:
         for text in ("first ", "second "):

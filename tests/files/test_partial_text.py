@@ -3,6 +3,7 @@ import gzip
 import lzma
 import multiprocessing
 import os
+import resource
 
 import pytest
 
@@ -193,12 +194,29 @@ def test_what_is_finished_is_told_from_what_is_made_anew(tmp_path):
     assert target.read_text() == "new" and (tmp_path / "link").is_symlink()
 
 
+@pytest.mark.parametrize("name", ["x", "/dev/full"])
+def test_a_full_disk_is_named_and_what_is_there_stays(tmp_path, name):
+    # The limit on the size of a file stands for a full disk.
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+    try:
+        with pytest.raises(OSError) as error, open_text(tmp_path / name, {}, False) as part:
+            shout(part, LINES * 10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert error.value.filename == str(tmp_path / name)
+    if name == "x":
+        with open_text(tmp_path / name, {}, True) as part:
+            assert 0 < len(shout(part, LINES * 10)) < 200
+        assert (tmp_path / name).read_text("utf-8").count("\n") == 200
+
+
 def test_a_pipe_gets_the_text_as_it_is_made_and_cannot_be_resumed(tmp_path):
     reader, writer = os.pipe()
     name = tmp_path / "pipe"
     name.symlink_to(f"/dev/fd/{writer}")
-    with pytest.raises(UserError, match="no regular file"):
-        open_text(name, {}, resume=True)
+    with pytest.raises(UserError, match="no regular file"), open_text(name, {}, resume=True):
+        raise AssertionError("the work was done")
     with open_text(name, {}, resume=False) as out:
         assert type(out) is TextStream and list(out.follow(LINES)) == LINES and out.lines == 0
         for text in ("first", "second"):
