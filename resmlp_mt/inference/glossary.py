@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from reprlib import repr as shorten
 
 import numpy as np
 
@@ -27,13 +28,21 @@ class Glossary:
 
     Raises:
         UserError: If the model has no subwords for a translation, or one is empty.
+        ValueError: If they are no terms and translations.
     """
 
     def __init__(self, terms: Mapping[str, str], codec: TextCodec):
+        if not isinstance(terms, Mapping):
+            raise ValueError(
+                f"glossary {shorten(terms)} must be a dict, such as {{'bike': 'Rad'}}, or the path "
+                "of a file with a term, a tab and its translation in each line"
+            )
         self._has_words = parts_sentences_by_blanks(codec.source_language)
         self._start = _WORD if self._has_words else _CHARACTER
         self._terms: dict[str, list[tuple[str, np.ndarray]]] = {}
         for term, translation in terms.items():
+            if not isinstance(term, str) or not isinstance(translation, str):
+                raise ValueError(f"glossary: {term!r} -> {translation!r}: a side is no text")
             term, wanted = _join_blanks(term), codec.encode_target(translation)
             start = self._start.match(term)
             if start is None or not wanted.size:

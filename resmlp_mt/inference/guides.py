@@ -36,8 +36,8 @@ def lay_beside(
     """Yield each line with what belongs to it; a single prefix belongs to all.
 
     Raises:
-        ValueError: If there are fewer prefixes, or fewer lists of words, than lines; or a text in
-            the place of such a list.
+        ValueError: If there are fewer prefixes, or fewer lists of words, than lines; or something
+            else in the place of such a list.
     """
     prefixes = None if isinstance(prefix, str) else iter(prefix)
     words = None if words is None else iter(words)
@@ -50,8 +50,8 @@ def lay_beside(
             held = () if words is None else next(words)
         except StopIteration:
             raise ValueError(f"words: none for line {number}") from None
-        if isinstance(held, str):
-            raise ValueError(f"words: a list of them for line {number}, not the text {held!r}")
+        if isinstance(held, str) or not all(isinstance(word, str) for word in held or ()):
+            raise ValueError(f"words: a list of texts for line {number}, not {held!r}")
         yield line, begin, held
 
 

@@ -4,8 +4,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
+from reprlib import repr as shorten
 from typing import Any, Self, overload
 
 import numpy as np
@@ -17,7 +18,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
 from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.glossary import Glossary
+from resmlp_mt.inference.glossary import Glossary, read_glossary
 from resmlp_mt.inference.guides import Guide, Row, divide_begun, lay_beside, make_guides
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.loading import load_engine
@@ -75,8 +76,15 @@ class Translator:
 
         Raises:
             UserError: If something is missing, broken, or does not fit together.
+            ValueError: If no model is named.
         """
-        models = [model] if isinstance(model, str | Path) else list(model)
+        models = [model] if isinstance(model, str | Path) else model
+        models = list(models) if isinstance(models, Iterable) else []
+        if not models or not all(isinstance(name, str | Path) for name in models):
+            raise ValueError(
+                f"model {shorten(model)} must be the name of a model, its folder or checkpoint, or "
+                "a list of at least one of these"
+            )
         translator = cls(*load_engine(models, device, threads))
         places = [str(Path(name).absolute()) if Path(name).exists() else name for name in models]
         translator._loaded = tuple(map(str, places)), device, threads
@@ -114,12 +122,12 @@ class Translator:
             The best translation of each text in a list; of a string, a string.
 
         Raises:
-            ValueError: If more than the best is asked for.
+            ValueError: If more than the best is asked for, or something else than text is given.
         """
         asked = options.get("options")
         if (asked.nbest if asked else options.get("nbest", 1)) != 1:
             raise ValueError("translate returns the best alone; translate_nbest yields the n best")
-        texts = list(map(mend_surrogates, [lines] if isinstance(lines, str) else lines))
+        texts = list(_read_texts(lines))
         found = [best[0] for best in self.translate_nbest(texts, **options)]
         for number, (text, best) in enumerate(zip(texts, found, strict=True), 1):
             if best.unknown > MOSTLY:
@@ -129,7 +137,7 @@ class Translator:
 
     def share_unknown(self, text: str) -> float:
         """Share of a text's characters that the model never saw; white space does not count."""
-        return self.codec.share_unknown(self.codec.split(mend_surrogates(text)))
+        return self.codec.share_unknown(self.codec.split(_read_text(text)))
 
     def translate_nbest(
         self,
@@ -143,7 +151,7 @@ class Translator:
         recase: bool = True,
         prefix: str | Iterable[str] = "",
         words: Iterable[Sequence[str]] | None = None,
-        glossary: Mapping[str, str] | Glossary | None = None,
+        glossary: Mapping[str, str] | str | Path | Glossary | None = None,
         first: int = 1,
         **search: Any,
     ) -> Iterator[list[Hypothesis]]:
@@ -163,13 +171,14 @@ class Translator:
                 are finished in it stand for as many of the line, of which the rest is translated.
             words: Of each line those that its translation shall hold, in the given order if
                 `constraints` says no other.
-            glossary: Terms of the source and what a translation shall hold for each. Sentences
-                without any are translated as without a glossary.
+            glossary: Terms of the source and what a translation shall hold for each, or a file
+                with them, as `read_glossary` takes it. Sentences without any are translated as
+                without a glossary.
             first: Number of the first line. What is sampled depends on the numbers.
             **search: `beam`, `nbest` and whatever else `SearchOptions` takes, in its place.
 
         Raises:
-            ValueError: At once, if an option is impossible.
+            ValueError: At once, if an option is impossible; on the way, if a line is no text.
             UserError: On the way, if a line cannot be translated so.
         """
         if options is not None and search:
@@ -188,10 +197,13 @@ class Translator:
             )
         if options.constraints and prefix:
             raise ValueError("prefix: cannot be forced where there are words to hold")
+        if not isinstance(prefix, Iterable):
+            raise ValueError(f"prefix {prefix!r} must be a text, or one for each line")
+        if isinstance(glossary, str | Path):
+            glossary = read_glossary(Path(glossary))
         if glossary is not None and not isinstance(glossary, Glossary):
             glossary = Glossary(glossary, self.codec)
-        lines = [lines] if isinstance(lines, str) else lines
-        rows = lay_beside(map(mend_surrogates, lines), prefix, words)
+        rows = lay_beside(_read_texts(lines), prefix, words)
         found = self._translate(
             rows,
             glossary,
@@ -371,6 +383,18 @@ class Translator:
                 target = [*self.codec.name_target(tokens), subwords[-1]]
                 hypothesis.attention = [Attention(subwords, target, rows)]
         return hypotheses
+
+
+def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:
+    if isinstance(lines, bytes) or not isinstance(lines, Iterable):
+        raise ValueError(f"lines {shorten(lines)} must be a text, or several texts")
+    return map(_read_text, [lines] if isinstance(lines, str) else lines, count(1))
+
+
+def _read_text(text: str, number: int = 1) -> str:
+    if not isinstance(text, str):
+        raise ValueError(f"line {number}: {shorten(text)} is no text; give a string")
+    return mend_surrogates(text)
 
 
 _unpickled: dict[tuple, Translator] = {}  # a pool pickles its function anew for every task

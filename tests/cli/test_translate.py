@@ -422,8 +422,8 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--nbest", 3, "--beam", 2], "--nbest 3 must be between 1 and the beam of 2"),
-        (["--beam", 0], "--beam 0 must be 1 or more"),
+        (["--nbest", 3, "--beam", 2], "--nbest 3 must be a whole number from 1 to the beam of 2"),
+        (["--beam", 0], "--beam 0 must be a whole number, 1 or more"),
         (["--lenpen", "nan"], "--lenpen nan must be a finite number"),
         (["--sampling-topk", 3], "--sampling-topk 3 needs sampling"),
         (["--sampling", "--beam", 3], "--beam 3 must be nbest where it samples"),

@@ -74,7 +74,15 @@ def test_sentences_hold_the_terms_and_those_without_any_are_as_ever(tmp_path):
         assert "Drahtesel" in held[0] and "Drahtesel" in held[2]
         assert held[0].endswith(plain[0].rpartition(". ")[2])  # without a term in the same line
         assert held[1] == plain[1]
-    for wrong, said in (({"x": "☃"}, "cannot say"), ({"x": " "}, "a side is empty")):
+    path = tmp_path / "terms.tsv"
+    path.write_text("bike\tDrahtesel\n")
+    for given in (path, str(path)):
+        assert translator.translate(lines, glossary=given) == held
+    for wrong, said in (
+        ({"x": "☃"}, "cannot say"),
+        ({"x": " "}, "a side is empty"),
+        (tmp_path / "nowhere.tsv", "nowhere.tsv: no such file"),
+    ):
         with pytest.raises(UserError, match=said):
             fast.translate(lines, glossary=wrong)
     with pytest.raises(ValueError, match="glossary: goes without words"):

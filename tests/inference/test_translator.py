@@ -112,6 +112,9 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
     [
         dict(beam=0),
         dict(beam=2.5),
+        dict(beam=True),
+        dict(nbest=True),
+        dict(temperature=True),
         dict(nbest=0),
         dict(nbest=6),
         dict(lenpen=float("nan")),
@@ -127,6 +130,9 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
         dict(max_len_b=-3, max_len_a=5),
         dict(batch_tokens=0),
         dict(options=SearchOptions(3), beam=2),
+        dict(prefix=None),
+        dict(glossary=[("bike", "Rad")]),
+        dict(glossary={"bike": None}),
     ],
     ids=str,
 )
@@ -134,6 +140,30 @@ def test_impossible_options_are_refused_before_the_first_line(translator, wrong)
     name = {"options": "beam", "words": "constraints"}.get(*[next(iter(wrong))] * 2)
     with pytest.raises(ValueError, match=f"^{name}"):
         translator.translate_nbest(["A man."], **wrong)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (None, "lines None must be a text, or several texts"),
+        (b"A man.", "lines b'A man.' must be"),
+        (["A man.", None], "line 2: None is no text; give a string"),
+        (["A man.", float("nan")], "line 2: nan is no text"),
+        ([b"A man."], "line 1: b'A man.' is no text"),
+    ],
+    ids=str,
+)
+def test_what_is_no_text_is_named_by_line(translator, lines, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        translator.translate(lines)
+    with pytest.raises(ValueError, match=f"^{said}"):
+        list(translator.translate_nbest(lines))
+
+
+@pytest.mark.parametrize("model", [[], None, [None]], ids=str)
+def test_without_a_model_none_is_loaded(model):
+    with pytest.raises(ValueError, match=r"^model .* must be the name of a model"):
+        Translator.from_pretrained(model)
 
 
 def test_length_goes_by_the_sentence_whatever_its_batch(translator):
@@ -184,7 +214,7 @@ def test_every_line_has_its_own_prefix_or_words(translator):
     assert held[0].index("Hund") < held[0].index("Katze") and held[1] == "" and "Haus" in held[2]
     with pytest.raises(UserError, match="line 3: too long"):
         translator.translate(lines, words=[[], [], ["Hund"], []])
-    with pytest.raises(ValueError, match="words: a list of them for line 1, not the text 'Hund'"):
+    with pytest.raises(ValueError, match="words: a list of texts for line 1, not 'Hund'"):
         translator.translate(lines, words=["Hund"] * 4)
     for few in (dict(prefix=["Ein"]), dict(words=[["Hund"]])):
         with pytest.raises(ValueError, match="none for line 2"):
