@@ -7,6 +7,7 @@ import re
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import torch
 from fairseq import optim, utils
@@ -21,6 +22,7 @@ from fairseq.models import (
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import Patch
+from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.finding import find_checkpoint
 
@@ -124,6 +126,7 @@ def _mend_hardware(flags: Namespace) -> None:
 def _mend_paths(flags: Namespace) -> None:
     if start := getattr(flags, "finetune_from_model", None):
         flags.finetune_from_model = _find(start, _kind_of(flags))
+        _check_subwords(start, flags)
     in_parts = getattr(flags, "checkpoint_suffix", "") or (
         getattr(flags, "checkpoint_shard_count", 1) > 1
     )
@@ -134,6 +137,21 @@ def _mend_paths(flags: Namespace) -> None:
     if data and not all(map(os.path.isdir, utils.split_paths(data))):
         # fairseq looks for forgotten valid1, valid2 ... in it, as it would in a folder.
         flags.ignore_unused_valid_subsets = True
+
+
+def _check_subwords(start: str, flags: Namespace) -> None:
+    """Refuse text of other subwords than those of the model that is trained further.
+
+    Dictionaries of one size pass everything else, and each word then stands for another.
+    """
+    data = Path(utils.split_paths(flags.data)[0])
+    for path in Path(flags.finetune_from_model).parent.glob("dict.*.txt"):
+        given = data / path.name
+        if given.is_file() and Vocabulary(given).symbols != Vocabulary(path).symbols:
+            raise UserError(
+                f"{given}: other subwords than those of {start}, which is to be trained further: "
+                f"prepare the text anew with 'resmlp-mt prepare --like {start}'"
+            )
 
 
 def _mend_precision(flags: Namespace) -> None:

@@ -430,7 +430,18 @@ def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path)
         "--path",
         trained / "checkpoint_best.pt",
     ]
-    assert_refused(run(*command, check=False), "trained with a dictionary of")
+    assert_refused(run(*command, check=False), "trained with a dictionary of", "prepare --like")
+
+
+def test_a_model_is_not_trained_further_on_other_subwords(prepared, packed, tmp_path):
+    other = shutil.copytree(prepared, tmp_path / "other")
+    first, second, *rest = (other / "dict.de.txt").read_text().splitlines(keepends=True)
+    (other / "dict.de.txt").write_text("".join([second, first, *rest]))  # of the same size
+    command = ["resmlp-mt", "train", other, "--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
+    for model in (packed, packed / "model.pt"):
+        flags = ["--finetune-from-model", model, "--save-dir", tmp_path / "out"]
+        said = f"{other}/dict.de.txt: other subwords", f"'resmlp-mt prepare --like {model}'"
+        assert_refused(run(*command, *flags, check=False), *said)
 
 
 def test_logs_are_json(trained):

@@ -133,7 +133,8 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             if tokens is not None and len(tokens) != len(module.dictionary):
                 raise UserError(
                     f"the checkpoint was trained with a dictionary of {len(tokens)} entries, the "
-                    f"{side}'s has {len(module.dictionary)}: use the data folder of its training"
+                    f"{side}'s has {len(module.dictionary)}: use the data folder of its training, "
+                    "or data that 'resmlp-mt prepare --like' made with this checkpoint"
                 )
 
     def _check_sharing(self, state_dict: dict) -> None:
