@@ -7,7 +7,7 @@ words.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -24,9 +24,13 @@ _INLINE = frozenset(
 )
 # What stands in a sentence as it is, together with all that is in it.
 _ATOMS = frozenset(
-    "audio button canvas code embed iframe img input kbd map math meter object output picture "
-    "progress samp script select style svg template textarea time video wbr".split()
+    "audio canvas code embed iframe img input kbd map math meter object output picture progress "
+    "samp script style svg template textarea time video wbr".split()
 )
+# What stands in a sentence too, but holds text of its own.
+_APART = frozenset(["button", "select"])
+# What people read, or hear, of a tag beside its text.
+_ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label")
 _PUNCTUATION = re.compile(r"[.,;:!?…。，；：！？)\]»”\"']+$")
 
 # Deeper documents are made to do harm.
@@ -35,8 +39,18 @@ _DEEPEST = 100
 _Tags = tuple[Tag, ...]
 
 
+def _is_kept(tag: Tag) -> bool:
+    """Whether its author wants it left alone."""
+    return tag.get("translate") == "no" or "notranslate" in tag.get_attribute_list("class")
+
+
 class _Kinds:
-    """What each node of a tree is: "text", "inline" with words in it, an "atom", or a "block"."""
+    """What each node of a tree is.
+
+    In a sentence: "text"; "inline" with words in it; an "atom", which stays as it is; and "apart",
+    which is an atom whose text is translated by itself. Between sentences: a "block", whose text is
+    translated, and a "wall", whose text is not.
+    """
 
     def __init__(self):
         self.told: dict[int, str] = {}
@@ -49,14 +63,18 @@ class _Kinds:
         return self.told[id(node)]
 
     def _tell(self, tag: Tag) -> str:
-        kept = tag.get("translate") == "no" or "notranslate" in tag.get_attribute_list("class")
-        if kept or tag.name in _ATOMS:
+        kept = _is_kept(tag)
+        if tag.name in _ATOMS or (kept and tag.name in _INLINE | _APART):
             return "atom"
+        if kept or tag.name == "pre":  # mostly code, and its white space means something
+            return "wall"
+        if tag.name in _APART:
+            return "apart"
         kinds = [(self[child], child) for child in tag.children]
-        if tag.name not in _INLINE or any(kind == "block" for kind, _ in kinds):
+        if tag.name not in _INLINE or any(kind in ("block", "wall") for kind, _ in kinds):
             return "block"
         words = any(k == "inline" or (k == "text" and str(node).strip()) for k, node in kinds)
-        return "inline" if words else "atom"
+        return "inline" if words else "apart"
 
 
 @dataclass
@@ -142,7 +160,9 @@ class Markup:
                 raise ValueError(f"the HTML is more than {_DEEPEST} tags deep")
         self.kinds, self.runs = _Kinds(), []
         self._collect(self.soup)
+        self.attributes = list(_find_attributes(self.soup))
         self.texts = [" ".join(word.text for word in run.words) for run in self.runs]
+        self.texts += [" ".join(tag[name].split()) for tag, name in self.attributes]
 
     def put(self, translations: Sequence[Hypothesis]) -> str:
         """The document with these in the place of its texts. It can be called once.
@@ -150,7 +170,11 @@ class Markup:
         Args:
             translations: One of each text, with its attention.
         """
-        for run, hypothesis in zip(self.runs, translations, strict=True):
+        count = len(self.runs)
+        # Before the tags are copied.
+        for (tag, name), hypothesis in zip(self.attributes, translations[count:], strict=True):
+            tag[name] = hypothesis.text
+        for run, hypothesis in zip(self.runs, translations[:count], strict=True):
             before = run.raw[: len(run.raw) - len(run.raw.lstrip())]
             place = NavigableString(before)
             run.nodes[0].insert_before(place)
@@ -161,16 +185,28 @@ class Markup:
         return str(self.soup)
 
     def _collect(self, parent: Tag) -> None:
+        if parent.name == "option" and "value" not in parent.attrs:
+            # A form sends the text of such an option, and must send the same as before.
+            own = [str(child) for child in parent.children if self.kinds[child] == "text"]
+            parent["value"] = " ".join("".join(own).split())
         waiting, nodes = [*parent.children, None], []
         for node in waiting:
-            if node is not None and self.kinds[node] != "block":
+            kind = "wall" if node is None else self.kinds[node]
+            if kind not in ("block", "wall"):
                 nodes.append(node)
                 continue
-            if nodes and (run := _Run(nodes, self.kinds)).words:
-                self.runs.append(run)
+            self._collect_run(nodes)
             nodes = []
-            if isinstance(node, Tag):
+            if kind == "block":
                 self._collect(node)
+
+    def _collect_run(self, nodes: list[PageElement]) -> None:
+        run = _Run(nodes, self.kinds)
+        if run.words:
+            self.runs.append(run)
+        for _, atom in run.atoms:
+            if self.kinds[atom] == "apart":
+                self._collect(atom)
 
     def _render(self, run: _Run, hypothesis: Hypothesis) -> list[PageElement]:
         targets = hypothesis.text.split()
@@ -219,6 +255,15 @@ class Markup:
         for atom in atoms.get(len(units), ()):
             top.append(atom)
         return [node.extract() for node in list(top.children)]
+
+
+def _find_attributes(parent: Tag) -> Iterator[tuple[Tag, str]]:
+    """The tags below another, and their attributes, that are to be translated."""
+    for tag in parent.find_all(True, recursive=False):
+        if not _is_kept(tag):
+            if tag.name not in ("link", "style"):  # whose title is a name
+                yield from ((tag, name) for name in _ATTRIBUTES if tag.get(name, "").strip())
+            yield from _find_attributes(tag)
 
 
 def _find_sources(hypothesis: Hypothesis, sources: int, targets: int) -> list[int]:

@@ -46,12 +46,42 @@ def test_tags_move_with_their_words(html, words, sources, expected):
     assert markup.put([hypothesis]) == expected
 
 
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("a <button>b <i>c</i></button> d", "A <button>B <i>C</i></button> D"),
+        ("<p><b><button>a</button></b></p>", "<p><b><button>A</button></b></p>"),
+        (
+            "a <select><option value='1'>b</option><option>c  d</option></select>",
+            'A <select><option value="1">B</option><option value="c d">C D</option></select>',
+        ),
+        ("<label>a</label><input placeholder='b'>", '<label>A</label><input placeholder="B"/>'),
+        (
+            "<a title='b  c' href='d'>e</a><textarea aria-label='f'>g</textarea>",
+            '<a href="d" title="B C">E</a><textarea aria-label="F">g</textarea>',
+        ),
+        (
+            "<img alt='a' src='b'><optgroup label='c'></optgroup><link title='d'>",
+            '<img alt="A" src="b"/><optgroup label="C"></optgroup><link title="d"/>',
+        ),
+        (
+            "<p translate='no' title='a'><img alt='b'>c</p><button class='notranslate'>d</button>",
+            '<p title="a" translate="no"><img alt="b"/>c</p><button class="notranslate">d</button>',
+        ),
+    ],
+)
+def test_what_people_read_is_translated_and_what_they_typed_is_not(html, expected):
+    markup = Markup(html)
+    assert markup.put([Hypothesis(text.upper(), 0.0) for text in markup.texts]) == expected
+
+
 def test_blocks_are_translated_apart_and_code_is_left():
     html = """<div>one <p>two</p> three</div><script>if (a < b) four()</script>
-        <table><tr><td>five</td><td translate="no">six</td></tr></table><pre>seven</pre>
+        <table><tr><td>five</td><td translate="no">six</td></tr></table>seven<pre>
+          if a:\n    b()</pre><em>twelve <p translate="no">and</p></em> last
         <p><span class="notranslate">eight</span></p><b>nine<p>ten</p></b><!-- eleven -->"""
     markup = Markup(html)
-    assert markup.texts == ["one", "two", "three", "five", "seven", "nine", "ten"]
+    assert markup.texts == "one two three five seven twelve last nine ten".split()
     found = markup.put([translated(t, [t.upper()], [0]) for t in markup.texts])
     expected = str(BeautifulSoup(html, "html.parser"))  # it shortens white space
     for text in markup.texts:
