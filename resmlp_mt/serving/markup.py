@@ -94,9 +94,9 @@ class _Run:
     kinds: _Kinds
     chunks: list[tuple[int, str, _Tags]] = field(default_factory=list)  # by place in `raw`
     size: int = 0
-    atoms: list[tuple[int, PageElement]] = field(default_factory=list)  # by place in `raw`
+    atoms: list[tuple[int, PageElement, _Tags]] = field(default_factory=list)  # so too
     # The same with the spaces around them, by the word that follows.
-    placed: list[tuple[int, list[PageElement]]] = field(default_factory=list)
+    placed: list[tuple[int, list[PageElement], _Tags]] = field(default_factory=list)
 
     def __post_init__(self):
         for node in self.nodes:
@@ -106,14 +106,14 @@ class _Run:
         self.words = list(map(self._word, found))
         starts = [word.start() for word in found]
         self.end = found[-1].end() if found else 0  # of what is placed
-        for place, atom in self.atoms:
+        for place, atom, tags in self.atoms:
             word = bisect_left(starts, place)
             if word < len(starts):
                 nodes = [atom, NavigableString(" " * self.raw[place : place + 1].isspace())]
             else:
                 nodes = [NavigableString(self.raw[self.end : place]), atom]
                 self.end = place
-            self.placed.append((word, nodes))
+            self.placed.append((word, nodes, tags))
 
     def _read(self, node: PageElement, tags: _Tags) -> None:
         kind = self.kinds[node]
@@ -124,7 +124,7 @@ class _Run:
             for child in node.children:
                 self._read(child, (*tags, node))
         else:
-            self.atoms.append((self.size, node))
+            self.atoms.append((self.size, node, tags))
 
     def _word(self, found: re.Match) -> _Word:
         start, end = found.span()
@@ -204,7 +204,7 @@ class Markup:
         run = _Run(nodes, self.kinds)
         if run.words:
             self.runs.append(run)
-        for _, atom in run.atoms:
+        for _, atom, _ in run.atoms:
             if self.kinds[atom] == "apart":
                 self._collect(atom)
 
@@ -229,32 +229,34 @@ class Markup:
         before = [len(units)]
         for source in reversed(range(len(run.words))):
             before.append(first.get(source, before[-1]))
-        atoms: dict[int, list[PageElement]] = {}
-        for source, nodes in run.placed:
-            atoms.setdefault(before[len(run.words) - source], []).extend(nodes)
+        atoms: dict[int, list[tuple[list[PageElement], _Tags]]] = {}
+        for source, nodes, tags in run.placed:
+            atoms.setdefault(before[len(run.words) - source], []).append((nodes, tags))
         return self._draw(units, atoms)
 
-    def _draw(self, units: list, atoms: dict[int, list[PageElement]]) -> list[PageElement]:
+    def _draw(
+        self, units: list, atoms: dict[int, list[tuple[list[PageElement], _Tags]]]
+    ) -> list[PageElement]:
         """The tree of words, their tags, and what stands between them."""
-        top = self.soup.new_tag("top")
-        opened: list[tuple[Tag | None, Tag]] = [(None, top)]  # of the source, and its copy
-        for number, (text, tags, spaced) in enumerate(units):
-            same = 0
-            while same < min(len(tags), len(opened) - 1) and opened[same + 1][0] is tags[same]:
-                same += 1
-            del opened[same + 1 :]
-            if spaced:
-                opened[-1][1].append(NavigableString(" "))
-            for atom in atoms.get(number, ()):
-                opened[-1][1].append(atom)
-            for tag in tags[same:]:
-                copy = self.soup.new_tag(tag.name, attrs=dict(tag.attrs))
-                opened[-1][1].append(copy)
-                opened.append((tag, copy))
-            opened[-1][1].append(NavigableString(text))
-        for atom in atoms.get(len(units), ()):
-            top.append(atom)
-        return [node.extract() for node in list(top.children)]
+        # The tags of the source that are open, and the copies of them, below one that has none.
+        opened, copies = [], [self.soup.new_tag("top")]
+        for number, (text, tags, spaced) in enumerate([*units, ("", (), False)]):
+            word = [NavigableString(text)], tags
+            for nodes, around in (*atoms.get(number, ()), word):
+                # An atom stays in those of its tags that are open or that the next word has.
+                path = max(_share(around, opened), _share(around, tags), key=len)
+                same = len(_share(path, opened))
+                del opened[same:], copies[same + 1 :]
+                if spaced:
+                    copies[-1].append(NavigableString(" "))
+                    spaced = False
+                for tag in path[same:]:
+                    copy = self.soup.new_tag(tag.name, attrs=dict(tag.attrs))
+                    copies[-1].append(copy)
+                    opened.append(tag)
+                    copies.append(copy)
+                copies[-1].extend(nodes)
+        return [node.extract() for node in list(copies[0].children)]
 
 
 def _find_attributes(parent: Tag) -> Iterator[tuple[Tag, str]]:
@@ -264,6 +266,14 @@ def _find_attributes(parent: Tag) -> Iterator[tuple[Tag, str]]:
             if tag.name not in ("link", "style"):  # whose title is a name
                 yield from ((tag, name) for name in _ATTRIBUTES if tag.get(name, "").strip())
             yield from _find_attributes(tag)
+
+
+def _share(tags: Sequence[Tag], others: Sequence[Tag]) -> Sequence[Tag]:
+    """The outermost tags, as far as both have them."""
+    same = 0
+    while same < min(len(tags), len(others)) and tags[same] is others[same]:
+        same += 1
+    return tags[:same]
 
 
 def _find_sources(hypothesis: Hypothesis, sources: int, targets: int) -> list[int]:

@@ -30,6 +30,11 @@ def translated(text, words, sources):
         (" a (<b>b</b>) <br>", "A (B)", [0, 1], " A <b>(B</b>) <br/>"),
         ("a <img src='x'> b", "B A", [1, 0], '<img src="x"/> B A'),
         ("a <code>x y</code> b", "A B", [0, 1], "A <code>x y</code> B"),
+        # Within its tag, as far as that is open or begins with the next word.
+        ("<b>a <img/></b> b", "A B", [0, 1], "<b>A <img/> </b>B"),
+        ("a <b><img/> b</b>", "A B", [0, 1], "A <b><img/> B</b>"),
+        ("a <b>b <i>c<wbr></i></b>", "A B C", [0, 1, 2], "A <b>B <i>C<wbr/></i></b>"),
+        ("<b>a <img/></b> b", "B A", [1, 0], "<img/> B <b>A</b>"),
         ("a <b>b</b> c", "C A", [2, 0], "<b>C</b> A"),  # its word is gone
         ("<i>a</i> b", "", [], ""),
         ("<em>a</em>", "A.", [0], "<em>A</em>."),
@@ -55,7 +60,7 @@ def test_tags_move_with_their_words(html, words, sources, expected):
             "a <select><option value='1'>b</option><option>c  d</option></select>",
             'A <select><option value="1">B</option><option value="c d">C D</option></select>',
         ),
-        ("<label>a</label><input placeholder='b'>", '<label>A</label><input placeholder="B"/>'),
+        ("<label>a <input placeholder='b'></label>", '<label>A <input placeholder="B"/></label>'),
         (
             "<a title='b  c' href='d'>e</a><textarea aria-label='f'>g</textarea>",
             '<a href="d" title="B C">E</a><textarea aria-label="F">g</textarea>',
@@ -119,3 +124,10 @@ def test_no_tag_and_no_word_is_lost(html, chance):
         assert code.get_text() == "x"
         code.decompose()
     assert after.get_text().split() == [w for h in hypotheses for w in h.text.split()]
+
+
+@given(tags)
+def test_where_nothing_moves_all_is_where_it_was(html):
+    markup = Markup(html)
+    found = markup.put([Hypothesis(text, 0.0) for text in markup.texts])
+    assert "".join(found.split()) == "".join(str(BeautifulSoup(html, "html.parser")).split())
