@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 
-_FROM_0, _FROM_1 = "must be a whole number, 0 or more", "must be a whole number, 1 or more"
+_FROM_0, FROM_1 = "must be a whole number, 0 or more", "must be a whole number, 1 or more"
 
 
 @dataclass(frozen=True)
@@ -52,23 +52,21 @@ class SearchOptions:
     def __post_init__(self):
         if self.beam is None:
             object.__setattr__(self, "beam", self.nbest if self.sampling else 5)
-        self._check("beam", _is_count(self.beam) and self.beam >= 1, _FROM_1)
+        self._check("beam", is_count(self.beam, 1), FROM_1)
         if self.sampling:
             self._check("beam", self.beam == self.nbest, "must be nbest where it samples")
-        within = _is_count(self.nbest) and 1 <= self.nbest <= self.beam
+        within = is_count(self.nbest, 1) and self.nbest <= self.beam
         self._check("nbest", within, f"must be a whole number from 1 to the beam of {self.beam}")
         self._check("lenpen", _is_number(self.lenpen), "must be a finite number")
         positive = _is_number(self.max_len_a) and self.max_len_a >= 0
         self._check("max_len_a", positive, "must be a number, 0 or more")
-        self._check("max_len_b", _is_count(self.max_len_b), _FROM_0)
+        self._check("max_len_b", is_count(self.max_len_b), _FROM_0)
         self._check("max_len_b", self.max_len_a + self.max_len_b > 0, "leaves no room")
         size = self.no_repeat_ngram_size
-        self._check(
-            "no_repeat_ngram_size", _is_count(size) and size != 1, "must be 0, or 2 or more"
-        )
+        self._check("no_repeat_ngram_size", is_count(size) and size != 1, "must be 0, or 2 or more")
         positive = _is_number(self.temperature) and self.temperature > 0
         self._check("temperature", positive, "must be a number above 0")
-        self._check("seed", _is_count(self.seed), _FROM_0)
+        self._check("seed", is_count(self.seed), _FROM_0)
         self._check_choice()
 
     def _check_choice(self) -> None:
@@ -76,8 +74,7 @@ class SearchOptions:
         for name in ("sampling_topk", "sampling_topp"):
             self._check(name, self.sampling or getattr(self, name) is None, "needs sampling")
         if self.sampling_topk is not None:
-            right = _is_count(self.sampling_topk) and self.sampling_topk >= 1
-            self._check("sampling_topk", right, _FROM_1)
+            self._check("sampling_topk", is_count(self.sampling_topk, 1), FROM_1)
         if self.sampling_topp is not None:
             right = _is_number(self.sampling_topp) and 0 < self.sampling_topp <= 1
             self._check("sampling_topp", right, "must be a number above 0 and at most 1")
@@ -103,8 +100,9 @@ class SearchOptions:
             raise ValueError(f"{name} {getattr(self, name)!r} {rule}")
 
 
-def _is_count(value) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
+def is_count(value: object, least: int = 0) -> bool:
+    """Whether a value is a whole number, and not below the least; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and value >= least
 
 
 def _is_number(value) -> bool:

@@ -22,7 +22,7 @@ from resmlp_mt.inference.glossary import Glossary, read_glossary
 from resmlp_mt.inference.guides import Guide, Row, divide_begun, lay_beside, make_guides
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.loading import load_engine
-from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.options import FROM_1, SearchOptions, is_count
 from resmlp_mt.inference.segments import Segment, split_text
 
 
@@ -76,7 +76,7 @@ class Translator:
 
         Raises:
             UserError: If something is missing, broken, or does not fit together.
-            ValueError: If no model is named.
+            ValueError: If no model is named, or `threads` is no number above 0.
         """
         models = [model] if isinstance(model, str | Path) else model
         models = list(models) if isinstance(models, Iterable) else []
@@ -85,6 +85,8 @@ class Translator:
                 f"model {shorten(model)} must be the name of a model, its folder or checkpoint, or "
                 "a list of at least one of these"
             )
+        if threads is not None and not is_count(threads, 1):
+            raise ValueError(f"threads {threads!r} {FROM_1}")
         translator = cls(*load_engine(models, device, threads))
         places = [str(Path(name).absolute()) if Path(name).exists() else name for name in models]
         translator._loaded = tuple(map(str, places)), device, threads
@@ -183,8 +185,9 @@ class Translator:
         """
         if options is not None and search:
             raise ValueError(f"{next(iter(search))}: give it in the options, or all without them")
-        if batch_tokens < 1 or buffer_size < 1:
-            raise ValueError(f"batch_tokens {batch_tokens}, buffer_size {buffer_size}: below 1")
+        for name, value in ("batch_tokens", batch_tokens), ("buffer_size", buffer_size):
+            if not is_count(value, 1):
+                raise ValueError(f"{name} {value!r} {FROM_1}")
         if words is not None and glossary is not None:
             raise ValueError("glossary: goes without words to hold")
         if words is not None or glossary is not None:

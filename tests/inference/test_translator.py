@@ -129,6 +129,8 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
         dict(max_len_b=0),
         dict(max_len_b=-3, max_len_a=5),
         dict(batch_tokens=0),
+        dict(batch_tokens="many"),
+        dict(buffer_size=2.5),
         dict(options=SearchOptions(3), beam=2),
         dict(prefix=None),
         dict(glossary=[("bike", "Rad")]),
@@ -164,6 +166,12 @@ def test_what_is_no_text_is_named_by_line(translator, lines, said):
 def test_without_a_model_none_is_loaded(model):
     with pytest.raises(ValueError, match=r"^model .* must be the name of a model"):
         Translator.from_pretrained(model)
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, "2"])
+def test_without_a_thread_none_is_loaded(threads):
+    with pytest.raises(ValueError, match="^threads .* must be a whole number, 1 or more"):
+        Translator.from_pretrained("multi30k-en-de", threads=threads)
 
 
 def test_length_goes_by_the_sentence_whatever_its_batch(translator):
