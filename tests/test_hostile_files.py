@@ -476,20 +476,27 @@ def test_a_step_that_answers_in_another_shape_is_refused(copy, monkeypatch):
         translate(model)
 
 
+NONE = {"weight": None, "scales": None, "bias": None}
+
+
 @pytest.mark.skipif(find_compute("step") is None, reason="the compiled search does not run here")
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("side", "name", "value"),
     [
-        ("heads", 0), ("heads", 7), ("heads", "4"), ("hidden", 10**9), ("hidden", None),
-        ("layers", []), ("layers", 3), ("layers", [{}] * 2), ("alpha", "none"), ("norm", "x"),
-        ("embedding_scale", 10**400), ("output", None),
-        ("output", {"weight": None, "scales": None, "bias": None}), ("embedding", {"weight": 3}),
+        ("decoder", "heads", 0), ("decoder", "heads", 7), ("decoder", "heads", "4"),
+        ("decoder", "alpha", "none"), ("decoder", "output", None), ("decoder", "output", NONE),
+        ("encoder", "memory", None), ("encoder", "memory", NONE),
+        *((side, *fault) for side in ("decoder", "encoder") for fault in (
+            ("hidden", 10**9), ("hidden", None), ("layers", []), ("layers", 3),
+            ("layers", [{}] * 2), ("norm", "x"), ("embedding_scale", 10**400),
+            ("embedding", {"weight": 3}), ("embedding", NONE),
+        )),
     ],
 )  # fmt: skip
-def test_a_decoder_that_is_described_wrongly_is_refused(copy, name, value):
+def test_what_is_described_wrongly_is_refused(copy, side, name, value):
     model = copy("exported translator")
-    described = json.loads((model / "export.json").read_text())["decoder"]
-    seal(model, decoder=described | {name: value})
+    described = json.loads((model / "export.json").read_text())[side]
+    seal(model, **{side: described | {name: value}})
     with pytest.raises(UserError, match="broken export"):
         translate(model)
 

@@ -52,19 +52,22 @@ def build_encoder(
         folded = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
         stream.add(_mix_both_ways(graph, layer, folded, stream.normalise(block.norm_1), mask))
         stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
-    memory = stream.normalise(encoder.norm)
-    sides = [side for b in decoder.blocks for side in (b.attend.key, b.attend.value)]
-    products = [fold_product(side, encoder.norm) for side in sides]
-    memory = graph.product(memory, _stack(products))
-    heads = decoder.blocks[0].attend.heads
-    memory = graph.Reshape(memory, graph.integers(0, 0, len(products), heads, -1))
+    memory = graph.product(stream.normalise(encoder.norm), _fold_memory(encoder, decoder))
+    sides, heads = 2 * len(decoder.blocks), decoder.blocks[0].attend.heads
+    memory = graph.Reshape(memory, graph.integers(0, 0, sides, heads, -1))
     return graph.build(memory=graph.Transpose(memory, perm=[2, 0, 3, 1, 4]))
+
+
+def _fold_memory(encoder: ResMLPEncoder, decoder: ResMLPDecoder) -> Product:
+    """The normalised output of the encoder -> a key and a value of each decoder layer."""
+    sides = [side for b in decoder.blocks for side in (b.attend.key, b.attend.value)]
+    return _stack([fold_product(side, encoder.norm) for side in sides])
 
 
 def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: str) -> str:
     matrix = graph.input(f"matrix_{layer}", TensorProto.FLOAT, "H", "S", "S")
     heads = mixer.matrix.weight.size(0)
-    value = graph.product(x, mixer.value) if mixer.value else x
+    gate, value = _gate(graph, mixer, x)
     value = graph.Reshape(graph.Mul(value, mask), graph.integers(0, 0, heads, -1))
     y = graph.MatMul(matrix, graph.Transpose(value, perm=[0, 2, 1, 3]))  # (B, H, S, C / H)
     if mixer.gate is None:
@@ -75,7 +78,15 @@ def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: s
         bias = graph.input(f"bias_{layer}", TensorProto.FLOAT, "H", "S", 1)
         y = graph.Add(y, graph.Mul(bias, by_head(graph, mixer.bias_scale, heads)))
     y = graph.Reshape(graph.Transpose(y, perm=[0, 2, 1, 3]), graph.integers(0, 0, -1))
-    return graph.Mul(graph.product(x, mixer.gate), y) if mixer.gate else y
+    return graph.Mul(gate, y) if mixer.gate else y
+
+
+def _gate(graph: Graph, mixer: FoldedMixer, x: str) -> tuple[str, str]:
+    """What A's output is multiplied with, and what A mixes: x itself where nothing is gated."""
+    if not mixer.gate:
+        return x, x
+    both = graph.product(x, _stack([mixer.gate, mixer.value]))
+    return tuple(graph.Split(both, outputs=2, axis=2, num_outputs=2))
 
 
 @torch.no_grad()
@@ -121,10 +132,7 @@ def build_step(
     stream, values = Stream(graph, x), []
     mask = graph.input("mask", TensorProto.FLOAT, "B", 1, "M", "S")
     for layer, (block, mixer) in enumerate(zip(decoder.blocks, mixers, strict=True)):
-        y = gate = stream.normalise(block.norm_1)
-        if mixer.gate:
-            both = graph.product(y, _stack([mixer.gate, mixer.value]))
-            gate, y = graph.Split(both, outputs=2, axis=2, num_outputs=2)
+        gate, y = _gate(graph, mixer, stream.normalise(block.norm_1))
         values.append(y)
         now = graph.input(f"now_{layer}", TensorProto.FLOAT, 1, "C")
         y = graph.Add(past[layer], graph.Mul(y, now))
@@ -247,4 +255,35 @@ def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) 
         "norm": epsilon,
         "alpha": graph.weight(alpha.float().numpy()),
         "beta": graph.weight(beta.float().numpy()),
+    }
+
+
+@torch.no_grad()
+def describe_encoder(
+    encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool, shared: SharedWeights
+) -> dict:
+    """What `NativeEncoder` is made of: names of weights that `build_encoder` shares, and numbers.
+
+    Args:
+        encoder, decoder: Of the model.
+        int8, shared: As for `Graph`.
+    """
+    graph, layers = Graph(int8, shared), []
+    for block in encoder.blocks:
+        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
+        first, second = fold_channels(block)
+        products = {"mix": mixer.gate and _stack([mixer.gate, mixer.value])}
+        products |= {"first": first, "second": second}
+        norms = [split_norm(norm)[0] for norm in (block.norm_1, block.norm_2)]
+        named = {name: p and graph.name_product(p) for name, p in products.items()}
+        vectors = ("scale", "shift", "bias_scale")
+        named |= {name: graph.weight(getattr(mixer, name).float().numpy()) for name in vectors}
+        layers.append({"norms": norms} | named)
+    return {
+        "layers": layers,
+        "hidden": len(first.weight),
+        "embedding": graph.name_table(encoder.embed.tokens.weight),
+        "embedding_scale": float(encoder.embed.scale),
+        "norm": split_norm(encoder.norm)[0],
+        "memory": graph.name_product(_fold_memory(encoder, decoder)),
     }

@@ -92,7 +92,10 @@ def _export_translator(
     (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
     step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared)
     (out / TRANSLATOR[1]).write_bytes(step)
-    described = graphs.describe_decoder(decoder, int8, shared)
+    described = {
+        "encoder": graphs.describe_encoder(encoder, decoder, int8, shared),
+        "decoder": graphs.describe_decoder(decoder, int8, shared),
+    }
     if shortlist:
         step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared, selects=True)
         (out / SELECTING[0]).write_bytes(step)
@@ -118,7 +121,7 @@ def _export_translator(
         "target_lang": trained.target,
         "source_positions": encoder.longest,
         "target_positions": decoder.longest,
-        "decoder": described,
+        **described,
         "shortlist": shortlist and {"best": shortlist.best, "first": shortlist.first},
     }
 

@@ -29,6 +29,7 @@ from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.graph_file import read_graph
 from resmlp_mt.inference.native_classifier import NativeClassifier
 from resmlp_mt.inference.native_code import KINDS, find_compute
+from resmlp_mt.inference.native_encoder import NativeEncoder
 from resmlp_mt.inference.native_step import NativeDecoder
 from resmlp_mt.inference.stopping import Stopped
 from resmlp_mt.inference.threads import count_threads
@@ -51,7 +52,6 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
         shared = read_arrays(folder / WEIGHTS) if shares else {}
-        native = _read_native(config, weights, shared, codec.target_dictionary)
         engine = search.OnnxSearch(
             *(read_graph(folder / name, shares) for name in TRANSLATOR),
             weights,
@@ -61,7 +61,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
             config["source_positions"],
             config["target_positions"],
             **_read_shortlist(folder, config),
-            native=native,
+            **_read_native(config, weights, shared, codec),
         )
     for name in ("search", "attend", "encode", "step_log_p"):
         setattr(engine, name, _explain(folder, getattr(engine, name)))
@@ -182,15 +182,23 @@ def _read_shortlist(folder: Path, config: dict) -> dict:
     return {"selecting_step": step, "select": select, "shortlist": read_arrays(folder / SHORTLIST)}
 
 
-def _read_native(config: dict, weights: dict, shared: dict, dictionary) -> NativeDecoder | None:
-    """The decoder for compiled code, where the export describes it and the code is there."""
+def _read_native(config: dict, weights: dict, shared: dict, codec: TextCodec) -> dict:
+    """Decoder and encoder for compiled code, where that is there and the export describes them."""
     compute, described = find_compute("step"), config.get("decoder")
     if compute is None or described is None:
-        return None
+        return {}
+    symbols = codec.target_dictionary
     layers, channels = len(weights["decoder.matrix"]), weights["decoder.scale"].size
-    sizes = len(dictionary), channels // layers, layers
-    banned = [dictionary.pad(), dictionary.unk()]
-    return NativeDecoder(described, shared, *sizes, banned, dictionary.eos(), compute)
+    sizes = len(symbols), channels // layers, layers
+    banned = [symbols.pad(), symbols.unk()]
+    decoder = NativeDecoder(described, shared, *sizes, banned, symbols.eos(), compute)
+    if (described := config.get("encoder")) is None:
+        return {"native": decoder}
+    sizes = len(codec.source_dictionary), config["source_positions"]
+    sides = 2 * layers, decoder.heads, decoder.channels // decoder.heads
+    compute = find_compute("encode")
+    encoder = NativeEncoder(described, shared, weights, *sizes, sides, compute)
+    return {"native": decoder, "native_encoder": encoder}
 
 
 def _check_languages(config: dict) -> None:

@@ -18,6 +18,7 @@ from resmlp_mt.inference.native_code import (
     BLOCK,
     Float,
     Integer,
+    MlpStruct,
     NativeWeights,
     PackedProduct,
     Pointer,
@@ -28,9 +29,9 @@ from resmlp_mt.inference.native_code import (
 
 
 class _Block(ctypes.Structure):
-    _fields_ = [(name, Float) for name in ("norm_1", "norm_2")]
+    _fields_ = [("norm", Float)]
     _fields_ += [(name, Pointer) for name in ("matrix", "scale", "offset")]
-    _fields_ += [(name, ProductStruct) for name in ("first", "second")]
+    _fields_ += [("mlp", MlpStruct)]
 
 
 class _Classifier(ctypes.Structure):
@@ -121,12 +122,12 @@ class NativeClassifier:
         found = (_Block * len(layers))()
         for block, parts in zip(found, layers, strict=True):
             take, pack = self._weights.take, self._weights.pack
-            block.norm_1, block.norm_2 = map(read_number, parts["norms"])
+            block.norm, block.mlp.norm = map(read_number, parts["norms"])
             block.matrix = take(parts["matrix"], (rows, patches))
             block.scale = take(parts["scale"], (channels,), BLOCK)
             block.offset = take(parts["offset"], (rows, channels), BLOCK)
-            block.first = pack(parts["first"], (channels, hidden))
-            block.second = pack(parts["second"], (hidden, channels))
+            block.mlp.first = pack(parts["first"], (channels, hidden))
+            block.mlp.second = pack(parts["second"], (hidden, channels))
         return found
 
     def __call__(self, pixels: np.ndarray) -> np.ndarray:

@@ -23,6 +23,12 @@ class ProductStruct(ctypes.Structure):
     _fields_ += [(name, Pointer) for name in ("bytes", "floats", "scale", "bias")]
 
 
+class MlpStruct(ctypes.Structure):
+    """`Mlp` of native/decoder.h."""
+
+    _fields_ = [("norm", Float), ("first", ProductStruct), ("second", ProductStruct)]
+
+
 @cache
 def find_library() -> ctypes.CDLL | None:
     """The compiled code; None where it was not built."""
@@ -30,7 +36,8 @@ def find_library() -> ctypes.CDLL | None:
     for suffix in EXTENSION_SUFFIXES:
         if (path := folder / f"kernels{suffix}").is_file():
             library = ctypes.CDLL(path)
-            library.count_room.restype = library.count_classifier_room.restype = Integer
+            for name in ("count_room", "count_encoder_room", "count_classifier_room"):
+                getattr(library, name).restype = Integer
             return library
     return None
 
@@ -57,7 +64,7 @@ def find_kind(kinds: tuple[str, ...] = KINDS) -> str | None:
 
 
 def find_compute(name: str, kinds: tuple[str, ...] = KINDS) -> Callable | None:
-    """A function, "step" or "classify", for this processor; else as `find_kind`."""
+    """A function, "encode", "step" or "classify", for this processor; else as `find_kind`."""
     kind = find_kind(kinds)
     return kind and getattr(find_library(), f"{name}_{kind}")
 

@@ -18,6 +18,7 @@ from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.inference.beams import Beams
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
+from resmlp_mt.inference.native_encoder import NativeEncoder
 from resmlp_mt.inference.native_step import NativeDecoder, NativeStep
 from resmlp_mt.inference.onnx_step import OnnxStep, start
 from resmlp_mt.inference.options import SearchOptions
@@ -47,6 +48,7 @@ class OnnxSearch:
         shortlist: The arrays of a `Shortlist`.
         native: The decoder for compiled code, which then takes the place of the graphs of a step
             where it can.
+        native_encoder: The encoder for compiled code, in the place of its graph.
 
     Raises:
         ValueError: If a graph is broken, or something does not fit.
@@ -68,10 +70,12 @@ class OnnxSearch:
         select: bytes | None = None,
         shortlist: dict[str, np.ndarray] | None = None,
         native: NativeDecoder | None = None,
+        native_encoder: NativeEncoder | None = None,
     ):
         # Batches side by side beat threads within a batch.
         self._start = partial(start, threads=1, shared=shared)
-        self.encoder, self._step_graph = self._start(encoder), step
+        self._encode = native_encoder or partial(self._run_encoder, self._start(encoder))
+        self._step_graph = step
         self.weights = weights
         # What a step adds at its position, where the model has it.
         tables = {"offset": "decoder.offset", "position": "decoder.positions"}
@@ -251,7 +255,15 @@ class OnnxSearch:
         Returns:
             (2 D, B, E, S, C / E) and (B, 1, 1, S).
         """
-        length, real = tokens.shape[1], tokens != self.pad
+        real = tokens != self.pad
+        mask = np.where(real, np.float32(0), _FAR_BELOW)[:, None, None]
+        return self._encode(tokens, real), mask
+
+    def _run_encoder(
+        self, encoder: onnxruntime.InferenceSession, tokens: np.ndarray, real: np.ndarray
+    ) -> np.ndarray:
+        """The keys and values, by the graph. real: where tokens are no padding. Both (B, S)."""
+        length = tokens.shape[1]
         feed = {"tokens": tokens, "mask": real[..., None].astype(np.float32)}
         for layer, matrix in enumerate(self.source_matrices.squares(length)):
             feed[f"matrix_{layer}"] = matrix
@@ -259,8 +271,7 @@ class OnnxSearch:
             feed[f"bias_{layer}"] = bias[:, :length, None]
         if "encoder.positions" in self.weights:
             feed["positions"] = self.weights["encoder.positions"][:length]
-        (memory,) = self.encoder.run(["memory"], feed)
-        return memory, np.where(real, np.float32(0), _FAR_BELOW)[:, None, None]
+        return encoder.run(["memory"], feed)[0]
 
     def step_log_p(
         self,

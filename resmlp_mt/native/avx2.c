@@ -9,4 +9,6 @@
 #include "step.h"
 #define CLASSIFY classify_avx2
 #include "classify.h"
+#define ENCODE encode_avx2
+#include "encode.h"
 #endif

@@ -9,4 +9,6 @@
 #include "step.h"
 #define CLASSIFY classify_avx512
 #include "classify.h"
+#define ENCODE encode_avx512
+#include "encode.h"
 #endif

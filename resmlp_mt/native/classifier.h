@@ -6,14 +6,14 @@
 
 #include "decoder.h"
 
-/* x = x + (A norm_1(x)) * scale + offset, then x = x + MLP(norm_2(x)). Norms as in Layer. A layer of
- * the class embedding has the same parts: its A has one row, whose x are the patches. */
+/* x = x + (A norm(x)) * scale + offset, then x = x + mlp(x). The norm as in Layer. A layer of the class
+ * embedding has the same parts: its A has one row, whose x are the patches. */
 typedef struct {
-    float norm_1, norm_2;
+    float norm;
     const float *matrix; /* (N, N), or (1, N) */
     const float *scale;  /* (stride) */
     const float *offset; /* (N, stride), or (1, stride) */
-    Product first, second;
+    Mlp mlp;
 } Block;
 
 typedef struct {

@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include "classifier.h"
+#include "mlp.h"
 #include "numbers.h"
 #include "products.h"
 #include "workspace.h"
@@ -48,25 +49,7 @@ static void embed_patches(const Classifier *classifier, const uint8_t *image, Te
     }
 }
 
-/* x += MLP(norm_2(x)). */
-static void apply_mlp(const Classifier *classifier, const Block *block, int64_t rows, float *x,
-                         Workspace *own)
-{
-    int64_t channels = classifier->channels, stride = padded(channels, BLOCK);
-    int64_t wide = padded(classifier->hidden, BLOCK);
-    for (; rows > 0; rows -= CHUNK, x += CHUNK * stride) {
-        int64_t some = rows < CHUNK ? rows : CHUNK;
-        for (int64_t row = 0; row < some && block->norm_2 >= 0; row++)
-            normalise(own->y + row * stride, x + row * stride, channels, block->norm_2);
-        multiply(&block->first, some, block->norm_2 < 0 ? x : own->y, stride, own->hidden, wide, 0,
-                 &own->room);
-        for (int64_t i = 0; i < some * wide; i++)
-            own->hidden[i] = gelu_of(own->hidden[i]);
-        multiply(&block->second, some, own->hidden, wide, x, stride, 1, &own->room);
-    }
-}
-
-/* x += (A norm_1(x)) * scale + offset. The normalised patches are packed as the weights of products
+/* x += (A norm(x)) * scale + offset. The normalised patches are packed as the weights of products
  * are, by turns in two places: nobody is two meetings ahead. */
 static void mix_patches(const Classifier *classifier, int64_t number, Team *team)
 {
@@ -75,7 +58,7 @@ static void mix_patches(const Classifier *classifier, int64_t number, Team *team
     int64_t stride = padded(channels, BLOCK);
     float *x = team->shared.x, *packed = team->shared.packed[number % 2], *line = team->own->y;
     for (int64_t n = team->first; n < team->last; n++) {
-        normalise(line, x + n * stride, channels, block->norm_1);
+        normalise(line, x + n * stride, channels, block->norm);
         for (int64_t i = 0; i < channels; i++)
             packed[(i / GROUP * patches + n) * GROUP + i % GROUP] = line[i] * block->scale[i];
         for (int64_t i = channels; i < stride; i++)
@@ -117,10 +100,10 @@ static void decide(const Classifier *classifier, Workspace *own, const float *x,
         memcpy(class, classifier->embedding, stride * sizeof *class);
         for (int64_t number = 0; number < classifier->layers; number++) {
             const Block *layer = classifier->layer + number;
-            gather(classifier, layer->matrix, layer->norm_1, x, y, line);
+            gather(classifier, layer->matrix, layer->norm, x, y, line);
             for (int64_t i = 0; i < channels; i++)
                 class[i] += y[i] * layer->scale[i] + layer->offset[i];
-            apply_mlp(classifier, layer, 1, class, own);
+            apply_mlp(&layer->mlp, 1, class, own->y, own->hidden, &own->room);
         }
         normalise(line, class, channels, classifier->norm);
     } else {
@@ -138,8 +121,9 @@ static void classify_one(const Classifier *classifier, const Batch *batch, int64
     embed_patches(c, batch->pixels + number * c->planes * c->side * c->side, team);
     for (int64_t block = 0; block < c->blocks; block++) {
         mix_patches(c, block, team);
-        apply_mlp(c, c->block + block, team->last - team->first,
-                     team->shared.x + team->first * stride, team->own);
+        apply_mlp(&c->block[block].mlp, team->last - team->first,
+                  team->shared.x + team->first * stride, team->own->y, team->own->hidden,
+                  &team->own->room);
     }
     meet(team);
     if (team->member == 0)

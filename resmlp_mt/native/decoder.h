@@ -17,6 +17,12 @@ typedef struct {
     const float *floats, *scale, *bias; /* padded to whole blocks */
 } Product;
 
+/* second(gelu(first(norm(x)))). The norm as in Layer. */
+typedef struct {
+    float norm;
+    Product first, second;
+} Mlp;
+
 /* A decoder layer. The norms are their epsilons; one below 0 stands for an Aff, which is folded. */
 typedef struct {
     float norm_1, norm_c, norm_2;

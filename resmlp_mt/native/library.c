@@ -1,4 +1,5 @@
 /* What there is one of, for all kinds of processors. */
+#include "encoding.h"
 #include "room.h"
 #include "workspace.h"
 
@@ -11,6 +12,11 @@ int64_t count_room(const Decoder *decoder, const Step *step)
 int64_t count_classifier_room(const Classifier *classifier)
 {
     return lay_out_workspace(classifier, NULL, NULL);
+}
+
+int64_t count_encoder_room(const Encoder *encoder, const Encoding *encoding)
+{
+    return lay_out_bench(encoder, encoding->longest, NULL, NULL);
 }
 
 int has_avx512(void)

@@ -4,6 +4,7 @@
 
 #include "decoder.h"
 
+#define CHUNK 48   /* rows whose hidden layer stays in the cache */
 #define AT_ONCE 36 /* rows that the output layer takes at once: their logits stay in the cache */
 
 static inline char *take(char **place, int64_t bytes)

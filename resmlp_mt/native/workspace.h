@@ -7,8 +7,6 @@
 #include "classifier.h"
 #include "room.h"
 
-#define CHUNK 48 /* rows whose hidden layer stays in the cache */
-
 typedef struct {
     float *x, *packed[2];      /* (N, stride), of an image */
     float *y, *hidden, *class; /* (CHUNK, stride), (CHUNK, hidden), (stride), of a thread */

@@ -29,8 +29,10 @@ from resmlp_mt.export.translation_graphs import (  # noqa: E402
     build_selection,
     build_step,
     describe_decoder,
+    describe_encoder,
 )
 from resmlp_mt.inference.native_code import find_library  # noqa: E402
+from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
 from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
 from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
 from resmlp_mt.tasks.search import mend_generator  # noqa: E402
@@ -52,34 +54,45 @@ def step(request, monkeypatch):
         pytest.skip("the compiled code was not built")
     if request.param != "graph" and not getattr(library, f"has_{request.param}")():
         pytest.skip(f"this processor has no {request.param}")
-    _steps["compute"] = library and getattr(library, f"step_{request.param}", None)
+    for name in ("encode", "step"):
+        _steps[name] = library and getattr(library, f"{name}_{request.param}", None)
     return request.param
 
 
 def engines(model, task, int8=False, shortlist=None):
     """The fast one, with the arrays of a shortlist if there are any, and the reference."""
     model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
-    banned, selecting, native = [symbols.pad(), symbols.unk()], (), None
+    banned, selecting, native = [symbols.pad(), symbols.unk()], (), {}
+    mixing = export_mixing(model)
     if shortlist:
         step = build_step(model.decoder, banned, symbols.eos(), int8, shared, selects=True)
         selecting = step, build_selection(model.decoder, int8, shared), shortlist
-    if _steps["compute"]:
+    if _steps["step"]:
         described = json.loads(json.dumps(describe_decoder(model.decoder, int8, shared)))
         channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
-        sizes = len(symbols), channels, layers
-        end, compute = symbols.eos(), _steps["compute"]
-        native = NativeDecoder(described, shared.arrays, *sizes, banned, end, compute)
+        sizes, end = (len(symbols), channels, layers), symbols.eos()
+        decoder = NativeDecoder(described, shared.arrays, *sizes, banned, end, _steps["step"])
+        described = describe_encoder(model.encoder, model.decoder, int8, shared)
+        described = json.loads(json.dumps(described))
+        sizes = len(task.source_dictionary), model.encoder.longest
+        sides = 2 * layers, decoder.heads, channels // decoder.heads
+        native = {
+            "native": decoder,
+            "native_encoder": NativeEncoder(
+                described, shared.arrays, mixing, *sizes, sides, _steps["encode"]
+            ),
+        }
     fast = OnnxSearch(
         build_encoder(model.encoder, model.decoder, int8, shared),
         build_step(model.decoder, banned, symbols.eos(), int8, shared),
-        export_mixing(model),
+        mixing,
         shared.arrays,
         task.source_dictionary,
         symbols,
         model.encoder.longest,
         model.decoder.longest,
         *selecting,
-        native=native,
+        **native,
     )
     return fast, FairseqSearch(model, task, "cpu")
 
@@ -148,6 +161,29 @@ def test_a_sentence_is_translated_the_same_alone_and_in_a_batch(build_model, tas
     together = fast.search(batch, SearchOptions(4))
     for source, found in zip(batch, together, strict=True):
         assert_alike(fast.search([source], SearchOptions(4)), [found])
+
+
+@pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
+def test_long_sentences_and_many_short_ones(preset, build_model, task):
+    # Rows that the compiled code takes at once end within sentences, and between them.
+    flags = dict(max_source_positions=120, encoder_layers=3, mixing_heads=2)
+    fast, reference = engines(build_model(preset, decoder_attention_heads=3, **flags), task())
+    lengths = [*range(1, 30), 47, 48, 49, 96, 97, 119, 2, 60]
+    batch = [np.array([*torch.randint(4, 17, (length,)).tolist(), 2]) for length in lengths]
+    options = SearchOptions(2, max_len_b=4)
+    assert_alike(fast.search(batch, options), reference.search(batch, options))
+
+
+def test_8_bits_give_a_sentence_the_same_score_in_any_batch(step, build_model, task):
+    if step == "graph":
+        pytest.skip("ONNX Runtime has one scale for a batch")
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, fresh=True)
+    fast, _ = engines(model, task(), int8=True)
+    batch = sources()
+    for source, together in zip(batch, fast.search(batch, SearchOptions(3)), strict=True):
+        (alone,) = fast.search([source], SearchOptions(3))
+        assert [s for _, s in alone] == [s for _, s in together]
+        assert [t.tolist() for t, _ in alone] == [t.tolist() for t, _ in together]
 
 
 def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
