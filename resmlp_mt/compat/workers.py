@@ -2,12 +2,15 @@
 
 import datetime
 import functools
+import gc
+import importlib
 import os
 import socket
 import time
 import warnings
 
 import torch
+from fairseq.distributed.utils import get_global_group
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 
@@ -16,12 +19,12 @@ from resmlp_mt.errors import UserError
 
 PATCH = Patch(
     "workers",
-    "counts workers in GPUs, so that each worker on CPUs would train a model of its own; and lets "
-    "the first one send the checkpoint to the others in pickles that torch refuses to load, where "
-    "one without the file waits for ever",
+    "counts workers in GPUs, so that each worker on CPUs would train a model of its own; lets the "
+    "first one send the checkpoint to the others in pickles that torch refuses to load, where one "
+    "without the file waits for ever; and leaves threads that may abort the end of a worker",
     "whoever trains with torchrun on CPUs, or goes on with several workers",
     "the workers of torchrun train one model, each loads the checkpoint, and all end with a "
-    "message if they have not the same one",
+    "message if they have not the same one. The threads end before the worker",
 )
 
 
@@ -82,6 +85,21 @@ def load(load_checkpoint, self, filename, *args, **kwargs):
     updates = self.get_num_updates()
     _agree(updates, f"has {os.path.abspath(filename)} of {updates} updates", self)
     return extra_state
+
+
+@PATCH.replaces("fairseq.distributed.utils:distributed_main", "239272195925")
+def end(distributed_main, *args):
+    """End the group of workers before the process.
+
+    A thread of it that lets go of a tensor while Python ends would abort the process. These modules
+    of torch would keep a group that is there when they are imported, as optimizers do.
+    """
+    importlib.import_module("torch.distributed.nn")
+    distributed_main(*args)
+    if torch.distributed.is_initialized():
+        vars(get_global_group).pop("_global_group", None)
+        gc.collect()  # models, which hold the group too
+        torch.distributed.destroy_process_group()
 
 
 @functools.cache  # torch takes a name once

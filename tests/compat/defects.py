@@ -19,7 +19,7 @@ from fairseq import checkpoint_utils, optim, options
 from fairseq.data import Dictionary, FairseqDataset, data_utils
 from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
 from fairseq.dataclass.configs import CheckpointConfig, DistributedTrainingConfig
-from fairseq.distributed.utils import infer_init_method
+from fairseq.distributed.utils import distributed_main, get_global_group, infer_init_method
 from fairseq.file_io import PathManager
 from fairseq.logging import progress_bar
 from fairseq.models.transformer import TransformerModel, base_architecture
@@ -282,6 +282,28 @@ def workers_on_cpus_do_not_meet(folder):
     fails(ZeroDivisionError, infer_init_method, cfg)
 
 
+def the_threads_of_a_group_outlive_its_work(folder):
+    assert "gloo_tcp_loop" in threads_after_work_together(distributed_main, folder)
+
+
+def threads_after_work_together(distributed_main, folder) -> set[str]:
+    """Names of the threads that are left after a worker has trained in a group of its own."""
+
+    def work(cfg):
+        weight = torch.nn.Parameter(torch.ones(3))
+        weight.grad = torch.ones(3)
+        torch.distributed.all_reduce(weight.grad, group=get_global_group())
+        torch.optim.SGD([weight], 0.1).step()
+
+    group = DistributedTrainingConfig(
+        distributed_world_size=1, distributed_rank=0, distributed_backend="gloo"
+    )
+    group.distributed_init_method = f"file://{folder}/store"
+    common = SimpleNamespace(cpu=True, tpu=False, model_parallel_size=1)
+    distributed_main(0, work, SimpleNamespace(common=common, distributed_training=group), {})
+    return {path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}
+
+
 # stopping
 
 
@@ -339,7 +361,7 @@ OF_PATCHES = {
         a_folder_to_start_from_is_no_checkpoint,
     ],
     "where a training diverged": [the_search_for_nan_fails],
-    "workers": [workers_on_cpus_do_not_meet],
+    "workers": [workers_on_cpus_do_not_meet, the_threads_of_a_group_outlive_its_work],
     "stopping": [sigterm_is_left_to_kill, a_training_that_is_done_makes_an_update_more],
 }
 

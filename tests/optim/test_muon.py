@@ -1,5 +1,6 @@
 """--optimizer muon against singular values, torch's AdamW, and fairseq's own bookkeeping."""
 
+import importlib
 from types import SimpleNamespace
 
 import pytest
@@ -132,6 +133,9 @@ def test_workers_share_the_work_and_come_to_the_same_weights(tmp_path):
 
 
 def train_as_worker(rank, folder):
+    # Imported later, as optimizers do, it would keep the group, and a thread of that could abort
+    # the exit.
+    importlib.import_module("torch.distributed.nn")
     torch.distributed.init_process_group(
         "gloo", f"file://{folder}/meeting", rank=rank, world_size=2
     )
