@@ -43,11 +43,17 @@ class Encoded:
 
 @dataclass
 class Totals:
-    """What `write_numbers` wrote, all blocks together; of the two sides, without ends."""
+    """What `write_numbers` wrote, all blocks together.
+
+    Attributes:
+        kept, dropped: Pairs.
+        lengths: Of each side, how many sentences have 0, 1, 2 ... subwords, without their ends.
+        counts: Of each side, as `Side` has them.
+    """
 
     kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
-    longest: list[int] = field(default_factory=lambda: [0, 0])
+    lengths: list[np.ndarray] = field(default_factory=list)
     counts: list[np.ndarray] = field(default_factory=list)
 
 
@@ -133,7 +139,8 @@ def write_numbers(blocks: Iterable[Encoded], paths: Sequence[Path]) -> Totals:
         blocks: In order.
         paths: PATH.numbers and PATH.sizes are written for each side.
     """
-    totals = Totals(counts=[np.zeros(0, np.int64) for _ in paths])
+    none = np.zeros(1, np.int64)
+    totals = Totals(lengths=[none] * len(paths), counts=[none] * len(paths))
     with ExitStack() as stack:
         streams = [
             [stack.enter_context(open(f"{path}.{kind}", "wb")) for kind in ("numbers", "sizes")]
@@ -146,7 +153,7 @@ def write_numbers(blocks: Iterable[Encoded], paths: Sequence[Path]) -> Totals:
             for i, (side, (numbers, sizes)) in enumerate(zip(block.sides, streams, strict=True)):
                 numbers.write(side.numbers.tobytes())
                 sizes.write(side.sizes.tobytes())
-                totals.longest[i] = max(totals.longest[i], int(side.sizes.max(initial=1)) - 1)
+                totals.lengths[i] = _add(totals.lengths[i], np.bincount(side.sizes - 1))
                 totals.counts[i] = _add(totals.counts[i], side.counts)
     return totals
 

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sentencepiece
 from tqdm import tqdm
 
@@ -27,6 +28,7 @@ from resmlp_mt.files.output import whole_folder
 REPORT_NAME = "report.json"
 _CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences
 _CARD_BATCH = 2000
+_USUAL, _MORE = 0.99, 1.25  # the share of lines whose length is usual, and what else may be so
 
 
 @dataclass
@@ -78,9 +80,8 @@ def prepare(
 
     Only the filter of duplicates keeps something of each pair: a hash.
 
-    The folder holds what fairseq-preprocess makes, the SentencePiece model, a note whether the
-    training text is of single sentences, the raw text of the splits other than train under raw/,
-    and the report.
+    The folder holds what fairseq-preprocess makes, the SentencePiece model, a note of what a model
+    may expect of its text, the raw text of the splits other than train under raw/, and the report.
 
     Args:
         langs: Codes of the source and the target language, the suffixes of the files.
@@ -127,7 +128,7 @@ def prepare(
                 return _spread(read_pairs(splits["train"], *langs), counts["train"], learnt)
 
             models = _train_models(read_learnt, langs, subwords, folder)
-        occurrences = {}
+        occurrences, usual_length = {}, 0
         for split, prefix in splits.items():
             encode = Encoder(models, known, limits if split == "train" else None)
             found = map_blocks(encode, read_blocks(prefix, *langs), workers)
@@ -136,6 +137,8 @@ def prepare(
                 [text / f"{split}.{lang}" for lang in langs],
             )
             occurrences[split] = totals.counts
+            if split == "train":
+                usual_length = _find_usual(totals.lengths[0])
             _report(totals, langs, models, reports[split])
         _refuse_nothing(reports["train"].kept, reports["train"])
         if known is None:
@@ -156,7 +159,7 @@ def prepare(
                 found = occurrences[split][side]
                 unknown = int(found[table[: len(found)] == known[side].unk()].sum())
                 report.unknown_rate[lang] = unknown / max(int(found.sum()) - report.kept, 1)
-        _write_card(folder, splits["train"], langs, counts["train"], workers)
+        _write_card(folder, splits["train"], langs, counts["train"], usual_length, workers)
         shutil.rmtree(text)
         for split, prefix in splits.items():
             if split != "train":
@@ -234,19 +237,31 @@ def _filter(
 def _report(totals: Totals, langs: tuple[str, str], models: Sequence, report: SplitReport) -> None:
     report.kept = totals.kept
     report.dropped.update(totals.dropped)
-    for lang, counts, longest in zip(langs, totals.counts, totals.longest, strict=True):
+    for lang, counts, lengths in zip(langs, totals.counts, totals.lengths, strict=True):
         report.mean_length[lang] = (int(counts.sum()) - totals.kept) / max(totals.kept, 1)
-        report.max_length[lang] = longest
+        report.max_length[lang] = len(lengths) - 1
+
+
+def _find_usual(lengths: np.ndarray) -> int:
+    """The usual length of lines, as `Card` has it, of the numbers of lines of each length."""
+    up_to = np.cumsum(lengths)
+    return max(1, int(_MORE * np.searchsorted(up_to, _USUAL * up_to[-1])))
 
 
 def _write_card(
-    folder: Path, prefix: str, langs: tuple[str, str], total: int, workers: int
+    folder: Path,
+    prefix: str,
+    langs: tuple[str, str],
+    total: int,
+    usual_length: int,
+    workers: int,
 ) -> None:
     lines = (source for source, _ in _spread(read_pairs(prefix, *langs), total, _CARD_LINES))
     count = partial(count_several, language=langs[0])
     batches = iter(lambda: list(islice(lines, _CARD_BATCH)), [])
-    found = [(len(batch), several) for batch, several in map_blocks(count, batches, workers)]
-    write_card(folder, sum(several for _, several in found), sum(size for size, _ in found))
+    found = [(several, len(batch)) for batch, several in map_blocks(count, batches, workers)]
+    several, looked_at = (sum(numbers) for numbers in zip(*found, strict=True))
+    write_card(folder, several, looked_at, usual_length)
 
 
 def _spread(items: Iterable, total: int, wanted: int) -> Iterator:

@@ -4,13 +4,14 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS
 from resmlp_mt.errors import UserError
 
-# Beside the subwords of a model: what it expects of its text.
+# Beside the subwords of a model: a `Card`.
 CARD = "text.json"
 _FEW = 0.1  # of training lines hold several sentences: such a model drops all but the first
 
@@ -102,34 +103,54 @@ def count_several(lines: Iterable[str], language: str) -> int:
     return sum(len(split_sentences(line.strip(), language)) > 1 for line in lines)
 
 
-def write_card(folder: Path, several: int, total: int) -> None:
-    """Write beside a model's subwords whether it was trained on single sentences.
+@dataclass(frozen=True)
+class Card:
+    """What a model expects of its text, by the source side of its training text.
+
+    Attributes:
+        split_sentences: It was trained on single sentences, and drops all but the first.
+        usual_length: A quarter more subwords than 99 of 100 lines had at most. Of longer lines it
+            leaves out parts. None if nobody knows.
+    """
+
+    split_sentences: bool = False
+    usual_length: int | None = None
+
+
+def write_card(folder: Path, several: int, total: int, usual_length: int) -> None:
+    """Write beside a model's subwords what it expects of its text.
 
     Args:
         folder: Where the subwords lie.
         several: Lines of several sentences in its training text, by `count_several`.
         total: Lines that were looked at.
+        usual_length: As `Card` has it.
     """
     share = several / max(total, 1)
-    card = {"lines_of_several_sentences": round(share, 4), "split_sentences": share <= _FEW}
+    card = asdict(Card(share <= _FEW, usual_length))
+    card = {"lines_of_several_sentences": round(share, 4)} | card
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
 
 
-def wants_sentences(folder: Path) -> bool:
-    """Whether the model in a folder needs its text cut into sentences. No, if no file says so.
+def read_card(folder: Path) -> Card:
+    """What the model in a folder expects of its text. Nothing, if no file says so.
 
     Raises:
         UserError: If the file is broken.
     """
     path = folder / CARD
     if not path.is_file():
-        return False
+        return Card()
     try:
-        wanted = json.loads(path.read_text(encoding="utf-8"))["split_sentences"]
-        if not isinstance(wanted, bool):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        card = Card(found["split_sentences"], found.get("usual_length"))
+        length = card.usual_length
+        known = length is None or type(length) is int and length > 0
+        if not isinstance(card.split_sentences, bool) or not known:
             raise ValueError
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(
-            f'{path}: broken; it should hold {{"split_sentences": true}}, or false'
+            f'{path}: broken; it should hold {{"split_sentences": true}}, or false, and may hold '
+            '"usual_length", a number of subwords'
         ) from None
-    return wanted
+    return card

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from resmlp_mt.data.sentences import wants_sentences
+from resmlp_mt.data.sentences import Card, read_card
 from resmlp_mt.data.subwords import find_subwords, load_subwords
 from resmlp_mt.data.vocabulary import Vocabulary, check_dictionaries
 from resmlp_mt.errors import UserError
@@ -21,7 +21,7 @@ class TextCodec:
         languages: Of source and target.
         subwords: Their SentencePiece models.
         dictionaries: Theirs: a `Vocabulary` each, or a `Dictionary` of fairseq.
-        wants_sentences: Whether the model was trained on single sentences.
+        card: What the model expects of its text.
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class TextCodec:
         languages: tuple[str, str],
         subwords: tuple,
         dictionaries: tuple,
-        wants_sentences: bool,
+        card: Card,
     ):
         self.source_language, self.target_language = languages
         self.source_subwords, self.target_subwords = subwords
         self.source_dictionary, self.target_dictionary = dictionaries
-        self.wants_sentences = wants_sentences
+        self.card = card
 
     @classmethod
     def from_folder(
@@ -43,8 +43,8 @@ class TextCodec:
         """Read what lies in a model's folder.
 
         Args:
-            folder: Where spm.model, or spm.LANG.model, and dict.LANG.txt lie; and what says whether
-                the model wants single sentences.
+            folder: Where spm.model, or spm.LANG.model, and dict.LANG.txt lie; and what says which
+                text the model expects.
             languages: Of source and target.
             dictionaries: Theirs, if they were read before.
 
@@ -58,7 +58,7 @@ class TextCodec:
         if dictionaries is None:
             check_dictionaries(folder, *languages)
             dictionaries = tuple(Vocabulary(folder / f"dict.{lang}.txt") for lang in languages)
-        return cls(languages, subwords, dictionaries, wants_sentences(folder))
+        return cls(languages, subwords, dictionaries, read_card(folder))
 
     def split(self, text: str) -> tuple[str, ...]:
         """The subwords of a source text, without white space around it."""

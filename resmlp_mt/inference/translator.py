@@ -339,7 +339,9 @@ class Translator:
     ) -> list[Segment]:
         """Split a text into what is translated at once. Joined, the parts are the text.
 
-        Lines are translated apart. Those that are too long for the model are cut in any case.
+        Lines are translated apart. Those that are too long for the model are cut in any case. Those
+        that are longer than nearly all that it was trained on are cut too, unless `split_sentences`
+        is False: of such lines it would leave out parts.
 
         Args:
             text: Raw text.
@@ -350,12 +352,13 @@ class Translator:
         Returns:
             The parts, in order; none of a blank text.
         """
+        card, longest = self.codec.card, self.longest
+        if split_sentences is not False and card.usual_length:
+            longest = min(longest, card.usual_length)
         if split_sentences is None:
-            split_sentences = self.codec.wants_sentences
+            split_sentences = card.split_sentences
         read = self._read if recase else str
-        return split_text(
-            text, self._cut_line, self.codec.split, self.longest, split_sentences, read
-        )
+        return split_text(text, self._cut_line, self.codec.split, longest, split_sentences, read)
 
     def _cut_line(self, line: str) -> list[str]:
         return split_sentences(line, self.codec.source_language)

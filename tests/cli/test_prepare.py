@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 import sentencepiece
 from cli.commands import assert_refused, prepare, run
@@ -89,6 +90,14 @@ def test_binarized_data_is_what_fairseq_makes_of_the_subwords(raw, prepared, tmp
         for kind in ("bin", "idx"):
             name = f"train.en-de.{lang}.{kind}"
             assert (prepared / name).read_bytes() == (tmp_path / "out" / name).read_bytes()
+
+
+def test_the_note_of_the_text_says_which_lines_are_usual(raw, prepared):
+    subwords = sentencepiece.SentencePieceProcessor(model_file=str(prepared / "spm.model"))
+    lengths = list(map(len, subwords.encode((raw / "train.en").read_text().splitlines())))
+    of_99_in_100 = np.percentile(lengths, 99, method="inverted_cdf")
+    found = json.loads((prepared / "text.json").read_text())["usual_length"]
+    assert found == int(1.25 * of_99_in_100)
 
 
 def test_processes_make_what_one_makes_and_name_what_is_wrong(raw, tmp_path):

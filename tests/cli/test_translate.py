@@ -259,8 +259,9 @@ def test_a_line_is_its_sentences_joined(packed, trained, prepared, sources, expe
     (bare / "text.json").unlink()
     assert translate(bare, short).stdout != alone
     assert translate(bare, short, "--split-sentences").stdout == alone
-    (bare / "text.json").write_text('{"split_sentences": "no"}')
-    assert_refused(translate(bare, short, check=False), "text.json: broken")
+    for broken in ('{"split_sentences": "no"}', '{"split_sentences": true, "usual_length": 0}'):
+        (bare / "text.json").write_text(broken)
+        assert_refused(translate(bare, short, check=False), "text.json: broken")
 
 
 def test_text_in_capitals_is_read_in_lower_case_unless_it_is_taken_as_typed():

@@ -6,6 +6,7 @@ import pytest
 import sentencepiece
 
 from resmlp_mt import Translator
+from resmlp_mt.data.sentences import Card
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.codec import TextCodec
@@ -38,6 +39,16 @@ def test_sentences_are_translated_one_by_one_and_the_space_between_them_is_kept(
     assert whole.split("\n")[0] != f"{ein_mann} {ein_hund}"
     assert whole.split("\n")[1] == ein_mann
     assert translator.translate([" \n", "\x01"]) == ["", ""]
+
+
+def test_a_line_longer_than_usual_is_cut_unless_it_shall_stay_whole():
+    translator = Translator.from_pretrained("multi30k-en-de")
+    translator.codec.card = Card(split_sentences=True, usual_length=12)
+    line = " ".join(["a man rides a bike and"] * 8)
+    parts = translator.split(line)
+    assert "".join(part.text for part in parts) == line
+    assert len(parts) >= 4 and max(len(part.pieces) for part in parts) <= 12
+    assert [part.text for part in translator.split(line, split_sentences=False)] == [line]
 
 
 def test_languages_without_blanks_between_sentences_lose_and_gain_them():
