@@ -12,6 +12,8 @@ from resmlp_mt.data.vocabulary import Vocabulary, check_dictionaries
 from resmlp_mt.errors import UserError
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
+# What SentencePiece makes of bytes that are no character, and one of two blanks around it.
+_BROKEN = re.compile("(?<= )\ufffd+ |\ufffd+")
 
 
 class TextCodec:
@@ -109,8 +111,9 @@ class TextCodec:
         )
 
     def decode(self, tokens: np.ndarray) -> str:
-        """The text of a translation's token indices."""
-        return self.target_subwords.decode(self.name_target(tokens))
+        """The text of a translation's token indices, without bytes that are no character."""
+        text = self.target_subwords.decode(self.name_target(tokens))
+        return _BROKEN.sub("", text).strip() if "\ufffd" in text else text
 
     def name_source(self, tokens: np.ndarray) -> list[str]:
         """The subwords of a source's token indices."""

@@ -29,6 +29,11 @@ class Guide:
     constraints: tuple[np.ndarray, ...] = ()
     number: tuple[int, ...] = (0,)
 
+    @property
+    def leads(self) -> bool:
+        """Whether a translation must hold something."""
+        return bool(len(self.prefix) or self.constraints)
+
 
 def lay_beside(
     lines: Iterable[str], prefix: str | Iterable[str], words: Iterable[Sequence[str]] | None

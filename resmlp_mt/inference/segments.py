@@ -34,6 +34,11 @@ class Segment:
     pieces: Sequence[str]
     capitals: bool = False
 
+    @property
+    def has_letters(self) -> bool:
+        """Whether there is something to translate: numbers, rules and emoji stay as they are."""
+        return any(map(str.isalpha, self.text))
+
 
 def split_text(
     text: str,

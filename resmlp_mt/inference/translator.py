@@ -141,6 +141,11 @@ class Translator:
         """Share of a text's characters that the model never saw; white space does not count."""
         return self.codec.share_unknown(self.codec.split(_read_text(text)))
 
+    def share_unknown_of(self, segments: Iterable[Segment]) -> float:
+        """`share_unknown` of those segments that are translated: of what `split` returned."""
+        pieces = (piece for part in segments if part.has_letters for piece in part.pieces)
+        return self.codec.share_unknown(pieces)
+
     def translate_nbest(
         self,
         lines: str | Iterable[str],
@@ -259,7 +264,7 @@ class Translator:
             for line, rest, b in zip(parts, left, begun, strict=True):
                 hypotheses = list(islice(found, len(rest)))
                 best = join(hypotheses, rest, self.codec.target_language, b.kept)
-                unknown = self.codec.share_unknown(piece for s in line for piece in s.pieces)
+                unknown = self.share_unknown_of(line)
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)
 
@@ -274,6 +279,8 @@ class Translator:
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each segment: `translate_nbest` without its buffers.
 
+        A segment without letters stays as it is, unless something leads its search.
+
         Args:
             segments: What `split` returned.
             options, batch_tokens, attention: As for `translate_nbest`.
@@ -281,9 +288,24 @@ class Translator:
             threads: Batches searched side by side. Default: as many as this translator has.
         """
         sources = [self.codec.encode(segment.pieces) for segment in segments]
-        found = self.search(sources, options, batch_tokens, guides, threads)
-        for segment, source, beams in zip(segments, sources, found, strict=True):
-            yield self.describe(segment, source, beams[: options.nbest], attention)
+        searched = [
+            i
+            for i, segment in enumerate(segments)
+            if segment.has_letters or (guides and guides[i].leads)
+        ]
+        found = self.search(
+            [sources[i] for i in searched],
+            options,
+            batch_tokens,
+            guides and [guides[i] for i in searched],
+            threads,
+        )
+        beams_of = dict(zip(searched, found, strict=True))
+        for i, (segment, source) in enumerate(zip(segments, sources, strict=True)):
+            if i in beams_of:
+                yield self.describe(segment, source, beams_of[i][: options.nbest], attention)
+            else:
+                yield [self._copy(segment, source, attention) for _ in range(options.nbest)]
 
     def search(
         self,
@@ -389,6 +411,14 @@ class Translator:
                 target = [*self.codec.name_target(tokens), subwords[-1]]
                 hypothesis.attention = [Attention(subwords, target, rows)]
         return hypotheses
+
+    def _copy(self, segment: Segment, source: np.ndarray, attention: bool) -> Hypothesis:
+        """The segment as its own translation, of which the model has no doubt."""
+        hypothesis = Hypothesis(segment.text.strip(), 0.0)
+        if attention:
+            subwords = self.codec.name_source(source)
+            hypothesis.attention = [Attention(subwords, subwords, np.eye(len(subwords)))]
+        return hypothesis
 
 
 def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:

@@ -150,10 +150,10 @@ def _join(
     found: list[list[Hypothesis]],
     options: Options,
 ) -> list[Found]:
-    codec, rest, results = options.translator.codec, iter(found), []
+    translator, rest, results = options.translator, iter(found), []
     for text, parts in zip(texts, split, strict=True):
         each = list(islice(rest, len(parts)))
-        hypotheses = join(each, parts, codec.target_language)
-        unknown = codec.share_unknown(piece for part in parts for piece in part.pieces)
+        hypotheses = join(each, parts, translator.codec.target_language)
+        unknown = translator.share_unknown_of(parts)
         results.append(Found(text, unknown, hypotheses, parts, each))
     return results

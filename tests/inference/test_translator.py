@@ -2,6 +2,7 @@ import random
 import warnings
 from itertools import count, islice
 
+import numpy as np
 import pytest
 import sentencepiece
 
@@ -9,6 +10,7 @@ from resmlp_mt import Translator
 from resmlp_mt.data.sentences import Card
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
+from resmlp_mt.inference.alignment import align_words
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.options import SearchOptions
@@ -49,6 +51,32 @@ def test_a_line_longer_than_usual_is_cut_unless_it_shall_stay_whole():
     assert "".join(part.text for part in parts) == line
     assert len(parts) >= 4 and max(len(part.pieces) for part in parts) <= 12
     assert [part.text for part in translator.split(line, split_sentences=False)] == [line]
+
+
+def test_what_has_no_letters_stays_as_it_is(translator):
+    texts = ["00:00:01,000 --> 00:00:02,500", "  12\n", "```", "🙂 🙂", "---\n* * *"]
+    with warnings.catch_warnings(action="error"):  # no model has seen all of these
+        assert translator.translate(texts) == texts
+    dog = translator.translate("A dog sleeps.")
+    assert translator.translate("1)\nA dog sleeps.\n--") == f"1)\n{dog}\n--"
+    (found,) = translator.translate_nbest("1 + 2", nbest=2, attention=True)
+    assert [hypothesis.text for hypothesis in found] == ["1 + 2"] * 2
+    assert align_words(found[0].attention) == [(0, 0), (1, 1), (2, 2)]
+    assert translator.translate("1 + 2", prefix="Ein Hund").startswith("Ein Hund")
+
+
+def test_bytes_that_are_no_character_are_left_out():
+    codec = Translator.from_pretrained("en-de").codec
+
+    def decode(*pieces):
+        return codec.decode(np.array([codec.target_dictionary.index(piece) for piece in pieces]))
+
+    dog, half = ["▁H", "und"], ["<0xE5>", "<0xAF>"]
+    assert decode(*dog) == "Hund"
+    assert decode(*half, "<0xBF>") == "寿"
+    assert decode(*dog, "▁", *half, *dog) == "Hund Hund"
+    assert decode(*half) == decode("▁", *half) == ""
+    assert decode(*dog, *half, *half) == decode(*dog, "▁", *half) == "Hund"
 
 
 def test_languages_without_blanks_between_sentences_lose_and_gain_them():
