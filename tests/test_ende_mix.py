@@ -24,6 +24,7 @@ from examples.lesson import write_lesson
 from resmlp_mt import Translator
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.files.finding import PRETRAINED
+from resmlp_mt.tasks.translation import ResMLPTranslationConfig, ResMLPTranslationTask
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "ende-mix"
@@ -193,6 +194,7 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
     variables = commands | {"RESULTS": str(rows), "TOKENS": "600", "VOCAB": "500", "WIDTH": "32"}
     command = ["bash", EXAMPLE / "everyday.sh", mix, mix / "test"]
     flags = ["--held-out", "15", "--per-domain", "5", "--repeat", "tatoeba"]  # of prepare.py
+    flags += ["--copied", "0.1"]
     made, further, control = (tmp_path / name for name in ("new", "further", "control"))
 
     def train(out, model, **settings):
@@ -209,6 +211,19 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
     assert other.returncode == 2 and "UPDATES=9" in other.stderr
     lengths = json.loads((made / "short" / "report.json").read_text())["train"]["max_length"]
     assert max(lengths.values()) <= 20
+    # German lines that shall stay as they are, among all that it was trained on.
+    report = json.loads((made / "all" / "report.json").read_text())
+    pairs = [report[name]["kept"] for name in ("train", "train1")]
+    assert 20 < pairs[1] < pairs[0] / 9
+    task = ResMLPTranslationTask.setup_task(
+        ResMLPTranslationConfig(
+            data=str(made / "all"), dataset_impl=None, required_seq_len_multiple=1
+        )
+    )
+    task.load_dataset("train", combine=True)
+    assert len(task.datasets["train"]) == sum(pairs)
+    one, other = (made / "all" / f"train1.en-de.{lang}.bin" for lang in ("en", "de"))
+    assert one.read_bytes() == other.read_bytes()
     folders = made / "en-de", further / "de-en"
     old, new = (torch.load(folder / "model.pt")["model"] for folder in folders)
     assert (128, 32) in {tuple(weight.shape) for weight in old.values()}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measure what a translator's card says of it: its scores in 8 bits, what careless typing costs, and
-# what it keeps.
+# Measure what a translator's card says of it: its scores in 8 bits, what careless typing costs, what
+# it keeps, and what it makes of text that is in the target language already.
 #   bash examples/ende-mix/measure.sh MODEL DATA OUT
 #   MODEL  of en-de or de-en: a name, a folder or a checkpoint
 #   DATA   what prepare.py or everyday.sh made for this direction
@@ -41,3 +41,6 @@ python examples/ende-mix/forms.py score "$out/forms" --ref "$data/raw/test1.$tar
 python examples/ende-mix/kept.py write --lang "$source" --out "$out/kept"
 translate --input "$out/kept/source.$source" --output "$out/kept/translation"
 python examples/ende-mix/kept.py score "$out/kept" "$out/kept/translation"
+
+translate --no-split-sentences --input "$data/raw/test1.$target" --output "$out/same.$target"
+resmlp-mt score "$out/same.$target" --ref "$data/raw/test1.$target"

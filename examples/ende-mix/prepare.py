@@ -13,10 +13,14 @@ and punctuation. --pairs trains on so many of the others, spread evenly too. --m
 the German side of N of those that are left to OUT/raw/monolingual.de, and the text that is trained
 on beside it. --balance repeats pairs of small domains, and --repeat those of one domain. --careless
 adds pairs whose source is typed without care, and --swap pairs with another name or number in them.
-Flags that are not below are those of `resmlp-mt prepare`, such as --remove-identical.
+--copied writes targets to train1, where they are their own source: text that is in the target
+language already shall stay as it is. fairseq trains on train and train1 together. Flags that are
+not below are those of `resmlp-mt prepare`, such as --remove-identical.
 """
 
 import argparse
+import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -82,6 +86,13 @@ def main() -> int:
         help="give so many of the pairs once more, with another name, number or address in the "
         "place of one that both sides have, or with an emoji",
     )
+    parser.add_argument(
+        "--copied",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="give the target side of so many pairs as source and target, in train1",
+    )
     subwords = parser.add_mutually_exclusive_group()
     subwords.add_argument("--vocab-size", default="16000", help="default: %(default)s")
     subwords.add_argument("--like", metavar="MODEL", help="take its subwords, to train it further")
@@ -91,7 +102,7 @@ def main() -> int:
         check_positive(arguments, *counts)
         if arguments.balance < 1:
             raise UserError(f"--balance is at least 1, not {arguments.balance:g}")
-        for name in ("careless", "swap"):
+        for name in ("careless", "swap", "copied"):
             if not 0 <= (share := getattr(arguments, name)) <= 1:
                 raise UserError(f"--{name} is between 0 and 1, not {share:g}")
         for lang in ("en", "de"):
@@ -115,6 +126,7 @@ def main() -> int:
     source, target = ("en", "de") if arguments.source_lang == "en" else ("de", "en")
     side = ("en", "de").index(source)
     held_out = [row for name, part in sets.items() if name != "train" for row in part]
+    copied = _spread(sets["train"], round(arguments.copied * len(sets["train"])))
     swapped = _leave_out(held_out, swap(sets["train"], arguments.swap), _letters)
     sets["train"] += type_carelessly(sets["train"], arguments.careless, side) + swapped
     with tempfile.TemporaryDirectory() as folder:
@@ -134,6 +146,9 @@ def main() -> int:
             )
             + others
         ).returncode
+        if not status and copied:
+            lines = [row[("en", "de").index(target)] for row in copied]
+            status = _add_copied(lines, (source, target), Path(folder), arguments.out)
     if not status:
         kept = {"test2.domain": map(domain_of, sets["domains"])}
         if arguments.monolingual:
@@ -144,6 +159,31 @@ def main() -> int:
             with whole_file(arguments.out / "raw" / name) as path:
                 path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return status
+
+
+def _add_copied(lines: list[str], langs: tuple[str, str], folder: Path, out: Path) -> int:
+    """Binarize lines that are both sides of a pair, as train1 of a prepared folder; the status.
+
+    They go past the filters, which leave out pairs whose sides are the same.
+    """
+    for lang in langs:
+        (folder / f"copied.{lang}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    status = subprocess.run(
+        ["resmlp-mt", "prepare", "--source-lang", langs[0], "--target-lang", langs[1]]
+        + ["--train", f"{folder}/copied", "--valid", f"{folder}/valid"]
+        + ["--like", str(out), "--out", f"{folder}/copied.bin"]
+    ).returncode
+    if status:
+        return status
+    for path in (folder / "copied.bin").glob("train.*"):
+        shutil.copy(path, out / f"train1{path.name.removeprefix('train')}")
+    report, added = (
+        json.loads(Path(place, "report.json").read_text()) for place in (out, folder / "copied.bin")
+    )
+    report["train1"] = added["train"]
+    with whole_file(out / "report.json") as path:
+        path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return 0
 
 
 def split(

@@ -24,8 +24,9 @@ logger = logging.getLogger(__name__)
 PATCH = Patch(
     "translation",
     "leaves the last lines of a set untranslated, orders batches anew after a resume, fails with "
-    "--diverse-beam-groups and --constraints, does nothing with --no-repeat-ngram-size, writes a "
-    "line to --log-file once for every epoch so far, and names no line of a broken dictionary",
+    "--diverse-beam-groups and --constraints and where a set train1 lies beside train, does "
+    "nothing with --no-repeat-ngram-size, writes a line to --log-file once for every epoch so far, "
+    "and names no line of a broken dictionary",
     "whoever trains or translates with --task translation, which fairseq takes where none is given",
     "a subclass stands under that name, so that commands and checkpoints stay as they are",
 )
@@ -47,6 +48,11 @@ class ResMLPTranslationConfig(TranslationConfig):
             "merges that are left out (0.1 is usual), for unigrams SentencePiece's alpha; batches "
             "are made by the lengths as prepared, and may hold some more tokens than --max-tokens"
         },
+    )
+    # fairseq's default, -1, fails where there is a train1.
+    upsample_primary: int = field(
+        default=1,
+        metadata={"help": "how often an epoch has each pair of train, of train1, train2 ... once"},
     )
     seed: int = II("common.seed")
 

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy
 import torch
 from fairseq import checkpoint_utils, optim, options
-from fairseq.data import Dictionary, FairseqDataset, data_utils
+from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, data_utils
 from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
 from fairseq.dataclass.configs import CheckpointConfig, DistributedTrainingConfig
 from fairseq.distributed.utils import distributed_main, get_global_group, infer_init_method
@@ -28,6 +28,7 @@ from fairseq.ngram_repeat_block import NGramRepeatBlock
 from fairseq.optim.fused_lamb import FairseqLAMB
 from fairseq.search import DiverseBeamSearch, LexicallyConstrainedBeamSearch
 from fairseq.tasks import FairseqTask
+from fairseq.tasks.translation import TranslationConfig
 
 
 def fails(kinds, call, *args) -> str:
@@ -131,6 +132,12 @@ def a_line_stands_in_the_log_file_once_for_every_epoch(folder):
 def a_broken_dictionary_has_no_name(folder):
     (folder / "dict.txt").write_text("a 1\nb\n")
     assert "dict.txt" not in fails(ValueError, Dictionary.load, str(folder / "dict.txt"))
+
+
+def a_second_set_to_train_on_fails(folder):
+    ratios = [TranslationConfig().upsample_primary, 1]
+    both = ConcatDataset([Shuffled(3), Shuffled(4)], ratios)
+    assert "negative" in fails(ValueError, lambda: both.sizes)
 
 
 # lamb
@@ -343,6 +350,7 @@ OF_PATCHES = {
         constraints_of_binarized_data_fail,
         a_line_stands_in_the_log_file_once_for_every_epoch,
         a_broken_dictionary_has_no_name,
+        a_second_set_to_train_on_fails,
     ],
     "lamb": [lamb_needs_apex],
     "checkpoints safe": [a_configuration_reads_the_environment, a_broken_checkpoint_is_not_named],
