@@ -432,7 +432,7 @@ def test_one_script_measures_what_a_card_says(tmp_path, commands):
     done = measure(tmp_path / "out")
     assert done.returncode == 0, done.stdout + done.stderr
     scores = re.findall(r"/(\w+)\.de +[\d.]+ ", done.stdout)
-    assert scores == ["newstest2014", "tatoeba", "domains"]
+    assert scores == ["newstest2014", "tatoeba", "domains", "same"]
     assert "| all | 2 |" in done.stdout and "| double-spaces | 2 |" in done.stdout
     assert re.search(r"^all .* of 700$", done.stdout, re.M)
     kept = (tmp_path / "out" / "kept" / "translation").read_text().splitlines()
