@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -90,6 +90,11 @@ def split_text(
         Segment(text[start:end], find_pieces(part.strip())[:longest], part != text[start:end])
         for (start, end), part in zip(pairwise(ends), texts, strict=True)
     ]
+
+
+def find_translated(segments: Iterable[Segment]) -> Iterator[str]:
+    """The subwords of those segments that are translated."""
+    return (piece for segment in segments if segment.has_letters for piece in segment.pieces)
 
 
 def find_spaces(segments: list[Segment], usual: str) -> list[str]:

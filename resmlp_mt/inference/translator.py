@@ -23,7 +23,7 @@ from resmlp_mt.inference.guides import Guide, Row, divide_begun, lay_beside, mak
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import FROM_1, SearchOptions, is_count
-from resmlp_mt.inference.segments import Segment, split_text
+from resmlp_mt.inference.segments import Segment, find_translated, split_text
 
 
 class Translator:
@@ -140,11 +140,6 @@ class Translator:
     def share_unknown(self, text: str) -> float:
         """Share of a text's characters that the model never saw; white space does not count."""
         return self.codec.share_unknown(self.codec.split(_read_text(text)))
-
-    def share_unknown_of(self, segments: Iterable[Segment]) -> float:
-        """`share_unknown` of those segments that are translated: of what `split` returned."""
-        pieces = (piece for part in segments if part.has_letters for piece in part.pieces)
-        return self.codec.share_unknown(pieces)
 
     def translate_nbest(
         self,
@@ -264,7 +259,7 @@ class Translator:
             for line, rest, b in zip(parts, left, begun, strict=True):
                 hypotheses = list(islice(found, len(rest)))
                 best = join(hypotheses, rest, self.codec.target_language, b.kept)
-                unknown = self.share_unknown_of(line)
+                unknown = self.codec.share_unknown(find_translated(line))
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)
 

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.hypotheses import Hypothesis, join
-from resmlp_mt.inference.segments import Segment
+from resmlp_mt.inference.segments import Segment, find_translated
 from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.request import too_many
@@ -150,10 +150,10 @@ def _join(
     found: list[list[Hypothesis]],
     options: Options,
 ) -> list[Found]:
-    translator, rest, results = options.translator, iter(found), []
+    codec, rest, results = options.translator.codec, iter(found), []
     for text, parts in zip(texts, split, strict=True):
         each = list(islice(rest, len(parts)))
-        hypotheses = join(each, parts, translator.codec.target_language)
-        unknown = translator.share_unknown_of(parts)
+        hypotheses = join(each, parts, codec.target_language)
+        unknown = codec.share_unknown(find_translated(parts))
         results.append(Found(text, unknown, hypotheses, parts, each))
     return results
