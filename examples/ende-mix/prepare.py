@@ -93,10 +93,12 @@ def main() -> int:
         metavar="SHARE",
         help="give the target side of so many pairs as source and target, in train1",
     )
+    parser.add_argument("--max-length", metavar="N", help="of all pairs to train on, in subwords")
     subwords = parser.add_mutually_exclusive_group()
     subwords.add_argument("--vocab-size", default="16000", help="default: %(default)s")
     subwords.add_argument("--like", metavar="MODEL", help="take its subwords, to train it further")
     arguments, others = parser.parse_known_args()
+    longest = ["--max-length", arguments.max_length] if arguments.max_length else []
     counts = ["held_out", "per_domain"] + (["pairs"] if arguments.pairs is not None else [])
     try:
         check_positive(arguments, *counts)
@@ -144,11 +146,13 @@ def main() -> int:
                 if arguments.like
                 else ["--vocab-size", arguments.vocab_size, "--joined"]
             )
+            + longest
             + others
         ).returncode
         if not status and copied:
             lines = [row[("en", "de").index(target)] for row in copied]
-            status = _add_copied(lines, (source, target), Path(folder), arguments.out)
+            langs = source, target
+            status = _add_copied(lines, langs, Path(folder), arguments.out, longest)
     if not status:
         kept = {"test2.domain": map(domain_of, sets["domains"])}
         if arguments.monolingual:
@@ -161,7 +165,9 @@ def main() -> int:
     return status
 
 
-def _add_copied(lines: list[str], langs: tuple[str, str], folder: Path, out: Path) -> int:
+def _add_copied(
+    lines: list[str], langs: tuple[str, str], folder: Path, out: Path, longest: list[str]
+) -> int:
     """Binarize lines that are both sides of a pair, as train1 of a prepared folder; the status.
 
     They go past the filters, which leave out pairs whose sides are the same.
@@ -171,7 +177,7 @@ def _add_copied(lines: list[str], langs: tuple[str, str], folder: Path, out: Pat
     status = subprocess.run(
         ["resmlp-mt", "prepare", "--source-lang", langs[0], "--target-lang", langs[1]]
         + ["--train", f"{folder}/copied", "--valid", f"{folder}/valid"]
-        + ["--like", str(out), "--out", f"{folder}/copied.bin"]
+        + ["--like", str(out), "--out", f"{folder}/copied.bin", *longest]
     ).returncode
     if status:
         return status
@@ -298,7 +304,7 @@ def _letters(text: str) -> str:
 def _spread(rows: list, count: int) -> list:
     """That many rows, evenly spaced; all where there are fewer."""
     if count >= len(rows):
-        return rows
+        return rows[:]
     return [rows[i * len(rows) // count] for i in range(count)]
 
 

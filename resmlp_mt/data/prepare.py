@@ -18,7 +18,7 @@ from resmlp_mt.data.binarize import write_binary, write_dictionaries
 from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
 from resmlp_mt.data.filters import Limits, Sieve
 from resmlp_mt.data.processes import map_blocks
-from resmlp_mt.data.sentences import count_several, write_card
+from resmlp_mt.data.sentences import count_several, read_card, write_card
 from resmlp_mt.data.subwords import JOINED_NAME, find_subwords, load_subwords, train_subwords
 from resmlp_mt.data.text import Block, read_blocks, read_pairs
 from resmlp_mt.data.vocabulary import Vocabulary
@@ -29,6 +29,7 @@ REPORT_NAME = "report.json"
 _CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences
 _CARD_BATCH = 2000
 _USUAL, _MORE = 0.99, 1.25  # the share of lines whose length is usual, and what else may be so
+_LEAST = 32  # subwords that any sentence may have
 
 
 @dataclass
@@ -139,6 +140,9 @@ def prepare(
             occurrences[split] = totals.counts
             if split == "train":
                 usual_length = _find_usual(totals.lengths[0])
+                if isinstance(subwords, Path):  # its model knows longer lines, or all
+                    known_length = read_card(subwords).usual_length
+                    usual_length = known_length and max(known_length, usual_length)
             _report(totals, langs, models, reports[split])
         _refuse_nothing(reports["train"].kept, reports["train"])
         if known is None:
@@ -245,7 +249,7 @@ def _report(totals: Totals, langs: tuple[str, str], models: Sequence, report: Sp
 def _find_usual(lengths: np.ndarray) -> int:
     """The usual length of lines, as `Card` has it, of the numbers of lines of each length."""
     up_to = np.cumsum(lengths)
-    return max(1, int(_MORE * np.searchsorted(up_to, _USUAL * up_to[-1])))
+    return max(_LEAST, int(_MORE * np.searchsorted(up_to, _USUAL * up_to[-1])))
 
 
 def _write_card(
@@ -253,7 +257,7 @@ def _write_card(
     prefix: str,
     langs: tuple[str, str],
     total: int,
-    usual_length: int,
+    usual_length: int | None,
     workers: int,
 ) -> None:
     lines = (source for source, _ in _spread(read_pairs(prefix, *langs), total, _CARD_LINES))

@@ -117,7 +117,7 @@ class Card:
     usual_length: int | None = None
 
 
-def write_card(folder: Path, several: int, total: int, usual_length: int) -> None:
+def write_card(folder: Path, several: int, total: int, usual_length: int | None) -> None:
     """Write beside a model's subwords what it expects of its text.
 
     Args:

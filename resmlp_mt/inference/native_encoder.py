@@ -125,7 +125,12 @@ class NativeEncoder:
         Args:
             tokens: Padded on the right. (B, S).
             real: Where they are no padding. (B, S).
+
+        Raises:
+            ValueError: If there are more positions than N.
         """
+        if tokens.shape[1] > self._struct.positions:
+            raise ValueError(f"{tokens.shape[1]} tokens for {self._struct.positions} positions")
         sides, heads, width = self._sides
         memory = np.zeros((sides, len(tokens), heads, tokens.shape[1], width), np.float32)
         starts = np.concatenate([[0], np.cumsum(real.sum(1))])

@@ -107,10 +107,11 @@ def find_spaces(segments: list[Segment], usual: str) -> list[str]:
     texts = [segment.text for segment in segments]
     before = [text[: len(text) - len(text.lstrip())] for text in texts]
     after = [text[len(text.rstrip()) :] for text in texts]
-    between = [
-        usual if (gap := x + y) in (" ", "\u3000") or not gap and _is_parted(*pair) else gap
-        for x, y, pair in zip(after, before[1:], pairwise(texts), strict=False)
-    ]
+    between = []
+    for x, y, (one, other) in zip(after, before[1:], pairwise(segments), strict=False):
+        parted = (gap := x + y) in (" ", "\u3000") or not gap and _is_parted(one.text, other.text)
+        said = one.has_letters or other.has_letters
+        between.append(usual if parted and said else gap)
     return [before[0], *between, after[-1]]
 
 

@@ -239,6 +239,7 @@ class Translator:
                     line,
                     split_sentences if not words else False,
                     recase and not (prefix or words),
+                    begun=bool(prefix),
                 )
                 for line, prefix, words in buffer
             ]
@@ -352,7 +353,11 @@ class Translator:
         return results
 
     def split(
-        self, text: str, split_sentences: bool | None = None, recase: bool = True
+        self,
+        text: str,
+        split_sentences: bool | None = None,
+        recase: bool = True,
+        begun: bool = False,
     ) -> list[Segment]:
         """Split a text into what is translated at once. Joined, the parts are the text.
 
@@ -365,12 +370,14 @@ class Translator:
             split_sentences: Cut lines into sentences. Default: where the model wants it, as most
                 do that were trained on single ones.
             recase: Read what is in capitals in lower case, and translate it to capitals.
+            begun: The translation was begun elsewhere, so that sentences that fit the model stay
+                whole.
 
         Returns:
             The parts, in order; none of a blank text.
         """
         card, longest = self.codec.card, self.longest
-        if split_sentences is not False and card.usual_length:
+        if split_sentences is not False and not begun and card.usual_length:
             longest = min(longest, card.usual_length)
         if split_sentences is None:
             split_sentences = card.split_sentences

@@ -43,7 +43,7 @@ static inline float quantise(Input *to, const float *x, int64_t n, int32_t *sum)
 #pragma omp simd reduction(max : largest)
     for (int64_t i = 0; i < n; i++)
         largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
-    float factor = largest > 0 ? 127.0f / largest : 0.0f;
+    float factor = largest > 1e-30f ? 127.0f / largest : 0.0f; /* a finite one */
     int32_t total = 0;
     SUM(total)
     for (int64_t i = 0; i < n; i++) {

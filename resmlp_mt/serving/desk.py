@@ -119,9 +119,9 @@ class Desk:
         count = sum(text.count("\n") for text in texts)
         if count > _BLANK * self.limits.queue_size:
             raise too_many(count, self.limits)
-        split, count = [], 0
+        split, count, begun = [], 0, bool(options.prefix or options.alternatives)
         for text in texts:
-            split.append(options.translator.split(text, split_sentences, recase))
+            split.append(options.translator.split(text, split_sentences, recase, begun))
             count += max(1, len(split[-1]))
             if count > self.limits.queue_size:
                 raise too_many(count, self.limits)

@@ -174,6 +174,12 @@ def test_long_sentences_and_many_short_ones(preset, build_model, task):
     assert_alike(fast.search(batch, options), reference.search(batch, options))
 
 
+def test_more_positions_than_the_model_has_are_refused(build_model, task):
+    fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    with pytest.raises(Exception, match="12 tokens for 11 positions|dimension"):
+        fast.encode(np.full((1, 12), 5))  # N = 11
+
+
 def test_8_bits_give_a_sentence_the_same_score_in_any_batch(step, build_model, task):
     if step == "graph":
         pytest.skip("ONNX Runtime has one scale for a batch")

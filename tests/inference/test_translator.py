@@ -50,11 +50,18 @@ def test_a_line_longer_than_usual_is_cut_unless_it_shall_stay_whole():
     parts = translator.split(line)
     assert "".join(part.text for part in parts) == line
     assert len(parts) >= 4 and max(len(part.pieces) for part in parts) <= 12
-    assert [part.text for part in translator.split(line, split_sentences=False)] == [line]
+    for whole in ({"split_sentences": False}, {"begun": True}):
+        assert [part.text for part in translator.split(line, **whole)] == [line]
+    # The prefix goes on with the line, and is not taken for all of one of its parts.
+    said = translator.translate(line, split_sentences=False)
+    begin = said[: len(said) // 2]
+    assert translator.translate(line, prefix=begin) == translator.translate(
+        line, prefix=begin, split_sentences=False
+    )
 
 
 def test_what_has_no_letters_stays_as_it_is(translator):
-    texts = ["00:00:01,000 --> 00:00:02,500", "  12\n", "```", "🙂 🙂", "---\n* * *"]
+    texts = ["00:00:01,000 --> 00:00:02,500", "  12\n", "```", "🙂 🙂", "---\n* * *", "." * 400]
     with warnings.catch_warnings(action="error"):  # no model has seen all of these
         assert translator.translate(texts) == texts
     dog = translator.translate("A dog sleeps.")

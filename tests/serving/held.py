@@ -34,7 +34,7 @@ class Held:
             shown = [Attention([line], [line[::-1]], np.ones((1, 1)))] * attention
             yield [Hypothesis(line[::-1], 0.0, shown)] * nbest
 
-    def split(self, text, split_sentences=None, recase=True):
+    def split(self, text, split_sentences=None, recase=True, begun=False):
         return cut(*text.split("|"))
 
 
