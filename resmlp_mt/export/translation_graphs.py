@@ -11,6 +11,7 @@ left.
 import numpy as np
 import torch
 from onnx import TensorProto, helper
+from torch import nn
 
 from resmlp_mt.export.graph import Graph, SharedWeights, Stream, by_head, mix_channels
 from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder
@@ -234,21 +235,14 @@ def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) 
     layers = []
     for block in decoder.blocks:
         mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
-        first, second = fold_channels(block)
-        products = {
-            "mix": mixer.gate and _stack([mixer.gate, mixer.value]),
-            "query": fold_product(block.attend.query, block.norm_c),
-            "out": fold_product(block.attend.out, scale=block.scale_c.gamma),
-            "first": first,
-            "second": second,
-        }
-        norms = [split_norm(norm)[0] for norm in (block.norm_1, block.norm_c, block.norm_2)]
-        named = {name: p and graph.name_product(p) for name, p in products.items()}
-        layers.append({"norms": norms} | named)
+        query = fold_product(block.attend.query, block.norm_c)
+        out = fold_product(block.attend.out, scale=block.scale_c.gamma)
+        norms = block.norm_1, block.norm_c, block.norm_2
+        layers.append(_describe(graph, block, mixer, norms, query=query, out=out))
     return {
         "layers": layers,
         "heads": decoder.blocks[0].attend.heads,
-        "hidden": len(first.weight),
+        "hidden": decoder.blocks[0].mix_channels.fc1.out_features,
         "embedding": graph.name_table(decoder.embed.tokens.weight),
         "embedding_scale": float(decoder.embed.scale),
         "output": graph.name_table(decoder.output.weight),
@@ -271,19 +265,26 @@ def describe_encoder(
     graph, layers = Graph(int8, shared), []
     for block in encoder.blocks:
         mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
-        first, second = fold_channels(block)
-        products = {"mix": mixer.gate and _stack([mixer.gate, mixer.value])}
-        products |= {"first": first, "second": second}
-        norms = [split_norm(norm)[0] for norm in (block.norm_1, block.norm_2)]
-        named = {name: p and graph.name_product(p) for name, p in products.items()}
-        vectors = ("scale", "shift", "bias_scale")
-        named |= {name: graph.weight(getattr(mixer, name).float().numpy()) for name in vectors}
-        layers.append({"norms": norms} | named)
+        described = _describe(graph, block, mixer, (block.norm_1, block.norm_2))
+        for name in ("scale", "shift", "bias_scale"):
+            described[name] = graph.weight(getattr(mixer, name).float().numpy())
+        layers.append(described)
     return {
         "layers": layers,
-        "hidden": len(first.weight),
+        "hidden": encoder.blocks[0].mix_channels.fc1.out_features,
         "embedding": graph.name_table(encoder.embed.tokens.weight),
         "embedding_scale": float(encoder.embed.scale),
         "norm": split_norm(encoder.norm)[0],
         "memory": graph.name_product(_fold_memory(encoder, decoder)),
     }
+
+
+def _describe(
+    graph: Graph, block, mixer: FoldedMixer, norms: tuple[nn.Module, ...], **others: Product
+) -> dict:
+    """The epsilons of a block's norms, and its products by the names of their weights."""
+    first, second = fold_channels(block)
+    mix = mixer.gate and _stack([mixer.gate, mixer.value])
+    products = {"mix": mix, **others, "first": first, "second": second}
+    named = {name: product and graph.name_product(product) for name, product in products.items()}
+    return {"norms": [split_norm(norm)[0] for norm in norms]} | named
