@@ -10,7 +10,7 @@
 # Rows go to $CSV (default: shortlist.csv beside this script). LINES_OF_TEXT (64), STEPS (30), BEAM
 # (5) and ROUNDS (5) as given. BEST (50) subwords of the target are kept for each of the source.
 # TYPE is that of the weights on both sides: int8 (default) or float32. ISA=avx2 keeps both sides to
-# AVX2, but for our encoder, which ONNX Runtime runs as it likes.
+# AVX2.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
