@@ -44,3 +44,6 @@ python examples/ende-mix/kept.py score "$out/kept" "$out/kept/translation"
 
 translate --no-split-sentences --input "$data/raw/test1.$target" --output "$out/same.$target"
 resmlp-mt score "$out/same.$target" --ref "$data/raw/test1.$target"
+awk 'NR == FNR { line[FNR] = $0; next } line[FNR] == $0 { same++ }
+    END { print same + 0 " of " FNR " lines stay as they are" }' \
+    "$out/same.$target" "$data/raw/test1.$target"
