@@ -28,7 +28,7 @@ from resmlp_mt.inference.arrays import read_arrays
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.graph_file import read_graph
 from resmlp_mt.inference.native_classifier import NativeClassifier
-from resmlp_mt.inference.native_code import KINDS, find_compute
+from resmlp_mt.inference.native_code import find_compute
 from resmlp_mt.inference.native_encoder import NativeEncoder
 from resmlp_mt.inference.native_step import NativeDecoder
 from resmlp_mt.inference.stopping import Stopped
@@ -110,7 +110,7 @@ def start_classifier(
     Raises:
         UserError, ValueError: If something is missing or broken.
     """
-    native = described and find_compute("classify", _kinds_for(described))
+    native = described and find_compute("classify")
     if native:
         return NativeClassifier(described, shared, pictures, classes, threads, native)
     session = import_with_onnx("resmlp_mt.inference.onnx_step").start(graph, threads, shared)
@@ -135,14 +135,6 @@ def _refusing_what_is_broken(folder: Path) -> Iterator[None]:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _broken(folder, error) from None
-
-
-def _kinds_for(described: dict) -> tuple[str, ...]:
-    """The processors where a classifier in compiled code is the faster one.
-
-    Without AVX-512 products of bytes take it twice the instructions that ONNX Runtime needs.
-    """
-    return KINDS if described["head"]["scales"] is None else KINDS[:1]
 
 
 def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:

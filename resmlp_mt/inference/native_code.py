@@ -42,11 +42,8 @@ def find_library() -> ctypes.CDLL | None:
     return None
 
 
-def find_kind(kinds: tuple[str, ...] = KINDS) -> str | None:
+def find_kind() -> str | None:
     """The kind of this processor; None where it is of no kind, or nothing was built.
-
-    Args:
-        kinds: Those that pay.
 
     Raises:
         UserError: If RESMLP_CPU_ISA names what cannot run here.
@@ -54,18 +51,18 @@ def find_kind(kinds: tuple[str, ...] = KINDS) -> str | None:
     library, wanted = find_library(), os.environ.get("RESMLP_CPU_ISA", "").lower()
     if wanted not in ("", "none", *KINDS):
         raise UserError(f"RESMLP_CPU_ISA={wanted}? It is one of {', '.join(KINDS)} and none")
-    for kind in kinds:
+    for kind in KINDS:
         if wanted in ("", kind) and library and getattr(library, f"has_{kind}")():
             return kind
-    if wanted in kinds:
+    if wanted in KINDS:
         lacks = "this processor has none" if library else "the compiled code was not built"
         raise UserError(f"RESMLP_CPU_ISA={wanted}: {lacks}")
     return None
 
 
-def find_compute(name: str, kinds: tuple[str, ...] = KINDS) -> Callable | None:
+def find_compute(name: str) -> Callable | None:
     """A function, "encode", "step" or "classify", for this processor; else as `find_kind`."""
-    kind = find_kind(kinds)
+    kind = find_kind()
     return kind and getattr(find_library(), f"{name}_{kind}")
 
 

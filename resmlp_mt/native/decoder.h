@@ -74,7 +74,7 @@ typedef struct {
 typedef struct {
     float *x, *y, *both, *hidden, *past, *logits, *blocks, *weights, *found, *scales;
     int32_t *sums;
-    void *inputs; /* in 8 or 16 bits, as the processor takes them */
+    int8_t *inputs;
 } Room;
 
 int64_t count_room(const Decoder *decoder, const Step *step);

@@ -32,7 +32,7 @@ static inline int64_t lay_out_bench(const Encoder *encoder, int64_t longest, voi
     to->found = (float *)take(&place, MOST_ROWS * head * size);
     to->room.scales = (float *)take(&place, rows * size);
     to->room.sums = (int32_t *)take(&place, rows * size);
-    to->room.inputs = take(&place, inputs * sizeof(int16_t));
+    to->room.inputs = (int8_t *)take(&place, inputs);
     return place - begin + 64;
 }
 

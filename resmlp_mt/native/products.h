@@ -7,8 +7,8 @@
  *
  * A tile is as many rows and outputs as have their sums in registers.
  *
- * AVX2 has no such instruction. It multiplies numbers of 16 bits, and adds up two products. There rows
- * have 16 bits a number, and the four stand in the order 0, 2, 1, 3.
+ * AVX2 adds up two such products in 16 bits, and would cut off what has no room there. So the steps of a
+ * row are such that no two neighbours are more than 128 of them: 255 times 128 has room.
  */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
@@ -24,11 +24,11 @@
 #ifdef __AVX512VNNI__
 #define LANES 16 /* of a vector */
 #define ROWS MOST_ROWS
-typedef int8_t Input;
+#define NEIGHBOURS 1 /* of a row, whose products are added up without regard to their size */
 #else
 #define LANES 8
 #define ROWS 3
-typedef int16_t Input;
+#define NEIGHBOURS 2
 #endif
 #define VECTORS 4 /* of a tile: with so many rows their sums fill the registers */
 #define TILE (VECTORS * LANES)
@@ -36,57 +36,53 @@ typedef int16_t Input;
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 
-/* A row in steps of its largest / 127, padded to fours; returns the step, and the sum of all. */
-static inline float quantise(Input *to, const float *x, int64_t n, int32_t *sum)
+/* A row in steps of the largest sum of neighbours / 127, padded to fours; returns the step, and the sum
+ * of all. A sum of two may be rounded to 128. */
+static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum)
 {
+    int64_t whole = n / NEIGHBOURS * NEIGHBOURS;
     float largest = 0;
 #pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < n; i++)
-        largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
+    for (int64_t i = 0; i < whole; i += NEIGHBOURS) {
+        float size = fabsf(x[i]);
+        if (NEIGHBOURS == 2)
+            size += fabsf(x[i + 1]);
+        largest = size > largest ? size : largest;
+    }
+    if (whole < n)
+        largest = fabsf(x[whole]) > largest ? fabsf(x[whole]) : largest;
     float factor = largest > 1e-30f ? 127.0f / largest : 0.0f; /* a finite one */
     int32_t total = 0;
     SUM(total)
     for (int64_t i = 0; i < n; i++) {
         int32_t value = (int32_t)rintf(x[i] * factor);
         total += value;
-        to[i] = (Input)value;
+        to[i] = (int8_t)value;
     }
     for (int64_t i = n; i < padded(n, 4); i++)
         to[i] = 0;
-#ifndef __AVX512VNNI__
-    for (int64_t i = 0; i < n; i += 4) {
-        Input second = to[i + 1];
-        to[i + 1] = to[i + 2];
-        to[i + 2] = second;
-    }
-#endif
     *sum = total;
     return largest / 127.0f;
 }
 
 /* sum + 4 weights of each output times 4 inputs. */
-static inline ints add_products(ints sum, const uint8_t *weight, const Input *four)
+static inline ints add_products(ints sum, const uint8_t *weight, const int8_t *four)
 {
-#ifdef __AVX512VNNI__
     int32_t all;
     memcpy(&all, four, sizeof all);
+#ifdef __AVX512VNNI__
     __m512i weights = _mm512_loadu_si512(weight);
     return (ints)_mm512_dpbusd_epi32((__m512i)sum, weights, _mm512_set1_epi32(all));
 #else
-    int32_t even, odd;
-    memcpy(&even, four, sizeof even);
-    memcpy(&odd, four + 2, sizeof odd);
     __m256i weights = _mm256_loadu_si256((const __m256i *)weight);
-    __m256i low = _mm256_and_si256(weights, _mm256_set1_epi16(255));
-    __m256i high = _mm256_srli_epi16(weights, 8);
-    sum += (ints)_mm256_madd_epi16(low, _mm256_set1_epi32(even));
-    return sum + (ints)_mm256_madd_epi16(high, _mm256_set1_epi32(odd));
+    __m256i pairs = _mm256_maddubs_epi16(weights, _mm256_set1_epi32(all));
+    return sum + (ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 #endif
 }
 
 /* The sums of some rows and a tile of outputs; `rows` is a constant where it is called. */
 static inline __attribute__((always_inline)) void multiply_bytes(
-    int rows, const Product *product, int64_t first, const Input *x, const float *scales,
+    int rows, const Product *product, int64_t first, const int8_t *x, const float *scales,
     const int32_t *sums, float *to, int64_t stride, int add)
 {
     int64_t width = padded(product->inputs, 4);
@@ -177,7 +173,7 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
                      int64_t stride, int add, Room *room)
 {
     int64_t width = padded(product->inputs, 4), outputs = padded(product->outputs, BLOCK);
-    Input *inputs = room->inputs;
+    int8_t *inputs = room->inputs;
     if (product->bytes)
         for (int64_t row = 0; row < rows; row++)
             room->scales[row] = quantise(inputs + row * width, x + row * from, product->inputs,

@@ -33,7 +33,7 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     room->found = (float *)take(&place, MOST_ROWS * padded(channels / decoder->heads, GROUP) * size);
     room->scales = (float *)take(&place, rows * size);
     room->sums = (int32_t *)take(&place, rows * size);
-    room->inputs = take(&place, rows * padded(widest, 4) * sizeof(int16_t));
+    room->inputs = (int8_t *)take(&place, rows * padded(widest, 4));
     return place - start + 64;
 }
 

@@ -55,14 +55,17 @@ def logits(model, pixels, int8=False):
 
 
 def compile_classifier(model, kind, int8=False, threads=1) -> NativeClassifier:
-    library, shared = find_library(), SharedWeights()
+    shared = SharedWeights()
+    described = describe_classifier(model, MEAN, STD, int8, shared)
+    return read_compiled(described, shared.arrays, kind, threads)
+
+
+def read_compiled(described, arrays, kind, threads=1) -> NativeClassifier:
+    library, pictures = find_library(), SimpleNamespace(in_chans=3, image_size=16)
     if library is None or not getattr(library, f"has_{kind}")():
         pytest.skip(f"nothing was built for {kind}, or this processor has none")
-    described = describe_classifier(model, MEAN, STD, int8, shared)
-    pictures, compute = SimpleNamespace(in_chans=3, image_size=16), f"classify_{kind}"
-    return NativeClassifier(
-        described, shared.arrays, pictures, 7, threads, getattr(library, compute)
-    )
+    compute = getattr(library, f"classify_{kind}")
+    return NativeClassifier(described, arrays, pictures, 7, threads, compute)
 
 
 @pytest.fixture(params=["graph", *KINDS])
@@ -106,6 +109,33 @@ def test_threads_and_batches_change_nothing_in_compiled_code(kind, int8, randomi
             assert (several(pixels) == singles).all()
         with ThreadPoolExecutor(4) as pool:
             assert all((found == singles).all() for found in pool.map(several, [pixels] * 12))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("channels", [1, 7, 24])
+def test_no_sum_of_8_bits_is_too_large(channels, kind):
+    """AVX2 adds up two products in 16 bits. Here all that it multiplies are as large as can be."""
+    every = np.ones(channels)
+    turns = np.where(np.arange(channels) % 2, -1, 1)
+    pairs = np.where(np.arange(channels) // 2 % 2, -1, 1)
+    rows = np.stack([every, turns, pairs, -every, np.eye(channels)[0], pairs * np.arange(channels)])
+    weight = (127 * np.stack([every, -every, turns, pairs, -turns, 0 * every, every], 1)).astype(
+        np.int8
+    )
+    arrays = {
+        "weight": weight,
+        "scales": np.ones(7, np.float32),
+        "pixels": np.zeros((channels, 3, 16, 16), np.float32),
+    }
+    described = {"blocks": [], "layers": [], "embedding": None, "norm": None, "hidden": 1}
+    described["embed"] = {"weight": "pixels", "bias": "row"}
+    described["head"] = {"weight": "weight", "scales": "scales", "bias": None}
+    for row in rows.astype(np.float32):
+        arrays["row"] = row
+        found = read_compiled(described, arrays, kind)(np.zeros((1, 3, 16, 16), np.uint8))[0]
+        # Each input is off by half a step at most. Two neighbours share the largest step.
+        allowed = np.abs(row).max() / 127 * np.abs(weight.astype(float)).sum(0)
+        assert (np.abs(found - row @ weight) <= allowed * 1.001).all()
 
 
 @pytest.mark.parametrize(
