@@ -6,7 +6,7 @@
 
 #define GROUP 16 /* outputs whose weights lie side by side */
 #define BLOCK (4 * GROUP)
-#define MOST_ROWS 6 /* that any processor takes at once */
+#define ROWS 6 /* that are multiplied at once */
 
 static inline int64_t padded(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 

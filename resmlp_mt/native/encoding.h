@@ -29,7 +29,7 @@ static inline int64_t lay_out_bench(const Encoder *encoder, int64_t longest, voi
     to->both = (float *)take(&place, (rows * wide > memory ? rows * wide : memory) * size);
     to->hidden = (float *)take(&place, CHUNK * hidden * size);
     to->value = (float *)take(&place, longest * head * size);
-    to->found = (float *)take(&place, MOST_ROWS * head * size);
+    to->found = (float *)take(&place, ROWS * head * size);
     to->room.scales = (float *)take(&place, rows * size);
     to->room.sums = (int32_t *)take(&place, rows * size);
     to->room.inputs = (int8_t *)take(&place, inputs);

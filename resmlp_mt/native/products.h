@@ -22,15 +22,14 @@
 #include "numbers.h"
 
 #ifdef __AVX512VNNI__
-#define LANES 16 /* of a vector */
-#define ROWS MOST_ROWS
+#define LANES 16  /* of a vector */
+#define VECTORS 4 /* of a tile: with so many rows their sums fill the registers */
 #define NEIGHBOURS 1 /* of a row, whose products are added up without regard to their size */
 #else
 #define LANES 8
-#define ROWS 3
+#define VECTORS 2
 #define NEIGHBOURS 2
 #endif
-#define VECTORS 4 /* of a tile: with so many rows their sums fill the registers */
 #define TILE (VECTORS * LANES)
 
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -135,37 +134,34 @@ static inline __attribute__((always_inline)) void multiply_floats(
     }
 }
 
-/* A matrix as it is, (inner, stride), whose stride is whole lanes. to: (rows, stride). */
+/* A matrix as it is, (inner, stride), whose stride is whole groups. to: (rows, stride). */
 static inline __attribute__((always_inline)) void multiply_matrix(
     int rows, int64_t inner, const float *matrix, int64_t stride, const float *x, int64_t width,
     float *to)
 {
-    for (int64_t first = 0; first < stride; first += LANES) {
-        floats found[ROWS];
+    for (int64_t first = 0; first < stride; first += GROUP) {
+        floats found[ROWS][GROUP / LANES];
         memset(found, 0, sizeof found);
         for (int64_t k = 0; k < inner; k++)
-            for (int row = 0; row < rows; row++)
-                found[row] += x[row * width + k] * *(const floats *)(matrix + k * stride + first);
+            for (int vector = 0; vector < GROUP / LANES; vector++) {
+                const floats *place =
+                    (const floats *)(matrix + k * stride + first + vector * LANES);
+                for (int row = 0; row < rows; row++)
+                    found[row][vector] += x[row * width + k] * *place;
+            }
         for (int row = 0; row < rows; row++)
-            *(floats *)(to + row * stride + first) = found[row];
+            for (int vector = 0; vector < GROUP / LANES; vector++)
+                *(floats *)(to + row * stride + first + vector * LANES) = found[row][vector];
     }
 }
 
 /* Each number of rows with registers of its own. */
 #define CASE(n, call) case n: { enum { R = n }; call; break; }
-#if ROWS == 6
 #define WITH_ROWS(n, call) \
     switch (n) { \
     CASE(1, call) CASE(2, call) CASE(3, call) CASE(4, call) CASE(5, call) \
-    default: { enum { R = 6 }; call; } \
+    default: { enum { R = ROWS }; call; } \
     }
-#else
-#define WITH_ROWS(n, call) \
-    switch (n) { \
-    CASE(1, call) CASE(2, call) \
-    default: { enum { R = 3 }; call; } \
-    }
-#endif
 
 /* to = product(x), or to += product(x). x: (rows, from), of which the inputs are the first. to: (rows,
  * stride), stride whole blocks. */

@@ -29,8 +29,8 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     room->past = (float *)take(&place, rows * decoder->layers * channels * size);
     room->logits = (float *)take(&place, chosen * size);
     room->blocks = (float *)take(&place, padded(step->output->outputs, BLOCK) / BLOCK * size);
-    room->weights = (float *)take(&place, MOST_ROWS * padded(step->source, GROUP) * size);
-    room->found = (float *)take(&place, MOST_ROWS * padded(channels / decoder->heads, GROUP) * size);
+    room->weights = (float *)take(&place, ROWS * padded(step->source, GROUP) * size);
+    room->found = (float *)take(&place, ROWS * padded(channels / decoder->heads, GROUP) * size);
     room->scales = (float *)take(&place, rows * size);
     room->sums = (int32_t *)take(&place, rows * size);
     room->inputs = (int8_t *)take(&place, rows * padded(widest, 4));

@@ -19,21 +19,24 @@ static void embed(const Decoder *decoder, const Step *step, float *x)
         }
 }
 
-/* What the earlier positions add to this one, in all layers. (B M, D C). */
+/* What the earlier positions add to this one, in all layers. (B M, D C). The beams of a sentence have
+ * many of them in common, which the cache then holds. */
 static void remember(const Decoder *decoder, const Step *step, float *past)
 {
     int64_t width = decoder->layers * decoder->channels, rows = step->sentences * step->beam;
-    for (int64_t row = 0; row < rows; row++) {
-        float *to = past + row * width;
+    for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < width; i++)
-            to[i] = step->offset ? step->offset[i] : 0;
+            past[row * width + i] = step->offset ? step->offset[i] : 0;
+    for (int64_t first = 0; first < rows; first += step->beam)
         for (int64_t t = 0; t < step->past; t++) {
-            const float *from = step->history + step->ancestors[t * rows + row] * width;
             const float *factor = step->row + t * width;
-            for (int64_t i = 0; i < width; i++)
-                to[i] += from[i] * factor[i];
+            for (int64_t row = first; row < first + step->beam; row++) {
+                const float *from = step->history + step->ancestors[t * rows + row] * width;
+                float *to = past + row * width;
+                for (int64_t i = 0; i < width; i++)
+                    to[i] += from[i] * factor[i];
+            }
         }
-    }
 }
 
 /* x += gate(y) * (A value(y)), and keep the values for later steps. */
