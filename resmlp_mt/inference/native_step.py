@@ -15,6 +15,7 @@ from resmlp_mt.inference.native_code import (
     GROUP,
     Float,
     Integer,
+    MlpStruct,
     NativeWeights,
     PackedProduct,
     Pointer,
@@ -27,13 +28,13 @@ from resmlp_mt.inference.shortlist import Choice
 
 
 class _Layer(ctypes.Structure):
-    _fields_ = [(name, Float) for name in ("norm_1", "norm_c", "norm_2")]
-    _fields_ += [("gated", ctypes.c_int32)]
-    _fields_ += [(name, ProductStruct) for name in ("mix", "query", "out", "first", "second")]
+    _fields_ = [("norm_1", Float), ("norm_c", Float), ("gated", ctypes.c_int32)]
+    _fields_ += [(name, ProductStruct) for name in ("mix", "query", "out")]
+    _fields_ += [("mlp", MlpStruct)]
 
 
 class _Decoder(ctypes.Structure):
-    _fields_ = [(name, Integer) for name in ("layers", "channels", "heads", "hidden")]
+    _fields_ = [(name, Integer) for name in ("layers", "channels", "heads")]
     _fields_ += [("layer", ctypes.POINTER(_Layer)), ("embedding", ProductStruct)]
     _fields_ += [(name, Float) for name in ("embedding_scale", "norm")]
     _fields_ += [(name, Pointer) for name in ("alpha", "beta", "banned")]
@@ -91,18 +92,18 @@ class NativeDecoder:
         if described["embedding"] != described["output"]:
             _, self._embedding = self._read_table(described["embedding"], symbols)
         self._layers = (_Layer * layers)()
-        hidden = described["hidden"]
-        if len(described["layers"]) != layers:
+        hidden, pack = described["hidden"], self._weights.pack
+        if layers < 1 or len(described["layers"]) != layers:
             raise ValueError(f"{len(described['layers'])} layers, not {layers}")
         for layer, parts in zip(self._layers, described["layers"], strict=True):
-            layer.norm_1, layer.norm_c, layer.norm_2 = map(read_number, parts["norms"])
+            layer.norm_1, layer.norm_c, layer.mlp.norm = map(read_number, parts["norms"])
             layer.gated = parts["mix"] is not None
-            shapes = {"query": (channels, channels), "out": (channels, channels)}
-            shapes |= {"first": (channels, hidden), "second": (hidden, channels)}
             if layer.gated:
-                shapes["mix"] = channels, 2 * channels
-            for name, shape in shapes.items():
-                setattr(layer, name, self._weights.pack(parts[name], shape))
+                layer.mix = pack(parts["mix"], (channels, 2 * channels))
+            layer.query = pack(parts["query"], (channels, channels))
+            layer.out = pack(parts["out"], (channels, channels))
+            layer.mlp.first = pack(parts["first"], (channels, hidden))
+            layer.mlp.second = pack(parts["second"], (hidden, channels))
         ends = [self._weights.take(described[n], (channels,)) for n in ("alpha", "beta")]
         self._banned = np.array(banned, np.int64)
         if not all(0 <= symbol < symbols for symbol in [*banned, end]):
@@ -114,7 +115,6 @@ class NativeDecoder:
             layers,
             channels,
             self.heads,
-            hidden,
             self._layers,
             self._embedding.struct,
             read_number(described["embedding_scale"]),

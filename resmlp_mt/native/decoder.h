@@ -25,13 +25,14 @@ typedef struct {
 
 /* A decoder layer. The norms are their epsilons; one below 0 stands for an Aff, which is folded. */
 typedef struct {
-    float norm_1, norm_c, norm_2;
-    int32_t gated;  /* `mix` makes the gate and then the value; else the mixer takes x itself */
-    Product mix, query, out, first, second;
+    float norm_1, norm_c;
+    int32_t gated; /* `mix` makes the gate and then the value; else the mixer takes x itself */
+    Product mix, query, out;
+    Mlp mlp;
 } Layer;
 
 typedef struct {
-    int64_t layers, channels, heads, hidden;
+    int64_t layers, channels, heads;
     const Layer *layer;
     Product embedding; /* rows of the vocabulary; often the output layer's */
     float embedding_scale, norm; /* the last norm, with alpha and beta */

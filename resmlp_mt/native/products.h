@@ -34,6 +34,7 @@
 
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(4)));
 
 /* A row in steps of the largest sum of neighbours / 127, padded to fours; returns the step, and the sum
  * of all. A sum of two may be rounded to 128. */
@@ -65,16 +66,14 @@ static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum
 }
 
 /* sum + 4 weights of each output times 4 inputs. */
-static inline ints add_products(ints sum, const uint8_t *weight, const int8_t *four)
+static inline ints add_products(ints sum, bytes weights, const int8_t *four)
 {
     int32_t all;
     memcpy(&all, four, sizeof all);
 #ifdef __AVX512VNNI__
-    __m512i weights = _mm512_loadu_si512(weight);
-    return (ints)_mm512_dpbusd_epi32((__m512i)sum, weights, _mm512_set1_epi32(all));
+    return (ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, _mm512_set1_epi32(all));
 #else
-    __m256i weights = _mm256_loadu_si256((const __m256i *)weight);
-    __m256i pairs = _mm256_maddubs_epi16(weights, _mm256_set1_epi32(all));
+    __m256i pairs = _mm256_maddubs_epi16((__m256i)weights, _mm256_set1_epi32(all));
     return sum + (ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 #endif
 }
@@ -88,13 +87,18 @@ static inline __attribute__((always_inline)) void multiply_bytes(
     const uint8_t *weight = product->bytes + first * width;
     ints found[ROWS][VECTORS];
     memset(found, 0, sizeof found);
-    for (int64_t k = 0; k < width; k += 4)
+    for (int64_t k = 0; k < width; k += 4) {
+        bytes weights[VECTORS];
         for (int vector = 0; vector < VECTORS; vector++) {
             int64_t lane = vector * LANES, group = lane / GROUP * GROUP;
-            const uint8_t *place = weight + group * width + k * GROUP + 4 * (lane - group);
-            for (int row = 0; row < rows; row++)
-                found[row][vector] = add_products(found[row][vector], place, x + row * width + k);
+            weights[vector] =
+                *(const bytes *)(weight + group * width + k * GROUP + 4 * (lane - group));
         }
+        for (int row = 0; row < rows; row++)
+            for (int vector = 0; vector < VECTORS; vector++)
+                found[row][vector] =
+                    add_products(found[row][vector], weights[vector], x + row * width + k);
+    }
     for (int vector = 0; vector < VECTORS; vector++) {
         int64_t output = first + vector * LANES;
         const floats scale = *(const floats *)(product->scale + output);
@@ -116,14 +120,17 @@ static inline __attribute__((always_inline)) void multiply_floats(
     const float *weight = product->floats + first * inputs;
     floats found[ROWS][VECTORS];
     memset(found, 0, sizeof found);
-    for (int64_t k = 0; k < inputs; k++)
+    for (int64_t k = 0; k < inputs; k++) {
+        floats weights[VECTORS];
         for (int vector = 0; vector < VECTORS; vector++) {
             int64_t lane = vector * LANES, group = lane / GROUP * GROUP;
-            const floats *place =
-                (const floats *)(weight + group * inputs + k * GROUP + lane - group);
-            for (int row = 0; row < rows; row++)
-                found[row][vector] += x[row * width + k] * *place;
+            weights[vector] =
+                *(const floats *)(weight + group * inputs + k * GROUP + lane - group);
         }
+        for (int row = 0; row < rows; row++)
+            for (int vector = 0; vector < VECTORS; vector++)
+                found[row][vector] += x[row * width + k] * weights[vector];
+    }
     for (int vector = 0; vector < VECTORS; vector++) {
         int64_t output = first + vector * LANES;
         const floats bias = *(const floats *)(product->bias + output);
@@ -142,13 +149,14 @@ static inline __attribute__((always_inline)) void multiply_matrix(
     for (int64_t first = 0; first < stride; first += GROUP) {
         floats found[ROWS][GROUP / LANES];
         memset(found, 0, sizeof found);
-        for (int64_t k = 0; k < inner; k++)
-            for (int vector = 0; vector < GROUP / LANES; vector++) {
-                const floats *place =
-                    (const floats *)(matrix + k * stride + first + vector * LANES);
-                for (int row = 0; row < rows; row++)
-                    found[row][vector] += x[row * width + k] * *place;
-            }
+        for (int64_t k = 0; k < inner; k++) {
+            floats column[GROUP / LANES];
+            for (int vector = 0; vector < GROUP / LANES; vector++)
+                column[vector] = *(const floats *)(matrix + k * stride + first + vector * LANES);
+            for (int row = 0; row < rows; row++)
+                for (int vector = 0; vector < GROUP / LANES; vector++)
+                    found[row][vector] += x[row * width + k] * column[vector];
+        }
         for (int row = 0; row < rows; row++)
             for (int vector = 0; vector < GROUP / LANES; vector++)
                 *(floats *)(to + row * stride + first + vector * LANES) = found[row][vector];

@@ -18,14 +18,16 @@ static inline char *take(char **place, int64_t bytes)
 static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *room)
 {
     int64_t rows = step->sentences * step->beam, channels = decoder->channels;
-    int64_t hidden = decoder->hidden, widest = 2 * channels > hidden ? 2 * channels : hidden;
+    int64_t stride = padded(channels, BLOCK);
+    int64_t hidden = padded(decoder->layer->mlp.first.outputs, BLOCK) * CHUNK;
+    int64_t inputs = rows * stride > hidden ? rows * stride : hidden;
     int64_t chosen = (rows < AT_ONCE ? rows : AT_ONCE) * padded(step->output->outputs, BLOCK);
     int64_t size = sizeof(float);
     char *start = (char *)padded((intptr_t)step->room, 64), *place = start;
-    room->x = (float *)take(&place, rows * channels * size);
-    room->y = (float *)take(&place, rows * channels * size);
-    room->both = (float *)take(&place, rows * padded(widest, BLOCK) * size);
-    room->hidden = (float *)take(&place, rows * hidden * size);
+    room->x = (float *)take(&place, rows * stride * size);
+    room->y = (float *)take(&place, rows * stride * size);
+    room->both = (float *)take(&place, rows * padded(2 * channels, BLOCK) * size);
+    room->hidden = (float *)take(&place, hidden * size);
     room->past = (float *)take(&place, rows * decoder->layers * channels * size);
     room->logits = (float *)take(&place, chosen * size);
     room->blocks = (float *)take(&place, padded(step->output->outputs, BLOCK) / BLOCK * size);
@@ -33,7 +35,7 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     room->found = (float *)take(&place, ROWS * padded(channels / decoder->heads, GROUP) * size);
     room->scales = (float *)take(&place, rows * size);
     room->sums = (int32_t *)take(&place, rows * size);
-    room->inputs = (int8_t *)take(&place, rows * padded(widest, 4));
+    room->inputs = (int8_t *)take(&place, inputs);
     return place - start + 64;
 }
 

@@ -3,20 +3,22 @@
  * It is compiled once for each kind of processor: the file that includes it says STEP, the name.
  */
 #include "decoder.h"
+#include "mlp.h"
 #include "numbers.h"
 #include "products.h"
 #include "room.h"
 
 static void embed(const Decoder *decoder, const Step *step, float *x)
 {
-    int64_t channels = decoder->channels, rows = step->sentences * step->beam;
-    for (int64_t row = 0; row < rows; row++)
+    int64_t channels = decoder->channels, stride = padded(channels, BLOCK);
+    for (int64_t row = 0; row < step->sentences * step->beam; row++, x += stride) {
         for (int64_t i = 0; i < channels; i++) {
             float added = step->position ? step->position[i] : 0;
-            x[row * channels + i] =
-                weight_of(&decoder->embedding, step->tokens[row], i) * decoder->embedding_scale +
-                added;
+            x[i] = weight_of(&decoder->embedding, step->tokens[row], i) * decoder->embedding_scale +
+                   added;
         }
+        memset(x + channels, 0, (stride - channels) * sizeof *x);
+    }
 }
 
 /* What the earlier positions add to this one, in all layers. (B M, D C). The beams of a sentence have
@@ -44,17 +46,18 @@ static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number,
 {
     const Layer *layer = decoder->layer + number;
     int64_t channels = decoder->channels, width = decoder->layers * channels;
-    int64_t rows = step->sentences * step->beam, wide = padded(2 * channels, BLOCK);
+    int64_t rows = step->sentences * step->beam, stride = padded(channels, BLOCK);
+    int64_t wide = padded(2 * channels, BLOCK);
     const float *now = step->row + step->past * width + number * channels;
     for (int64_t row = 0; row < rows; row++)
-        normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_1);
+        normalise(room->y + row * stride, room->x + row * stride, channels, layer->norm_1);
     if (layer->gated)
-        multiply(&layer->mix, rows, room->y, channels, room->both, wide, 0, room);
+        multiply(&layer->mix, rows, room->y, stride, room->both, wide, 0, room);
     for (int64_t row = 0; row < rows; row++) {
         const float *gate = room->both + row * wide;
-        const float *value = layer->gated ? gate + channels : room->y + row * channels;
+        const float *value = layer->gated ? gate + channels : room->y + row * stride;
         const float *past = room->past + row * width + number * channels;
-        float *kept = step->values + row * width + number * channels, *x = room->x + row * channels;
+        float *kept = step->values + row * width + number * channels, *x = room->x + row * stride;
         for (int64_t i = 0; i < channels; i++) {
             float mixed = past[i] + value[i] * now[i];
             kept[i] = value[i];
@@ -63,24 +66,10 @@ static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number,
     }
 }
 
-/* x += product(from), whose rows are padded while they are made. */
-static void add_product(const Product *product, int64_t rows, const float *from, Room *room)
-{
-    int64_t stride = padded(product->outputs, BLOCK);
-    if (stride == product->outputs) {
-        multiply(product, rows, from, product->inputs, room->x, stride, 1, room);
-        return;
-    }
-    multiply(product, rows, from, product->inputs, room->both, stride, 0, room);
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t i = 0; i < product->outputs; i++)
-            room->x[row * product->outputs + i] += room->both[row * stride + i];
-}
-
-/* The attention of some beams of a sentence with one head. `query`: (rows, stride); to: likewise. */
+/* The attention of some beams of a sentence with one head. query, to: (rows, stride). */
 static inline __attribute__((always_inline)) void attend_with_head(
     int rows, const float *query, int64_t stride, int64_t width, const float *keys,
-    const float *memory, const float *mask, int64_t source, float *to, int64_t channels, Room *room)
+    const float *memory, const float *mask, int64_t source, float *to, Room *room)
 {
     int64_t places = padded(source, GROUP), wide = padded(width, GROUP);
     float scale = 1.0f / sqrtf(width);
@@ -93,7 +82,7 @@ static inline __attribute__((always_inline)) void attend_with_head(
     }
     multiply_matrix(rows, source, memory, wide, room->weights, places, room->found);
     for (int row = 0; row < rows; row++)
-        memcpy(to + row * channels, room->found + row * wide, width * sizeof(float));
+        memcpy(to + row * stride, room->found + row * wide, width * sizeof(float));
 }
 
 /* x += attention to the source. */
@@ -104,8 +93,8 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
     int64_t rows = step->sentences * step->beam, stride = padded(channels, BLOCK);
     int64_t places = padded(step->source, GROUP), wide = padded(width, GROUP);
     for (int64_t row = 0; row < rows; row++)
-        normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_c);
-    multiply(&layer->query, rows, room->y, channels, room->both, stride, 0, room);
+        normalise(room->y + row * stride, room->x + row * stride, channels, layer->norm_c);
+    multiply(&layer->query, rows, room->y, stride, room->both, stride, 0, room);
     if (step->query && number == decoder->layers - 1)
         for (int64_t row = 0; row < rows; row++)
             memcpy(step->query + row * channels, room->both + row * stride,
@@ -121,28 +110,10 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
                 WITH_ROWS(left, attend_with_head(
                                     R, room->both + row * stride + head * width, stride, width,
                                     keys, memory, step->mask + source * places, step->source,
-                                    room->y + row * channels + head * width, channels, room))
+                                    room->y + row * stride + head * width, room))
             }
         }
-    add_product(&layer->out, rows, room->y, room);
-}
-
-/* x += the channel MLP. */
-static void mix_channels(const Decoder *decoder, const Step *step, int64_t number, Room *room)
-{
-    const Layer *layer = decoder->layer + number;
-    int64_t channels = decoder->channels, hidden = decoder->hidden;
-    int64_t rows = step->sentences * step->beam, stride = padded(hidden, BLOCK);
-    for (int64_t row = 0; row < rows; row++)
-        normalise(room->y + row * channels, room->x + row * channels, channels, layer->norm_2);
-    multiply(&layer->first, rows, room->y, channels, room->both, stride, 0, room);
-    for (int64_t row = 0; row < rows; row++) {
-        const float *from = room->both + row * stride;
-        float *to = room->hidden + row * hidden;
-        for (int64_t i = 0; i < hidden; i++)
-            to[i] = gelu_of(from[i]);
-    }
-    add_product(&layer->second, rows, room->hidden, room);
+    multiply(&layer->out, rows, room->y, stride, room->x, stride, 1, room);
 }
 
 /* Put a continuation in its place among the best of a sentence, which are sorted. */
@@ -196,7 +167,7 @@ static void choose(const Decoder *decoder, const Step *step, int64_t row, float 
 void STEP(const Decoder *decoder, const Step *step)
 {
     int64_t channels = decoder->channels, rows = step->sentences * step->beam;
-    int64_t stride = padded(step->output->outputs, BLOCK);
+    int64_t stride = padded(channels, BLOCK), wide = padded(step->output->outputs, BLOCK);
     Room room;
     lay_out(decoder, step, &room);
     embed(decoder, step, room.x);
@@ -204,11 +175,11 @@ void STEP(const Decoder *decoder, const Step *step)
     for (int64_t number = 0; number < decoder->layers; number++) {
         mix_tokens(decoder, step, number, &room);
         attend(decoder, step, number, &room);
-        mix_channels(decoder, step, number, &room);
+        apply_mlp(&decoder->layer[number].mlp, rows, room.x, room.y, room.hidden, &room);
     }
     for (int64_t row = 0; row < rows; row++) {
-        float *y = room.y + row * channels;
-        normalise(y, room.x + row * channels, channels, decoder->norm);
+        float *y = room.y + row * stride;
+        normalise(y, room.x + row * stride, channels, decoder->norm);
         for (int64_t i = 0; i < channels; i++)
             y[i] = y[i] * decoder->alpha[i] + decoder->beta[i];
     }
@@ -219,8 +190,8 @@ void STEP(const Decoder *decoder, const Step *step)
     }
     for (int64_t row = 0; row < rows; row += AT_ONCE) {
         int64_t some = rows - row < AT_ONCE ? rows - row : AT_ONCE;
-        multiply(step->output, some, room.y + row * channels, channels, room.logits, stride, 0, &room);
+        multiply(step->output, some, room.y + row * stride, stride, room.logits, wide, 0, &room);
         for (int64_t i = 0; i < some; i++)
-            choose(decoder, step, row + i, room.logits + i * stride, &room);
+            choose(decoder, step, row + i, room.logits + i * wide, &room);
     }
 }
