@@ -234,7 +234,8 @@ def trained(data, ablation, tmp_path_factory):
     _, _, script = ablation
     out = tmp_path_factory.mktemp("trained")
     variant = {"base": "plus", "updates": 40, "max_tokens": 1000, "seed": 1, "flags": "--gate silu"}
-    run("fairseq-train", data, *script.list_flags(variant, out))
+    flags = [flag for flag in script.list_flags(variant, out) if flag != "--bf16"]  # slow on some
+    run("fairseq-train", data, *flags)
     return out / "checkpoint_last.pt"
 
 
