@@ -392,6 +392,8 @@ def test_what_an_export_says_of_itself_is_checked(copy, name, changes):
         ("decoder.matrix", lambda a: a.astype("float64")),
         ("decoder.matrix", lambda a: a * float("nan")),
         ("decoder.matrix", lambda a: a[0]),
+        ("decoder.matrix", lambda a: a[:0]),
+        ("decoder.matrix", lambda a: a[:, :0]),
         ("decoder.scale", lambda a: a[:-1]),
         ("decoder.offset", lambda a: a[:-1]),
         ("decoder.scale", None),
