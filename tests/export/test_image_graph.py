@@ -133,7 +133,8 @@ def test_no_sum_of_8_bits_is_too_large(channels, kind):
     for row in rows.astype(np.float32):
         arrays["row"] = row
         found = read_compiled(described, arrays, kind)(np.zeros((1, 3, 16, 16), np.uint8))[0]
-        # Each input is off by half a step at most. Two neighbours share the largest step.
+        # Each input is off by half a step at most. A step is the largest / 127, or twice that where
+        # two neighbours are as large.
         allowed = np.abs(row).max() / 127 * np.abs(weight.astype(float)).sum(0)
         assert (np.abs(found - row @ weight) <= allowed * 1.001).all()
 
