@@ -8,7 +8,7 @@
  * A tile is as many rows and outputs as have their sums in registers.
  *
  * AVX2 adds up two such products in 16 bits, and would cut off what has no room there. So the steps of a
- * row are such that no two neighbours are more than 128 of them: 255 times 128 has room.
+ * row are such that no two neighbours add up to more than 128 of them: 255 times 128 has room.
  */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
@@ -36,21 +36,29 @@ typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(4)));
 
-/* A row in steps of the largest sum of neighbours / 127, padded to fours; returns the step, and the sum
- * of all. A sum of two may be rounded to 128. */
+/* What one input, or two neighbours, may multiply the largest weight with. */
+static inline float reach_of(const float *x)
+{
+    float one = fabsf(x[0]);
+#if NEIGHBOURS == 2
+    float other = fabsf(x[1]), both = fabsf(x[0] + x[1]); /* less, where their signs differ */
+    one = other > one ? other : one;
+    one = both > one ? both : one;
+#endif
+    return one;
+}
+
+/* A row in steps of its largest reach / 127, padded to fours; returns the step, and the sum of all. A sum
+ * of two may be rounded to 128. */
 static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum)
 {
     int64_t whole = n / NEIGHBOURS * NEIGHBOURS;
-    float largest = 0;
+    float largest = whole < n ? fabsf(x[whole]) : 0;
 #pragma omp simd reduction(max : largest)
     for (int64_t i = 0; i < whole; i += NEIGHBOURS) {
-        float size = fabsf(x[i]);
-        if (NEIGHBOURS == 2)
-            size += fabsf(x[i + 1]);
-        largest = size > largest ? size : largest;
+        float reach = reach_of(x + i);
+        largest = reach > largest ? reach : largest;
     }
-    if (whole < n)
-        largest = fabsf(x[whole]) > largest ? fabsf(x[whole]) : largest;
     float factor = largest > 1e-30f ? 127.0f / largest : 0.0f; /* a finite one */
     int32_t total = 0;
     SUM(total)
