@@ -8,7 +8,8 @@
  * A tile is as many rows and outputs as have their sums in registers.
  *
  * AVX2 adds up two such products in 16 bits, and would cut off what has no room there. So the steps of a
- * row are such that no two neighbours add up to more than 128 of them: 255 times 128 has room.
+ * row are such that no pair (of inputs 0 and 1, 2 and 3 ...) adds up to more than 128 of them: 255 times
+ * 128 has room.
  */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
