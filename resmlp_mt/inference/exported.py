@@ -219,8 +219,7 @@ def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> N
     if bias is not None and bias.shape != weights["encoder.matrix"].shape[:3]:
         raise ValueError(f"encoder.bias {bias.shape}")
     layers, heads = weights["decoder.matrix"].shape[:2]
-    sizes = scale.ndim == 1 and min(layers, heads, scale.size) > 0
-    if not sizes or scale.size % (layers * heads):
+    if scale.ndim != 1 or min(layers, heads, scale.size) == 0 or scale.size % (layers * heads):
         raise ValueError(f"decoder.scale {scale.shape} for {layers} layers of {heads} heads")
     if (
         "decoder.positions" in weights

@@ -121,13 +121,12 @@ class NativeClassifier:
         """Blocks, whose A has that many rows."""
         found = (_Block * len(layers))()
         for block, parts in zip(found, layers, strict=True):
-            take, pack = self._weights.take, self._weights.pack
-            block.norm, block.mlp.norm = map(read_number, parts["norms"])
+            take = self._weights.take
+            block.norm, norm = map(read_number, parts["norms"])
             block.matrix = take(parts["matrix"], (rows, patches))
             block.scale = take(parts["scale"], (channels,), BLOCK)
             block.offset = take(parts["offset"], (rows, channels), BLOCK)
-            block.mlp.first = pack(parts["first"], (channels, hidden))
-            block.mlp.second = pack(parts["second"], (hidden, channels))
+            block.mlp = self._weights.pack_mlp(norm, parts, channels, hidden)
         return found
 
     def __call__(self, pixels: np.ndarray) -> np.ndarray:

@@ -173,3 +173,12 @@ class NativeWeights:
             raise ValueError(f"{names['weight']} {weight.shape}, not {shape}")
         self._kept.append(PackedProduct(weight, scales, bias))
         return self._kept[-1].struct
+
+    def pack_mlp(self, norm: float, parts: dict, channels: int, hidden: int) -> MlpStruct:
+        """The channel MLP of a layer, whose products are the parts "first" and "second".
+
+        Raises:
+            ValueError: If these have other shapes.
+        """
+        first = self.pack(parts["first"], (channels, hidden))
+        return MlpStruct(norm, first, self.pack(parts["second"], (hidden, channels)))

@@ -94,12 +94,11 @@ class NativeEncoder:
         for number, (layer, parts) in enumerate(
             zip(self._layers, described["layers"], strict=True)
         ):
-            layer.norm, layer.mlp.norm = map(read_number, parts["norms"])
+            layer.norm, norm = map(read_number, parts["norms"])
             layer.gated = parts["mix"] is not None
             if layer.gated:
                 layer.mix = pack(parts["mix"], (channels, 2 * channels))
-            layer.mlp.first = pack(parts["first"], (channels, hidden))
-            layer.mlp.second = pack(parts["second"], (hidden, channels))
+            layer.mlp = self._weights.pack_mlp(norm, parts, channels, hidden)
             layer.matrix = matrices[number].ctypes.data
             layer.bias = None if biases is None else biases[number].ctypes.data
             for name in ("scale", "shift", "bias_scale"):

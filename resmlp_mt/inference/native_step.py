@@ -96,14 +96,13 @@ class NativeDecoder:
         if layers < 1 or len(described["layers"]) != layers:
             raise ValueError(f"{len(described['layers'])} layers, not {layers}")
         for layer, parts in zip(self._layers, described["layers"], strict=True):
-            layer.norm_1, layer.norm_c, layer.mlp.norm = map(read_number, parts["norms"])
+            layer.norm_1, layer.norm_c, norm = map(read_number, parts["norms"])
             layer.gated = parts["mix"] is not None
             if layer.gated:
                 layer.mix = pack(parts["mix"], (channels, 2 * channels))
             layer.query = pack(parts["query"], (channels, channels))
             layer.out = pack(parts["out"], (channels, channels))
-            layer.mlp.first = pack(parts["first"], (channels, hidden))
-            layer.mlp.second = pack(parts["second"], (hidden, channels))
+            layer.mlp = self._weights.pack_mlp(norm, parts, channels, hidden)
         ends = [self._weights.take(described[n], (channels,)) for n in ("alpha", "beta")]
         self._banned = np.array(banned, np.int64)
         if not all(0 <= symbol < symbols for symbol in [*banned, end]):
