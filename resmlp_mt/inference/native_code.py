@@ -11,7 +11,7 @@ import numpy as np
 
 from resmlp_mt.errors import UserError
 
-GROUP, BLOCK = 16, 64  # as in native/decoder.h
+GROUP, BLOCK, INPUTS = 16, 64, 8  # as in native/decoder.h
 KINDS = "avx512", "avx2"  # of processors, the fastest first
 Integer, Float, Pointer = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
 
@@ -85,7 +85,7 @@ class PackedProduct:
         self.inputs, self.outputs = weight.shape
         # What was -128 to 127 becomes 0 to 255.
         rows = weight if whole else weight.view(np.uint8) ^ np.uint8(128)
-        self.weight = _pack(rows, 0, 1) if whole else _pack(rows, 128, 4)
+        self.weight = _pack(rows, 0, 1, 1) if whole else _pack(rows, 128, INPUTS, 4)
         self.scales = None if whole else self._pad(scales)
         self.bias = self._pad(np.zeros(self.outputs, np.float32) if bias is None else bias)
         place = self.weight.ctypes.data
@@ -104,10 +104,10 @@ class PackedProduct:
         return np.pad(values, (0, -len(values) % BLOCK))
 
 
-def _pack(weight: np.ndarray, fill: int, together: int) -> np.ndarray:
-    """(in, out) -> (groups, in / together, 16, together)."""
+def _pack(weight: np.ndarray, fill: int, to: int, together: int) -> np.ndarray:
+    """(in, out) -> (groups, in / together, 16, together), with inputs padded to a multiple."""
     inputs, outputs = weight.shape
-    room = (0, -inputs % together), (0, -outputs % BLOCK)
+    room = (0, -inputs % to), (0, -outputs % BLOCK)
     weight = np.pad(weight, room, constant_values=fill)
     weight = weight.reshape(-1, together, weight.shape[1] // GROUP, GROUP)
     return np.ascontiguousarray(weight.transpose(2, 0, 3, 1))

@@ -6,6 +6,7 @@
 
 #define GROUP 16 /* outputs whose weights lie side by side */
 #define BLOCK (4 * GROUP)
+#define INPUTS 8 /* in 8 bits, that lie side by side in fours */
 #define ROWS 6 /* that are multiplied at once */
 
 static inline int64_t padded(int64_t n, int64_t to) { return (n + to - 1) / to * to; }

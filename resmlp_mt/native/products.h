@@ -3,13 +3,13 @@
  * Outputs come in groups of 16. In 8 bits a group holds, for each 4 inputs, 4 weights of each output
  * side by side: 64 bytes, which one instruction of AVX-512 multiplies with 4 inputs and adds up. The
  * weights have 128 added, since it takes unsigned bytes. In full a group holds 16 weights for each
- * input. Outputs are padded to whole blocks of 4 groups, inputs to fours, with what adds nothing.
+ * input. Outputs are padded to whole blocks of 4 groups, inputs to eights, with what adds nothing.
  *
  * A tile is as many rows and outputs as have their sums in registers.
  *
- * AVX2 adds up two such products in 16 bits, and would cut off what has no room there. So the steps of a
- * row are such that no pair (of inputs 0 and 1, 2 and 3 ...) adds up to more than 128 of them: 255 times
- * 128 has room.
+ * AVX2 multiplies and adds up in 16 bits. There the products of 4 inputs meet: of eight, those of
+ * inputs 0, 1, 4 and 5, and those of the others. So the steps of a row are such that no such four add
+ * up to more than 128 of them, the positive ones or the negative ones: 255 times 128 has room.
  */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
@@ -25,11 +25,11 @@
 #ifdef __AVX512VNNI__
 #define LANES 16  /* of a vector */
 #define VECTORS 4 /* of a tile: with so many rows their sums fill the registers */
-#define NEIGHBOURS 1 /* of a row, whose products are added up without regard to their size */
+#define FOURS 1   /* of inputs in 8 bits, that are multiplied at once */
 #else
 #define LANES 8
 #define VECTORS 2
-#define NEIGHBOURS 2
+#define FOURS 2
 #endif
 #define TILE (VECTORS * LANES)
 
@@ -37,30 +37,41 @@ typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(4)));
 
-/* What one input, or two neighbours, may multiply the largest weight with. */
-static inline float reach_of(const float *x)
+/* STEPS of a row are as large as what must not be larger: its largest number, or the largest sum of
+ * four that meet. That one may be rounded up by 2. */
+#ifdef __AVX512VNNI__
+#define STEPS 127
+static inline float reach_of(const float *x, int64_t n)
 {
-    float one = fabsf(x[0]);
-#if NEIGHBOURS == 2
-    float other = fabsf(x[1]), both = fabsf(x[0] + x[1]); /* less, where their signs differ */
-    one = other > one ? other : one;
-    one = both > one ? both : one;
-#endif
-    return one;
+    float largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < n; i++)
+        largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
+    return largest;
 }
+#else
+#define STEPS 126
+static inline float reach_of(const float *x, int64_t n)
+{
+    __m128 largest = _mm_setzero_ps();
+    int64_t whole = n / INPUTS * INPUTS;
+    float last[INPUTS] = {0};
+    memcpy(last, x + whole, (n - whole) * sizeof *x);
+    for (int64_t i = 0; i < n; i += INPUTS) {
+        floats eight = *(const floats *)(i < whole ? x + i : last), none = {0};
+        floats twos = (floats)_mm256_hadd_ps(_mm256_max_ps(eight, none), _mm256_max_ps(-eight, none));
+        __m128 fours = _mm256_castps256_ps128(twos) + _mm256_extractf128_ps(twos, 1);
+        largest = _mm_max_ps(fours, largest);
+    }
+    return largest_of((const float *)&largest, 4);
+}
+#endif
 
-/* A row in steps of its largest reach / 127, padded to fours; returns the step, and the sum of all. A sum
- * of two may be rounded to 128. */
+/* A row in steps, padded to eights; returns the step, and the sum of all. */
 static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum)
 {
-    int64_t whole = n / NEIGHBOURS * NEIGHBOURS;
-    float largest = whole < n ? fabsf(x[whole]) : 0;
-#pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < whole; i += NEIGHBOURS) {
-        float reach = reach_of(x + i);
-        largest = reach > largest ? reach : largest;
-    }
-    float factor = largest > 1e-30f ? 127.0f / largest : 0.0f; /* a finite one */
+    float reach = reach_of(x, n);
+    float factor = reach > 1e-30f ? STEPS / reach : 0.0f; /* a finite one */
     int32_t total = 0;
     SUM(total)
     for (int64_t i = 0; i < n; i++) {
@@ -68,22 +79,30 @@ static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum
         total += value;
         to[i] = (int8_t)value;
     }
-    for (int64_t i = n; i < padded(n, 4); i++)
+    for (int64_t i = n; i < padded(n, INPUTS); i++)
         to[i] = 0;
     *sum = total;
-    return largest / 127.0f;
+    return reach / STEPS;
 }
 
-/* sum + 4 weights of each output times 4 inputs. */
-static inline ints add_products(ints sum, bytes weights, const int8_t *four)
+/* The 4 inputs from `four` on, for each output. */
+static inline bytes spread(const int8_t *four)
 {
     int32_t all;
     memcpy(&all, four, sizeof all);
+    return (bytes)((ints){0} + all);
+}
+
+/* sum + weights of each output times inputs, FOURS of both. */
+static inline ints add_products(ints sum, const bytes *weights, const bytes *inputs)
+{
 #ifdef __AVX512VNNI__
-    return (ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, _mm512_set1_epi32(all));
+    return (ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)*weights, (__m512i)*inputs);
 #else
-    __m256i pairs = _mm256_maddubs_epi16((__m256i)weights, _mm256_set1_epi32(all));
-    return sum + (ints)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    __m256i fours =
+        _mm256_add_epi16(_mm256_maddubs_epi16((__m256i)weights[0], (__m256i)inputs[0]),
+                         _mm256_maddubs_epi16((__m256i)weights[1], (__m256i)inputs[1]));
+    return sum + (ints)_mm256_madd_epi16(fours, _mm256_set1_epi16(1));
 #endif
 }
 
@@ -92,21 +111,24 @@ static inline __attribute__((always_inline)) void multiply_bytes(
     int rows, const Product *product, int64_t first, const int8_t *x, const float *scales,
     const int32_t *sums, float *to, int64_t stride, int add)
 {
-    int64_t width = padded(product->inputs, 4);
+    int64_t width = padded(product->inputs, INPUTS);
     const uint8_t *weight = product->bytes + first * width;
     ints found[ROWS][VECTORS];
     memset(found, 0, sizeof found);
-    for (int64_t k = 0; k < width; k += 4) {
-        bytes weights[VECTORS];
+    for (int64_t k = 0; k < width; k += 4 * FOURS) {
+        bytes weights[VECTORS][FOURS], inputs[FOURS];
         for (int vector = 0; vector < VECTORS; vector++) {
             int64_t lane = vector * LANES, group = lane / GROUP * GROUP;
-            weights[vector] =
-                *(const bytes *)(weight + group * width + k * GROUP + 4 * (lane - group));
+            const uint8_t *from = weight + group * width + k * GROUP + 4 * (lane - group);
+            for (int four = 0; four < FOURS; four++)
+                weights[vector][four] = *(const bytes *)(from + 4 * GROUP * four);
         }
-        for (int row = 0; row < rows; row++)
+        for (int row = 0; row < rows; row++) {
+            for (int four = 0; four < FOURS; four++)
+                inputs[four] = spread(x + row * width + k + 4 * four);
             for (int vector = 0; vector < VECTORS; vector++)
-                found[row][vector] =
-                    add_products(found[row][vector], weights[vector], x + row * width + k);
+                found[row][vector] = add_products(found[row][vector], weights[vector], inputs);
+        }
     }
     for (int vector = 0; vector < VECTORS; vector++) {
         int64_t output = first + vector * LANES;
@@ -185,7 +207,7 @@ static inline __attribute__((always_inline)) void multiply_matrix(
 static void multiply(const Product *product, int64_t rows, const float *x, int64_t from, float *to,
                      int64_t stride, int add, Room *room)
 {
-    int64_t width = padded(product->inputs, 4), outputs = padded(product->outputs, BLOCK);
+    int64_t width = padded(product->inputs, INPUTS), outputs = padded(product->outputs, BLOCK);
     int8_t *inputs = room->inputs;
     if (product->bytes)
         for (int64_t row = 0; row < rows; row++)
@@ -212,7 +234,7 @@ static inline float weight_of(const Product *product, int64_t output, int64_t i)
     int64_t group = output / GROUP, lane = output % GROUP;
     if (product->floats)
         return product->floats[(group * product->inputs + i) * GROUP + lane];
-    int64_t fours = padded(product->inputs, 4) / 4;
+    int64_t fours = padded(product->inputs, INPUTS) / 4;
     uint8_t byte = product->bytes[((group * fours + i / 4) * GROUP + lane) * 4 + i % 4];
     return ((int32_t)byte - 128) * product->scale[output];
 }

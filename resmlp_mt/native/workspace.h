@@ -32,7 +32,7 @@ static inline int64_t lay_out_workspace(const Classifier *classifier, void *star
     to->class = (float *)take(&place, stride * size);
     to->room.scales = (float *)take(&place, CHUNK * size);
     to->room.sums = (int32_t *)take(&place, CHUNK * size);
-    to->room.inputs = (int8_t *)take(&place, CHUNK * padded(widest, 4));
+    to->room.inputs = (int8_t *)take(&place, CHUNK * padded(widest, INPUTS));
     return place - begin + 64;
 }
 
