@@ -85,6 +85,7 @@ def main() -> None:
         ]
     about = {
         "size": arguments.size,
+        "vocabulary": len(ours.codec.target_dictionary),
         "type": arguments.type,
         "isa": os.environ.get("RESMLP_CPU_ISA", ""),
         "text": arguments.input.name,
