@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From nothing to a SacreBLEU score: bash scripts/quickstart.sh [--locked | --locked=cuda]
 # Makes .venv, writes a synthetic English-German corpus, trains a small ResMLP on it with
-# fairseq-train, translates the test set with fairseq-generate, and shows what came out. At most five
+# fairseq-train, translates the test set with fairseq-generate, and shows what came out. At most four
 # minutes after the installation, on 2 CPU cores. Run again, it reuses what is there; remove the
 # folder quickstart/ to begin anew. --locked installs the files of requirements.lock, by their hashes;
 # --locked=cuda those of requirements-cuda.lock.
@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 . scripts/environment.sh
 
 work=quickstart model=$work/model
-log=$work/generate.txt updates=300
+log=$work/generate.txt updates=600
 mkdir -p "$work"
 
 step() { printf '\n\033[1m%s\033[0m\n' "$*" >&2; }
@@ -35,7 +35,7 @@ step "2/5 Prepare: subwords, dictionary, binarized data"
         --train "$work/raw/train" --valid "$work/raw/valid" --test "$work/raw/test" \
         --vocab-size 1000 --out "$work/data-bin"
 
-step "3/5 Train with fairseq-train (about two minutes)"
+step "3/5 Train with fairseq-train (about a minute)"
 [ -f "$work/trained" ] || {
     # Stopped half way, it goes on from the last epoch.
     fairseq-train "$work/data-bin" --user-dir resmlp_mt --arch resmlp_plus_tiny \
@@ -43,8 +43,8 @@ step "3/5 Train with fairseq-train (about two minutes)"
         --max-source-positions 64 --max-target-positions 64 \
         --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
         --optimizer adam --adam-betas '(0.9, 0.98)' \
-        --lr 5e-3 --lr-scheduler inverse_sqrt --warmup-updates 100 \
-        --distributed-world-size 1 --max-tokens 4096 --max-update $updates --seed 1 \
+        --lr 7e-3 --lr-scheduler inverse_sqrt --warmup-updates 100 \
+        --distributed-world-size 1 --max-tokens 1024 --max-update $updates --seed 1 \
         --num-workers 0 --no-epoch-checkpoints --save-dir "$model" \
         --log-format json --log-interval 20 --log-file "$work/train.log" 2>&1 |
         tee "$work/train.out" | python scripts/watch_training.py --updates $updates ||
