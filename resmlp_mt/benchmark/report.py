@@ -11,8 +11,6 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import torch
-
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.errors import UserError
 
@@ -88,6 +86,8 @@ def append_rows(path: Path, rows: list[dict]) -> None:
 
 def describe_machine() -> str:
     """The GPU if there is one, the processor and its cores."""
+    import torch  # takes seconds, and many scripts are here for the commit alone
+
     gpu = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return ", ".join([*gpu, _name_processor(), f"{cores} cores"])
