@@ -1,5 +1,6 @@
 """What fairseq and torch make of flags."""
 
+import difflib
 import importlib.util
 import logging
 import os
@@ -32,10 +33,10 @@ _CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
 
 PATCH = Patch(
     "flags",
-    "ends with a bare RuntimeError without --arch, takes --bf16 for a wish to train on a TPU, "
-    "talks by NCCL on CPUs, takes --fp16 on CPUs and optimizers that do not fit it and fails "
-    "later, lists an archive of images as if it were a folder, and trains from scratch where "
-    "--finetune-from-model names a folder",
+    "ends with a bare RuntimeError without --arch, answers a wrong value with hundreds of flags, "
+    "takes --bf16 for a wish to train on a TPU, talks by NCCL on CPUs, takes --fp16 on CPUs and "
+    "optimizers that do not fit it and fails later, lists an archive of images as if it were a "
+    "folder, and trains from scratch where --finetune-from-model names a folder",
     "whoever trains on CPUs, in 16 bits, on a .tar of images, or on from a folder",
     "each is put right or refused before anything is loaded; --path and --finetune-from-model take "
     "folders and the names of models that come with the package",
@@ -45,10 +46,12 @@ PATCH = Patch(
 @PATCH.replaces("fairseq.options:parse_args_and_arch", "535ef0431681")
 def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     """Parse as fairseq does, and put right what it made of it."""
+    error = parser.error
+    parser.error = partial(_refuse, error, None)
     known, _ = parser.parse_known_args(input_args)
     if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
         parser.set_defaults(task=_find_task(known.path))
-    parser.error = partial(_refuse, parser.error, getattr(known, "arch", None))
+    parser.error = partial(_refuse, error, getattr(known, "arch", None))
     if getattr(known, "arch", "given") is None:
         raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
@@ -67,19 +70,22 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
 
 
 def _refuse(error: Callable, arch: str | None, message: str) -> None:
-    """Name what an architecture has not, without the hundreds of flags that fairseq has."""
+    """Say what is wrong without the hundreds of flags that fairseq has."""
     if arch and message.startswith("unrecognized arguments: "):
         raise UserError(
             f"{message}; neither --arch {arch} nor what else was chosen has such flags (--help)"
         )
-    if arch and (match := _CHOICE.match(message)):
+    if match := _CHOICE.match(message):
         flag, given = match.groups()
-        if own := _list_choices(arch, flag):
+        if arch and (own := _list_choices(arch, flag)):
             others = [name for name in ARCH_MODEL_REGISTRY if given in _list_choices(name, flag)]
             taken = f"; {given} is for {name_some(others)}" if others else ""
             raise UserError(f"{flag} {given}: --arch {arch} takes {', '.join(own)}{taken}")
-    if arch and message.startswith("argument "):
-        raise UserError(f"{message}, with --arch {arch}")
+        near = difflib.get_close_matches(given, re.findall(r"'([\w-]+)'", message)[1:])
+        meant = f"; did you mean {', '.join(near)}?" if near else ";"
+        raise UserError(f"{flag} {given}: there is none of that name{meant} --help lists them")
+    if message.startswith("argument "):
+        raise UserError(message + (f", with --arch {arch}" if arch else ""))
     error(message)
 
 

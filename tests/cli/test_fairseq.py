@@ -326,8 +326,9 @@ def test_compilation_without_a_compiler_is_refused(prepared, tmp_path):
 
 @pytest.mark.parametrize("program", [("fairseq-train",), ("resmlp-mt", "train")])
 def test_an_unknown_preset_is_refused(prepared, program):
-    result = run(*program, prepared, *PLUGIN, "--arch", "resmlp_huge", check=False)
-    assert_refused(result, "invalid choice: 'resmlp_huge'")
+    result = run(*program, prepared, *PLUGIN, "--arch", "resmlp_plus_tin", check=False)
+    assert_refused(result, "--arch resmlp_plus_tin: there is none of that name; did you mean resm")
+    assert "resmlp_plus_tiny" in result.stderr and "usage:" not in result.stderr
 
 
 def test_a_preset_holds_under_hydra_but_for_what_is_given(prepared, tmp_path):
@@ -371,6 +372,9 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         ("--arch resmlp_s12 --token-mixer toeplitz", "; toeplitz is for resmlp, resmlp_wmt_en_de"),
         ("--arch resmlp_tiny --token-ffn-embed-dim 8", "neither --arch resmlp_tiny nor what else"),
         ("--arhc resmlp_tiny", "name a model with --arch, such as resmlp_plus_tiny"),
+        ("--arch nonsense", "--arch nonsense: there is none of that name; --help lists them"),
+        ("--arch resmlp_tiny --optimizer adamm", "--optimizer adamm: there is none of that name"),
+        ("--arch resmlp_tiny --max-tokens x", "argument --max-tokens: invalid int value: 'x'"),
     ],
 )
 def test_models_mixers_and_flags_that_are_not_there_are_refused_in_a_line(flags, said, tmp_path):
