@@ -3,6 +3,7 @@
 The batches are random tokens, the same for all rivals; the sentences of both sides have one length.
 """
 
+import argparse
 import signal
 import tempfile
 import time
@@ -43,7 +44,11 @@ class Case:
 
 
 def list_rivals(size: str, flags: list[str]) -> list[Rival]:
-    """fairseq's Transformer of that size and ours; `flags` go to fairseq-train for all."""
+    """fairseq's Transformer of that size and ours; `flags` go to fairseq-train for all.
+
+    Raises:
+        UserError: If it does not take them.
+    """
     channels, hidden, layers, heads, vocabulary, paper, plus = SIZES[size]
     transformer = ["--arch", "transformer"]
     for side in ("encoder", "decoder"):
@@ -54,9 +59,12 @@ def list_rivals(size: str, flags: list[str]) -> list[Rival]:
         paper: ["--arch", paper],
         plus: ["--arch", plus],
     }
+    flags_of = {name: [*arch, *flags] for name, arch in architectures.items()}
+    for words in flags_of.values():
+        _parse("data", words)  # what cannot be trained is refused before anything is measured
     return [
-        Rival(name, _Updates, dict(flags=[*arch, *flags], vocabulary=vocabulary))
-        for name, arch in architectures.items()
+        Rival(name, _Updates, dict(flags=words, vocabulary=vocabulary))
+        for name, words in flags_of.items()
     ]
 
 
@@ -83,6 +91,11 @@ def write_dictionaries(folder: Path, vocabulary: int) -> None:
         symbols.save(str(folder / f"dict.{lang}.txt"))
 
 
+def _parse(data: str, flags: list[str]) -> argparse.Namespace:
+    words = [data, "--source-lang", "en", "--target-lang", "de", *_RECIPE, *flags]
+    return options.parse_args_and_arch(options.get_training_parser(), words)
+
+
 class _Updates:
     """Trains; called with a case, does its updates."""
 
@@ -90,9 +103,7 @@ class _Updates:
         torch.manual_seed(1)
         with tempfile.TemporaryDirectory() as folder:
             write_dictionaries(Path(folder), vocabulary)
-            words = [folder, "--source-lang", "en", "--target-lang", "de", *_RECIPE, *flags]
-            args = options.parse_args_and_arch(options.get_training_parser(), words)
-            cfg = convert_namespace_to_omegaconf(args)
+            cfg = convert_namespace_to_omegaconf(_parse(folder, flags))
             task = tasks.setup_task(cfg.task)
         model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
         before = signal.getsignal(signal.SIGTERM)

@@ -14,6 +14,7 @@ from sacrebleu.metrics import BLEU
 
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import find_checkpoint, is_exported
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.translator import Translator
 
@@ -43,14 +44,27 @@ def list_rivals(
         sources, references: Raw text.
         threads: Of each rival.
         longest: Subwords of a translation.
+
+    Raises:
+        UserError: If there is no such model.
     """
+    for name, model in models.items():
+        if not (_is_of_ctranslate2(model) or is_exported(Path(model))):
+            try:
+                find_checkpoint(model, "text")
+            except UserError as error:
+                raise UserError(f"{name}: {error}") from None
     first = next(iter(models.values()))
     text = dict(sources=sources, references=references, threads=threads, longest=longest)
     return [Rival(n, _build, dict(model=m, codec_of=first, **text)) for n, m in models.items()]
 
 
+def _is_of_ctranslate2(model: str) -> bool:
+    return (Path(model) / "model.bin").is_file()
+
+
 def _build(model: str, codec_of: str, threads: int, **text):
-    kind = _CTranslate2 if (Path(model) / "model.bin").is_file() else _Ours
+    kind = _CTranslate2 if _is_of_ctranslate2(model) else _Ours
     return kind(model, codec_of, threads, **text)
 
 

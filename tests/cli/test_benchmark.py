@@ -218,8 +218,10 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
         ([*text, "--models", f"a={packed}", "--csv", tmp_path / "other.csv"], "other columns"),
     ):
         assert_refused(run(*command, *flags, check=False), said)
-    flags = ["train", "--flags=--arch nonsense", "--rounds", 1]
-    assert_refused(run("resmlp-mt", "benchmark", *flags, check=False), "nonsense")
+    flags = ["train", "--flags=--criterion nonsense", "--rounds", 1]
+    result = run("resmlp-mt", "benchmark", *flags, check=False)
+    assert_refused(result, "--criterion nonsense: there is none of that name")
+    assert "usage:" not in result.stderr
     flags = ["images", "--timm", "--rounds", 1, "--images", 1, "--batch-size", 1]
     misfit = {"PYTHONPATH": f"{write_misfit_timm(tmp_path)}:{ROOT}"}
     said = "timm is installed and cannot be imported"
