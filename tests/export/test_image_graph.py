@@ -60,8 +60,8 @@ def compile_classifier(model, kind, int8=False, threads=1) -> NativeClassifier:
     return read_compiled(described, shared.arrays, kind, threads)
 
 
-def read_compiled(described, arrays, kind, threads=1) -> NativeClassifier:
-    library, pictures = find_library(), SimpleNamespace(in_chans=3, image_size=16)
+def read_compiled(described, arrays, kind, threads=1, side=16) -> NativeClassifier:
+    library, pictures = find_library(), SimpleNamespace(in_chans=3, image_size=side)
     if library is None or not getattr(library, f"has_{kind}")():
         pytest.skip(f"nothing was built for {kind}, or this processor has none")
     compute = getattr(library, f"classify_{kind}")
@@ -137,6 +137,42 @@ def test_no_sum_of_8_bits_is_too_large(channels, kind):
         # where four that meet are as large.
         allowed = 2 * np.abs(row).max() / 126 * np.abs(weight.astype(float)).sum(0)
         assert (np.abs(found - row @ weight) <= allowed * 1.001).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("channels", "hidden"), [(13, 70), (68, 27)])
+def test_each_row_of_8_bits_is_as_it_is_alone(channels, hidden, kind):
+    """Where nothing mixes them, an image is the mean of its patches, which are images too."""
+    random, side, patch = np.random.default_rng(1), 18, 2
+    sizes = {"first": (channels, hidden), "second": (hidden, channels)}
+    arrays = {
+        "pixels": random.standard_normal((channels, 3, patch, patch), np.float32) / 500,
+        "bias": random.standard_normal(channels, np.float32),
+        "scale": np.ones(channels, np.float32),
+        "head": random.standard_normal((channels, 7), np.float32),
+    }
+    block = {"norms": [1e-5, 1e-5], "matrix": "matrix", "scale": "scale", "offset": "offset"}
+    for name, size in sizes.items():
+        arrays[name] = random.integers(-127, 128, size).astype(np.int8)
+        arrays[f"{name} scales"] = random.uniform(0.001, 0.01, size[1]).astype(np.float32)
+        block[name] = {"weight": name, "scales": f"{name} scales", "bias": None}
+    described = {"layers": [], "embedding": None, "norm": None, "hidden": hidden}
+    described |= {"blocks": [block, block], "embed": {"weight": "pixels", "bias": "bias"}}
+    described["head"] = {"weight": "head", "scales": None, "bias": None}
+
+    def compute(images):
+        patches = (images.shape[-1] // patch) ** 2
+        arrays["matrix"] = np.zeros((patches, patches), np.float32)
+        arrays["offset"] = np.zeros((patches, channels), np.float32)
+        return read_compiled(described, arrays, kind, side=images.shape[-1])(images)
+
+    image = random.integers(256, size=(1, 3, side, side), dtype=np.uint8)
+    patches = image.reshape(3, side // patch, patch, side // patch, patch)
+    patches = np.ascontiguousarray(patches.transpose(1, 3, 0, 2, 4)).reshape(-1, 3, patch, patch)
+    assert len(patches) == 81
+    alone = compute(patches)
+    assert alone.std(0).min() > 0.1
+    np.testing.assert_allclose(compute(image)[0], alone.mean(0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
