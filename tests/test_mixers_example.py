@@ -16,6 +16,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from torch import nn
 from torch.testing import assert_close
 
+from resmlp_mt.compat.flags import multiplies_bf16
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.cycle import CycleMLP
 from resmlp_mt.nn.grid_mixers import GridConvolution
@@ -204,6 +205,7 @@ def test_the_table_has_the_same_updates_and_the_same_time(tmp_path, shuffled, mo
 
 def test_an_update_of_each_mixer_is_timed(tmp_path, shuffled):
     command = ["python", CIFAR10 / "step_time.py", "--mixers", "--rounds", 1]
+    command += ["--bf16"] * multiplies_bf16()  # else it is slow
     run(*command, "--out", tmp_path / "t.csv")
     with open(tmp_path / "t.csv", newline="") as stream:
         rows = {row["model"]: row for row in csv.DictReader(stream)}

@@ -69,7 +69,7 @@ def measure(folder: Path) -> int:
     race = ["resmlp-mt", "benchmark", "images", "--image-size", "32", "--num-classes", "10"]
     race += ["--threads", "1", "--rounds", "3", "--images", "128", "--csv", cost]
     race += ["--arch", *list_archs().values()]
-    times = [sys.executable, HERE / "step_time.py", "--mixers", "--rounds", "15"]
+    times = [sys.executable, HERE / "step_time.py", "--mixers", "--bf16", "--rounds", "15"]
     times += ["--out", folder / "mixers_step_time.csv"]
     return subprocess.run(race).returncode or subprocess.run(times).returncode
 

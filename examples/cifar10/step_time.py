@@ -1,11 +1,11 @@
 """How long an update takes for each model, as a ratio to the plain one: the budget of train.sh.
 
-    python examples/cifar10/step_time.py --out examples/cifar10/step_time.csv
-    python examples/cifar10/step_time.py --mixers --out examples/cifar10/mixers_step_time.csv
+    python examples/cifar10/step_time.py --bf16 --out examples/cifar10/step_time.csv
+    python examples/cifar10/step_time.py --bf16 --mixers --out examples/cifar10/mixers_step_time.csv
 
-One process, one thread, batches of 128 random images in bf16, or with --mixers the models and the
-batches of mixers.py; forward, backward and AdamW, in turns, in processor time, so that other load
-on the machine does not count. Reading images is not counted.
+One process, one thread, batches of 128 random images, or with --mixers the models and the batches
+of mixers.py; forward, backward and AdamW, in turns, in processor time, so that other load on the
+machine does not count. Reading images is not counted.
 """
 
 import argparse
@@ -59,13 +59,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--bf16", action="store_true", help="as they are trained, not in fp32")
     parser.add_argument("--mixers", action="store_true", help="of mixers.py, in place of train.sh")
     arguments = parser.parse_args()
     builders, batch = (list_mixers(), 32) if arguments.mixers else (MODELS, 128)
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    images, target = torch.randn(batch, 3, 32, 32).bfloat16(), torch.randint(10, (batch,))
-    models = {name: build().bfloat16() for name, build in builders.items()}
+    kind = torch.bfloat16 if arguments.bf16 else torch.float32
+    images, target = torch.randn(batch, 3, 32, 32, dtype=kind), torch.randint(10, (batch,))
+    models = {name: build().to(kind) for name, build in builders.items()}
     optimizers = {n: torch.optim.AdamW(m.parameters(), fused=True) for n, m in models.items()}
 
     def update(name):
@@ -82,7 +84,7 @@ def main() -> None:
             teacher(images)
         return time.process_time() - started
 
-    teacher = MODELS["depthwise"]().bfloat16()
+    teacher = MODELS["depthwise"]().to(kind)
     seconds = {name: [] for name in [*models, *([] if arguments.mixers else ["teacher"])]}
     for i in range(arguments.rounds + 2):
         for name in seconds:
