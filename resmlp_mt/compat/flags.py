@@ -37,7 +37,8 @@ PATCH = Patch(
     "takes --bf16 for a wish to train on a TPU, talks by NCCL on CPUs, takes --fp16 on CPUs and "
     "optimizers that do not fit it and fails later, lists an archive of images as if it were a "
     "folder, and trains from scratch where --finetune-from-model names a folder",
-    "whoever trains on CPUs, in 16 bits, on a .tar of images, or on from a folder",
+    "whoever mistypes a value, or trains on CPUs, in 16 bits, on a .tar of images, or on from a "
+    "folder",
     "each is put right or refused before anything is loaded; --path and --finetune-from-model take "
     "folders and the names of models that come with the package",
 )
