@@ -3,7 +3,9 @@
 They run in processes without the plugin. This module imports nothing of ours.
 """
 
+import contextlib
 import importlib.util
+import io
 import logging
 import os
 import resource
@@ -249,6 +251,13 @@ def an_archive_is_listed_as_a_folder(folder):
     fails(OSError, data_utils._find_extra_valid_paths, str(folder / "images.tar"))
 
 
+def a_wrong_value_is_answered_with_all_flags(folder):
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        fails(SystemExit, parse, "--criterion", "nonsense", str(folder))
+    assert said.getvalue().startswith("usage:") and said.getvalue().count("[--") > 100
+
+
 def a_folder_to_start_from_is_no_checkpoint(folder):
     (folder / "checkpoint_best.pt").touch()
     flags = parse("--finetune-from-model", str(folder), str(folder))
@@ -364,6 +373,7 @@ OF_PATCHES = {
     ],
     "groups of batches": [the_last_group_is_left_out],
     "flags": [
+        a_wrong_value_is_answered_with_all_flags,
         bf16_is_taken_for_a_wish_for_a_tpu,
         an_archive_is_listed_as_a_folder,
         a_folder_to_start_from_is_no_checkpoint,
