@@ -112,7 +112,7 @@ def test_what_both_sides_share_is_swapped_on_both(script):
     assert swap(rows[1:3], 1.0) == [] == swap(rows, 0.0)
     swapped = [pair for seed in range(200) for pair in swap(rows, 0.25, seed)]
     assert len(swapped) == 200 and swapped[:1] == swap(rows, 0.25, 0)
-    kinds = Counter()
+    kinds, names = Counter(), set()
     for source, target, domain in swapped:
         parts = [
             re.fullmatch(f"(.+) {has} (.+) {dogs}", text)
@@ -122,7 +122,12 @@ def test_what_both_sides_share_is_swapped_on_both(script):
         assert (name, number) == parts[1].groups() and domain == "a-x"
         assert (name == "Tom") != (number == "3") or (name, number) == ("Tom", "3")
         kinds["@" in name, "." in name, " " in name, "." in number] += 1
+        names.add(name.lower())
     assert len(kinds) >= 5  # names of one word and of two, addresses of both kinds, versions
+    # Pieces of the only long words, where spelled names end in a vowel and n, r, s, l or t.
+    spliced = re.compile("(do|dog|dogs|hu|hun|hund|hunde)(gs|ogs|dogs|de|nde|unde|hunde)")
+    assert any(map(spliced.fullmatch, names))
+    assert len(swap(rows, 1.0)) == 5  # the only one four times, and another with an emoji
 
 
 def test_some_pairs_get_an_emoji_at_the_end_of_both_sides(script):

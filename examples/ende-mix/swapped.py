@@ -18,6 +18,7 @@ _EMOJI = [
     *range(0x1F90D, 0x1F9FF), *range(0x2600, 0x27BF),
 ]  # fmt: skip
 _WITH_EMOJI = 0.2
+_WORD = re.compile(r"[^\W\d_]{4,}")
 _ENDINGS = "com org net de eu info io co.uk ac.at ch".split()
 
 
@@ -28,14 +29,15 @@ def swap(rows: list[Row], share: float, seed: int = 1) -> list[Row]:
 
     Args:
         rows: Source, target and domain of each pair.
-        share: Of all pairs, at most; where fewer share something, each of these comes once.
+        share: Of all pairs. Where fewer share something, these come several times.
         seed: Of what is drawn.
     """
     draw = random.Random(seed)
     found = [(row, shared) for row in rows if (shared := list_shared(row))]
     names = sorted({word for _, shared in found for word in shared if not word.isdigit()})
-    chosen = draw.sample(found, min(round(share * len(rows)), len(found)))
-    swapped = [replace(row, draw.choice(shared), draw, names) for row, shared in chosen]
+    words = sorted({word for row, _ in found for text in row[:2] for word in _WORD.findall(text)})
+    chosen = draw.choices(found, k=round(share * len(rows))) if found else []
+    swapped = [replace(row, draw.choice(shared), draw, names, words) for row, shared in chosen]
     ends = draw.sample(rows, round(share * _WITH_EMOJI * len(rows)))
     return swapped + [append_emoji(row, draw) for row in ends]
 
@@ -46,9 +48,12 @@ def list_shared(row: Row) -> list[str]:
     return [word for word in sides[0] if sides[0].count(word) == sides[1].count(word) == 1]
 
 
-def replace(row: Row, word: str, draw: random.Random, names: list[str]) -> Row:
-    """The pair with something else in the place of a word that both sides share."""
-    new = _draw_number(draw) if word.isdigit() else _draw_name(draw, names)
+def replace(row: Row, word: str, draw: random.Random, names: list[str], words: list[str]) -> Row:
+    """The pair with something else in the place of a word that both sides share.
+
+    Names are known ones, or spelled anew of syllables or of pieces of words.
+    """
+    new = _draw_number(draw) if word.isdigit() else _draw_name(draw, names, words)
     pattern = _NUMBER if word.isdigit() else _NAME
     source, target = (
         pattern.sub(lambda match: new if match[0] == word else match[0], text) for text in row[:2]
@@ -70,10 +75,12 @@ def _draw_number(draw: random.Random) -> str:
     return str(draw.randrange(2, 10 ** draw.randint(1, 5)))
 
 
-def _draw_name(draw: random.Random, names: list[str]) -> str:
+def _draw_name(draw: random.Random, names: list[str], words: list[str]) -> str:
     def word() -> str:
-        known = draw.random() < 0.4
-        return draw.choice(names) if known else _spell(draw).capitalize()
+        way = draw.random()
+        if way < 0.4:
+            return draw.choice(names)
+        return (_splice(draw, words) if way < 0.7 and words else _spell(draw)).capitalize()
 
     kind = draw.random()
     if kind < 0.4:
@@ -93,3 +100,9 @@ def _draw_name(draw: random.Random, names: list[str]) -> str:
 def _spell(draw: random.Random) -> str:
     """A word that nobody knows."""
     return "".join(draw.choices(_SYLLABLES, k=draw.randint(2, 3))) + draw.choice("nrslt")
+
+
+def _splice(draw: random.Random, words: list[str]) -> str:
+    """A word that nobody knows, of pieces that mean something elsewhere, as Dort-mund does."""
+    head, tail = draw.choice(words), draw.choice(words)
+    return head[: draw.randint(2, 5)] + tail[-draw.randint(2, 5) :]
