@@ -134,7 +134,8 @@ def _name_machine(log: str) -> str:
     # fairseq lists the GPUs of all workers.
     if gpus := re.findall(r"^.*rank +\d+: .*; name = (.*\S)", log, re.M):
         return f"{len(gpus)} x {gpus[0]}"
-    return f"{platform.machine()} CPU, {os.environ.get('OMP_NUM_THREADS', 'all')} thread"
+    threads = os.environ.get("OMP_NUM_THREADS", "all")
+    return f"{platform.machine()} CPU, {threads} thread{'s' * (threads != '1')}"
 
 
 if __name__ == "__main__":

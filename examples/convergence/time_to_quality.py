@@ -18,7 +18,6 @@ import csv
 import datetime
 import json
 import os
-import platform
 import statistics
 import sys
 from dataclasses import asdict, dataclass, replace
@@ -29,7 +28,7 @@ from typing import TextIO
 from plan import STAGES, Run, Stage, list_flags, list_runs
 from run import HERE, call_training, read_losses, read_progress, take
 
-from resmlp_mt.benchmark.report import describe_commit
+from resmlp_mt.benchmark.report import describe_commit, describe_machine
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.files.output import whole_file
 
@@ -179,7 +178,8 @@ def write_table(
         "target": f"{target:.3f}",
         "commit": describe_commit(),
         "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()} CPU, {os.environ.get('OMP_NUM_THREADS', 'all')} thread",
+        "machine": describe_machine(),
+        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
     }
     rows = [
         {
