@@ -19,22 +19,33 @@ from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
 from resmlp_mt.data.filters import Limits, Sieve
 from resmlp_mt.data.processes import map_blocks
 from resmlp_mt.data.sentences import count_several, read_card, write_card
-from resmlp_mt.data.subwords import JOINED_NAME, find_subwords, load_subwords, train_subwords
+from resmlp_mt.data.subwords import (
+    JOINED_NAME,
+    count_rewritten,
+    find_subwords,
+    load_subwords,
+    train_subwords,
+)
 from resmlp_mt.data.text import Block, read_blocks, read_pairs
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
-_CARD_LINES = 100_000  # of training text, which tell whether it is of single sentences
-_CARD_BATCH = 2000
+_SAMPLE = 100_000  # pairs, which tell what the training text is like
+_SAMPLE_BATCH = 2000
+_MUCH = 0.01  # the share of rewritten lines that is worth a word
 _USUAL, _MORE = 0.99, 1.25  # the share of lines whose length is usual, and what else may be so
 _LEAST = 32  # subwords that any sentence may have
 
 
 @dataclass
 class SplitReport:
-    """What became of one split. Lengths are in subwords, without the end-of-sentence symbol."""
+    """What became of one split.
+
+    Lengths are in subwords, without the end-of-sentence symbol. `rewritten_rate` is of the lines of
+    the target side of train, see `count_rewritten`.
+    """
 
     prefix: str
     kept: int = 0
@@ -42,6 +53,7 @@ class SplitReport:
     mean_length: dict[str, float] = field(default_factory=dict)
     max_length: dict[str, int] = field(default_factory=dict)
     unknown_rate: dict[str, float] = field(default_factory=dict)
+    rewritten_rate: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -163,7 +175,13 @@ def prepare(
                 found = occurrences[split][side]
                 unknown = int(found[table[: len(found)] == known[side].unk()].sum())
                 report.unknown_rate[lang] = unknown / max(int(found.sum()) - report.kept, 1)
-        _write_card(folder, splits["train"], langs, counts["train"], usual_length, workers)
+        sample = _spread(read_pairs(splits["train"], *langs), counts["train"], _SAMPLE)
+        batches = iter(lambda: list(islice(sample, _SAMPLE_BATCH)), [])
+        look_at = partial(_look_at, model=models[1], lang=langs[0])
+        found = [(len(batch), *seen) for batch, seen in map_blocks(look_at, batches, workers)]
+        looked_at, several, rewritten = map(sum, zip(*found, strict=True))
+        write_card(folder, several, looked_at, usual_length)
+        reports["train"].rewritten_rate[langs[1]] = rewritten / looked_at
         shutil.rmtree(text)
         for split, prefix in splits.items():
             if split != "train":
@@ -188,6 +206,12 @@ def format_report(reports: dict[str, SplitReport]) -> str:
                 f"  {lang}: {report.mean_length[lang]:.1f} subwords a sentence, longest "
                 f"{report.max_length[lang]}, unknown {report.unknown_rate[lang]:.3%}"
             )
+        for lang, share in report.rewritten_rate.items():
+            if share >= _MUCH:
+                lines.append(
+                    f"  {lang}: SentencePiece rewrites {share:.0%} of the lines, and translations "
+                    "are written so too; see --normalization-rule-name"
+                )
     return "\n".join(lines)
 
 
@@ -252,20 +276,12 @@ def _find_usual(lengths: np.ndarray) -> int:
     return max(_LEAST, int(_MORE * np.searchsorted(up_to, _USUAL * up_to[-1])))
 
 
-def _write_card(
-    folder: Path,
-    prefix: str,
-    langs: tuple[str, str],
-    total: int,
-    usual_length: int | None,
-    workers: int,
-) -> None:
-    lines = (source for source, _ in _spread(read_pairs(prefix, *langs), total, _CARD_LINES))
-    count = partial(count_several, language=langs[0])
-    batches = iter(lambda: list(islice(lines, _CARD_BATCH)), [])
-    found = [(several, len(batch)) for batch, several in map_blocks(count, batches, workers)]
-    several, looked_at = (sum(numbers) for numbers in zip(*found, strict=True))
-    write_card(folder, several, looked_at, usual_length)
+def _look_at(
+    pairs: list[tuple[str, str]], model: sentencepiece.SentencePieceProcessor, lang: str
+) -> tuple[int, int]:
+    """How many sources of a language have several sentences, and how many targets are rewritten."""
+    sources, targets = zip(*pairs, strict=True)
+    return count_several(sources, lang), count_rewritten(targets, model)
 
 
 def _spread(items: Iterable, total: int, wanted: int) -> Iterator:

@@ -77,8 +77,21 @@ def _explain(error: str, vocab_size: int) -> str:
     if "required_chars" in error or "smaller than required" in error:
         needed = re.search(r"(\d+) vs (\d+)", error)
         count = f" ({needed.group(2)} of them)" if needed else ""
-        return f"--vocab-size {vocab_size} is less than the characters of the text{count}"
+        return (
+            f"--vocab-size {vocab_size} is less than the characters of the text{count}; take more, "
+            "or leave rare characters to --byte-fallback with a lower --character-coverage"
+        )
     return f"SentencePiece cannot learn {vocab_size} pieces from this text: {error}"
+
+
+def count_rewritten(lines: Sequence[str], model: sentencepiece.SentencePieceProcessor) -> int:
+    """How many lines a model's normalization changes, in more than their blanks.
+
+    Text is cut after that, so no translation can have such lines as they are.
+    """
+    # It writes blanks as U+2581.
+    normalized = (line.replace("\u2581", " ") for line in model.normalize(list(lines)))
+    return sum(new.split() != old.split() for new, old in zip(normalized, lines, strict=True))
 
 
 def load_subwords(path: Path) -> sentencepiece.SentencePieceProcessor:

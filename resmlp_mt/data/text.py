@@ -13,6 +13,15 @@ from resmlp_mt.errors import UserError
 
 _OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 _BLOCK = 4096  # lines
+# What files begin with that are no text: their kind, and what makes text of them.
+_BEGINNINGS = {
+    codecs.BOM_UTF16_LE: ("UTF-16, not UTF-8", "convert it with 'iconv -f UTF-16 -t UTF-8'"),
+    codecs.BOM_UTF16_BE: ("UTF-16, not UTF-8", "convert it with 'iconv -f UTF-16 -t UTF-8'"),
+    b"\x1f\x8b": ("a gzip archive", "let its name end in .gz"),
+    b"\xfd7zXZ": ("an xz archive", "let its name end in .xz"),
+    b"\x28\xb5\x2f\xfd": ("a Zstandard archive", "unpack it with 'zstd -d'"),
+    b"BZh": ("a bzip2 archive", "unpack it with 'bunzip2'"),
+}
 
 
 def decode_lines(stream: Iterable[bytes], name: str, first: int = 1) -> Iterator[str]:
@@ -30,14 +39,13 @@ def decode_lines(stream: Iterable[bytes], name: str, first: int = 1) -> Iterator
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise UserError(
-                    f"{name}: UTF-16, not UTF-8; convert it with 'iconv -f UTF-16 -t UTF-8'"
-                ) from None
+            for beginning, (kind, remedy) in _BEGINNINGS.items():
+                if number == 1 and line.startswith(beginning):
+                    raise UserError(f"{name}: {kind}; {remedy}") from None
             raise UserError(
                 f"{name}, line {number}: not UTF-8 (byte {error.start + 1} of the line is "
-                f"0x{line[error.start]:02x}); convert the file, for example with "
-                "'iconv -f LATIN1 -t UTF-8'"
+                f"0x{line[error.start]:02x}); convert the file from its own encoding, for example "
+                "with 'iconv -f SHIFT_JIS -t UTF-8' (others: LATIN1, WINDOWS-1251, GB18030)"
             ) from None
         yield text.rstrip("\r\n")
 
@@ -136,8 +144,11 @@ def read_blocks(prefix: str, source_lang: str, target_lang: str) -> Iterator[Blo
     streams = [_open_lines(path) for path in paths]
     counts = [0, 0]
     while any(lines := [list(islice(stream, _BLOCK)) for stream in streams]):
+        block = Block(names, counts[0] + 1, (lines[0], lines[1]))
         if len(lines[0]) == len(lines[1]):
-            yield Block(names, counts[0] + 1, (lines[0], lines[1]))
+            yield block
+        else:
+            block.check()  # What is no text in UTF-8 has other lines, and that is the mistake.
         counts = [n + len(side) for n, side in zip(counts, lines, strict=True)]
     for path, count in zip(paths, counts, strict=True):
         if count == 0:

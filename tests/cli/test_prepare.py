@@ -160,9 +160,12 @@ def test_characters_are_kept_as_flagged(raw, tmp_path):
     assert decode(tmp_path / "out", "train", "de")[0] == "… ½"
     pieces = (tmp_path / "out" / "dict.en.txt").read_text("utf-8")
     assert "猫" not in pieces and "d" in pieces
-    default = train_subwords(lines, 200, "bpe")
-    model = sentencepiece.SentencePieceProcessor(model_proto=default)
-    assert model.decode(model.encode("… ½")) == "... 1\u20442"
+    found = prepare(folder, tmp_path / "default")
+    assert decode(tmp_path / "default", "train", "de")[0] == "... 1\u20442"
+    assert "de: SentencePiece rewrites 25% of the lines" in found.stdout
+    reports = ((tmp_path / name / "report.json").read_text() for name in ("default", "out"))
+    rates = [json.loads(report)["train"]["rewritten_rate"] for report in reports]
+    assert rates == [{"de": 100 / 401}, {"de": 0}]
 
 
 def test_characters_without_a_subword_are_spelled_in_bytes_if_asked(raw, tmp_path):

@@ -1,3 +1,4 @@
+import bz2
 import codecs
 import gzip
 import lzma
@@ -37,7 +38,8 @@ def test_unequal_counts_are_both_named(tmp_path, en, de):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"a\nb\xfcc\n", "x.en, line 2: not UTF-8 .byte 2 of the line is 0xfc.*-f LATIN1"),
+        (b"a\nb\xfcc\n", "x.en, line 2: not UTF-8 .byte 2 of the line is 0xfc.*LATIN1"),
+        ("かな\n".encode("shift_jis"), "x.en, line 1: not UTF-8.*-f SHIFT_JIS"),
         (codecs.BOM_UTF16_LE + "ä\n".encode("utf-16-le"), "x.en: UTF-16, .*-f UTF-16 -t UTF-8"),
         (codecs.BOM_UTF16_BE + "ä\n".encode("utf-16-be"), "x.en: UTF-16, .*-f UTF-16 -t UTF-8"),
     ],
@@ -46,6 +48,29 @@ def test_another_encoding_is_named_with_what_converts_it(tmp_path, text, said):
     (tmp_path / "x.en").write_bytes(text)
     with pytest.raises(UserError, match=said):
         list(read_lines(tmp_path / "x.en"))
+
+
+@pytest.mark.parametrize(
+    ("pack", "said"),
+    [
+        (gzip.compress, "x.en: a gzip archive; .* in .gz"),
+        (lzma.compress, "x.en: an xz archive; .* in .xz"),
+        (bz2.compress, "x.en: a bzip2 archive"),
+        (lambda text: b"\x28\xb5\x2f\xfd\x04\xd0" + text, "x.en: a Zstandard archive"),  # RFC 8878
+    ],
+)
+def test_an_archive_that_is_not_unpacked_is_named(tmp_path, pack, said):
+    text = "".join(f"line {i} ä\n" for i in range(2000)).encode()
+    (tmp_path / "x.en").write_bytes(pack(text))
+    with pytest.raises(UserError, match=said):
+        list(read_lines(tmp_path / "x.en"))
+
+
+def test_a_side_in_another_encoding_is_named_even_if_it_has_other_lines(tmp_path):
+    (tmp_path / "x.en").write_text("a\nb\n")
+    (tmp_path / "x.de").write_bytes("a\nb\n".encode("utf-16"))  # its last line is a zero byte
+    with pytest.raises(UserError, match="x.de: UTF-16"):
+        list(read_pairs(str(tmp_path / "x"), "en", "de"))
 
 
 def test_a_folder_is_no_text(tmp_path):
