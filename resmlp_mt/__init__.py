@@ -6,7 +6,12 @@ without them. Where fairseq is imported too, before or after, everything is regi
 """
 
 import importlib
+import os
 import sys
+
+# Else ONNX Runtime reports to its maker from the moment when it is imported: it makes an identity
+# and a database in ~/.cache, and a thread that asks the network. Whoever wants that sets it to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 TYPE_CHECKING = False  # known to type checkers; typing is slow to import
 if TYPE_CHECKING:  # which is what `__getattr__` returns
