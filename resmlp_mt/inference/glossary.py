@@ -1,26 +1,28 @@
 """Terms that must be translated in a given way."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from reprlib import repr as shorten
 
 import numpy as np
 
-from resmlp_mt.data.sentences import parts_sentences_by_blanks
+from resmlp_mt.data.punctuation import UNSPACED, may_cut
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
 
-_WORD, _CHARACTER = re.compile(r"\w+|[^\w\s]"), re.compile(r"\S")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class Glossary:
     """Finds terms in a source, and says what its translation must hold for them.
 
     A term in lower case is found in any case, one with a capital only as it is written, or in a
-    text in capitals. It is found as whole words, but for languages that put no blanks between
-    words. The longer of two terms counts where both begin at the same place.
+    text in capitals. It is found as whole words, but where it begins or ends with a character of a
+    script that puts no blanks between words. The longer of two terms counts where both begin at the
+    same place. Letters with marks are the same composed and decomposed.
 
     Args:
         terms: {term: its translation}.
@@ -37,20 +39,18 @@ class Glossary:
                 f"glossary {shorten(terms)} must be a dict, such as {{'bike': 'Rad'}}, or the path "
                 "of a file with a term, a tab and its translation in each line"
             )
-        self._has_words = parts_sentences_by_blanks(codec.source_language)
-        self._start = _WORD if self._has_words else _CHARACTER
-        self._terms: dict[str, list[tuple[str, np.ndarray]]] = {}
+        self._terms: dict[str, np.ndarray] = {}
         for term, translation in terms.items():
             if not isinstance(term, str) or not isinstance(translation, str):
                 raise ValueError(f"glossary: {term!r} -> {translation!r}: a side is no text")
-            term, wanted = _join_blanks(term), codec.encode_target(translation)
-            start = self._start.match(term)
-            if start is None or not wanted.size:
+            wanted = codec.encode_target(translation)
+            if not term.strip() or not wanted.size:
                 raise UserError(f"glossary: {term!r} -> {translation!r}: a side is empty")
-            self._terms.setdefault(start[0].lower(), []).append((term, wanted))
-        for alike in self._terms.values():
-            # Of those that fit in the same place the longest; before others as it is written.
-            alike.sort(key=lambda pair: (-len(pair[0]), pair[0].islower()))
+            self._terms[_write_alike(term)] = wanted
+        # Of two that are alike in capitals, the one that has some counts.
+        least_first = sorted(self._terms, key=str.islower, reverse=True)
+        self._raised = {term.upper(): self._terms[term] for term in least_first}
+        self._sizes = sorted(set(map(len, [*self._terms, *self._raised])), reverse=True)
 
     def find(self, text: str, capitals: bool = False) -> tuple[np.ndarray, ...]:
         """Token indices of the translations of the terms in a text, each once.
@@ -59,23 +59,23 @@ class Glossary:
             text: Of the source.
             capitals: Whether it is in capitals, so that they do not tell words apart.
         """
-        text, end, found = _join_blanks(text), 0, {}
-        for start in self._start.finditer(text):
-            if start.start() < end:
+        text, end, found = _write_alike(text), 0, {}
+        for start in range(len(text)):
+            if start < end or not _parts_words(text, start):
                 continue
-            for term, wanted in self._terms.get(start[0].lower(), ()):
-                stop = start.start() + len(term)
-                piece = text[start.start() : stop]
-                written = (piece, piece.lower())
-                alike = term in written or (capitals and term.upper() == piece)
-                if alike and self._may_end(text, stop):
+            for stop in (start + size for size in self._sizes if start + size <= len(text)):
+                wanted = self._look_up(text[start:stop], capitals)
+                if wanted is not None and _parts_words(text, stop):
                     found[wanted.tobytes()], end = wanted, stop
                     break
         return tuple(found.values())
 
-    def _may_end(self, text: str, place: int) -> bool:
-        """Whether a term that ends there does not end within a word."""
-        return not self._has_words or not re.fullmatch(r"\w\w", text[place - 1 : place + 1])
+    def _look_up(self, piece: str, capitals: bool) -> np.ndarray | None:
+        """What is wanted for a piece of a text, if it is a term: first for one as it is written."""
+        wanted = self._terms.get(piece)
+        if wanted is None and capitals:
+            wanted = self._raised.get(piece)
+        return self._terms.get(piece.lower()) if wanted is None else wanted
 
 
 def read_glossary(path: Path) -> dict[str, str]:
@@ -93,6 +93,7 @@ def _read_terms(path: Path) -> Iterable[tuple[str, str]]:
         if not line.strip():
             continue
         columns = [_join_blanks(column) for column in line.split("\t")]
+        columns[0] = _write_alike(columns[0])
         if len(columns) != 2 or not all(columns):
             raise UserError(f"{path}, line {number}: not a term, a tab and its translation")
         if columns[0] in known:
@@ -105,3 +106,21 @@ def _read_terms(path: Path) -> Iterable[tuple[str, str]]:
 
 def _join_blanks(text: str) -> str:
     return " ".join(text.split())
+
+
+def _write_alike(text: str) -> str:
+    """A text or a term in the form in which both are compared."""
+    return unicodedata.normalize("NFC", _join_blanks(text))
+
+
+def _parts_words(text: str, place: int) -> bool:
+    """Whether a place of a text is within no word and no character, as readers take them."""
+    if not 0 < place < len(text):
+        return True
+    return may_cut(text, place) and not all(map(_is_spaced, text[place - 1 : place + 1]))
+
+
+def _is_spaced(character: str) -> bool:
+    """Whether it belongs to a word that has blanks around it. Vowel signs do, which are marks."""
+    word = character == "_" or character.isalnum() or unicodedata.category(character)[0] == "M"
+    return word and not _UNSPACED.match(character)

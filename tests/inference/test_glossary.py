@@ -43,9 +43,43 @@ def test_terms_are_found_as_whole_words_longest_first(terms, text, expected):
     assert find(terms, text) == expected.split()
 
 
-def test_languages_without_blanks_have_no_whole_words():
-    assert find({"猫": "A", "黒猫": "B"}, "私の黒猫と猫。", "ja") == ["B", "A"]
-    assert find({"猫": "A"}, "黒猫", "en") == []
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_scripts_without_blanks_have_no_whole_words_in_any_language(language):
+    assert find({"猫": "A", "黒猫": "B"}, "私の黒猫と猫。", language) == ["B", "A"]
+    assert find({"AI": "A"}, "生成AI技術", language) == ["A"]
+    assert find({"AI": "A"}, "AIDS治療", language) == []
+
+
+@pytest.mark.parametrize(
+    ("term", "text", "expected"),
+    [
+        ("रस", "सारस उड़ता है", 0),
+        ("रस", "मुझे रस दो।", 1),
+        ("राज", "राजा", 0),
+        ("फल", "फली", 0),
+        ("फल", "फल।", 1),
+        ("কল", "কলা", 0),
+        ("كتب", "كتبَ", 0),
+        ("ปลา", "ฉันกินปลา", 1),
+        ("กิน", "ฉันกินปลา", 1),
+        ("น้ำ", "ฉันดื่มน้ำ", 1),
+        ("น", "น้ำ", 0),
+        ("ປາ", "ຂ້ອຍກິນປາ", 1),
+        ("က", "ကို", 0),
+    ],
+)
+def test_vowel_signs_belong_to_words_and_to_their_letters(term, text, expected):
+    for language in ("hi", "th"):
+        assert find({term: "A"}, text, language) == ["A"] * expected
+
+
+def test_letters_are_found_composed_and_decomposed():
+    composed, decomposed = "\xc4pfel", "A\u0308pfel"
+    for term in (composed, decomposed):
+        for text in (composed, decomposed, composed.lower()):
+            found = find({term: "A", "rot": "B"}, f"{text} {text}, rot", "de")
+            assert found == (["A", "B"] if text[0].isupper() else ["B"])
+    assert find({"Apfel": "A", "A": "B"}, decomposed, "de") == []
 
 
 def test_a_file_of_terms_is_read_and_its_faults_are_named(tmp_path):
@@ -57,6 +91,7 @@ def test_a_file_of_terms_is_read_and_its_faults_are_named(tmp_path):
         ("a\t\n", "line 1: not a term"),
         ("a\tb\tc\n", "line 1: not a term"),
         ("a\tb\nc\td\na\te\n", "line 3: 'a' stands in line 1 too"),
+        ("\xe4\tb\na\u0308\tc\n", "line 2: 'ä' stands in line 1 too"),
     ):
         path.write_text(text)
         with pytest.raises(UserError, match=said):
