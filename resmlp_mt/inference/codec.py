@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from resmlp_mt.data.punctuation import UNSPACED
 from resmlp_mt.data.sentences import Card, read_card
 from resmlp_mt.data.subwords import find_subwords, load_subwords
 from resmlp_mt.data.vocabulary import Vocabulary, check_dictionaries
@@ -14,6 +15,9 @@ from resmlp_mt.errors import UserError
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 # What SentencePiece makes of bytes that are no character, and one of two blanks around it.
 _BROKEN = re.compile("(?<= )\ufffd+ |\ufffd+")
+_UNSPACED = re.compile(rf"\s*[{UNSPACED}]")
+# Of private use: no subword joins it with what follows, which so gets no blank before it.
+_APART = "\ue000"
 
 
 class TextCodec:
@@ -87,7 +91,7 @@ class TextCodec:
         return unknown / max(total, 1)
 
     def encode_target(self, text: str) -> np.ndarray:
-        """Token indices of a text that a translation shall hold, without an end.
+        """Token indices of a text that a translation shall begin with, without an end.
 
         Raises:
             UserError: If the model has no subword for a part of it.
@@ -98,6 +102,23 @@ class TextCodec:
             if index == self.target_dictionary.unk():
                 raise UserError(f"{text!r}: the model cannot say {piece.replace('▁', ' ')!r}")
         return np.array(indices, np.int64)
+
+    def encode_held(self, text: str) -> np.ndarray:
+        """Token indices of a text that a translation shall hold anywhere, without an end.
+
+        It begins a word, but where it begins with a character of a script without blanks between
+        words: a blank before it would be wrong.
+
+        Raises:
+            UserError: If the model has no subword for a part of it.
+        """
+        if _UNSPACED.match(text):
+            before = self.target_subwords.encode(_APART, out_type=str)
+            pieces = self.target_subwords.encode(_APART + text.strip(), out_type=str)
+            indices = [self.target_dictionary.index(piece) for piece in pieces[len(before) :]]
+            if self.target_dictionary.unk() not in indices:
+                return np.array(indices, np.int64)
+        return self.encode_target(text)  # it may be known only with the blank
 
     def speaks_as(self, other: "TextCodec") -> bool:
         """Whether their models can join: the same languages, dictionaries and subwords."""

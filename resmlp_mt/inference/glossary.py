@@ -43,7 +43,7 @@ class Glossary:
         for term, translation in terms.items():
             if not isinstance(term, str) or not isinstance(translation, str):
                 raise ValueError(f"glossary: {term!r} -> {translation!r}: a side is no text")
-            wanted = codec.encode_target(translation)
+            wanted = codec.encode_held(translation)
             if not term.strip() or not wanted.size:
                 raise UserError(f"glossary: {term!r} -> {translation!r}: a side is empty")
             self._terms[_write_alike(term)] = wanted

@@ -116,7 +116,7 @@ def make_guides(
             if words and len(segments) > 1:
                 raise UserError("too long for the model to hold constraints; shorten it")
             begin = codec.encode_target(prefix)
-            held = tuple(filter(len, map(codec.encode_target, words)))
+            held = tuple(filter(len, map(codec.encode_held, words)))
         except UserError as error:
             raise UserError(f"line {number}: {error}") from None
         guides += [

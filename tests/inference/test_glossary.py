@@ -13,7 +13,7 @@ class Letters:
     def __init__(self, source_language):
         self.source_language = source_language
 
-    def encode_target(self, text):
+    def encode_held(self, text):
         return np.array(list(map(ord, text)))
 
 
