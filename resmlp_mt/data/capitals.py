@@ -10,6 +10,10 @@ _KEPT = re.compile(r"@|://|\w\.\w|\d")
 _CORE = re.compile(r"[\w@#](?:\S*[\w/])?")
 # English "I" and "I'm", but not the end of "Hawai'i".
 _I = re.compile(r"(?<!\w)(?<!\w['’])i(?!\w)")
+# The i with a dot and the one without are two letters in Turkish and Azerbaijani.
+_DOTTED = ("tr", "tur", "az", "aze")
+# Georgian has capitals in Unicode, which many fonts lack and few people write.
+_UNRAISED = ("ka", "kat", "geo")
 # Of so many letters at most one is of a script without capitals.
 _MOSTLY = 10
 
@@ -51,25 +55,29 @@ def read_capitals(text: str, language: str) -> str:
     """
     if not is_in_capitals(text):
         return text
-    keep_i = base_language(language) in ("en", "eng")
-    return "".join(_read(sentence, keep_i) for sentence in split_sentences(text, language))
+    base = base_language(language)
+    return "".join(_read(sentence, base) for sentence in split_sentences(text, language))
 
 
-def write_capitals(translation: str, source: str) -> str:
+def write_capitals(translation: str, source: str, language: str) -> str:
     """Put the translation of a text in capitals into capitals.
 
     Args:
         translation: Of what `read_capitals` returned.
         source: What it was given. Addresses and words with digits stay as they are there.
+        language: Of the translation: its code. Georgian stays as it is.
     """
+    base = base_language(language)
+    if base in _UNRAISED:
+        return translation
     words = [_CORE.search(word) for word in source.split() if _KEPT.search(word)]
     kept = {word[0] for word in words if word and word[0] != word[0].upper()}
     if not kept:
-        return translation.upper()
+        return _raise(translation, base)
     longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
     # Within ASCII, since Chinese puts no blank before an address.
     parts = re.split(rf"(?a:(?<!\w)({longest_first})(?!\w))", translation)
-    return "".join(part if i % 2 else part.upper() for i, part in enumerate(parts))
+    return "".join(part if i % 2 else _raise(part, base) for i, part in enumerate(parts))
 
 
 def _is_small(letter: str) -> bool:
@@ -78,16 +86,21 @@ def _is_small(letter: str) -> bool:
     return len(capital) == 1 and capital != letter
 
 
-def _read(sentence: str, keep_i: bool) -> str:
+def _raise(text: str, language: str) -> str:
+    return (text.replace("i", "İ") if language in _DOTTED else text).upper()
+
+
+def _read(sentence: str, language: str) -> str:
     places = (i for i, letter in enumerate(sentence) if letter.upper() != letter.lower())
     begin = next(places, 0) + 1  # behind the first letter that has two forms
-    read = re.sub(r"\S+", lambda word: _read_word(word[0], keep_i), sentence)
+    read = re.sub(r"\S+", lambda word: _read_word(word[0], language), sentence)
     return sentence[:begin] + read[begin:]
 
 
-def _read_word(word: str, keep_i: bool) -> str:
-    small = word.lower()
-    # Of the dotted capital I of Turkish, and of no other letter, two characters would come.
+def _read_word(word: str, language: str) -> str:
+    dotted = word.replace("I", "ı").replace("İ", "i") if language in _DOTTED else word
+    small = dotted.lower()
+    # Elsewhere two characters would come of the dotted capital I, and of no other letter.
     if _KEPT.search(word) or len(small) != len(word):
         return word
-    return _I.sub("I", small) if keep_i else small
+    return _I.sub("I", small) if language in ("en", "eng") else small

@@ -403,7 +403,8 @@ class Translator:
         """
         texts = [self.codec.decode(tokens) for tokens, _ in beams]
         if segment.capitals:
-            texts = [write_capitals(text, segment.text) for text in texts]
+            language = self.codec.target_language
+            texts = [write_capitals(text, segment.text, language) for text in texts]
         scores = [score for _, score in beams]
         hypotheses = list(map(Hypothesis, texts, scores))
         if attention:

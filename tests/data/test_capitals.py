@@ -84,6 +84,18 @@ def test_only_english_writes_i_with_a_capital():
         assert read_capitals("TOM AND I SING", language) == expected
 
 
+@pytest.mark.parametrize("language", ["tr", "az_AZ", "tur"])
+def test_turkish_has_an_i_with_a_dot_and_one_without(language):
+    assert read_capitals("BU IŞIK İÇİN DEĞİL. İYİ", language) == "Bu ışık için değil. İyi"
+    written = write_capitals("ılık istanbul, a1i", "BUY a1i IN ISTANBUL", language)
+    assert written == "ILIK İSTANBUL, a1i"
+
+
+def test_georgian_is_left_as_it_is():
+    for language in ("ka", "ka-GE"):
+        assert write_capitals("სად არის NATO-ს", "WHERE IS NATO", language) == "სად არის NATO-ს"
+
+
 def test_greek_ends_words_with_its_own_sigma():
     assert read_capitals("ΠΟΥ ΕΙΝΑΙ Ο ΣΤΑΘΜΟΣ;", "el") == "Που ειναι ο σταθμος;"
 
@@ -109,11 +121,11 @@ def test_what_is_read_is_the_same_text_character_by_character(text):
     ],
 )  # fmt: skip
 def test_translations_are_written_in_capitals_but_for_what_was_kept(translation, source, expected):
-    assert write_capitals(translation, source) == expected
+    assert write_capitals(translation, source, "de") == expected
 
 
 def test_long_text_takes_no_time():
     began = time.monotonic()
     for text in ("A" * 10**6, "AB1" * 10**5, "A. " * 10**5, "@" * 10**6, "A'" * 10**5):
-        write_capitals(read_capitals(f"THIS IS {text}", "en"), text)
+        write_capitals(read_capitals(f"THIS IS {text}", "en"), text, "de")
     assert time.monotonic() - began < 20
