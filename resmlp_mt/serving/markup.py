@@ -79,11 +79,17 @@ class _Kinds:
 
 @dataclass
 class _Word:
-    """A word, the tags around most of it, outermost first, and those around its last character."""
+    """A word, and the tags around it, outermost first.
+
+    Attributes:
+        text: The word.
+        tags: Those around most of it.
+        parts: Those around each of its parts. Without blanks a whole sentence is a word.
+    """
 
     text: str
     tags: _Tags
-    tail: _Tags
+    parts: list[_Tags]
 
 
 @dataclass
@@ -135,7 +141,7 @@ class _Run:
             part = text[max(start - place, 0) : end - place]
             if part:
                 inside.append((sum(map(str.isalnum, part)), len(tags), tags))
-        return _Word(found[0], max(inside, key=itemgetter(0, 1))[2], inside[-1][2])
+        return _Word(found[0], max(inside, key=itemgetter(0, 1))[2], [tags for *_, tags in inside])
 
 
 class Markup:
@@ -211,18 +217,20 @@ class Markup:
     def _render(self, run: _Run, hypothesis: Hypothesis) -> list[PageElement]:
         targets = hypothesis.text.split()
         made_from = _find_sources(hypothesis, len(run.words), len(targets))
-        units = []  # a word or its end, its tags, and whether a space comes before it
+        # A word or its end, its tags, and whether a space comes before it; and its source.
+        units, made = [], []
         for number, (target, source) in enumerate(zip(targets, made_from, strict=True)):
             word = run.words[source]
             # A full stop that the translation adds belongs to no tag.
             added = number == len(targets) - 1 and not _PUNCTUATION.search(word.text)
-            tail = () if added else word.tail
+            tail = () if added else word.parts[-1]
             end = _PUNCTUATION.search(target) if tail != word.tags else None
             cut = end.start() if end and end.start() else len(target)
             units.append((target[:cut], word.tags, number > 0))
             if cut < len(target):
                 units.append((target[cut:], tail, False))
-        _keep_all_tags(units, run.words)
+            made += [source] * (len(units) - len(made))
+        _keep_all_tags(units, made, run.words)
         starts = [i for i, unit in enumerate(units) if unit[2] or i == 0]
         first = dict(zip(made_from[::-1], starts[::-1], strict=True))
         # Of each word of the source, from the last on: its unit, or that of one behind it.
@@ -286,13 +294,16 @@ def _find_sources(hypothesis: Hypothesis, sources: int, targets: int) -> list[in
     return [found.get(i, i * sources // targets) for i in range(targets)]
 
 
-def _keep_all_tags(units: list, words: list[_Word]) -> None:
-    """Give tags whose words were left out of the translation a place near theirs."""
+def _keep_all_tags(units: list, made: list[int], words: list[_Word]) -> None:
+    """Give tags that were left out a place: around all that their word became, or near there."""
     kept = {id(tag) for _, tags, _ in units for tag in tags}
     for number, word in enumerate(words):
-        lost = [tag for tag in word.tags if id(tag) not in kept]
-        if units and lost:
-            place = number * len(units) // len(words)
+        # By identity: Beautiful Soup calls tags equal that look alike.
+        lost = {id(tag): tag for tags in word.parts for tag in tags if id(tag) not in kept}
+        if not units or not lost:
+            continue
+        places = [place for place, source in enumerate(made) if source == number]
+        for place in places or [number * len(units) // len(words)]:
             text, tags, spaced = units[place]
-            units[place] = text, (*tags, *lost), spaced
-            kept |= set(map(id, lost))
+            units[place] = text, (*tags, *lost.values()), spaced
+        kept |= lost.keys()

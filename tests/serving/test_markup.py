@@ -40,6 +40,10 @@ def translated(text, words, sources):
         ("<em>a</em>", "A.", [0], "<em>A</em>."),
         ("1 &lt; 2 &amp; 3", "2 > 1 & 3", [2, 1, 0, 3, 4], "2 &gt; 1 &amp; 3"),
         ("a <b>b</b>", "A B", [], "A <b>B</b>"),  # words that were counted otherwise
+        # Words that are tagged in part, as sentences without blanks are.
+        ("<b>赤い</b>犬が<a>魚</a>を買う。", "A B C.", [0] * 3, "<b><a>A B C.</a></b>"),
+        ("<b>赤</b>い犬と<b>黒</b>", "A B", [0, 0], "<b><b>A B</b></b>"),
+        ("a b<b>c</b>de f", "F B A", [2, 1, 0], "F <b>B</b> A"),
     ],
 )
 def test_tags_move_with_their_words(html, words, sources, expected):
