@@ -81,11 +81,14 @@ class Models:
         return [(self._codes[code], float(share)) for code, share in ranked]
 
     def find_language(self, asked: str) -> str | None:
-        """The code of a language of the service that is asked for, as "en" or "EN-us"."""
-        for code in self.languages:
-            if _plain(asked) == _plain(code):
-                return code
-        return self._codes.get(asked.lower())
+        """The code of a language of the service that is asked for, as "en" or "EN-us".
+
+        Where the service has no such region or script, it is the language without any. Where none
+        is asked for, it is the first that there is.
+        """
+        known = {_plain(code): code for code in self.languages}
+        same = known.get(_plain(asked)) or known.get(base_language(asked))
+        return same or self._codes.get(asked.lower())
 
     def find(self, source: str, target: str) -> Model | None:
         """The model that translates between two of `languages`."""

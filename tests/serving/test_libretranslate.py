@@ -145,7 +145,8 @@ ENGLISH, GERMAN = "The children are playing in the garden.", "Die Kinder spielen
         ({"text": GERMAN}, 1),
         ({"text": ENGLISH, "target": "de"}, 0),
         ({"text": GERMAN, "target": "de"}, 0),  # nothing else leads there
-        ({"text": "x", "source": "EN-gb", "target": "fr"}, None),
+        ({"text": "x", "source": "EN-gb", "target": "fr"}, 2),
+        ({"text": "x", "source": "en", "target": "fr-CA"}, None),  # another region's
         ({"text": "x", "source": "en", "target": "fr"}, 2),
         ({"text": "x", "source": "en", "target": "fr_FR"}, 2),
         ({"text": [GERMAN, GERMAN], "source": "auto"}, 1),
@@ -153,6 +154,7 @@ ENGLISH, GERMAN = "The children are playing in the garden.", "Die Kinder spielen
         ({"q": GERMAN, "source": "auto", "target": "en"}, 1),
         ({"q": ENGLISH, "source": "auto", "target": "fr"}, 2),
         ({"q": "x", "source": "fr", "target": "en"}, None),
+        ({"q": "x", "source": "de-AT", "target": "en_US"}, 1),
     ],
 )
 def test_the_languages_of_a_request_choose_the_model(asked, body, model):
@@ -164,6 +166,15 @@ def test_the_languages_of_a_request_choose_the_model(asked, body, model):
     else:
         assert response.status_code == 200, response.text
     assert [bool(t.batches) for t in translators] == [i == model for i in range(3)]
+
+
+def test_a_code_is_the_nearest_that_the_service_has():
+    models, _ = speakers(("en", "zh"), ("zh-Hant", "pt_BR"))
+    asked = "zh zh-CN zh_hans zh-TW ZH-hant pt pt-br pt-PT de".split()
+    assert [models.find_language(code) for code in asked] == [
+        *("zh", "zh", "zh", "zh", "zh-Hant"),
+        *("pt_BR", "pt_BR", None, None),
+    ]
 
 
 def test_two_models_of_the_same_languages_are_refused():
