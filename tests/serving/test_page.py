@@ -54,6 +54,14 @@ def best(server, text, **options):
     return result["translations"]
 
 
+def answer(page, source, target):
+    """Answer all that the page asks with this translation, in the place of the server."""
+    maps = [{"source": [source], "target": [target], "weights": [[1.0]]}]
+    found = {"text": target, "score": -0.1, "parts": [target], "attention": maps}
+    results = [{"source": source, "translations": [found], "parts": [source]}]
+    page.route("**/translate", lambda route: route.fulfill(json={"results": results}))
+
+
 def test_the_page_translates_line_by_line(page, server):
     sync_api.expect(page.locator("#model")).to_have_text("multi30k-en-de")
     lines = ["A man rides a bike.", "", "Two dogs play in the snow."]
@@ -134,6 +142,50 @@ def test_languages_and_a_key_can_be_given_where_there_is_a_choice(page):
     body = asked.value.post_data_json
     assert (body["source"], body["target"]) == ("auto", "de")
     sync_api.expect(page.locator("#target")).to_have_text(re.compile("Hund"))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "directions"),
+    [
+        ("A dog sleeps.", "הכלב ישן.", ("ltr", "rtl")),
+        ("يَنامُ الكَلبُ.", "A dog sleeps.", ("rtl", "ltr")),
+    ],
+)
+def test_text_runs_in_its_own_direction(page, source, target, directions):
+    answer(page, source, target)
+    translate(page, source)
+    page.locator("#target button").first.click()
+    page.wait_for_selector("#alternatives button")
+    of_target = ["#target li", "#word", "#alternatives button", "#hypotheses button", "tbody th"]
+    for side, direction in zip((["#source", "thead th"], of_target), directions, strict=True):
+        for shown in side:
+            sync_api.expect(page.locator(shown)).to_have_css("direction", direction)
+
+
+@pytest.mark.parametrize(
+    ("known", "chosen", "languages"),
+    [
+        ({"ja": ["zh_Hant"]}, {}, ("ja", "zh-Hant")),
+        ({"en": ["ja", "zh"], "ja": ["en"]}, {}, ("", "")),  # of which a text is found out
+        ({"en": ["ja", "zh"], "ja": ["en"]}, {"to": "JA"}, ("en", "ja")),
+        ({"en": ["ja", "zh"], "ja": ["en"]}, {"from": "EN"}, ("en", "")),
+    ],
+)
+def test_the_languages_of_text_are_told_to_the_browser(page, known, chosen, languages):
+    told = [{"code": c, "name": c.upper(), "targets": [c, *t]} for c, t in known.items()]
+    others = {t for targets in known.values() for t in targets} - known.keys()
+    told += [{"code": c, "name": c.upper(), "targets": [c]} for c in sorted(others)]
+    page.route("**/languages", lambda route: route.fulfill(json=told))
+    answer(page, "x", "y")
+    page.reload()
+    for side, name in chosen.items():
+        page.select_option(f"#{side}", label=name)
+    translate(page, "x")
+    seen = ("#source", "thead th"), ("#target li", "#hypotheses button", "tbody th")
+    for side, language in zip(seen, languages, strict=True):
+        for shown in side:
+            closest = "e => e.closest('[lang]').lang"
+            assert page.locator(shown).first.evaluate(closest) == language, shown
 
 
 def test_markup_is_text(page):

@@ -8,6 +8,7 @@ const OTHERS = 6; // alternatives of a word
 const element = (id) => document.getElementById(id);
 let shown = 0; // the line whose details are shown
 let latest = null; // to abort the request that a newer one replaces
+let pairs = []; // source and target that there are translations between
 
 function make(name, text, properties = {}) {
   return Object.assign(document.createElement(name), { textContent: text }, properties);
@@ -18,6 +19,19 @@ function options() {
   const beam = number("beam");
   const languages = { source: element("from").value || "auto", target: element("to").value || null };
   return { beam, nbest: Math.min(number("nbest"), beam), lenpen: number("lenpen"), ...languages };
+}
+
+// Tell the browser which languages are shown, for fonts and voices; none, where it may be several.
+function nameLanguages() {
+  const { source, target } = options();
+  const left = pairs.filter(([s, t]) => [s, "auto"].includes(source) && [t, null].includes(target));
+  const [from, to] = [0, 1].map((side) => {
+    const codes = new Set(left.map((pair) => pair[side]));
+    return codes.size === 1 ? [...codes][0].replaceAll("_", "-") : "";
+  });
+  const set = (lang, where) => document.querySelectorAll(where).forEach((e) => { e.lang = lang; });
+  set(from, "#source, #maps thead");
+  set(to, "#target, #word, #alternatives, #hypotheses, #maps tbody");
 }
 
 function say(text, isError = false) {
@@ -65,6 +79,7 @@ async function work(what) {
 function translate() {
   const lines = element("source").value.split("\n");
   shown = Math.min(shown, lines.length - 1);
+  nameLanguages();
   return work(async (signal) => {
     const results = await post({ text: lines, ...options(), nbest: 1, parts: true }, signal);
     element("instead").hidden = true;
@@ -75,7 +90,7 @@ function translate() {
 
 // A line as its words, each of which can be clicked. Its parts were translated one by one.
 function showLine({ source, parts, translations: [translation] }, line) {
-  const item = make("li", "");
+  const item = make("li", "", { dir: "auto" });
   let rest = translation.text;
   translation.parts.forEach((text, i) => {
     const start = rest.indexOf(text);
@@ -120,7 +135,7 @@ async function showInstead(part, word, prefix, { source, line, whole }, signal) 
   element("alternatives").replaceChildren(...result.translations.map(({ text }) => {
     const item = make("li", "");
     const same = text.startsWith(begun) ? begun.length : 0;
-    const button = make("button", "");
+    const button = make("button", "", { dir: "auto" });
     button.append(make("span", text.slice(0, same), { className: "begun" }), text.slice(same));
     button.onclick = () => {
       const other = showPart(source, text, line, whole);
@@ -138,11 +153,12 @@ async function showDetail(text, signal) {
   if (!text.trim()) return;
   const [result] = await post({ text, ...options(), attention: true }, signal);
   const buttons = result.translations.map((translation) => {
-    const button = make("button", translation.text);
-    button.append(make("small", translation.score.toFixed(3)));
+    const button = make("button", translation.text, { dir: "auto" });
+    button.append(make("small", translation.score.toFixed(3), { dir: "ltr" }));
     button.onclick = () => {
       buttons.forEach((other) => other.setAttribute("aria-pressed", other === button));
       element("maps").replaceChildren(...translation.attention.map(drawMap));
+      nameLanguages();
     };
     return button;
   });
@@ -157,11 +173,12 @@ async function showDetail(text, signal) {
 function drawMap({ source, target, weights }) {
   const table = make("table", "");
   const head = table.createTHead().insertRow();
-  head.append(make("td", ""), ...source.map((subword) => make("th", subword, { scope: "col" })));
+  const name = (subword, scope) => make("th", subword, { scope, dir: "auto" });
+  head.append(make("td", ""), ...source.map((subword) => name(subword, "col")));
   const body = table.createTBody();
   weights.forEach((row, i) => {
     const line = body.insertRow();
-    line.append(make("th", target[i], { scope: "row" }));
+    line.append(name(target[i], "row"));
     row.forEach((weight, j) => {
       const cell = line.insertCell();
       cell.style.background = `rgb(var(--accent) / ${weight})`; // the more, the darker
@@ -172,7 +189,9 @@ function drawMap({ source, target, weights }) {
 }
 
 function addLanguages(languages) {
-  const pairs = languages.flatMap(({ code, targets }) => targets.filter((t) => t !== code));
+  pairs = languages.flatMap(({ code, targets }) =>
+    targets.filter((target) => target !== code).map((target) => [code, target]));
+  nameLanguages();
   if (pairs.length < 2) return; // there is no choice
   const choose = (id, codes) => {
     const named = languages.filter(({ code }) => codes.includes(code));
@@ -182,7 +201,7 @@ function addLanguages(languages) {
   element("from").append(make("option", "any", { value: "auto" }));
   choose("from", languages.filter(({ targets }) => targets.length > 1).map(({ code }) => code));
   element("to").append(make("option", "the other", { value: "" }));
-  choose("to", pairs);
+  choose("to", pairs.map(([, target]) => target));
 }
 
 let pause;
