@@ -19,8 +19,8 @@ from resmlp_mt.inference.hypotheses import Hypothesis
 
 # Tags within a sentence. All others begin a new one.
 _INLINE = frozenset(
-    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark q s small span strike "
-    "strong sub sup tt u var".split()
+    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark q rb ruby s small span "
+    "strike strong sub sup tt u var".split()
 )
 # What stands in a sentence as it is, together with all that is in it.
 _ATOMS = frozenset(
@@ -29,6 +29,8 @@ _ATOMS = frozenset(
 )
 # What stands in a sentence too, but holds text of its own.
 _APART = frozenset(["button", "select"])
+# How the words before are read: of no use beside a translation.
+_READINGS = frozenset(["rt", "rp", "rtc"])
 # What people read, or hear, of a tag beside its text.
 _ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label")
 _PUNCTUATION = re.compile(r"[.,;:!?…。，；：！？)\]»”\"']+$")
@@ -47,9 +49,9 @@ def _is_kept(tag: Tag) -> bool:
 class _Kinds:
     """What each node of a tree is.
 
-    In a sentence: "text"; "inline" with words in it; an "atom", which stays as it is; and "apart",
-    which is an atom whose text is translated by itself. Between sentences: a "block", whose text is
-    translated, and a "wall", whose text is not.
+    In a sentence: "text"; "inline" with words in it; an "atom", which stays as it is; "apart",
+    which is an atom whose text is translated by itself; and a "reading", which is left out. Between
+    sentences: a "block", whose text is translated, and a "wall", whose text is not.
     """
 
     def __init__(self):
@@ -63,6 +65,8 @@ class _Kinds:
         return self.told[id(node)]
 
     def _tell(self, tag: Tag) -> str:
+        if tag.name in _READINGS:
+            return "reading"
         kept = _is_kept(tag)
         if tag.name in _ATOMS or (kept and tag.name in _INLINE | _APART):
             return "atom"
@@ -129,7 +133,7 @@ class _Run:
         elif kind == "inline":
             for child in node.children:
                 self._read(child, (*tags, node))
-        else:
+        elif kind != "reading":
             self.atoms.append((self.size, node, tags))
 
     def _word(self, found: re.Match) -> _Word:

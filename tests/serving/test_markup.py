@@ -84,6 +84,29 @@ def test_what_people_read_is_translated_and_what_they_typed_is_not(html, expecte
     assert markup.put([Hypothesis(text.upper(), 0.0) for text in markup.texts]) == expected
 
 
+@pytest.mark.parametrize(
+    ("html", "texts", "expected"),
+    [
+        (
+            "<ruby>犬<rt>いぬ</rt></ruby>は<ruby>魚<rp>(<rt>さかな</rt>)</rp></ruby>を。",
+            ["犬は魚を。"],
+            "<ruby><ruby>A</ruby></ruby>",
+        ),
+        ("a <ruby>b<rp>(</rp><rt>c<img/></rt><rp>)</rp></ruby> d", ["a b d"], "<ruby>A</ruby>"),
+        (
+            "a <ruby translate='no'>b<rt>c</rt></ruby>",
+            ["a"],
+            'A <ruby translate="no">b<rt>c</rt></ruby>',
+        ),
+        ("a <ruby><rt>c</rt></ruby>", ["a"], "A <ruby><rt>c</rt></ruby>"),
+    ],
+)
+def test_readings_are_left_out(html, texts, expected):
+    markup = Markup(html)
+    assert markup.texts == texts
+    assert markup.put([Hypothesis("A", 0.0)]) == expected
+
+
 def test_blocks_are_translated_apart_and_code_is_left():
     html = """<div>one <p>two</p> three</div><script>if (a < b) four()</script>
         <table><tr><td>five</td><td translate="no">six</td></tr></table>seven<pre>
