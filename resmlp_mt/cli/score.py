@@ -14,6 +14,7 @@ import os
 import sys
 from pathlib import Path
 
+from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
 from resmlp_mt.cli.flags import check_positive
 
 
@@ -31,9 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="detokenized reference; may be repeated",
     )
     parser.add_argument("--lowercase", action="store_true", help="ignore case")
-    parser.add_argument(
-        "--tokenize", default="13a", help="SacreBLEU's tokenizer for BLEU (default: %(default)s)"
-    )
+    add_tokenize(parser)
     parser.add_argument(
         "--paired-bs",
         action="store_true",
@@ -72,8 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
                 f"{path} has {len(lines):,} lines and {arguments.ref[0]} has {expected:,}: "
                 "a translation needs a line for a line"
             )
-    metrics = _metrics(arguments.tokenize, arguments.lowercase)
     references = [texts[path] for path in arguments.ref]
+    metrics = _metrics(arguments.tokenize, arguments.lowercase, sum(references, []))
     rows = []
     for path in arguments.hypotheses:
         scores = {name: m.corpus_score(texts[path], references) for name, m in metrics.items()}
@@ -145,21 +144,13 @@ def _test_pairs(
     return named, rows
 
 
-def _metrics(tokenize: str, lowercase: bool) -> dict:
-    from sacrebleu.metrics import BLEU, CHRF, TER
+def _metrics(tokenize: str, lowercase: bool, references: list[str]) -> dict:
+    from sacrebleu.metrics import CHRF, TER
 
-    from resmlp_mt.errors import UserError
-
-    if tokenize not in BLEU.TOKENIZERS:
-        raise UserError(
-            f"--tokenize {tokenize}: SacreBLEU has {', '.join(sorted(BLEU.TOKENIZERS))}"
-        )
-    try:
-        bleu = BLEU(tokenize=tokenize, lowercase=lowercase)
-    except (ImportError, RuntimeError, OSError) as error:  # a package or a download is missing
-        raise UserError(f"--tokenize {tokenize}: {' '.join(str(error).split())}") from None
+    unspaced = are_unspaced(references)
     return {
-        "BLEU": bleu,
+        "BLEU": make_bleu(tokenize, references, lowercase),
         "chrF": CHRF(lowercase=lowercase),
-        "TER": TER(),  # ignores case by SacreBLEU's default
+        # Ignores case by SacreBLEU's default. It splits Chinese characters only if asked for both.
+        "TER": TER(normalized=unspaced, asian_support=unspaced),
     }

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from cli.commands import assert_refused, run
+from sacrebleu.metrics import BLEU
 
 REFERENCE = ["Der Hund sieht die Katze.", "Heute schläft das alte Kind.", "Er liest ein Buch."]
 HYPOTHESIS = ["Der Hund sieht eine Katze.", "heute schläft das Kind.", "Er liest ein Buch ."]
@@ -61,6 +62,53 @@ def test_tokenizer_is_sacrebleus(files):
     if importlib.util.find_spec("mecab_ko") is None:
         said = "--tokenize ko-mecab: ", "pip install sacrebleu[ko]"
         assert_refused(run(*command, "--tokenize", "ko-mecab", check=False), *said)
+
+
+def test_help_names_all_tokenizers_of_sacrebleu():
+    said = "".join(run("resmlp-mt", "score", "--help").stdout.split())  # lines break at hyphens
+    assert [name for name in BLEU.TOKENIZERS if name not in said] == []
+
+
+CHINESE = ["今天天气很好,我们去公园散步。", "猫坐在垫子上。"]
+JAPANESE = ["これは新しいペンです。", "猫が好きです。"]
+THAI = ["ฉันรักแมวสีขาว", "แมวนอนบนเสื่อ"]
+KOREAN = ["오늘은 날씨가 아주 좋다.", "고양이가 매트 위에 앉아 있다."]
+
+
+@pytest.mark.parametrize(
+    ("lines", "tokenizers", "warned"),
+    [
+        (CHINESE, ["13a", "intl", "none"], True),
+        (CHINESE, ["zh", "char"], False),
+        (JAPANESE, ["13a"], True),
+        (THAI, ["13a", "zh"], True),  # zh splits Chinese characters alone
+        (THAI, ["char"], False),
+        (KOREAN, ["13a"], False),
+        ([*REFERENCE, CHINESE[1]], ["13a"], False),
+    ],
+)
+def test_tokenizers_that_take_sentences_for_words_are_warned_of(
+    lines, tokenizers, warned, tmp_path
+):
+    path = tmp_path / "text"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    for name in tokenizers:
+        done = run("resmlp-mt", "score", path, "--ref", path, "--tokenize", name, "--json")
+        assert json.loads(done.stdout)[0]["TER"] == 0
+        if not warned:
+            assert done.stderr == "" and json.loads(done.stdout)[0]["BLEU"] > 99.9
+            continue
+        assert done.stderr.startswith(f"resmlp-mt score: --tokenize {name} takes text without")
+        assert "sacrebleu[ja]" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_ter_counts_chinese_characters(tmp_path):
+    (tmp_path / "ref").write_text("\n".join(CHINESE) + "\n", "utf-8")
+    (tmp_path / "hyp").write_text("\n".join(CHINESE).replace("步", "歩") + "\n", "utf-8")
+    command = ["resmlp-mt", "score", tmp_path / "hyp", "--ref", tmp_path / "ref", "--json"]
+    (row,) = json.loads(run(*command, "--tokenize", "zh").stdout)
+    assert row["TER"] == 4.55  # one of 15 + 7 characters
+    assert "|norm:yes|punct:yes|asian:yes|" in row["signatures"]["TER"]
 
 
 def test_files_out_of_step_are_refused(files, tmp_path):
