@@ -33,6 +33,7 @@ def list_rivals(
     references: list[str],
     threads: int,
     longest: int = SearchOptions.max_len_b,
+    tokenize: str = BLEU.TOKENIZER_DEFAULT,
 ) -> list[Rival]:
     """One rival for each name and model: what `Translator` takes, or a folder of CTranslate2.
 
@@ -44,6 +45,7 @@ def list_rivals(
         sources, references: Raw text.
         threads: Of each rival.
         longest: Subwords of a translation.
+        tokenize: SacreBLEU's tokenizer for BLEU.
 
     Raises:
         UserError: If there is no such model.
@@ -55,8 +57,9 @@ def list_rivals(
             except UserError as error:
                 raise UserError(f"{name}: {error}") from None
     first = next(iter(models.values()))
-    text = dict(sources=sources, references=references, threads=threads, longest=longest)
-    return [Rival(n, _build, dict(model=m, codec_of=first, **text)) for n, m in models.items()]
+    text = dict(sources=sources, references=references, longest=longest, tokenize=tokenize)
+    shared = dict(codec_of=first, threads=threads, **text)
+    return [Rival(name, _build, dict(model=model, **shared)) for name, model in models.items()]
 
 
 def _is_of_ctranslate2(model: str) -> bool:
@@ -71,9 +74,10 @@ def _build(model: str, codec_of: str, threads: int, **text):
 class _Runner:
     """Does a case once. A child's `search` takes what its `encode` makes."""
 
-    def __init__(self, sources: list[str], references: list[str], longest: int):
+    def __init__(self, sources: list[str], references: list[str], longest: int, tokenize: str):
         self.sources = [self.encode(text) for text in sources]
         self.references, self.longest = references, longest
+        self.bleu = BLEU(tokenize=tokenize)
 
     def __call__(self, case: Case) -> dict[str, float]:
         singly = case.batch_tokens == 0
@@ -87,7 +91,7 @@ class _Runner:
         texts = list(map(self.decode, translations))
         return {
             "rate": len(texts) / sum(seconds),
-            "bleu": BLEU().corpus_score(texts, [self.references]).score,
+            "bleu": self.bleu.corpus_score(texts, [self.references]).score,
             "median_ms": 1000 * np.median(seconds) if singly else np.nan,
             "p95_ms": 1000 * np.percentile(seconds, 95) if singly else np.nan,
             "memory_mib": self.measure_memory(),

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from resmlp_mt.cli.bleu import add_tokenize, make_bleu
 from resmlp_mt.cli.flags import check_positive
 
 
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     translate.add_argument("--input", type=Path, required=True, metavar="FILE")
     translate.add_argument("--reference", type=Path, required=True, metavar="FILE")
+    add_tokenize(translate)
     translate.add_argument(
         "--beam", type=int, nargs="+", default=[5], metavar="N", help="(default: 5)"
     )
@@ -122,8 +124,11 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable
     if bad := [model for model in arguments.models if "=" not in model]:
         raise UserError(f"{bad[0]}: write NAME=MODEL")
     sources, references = read_parallel(arguments.input, arguments.reference)
+    make_bleu(arguments.tokenize, references)  # what there is not is refused before the race
     models = dict(model.split("=", 1) for model in arguments.models)
-    rivals = list_rivals(models, sources, references, arguments.threads)
+    rivals = list_rivals(
+        models, sources, references, arguments.threads, tokenize=arguments.tokenize
+    )
     cases = [Case(tokens, beam) for tokens in arguments.batch_tokens for beam in arguments.beam]
     about = {"text": arguments.input.name, "sentences": len(sources)}
     return rivals, cases, lambda rival: about

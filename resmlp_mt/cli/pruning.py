@@ -66,16 +66,16 @@ def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> 
 
 
 def _open_translator(arguments: argparse.Namespace) -> tuple:
-    from sacrebleu.metrics import BLEU
-
+    from resmlp_mt.cli.bleu import make_bleu
     from resmlp_mt.data.text import read_parallel
     from resmlp_mt.inference.translator import Translator
 
-    translator = Translator.from_pretrained(arguments.model, arguments.device)
     sources, references = read_parallel(arguments.input, arguments.reference)
+    bleu = make_bleu(arguments.tokenize, references)
+    translator = Translator.from_pretrained(arguments.model, arguments.device)
 
     def score() -> float:
-        return BLEU().corpus_score(translator.translate(sources), [references]).score
+        return bleu.corpus_score(translator.translate(sources), [references]).score
 
     return translator.engine.model, "bleu", score
 

@@ -19,6 +19,7 @@ top-1 of a classifier, the BLEU of a translator. The table, --csv and --out are 
 import argparse
 from pathlib import Path
 
+from resmlp_mt.cli.bleu import add_tokenize
 from resmlp_mt.cli.flags import add_device
 
 
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--input", type=Path, metavar="FILE", help="score a translator on this text"
     )
     parser.add_argument("--reference", type=Path, metavar="FILE", help="and its translation")
+    add_tokenize(parser)
     add_device(parser)
 
 

@@ -28,6 +28,8 @@ def test_translation_is_raced_with_the_scores_beside_the_speed(packed, raw, tmp_
         raw / "test.de",
         "--csv",
         tmp_path / "t.csv",
+        "--tokenize",
+        "char",
     ]
     models = ["--models", f"plain={packed}", f"fast={tmp_path / 'fast'}"]
     options = ["--batch-tokens", 0, 100, "--beam", 3, 1, "--rounds", 1, "--threads", 1]
@@ -42,7 +44,7 @@ def test_translation_is_raced_with_the_scores_beside_the_speed(packed, raw, tmp_
     for beam in "31":
         words = ["--model", packed, "--beam", beam, "--input", raw / "test.en"]
         text = run("resmlp-mt", "translate", *words).stdout
-        score = sacrebleu.corpus_bleu(text.splitlines(), [references]).score
+        score = sacrebleu.corpus_bleu(text.splitlines(), [references], tokenize="char").score
         assert {row["bleu"] for row in table if row["beam"] == beam} == {f"{score:.4g}"}
     for row in table:
         assert float(row["rate"]) > 0 and float(row["memory_mib"]) > 50
@@ -216,6 +218,7 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
             "1",
         ),
         ([*text, "--models", f"a={packed}", "--csv", tmp_path / "other.csv"], "other columns"),
+        ([*text, "--models", f"a={packed}", "--tokenize", "x"], "SacreBLEU has 13a, "),
     ):
         assert_refused(run(*command, *flags, check=False), said)
     flags = ["train", "--flags=--criterion nonsense", "--rounds", 1]
@@ -227,6 +230,14 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
     said = "timm is installed and cannot be imported"
     assert_refused(run("resmlp-mt", "benchmark", *flags, env=misfit, own=True, check=False), said)
     assert (tmp_path / "other.csv").read_text() == "model,score\n"
+
+
+def test_a_race_is_warned_of_a_tokenizer_that_takes_sentences_for_words(tmp_path):
+    (tmp_path / "text").write_text("猫坐在垫子上。\n", "utf-8")
+    text = ["--input", tmp_path / "text", "--reference", tmp_path / "text", "--models", "a=/none"]
+    arguments = build_parser().parse_args(["benchmark", "translate", *map(str, text)])
+    with pytest.warns(UserWarning, match="--tokenize 13a"), pytest.raises(UserError, match="/none"):
+        arguments.run(arguments)
 
 
 @pytest.mark.parametrize(
