@@ -18,8 +18,10 @@ _FEW = 0.1  # of training lines hold several sentences: such a model drops all b
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
 _WINDOW = 5000
-# Ends of all scripts. A full-width stop may part the digits of a number, and a shad may be doubled.
-_FOREIGN_END = re.compile(rf"[{ENDS}](?!\s*།)|．(?![0-9０-９])")
+# The stop within a number, which the splitter knows between digits of ASCII alone.
+_POINT = re.compile(r"(?<=\d)[.．](?=\d)")
+# Ends of all scripts. A shad may be doubled.
+_FOREIGN_END = re.compile(rf"[{ENDS}．](?!\s*།)")
 # The splitter lacks some of them, but knows "。". Behind it digits and small letters of ASCII go on
 # with the sentence, for the splitter; and it takes three commas for ends.
 _KNOWN_END = "。"
@@ -66,7 +68,8 @@ def _spell_plainly(text: str, language: str) -> str:
     text = re.sub(r"\s", " ", text)
     if language == "el":
         text = re.sub("[;\u037e]", "?", text)
-    text = _FOREIGN_COMMA.sub(",", _FOREIGN_END.sub(_KNOWN_END, text))
+    text = _FOREIGN_END.sub(_KNOWN_END, _POINT.sub(",", text))
+    text = _FOREIGN_COMMA.sub(",", text)
     return _GOES_ON.sub(lambda match: match[0][:-1] + "A", text)
 
 

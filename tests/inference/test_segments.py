@@ -111,6 +111,27 @@ def test_sentences_end_in_all_scripts_with_a_blank_behind_them_and_without(langu
     assert split_sentences("".join(tight), language) == tight
 
 
+# Sentences with a number in the digits of their language.
+NUMBERS = {
+    "ar": "الساعة ٣.٥ الآن.",
+    "bn": "সে ১.৫ কেজি খায়।",
+    "fa": "ساعت ۳.۵ است.",
+    "hi": "राजा १.५ बजे सेब खाता है।",
+    "ja": "値は１．５と１.５です。",
+    "mr": "तो १.५ वाजता येतो.",
+    "my": "၁.၅ ရှိတယ်။",
+    "ne": "ऊ १.५ बजे आउँछ।",
+    "th": "ราคา ๑.๕ บาท",
+}
+
+
+@pytest.mark.filterwarnings("ignore:sentencex is not installed")
+@pytest.mark.parametrize("language", NUMBERS)
+def test_numbers_stay_whole_in_the_digits_of_all_scripts(language, splitter):
+    for rules in (language, "en"):
+        assert split_sentences(NUMBERS[language], rules) == [NUMBERS[language]]
+
+
 def test_the_ends_are_those_of_unicode_and_a_few():
     characters = "".join(map(chr, range(128, 0x110000)))
     unicode = set(regex.findall(r"\p{Sentence_Break=STerm}", characters))
