@@ -27,6 +27,16 @@ _FOREIGN_END = re.compile(rf"[{ENDS}．](?!\s*།)")
 _KNOWN_END = "。"
 _GOES_ON = re.compile(rf"(?<={_KNOWN_END})[{CLOSERS}]* *[0-9a-z]")
 _FOREIGN_COMMA = re.compile(f"[{COMMAS}]")
+# Quotes and brackets that the splitter lacks, in the place of those that it finds within others.
+_QUOTES = str.maketrans("『〈【［｛｢〝』〉】］｝｣〟", "《" * 7 + "》" * 7)
+# What goes on with a sentence behind a quote that ends in a stop. Particles of Japanese also begin
+# words, but seldom before kanji. In Korean no sentence begins without a blank.
+_MORE = {
+    ("ja", "jpn"): "と(?!ころ|ても|にかく|りあえず|うとう)|って|など|を"
+    "|[はがにのも](?=[《「\u30a1-\u30ff\u3400-\u9fff])",
+    ("ko", "kor"): r"[\u1100-\u11ff가-힣]|\ (?:이?라[고는며]|하[고며])(?!\w)",
+    ("zh", "zho", "cmn"): "的(?![确確士])",
+}
 # Without the splitter: punctuation that ends a sentence, what closes behind it, and white space,
 # which the ends of other scripts go without. German and French close with what others open with.
 _END = re.compile(rf"[.!?…]+[{CLOSERS}“‘«‹]*\s+|{_KNOWN_END}+[{CLOSERS}]*\s*(?!,)")
@@ -69,8 +79,21 @@ def _spell_plainly(text: str, language: str) -> str:
     if language == "el":
         text = re.sub("[;\u037e]", "?", text)
     text = _FOREIGN_END.sub(_KNOWN_END, _POINT.sub(",", text))
-    text = _FOREIGN_COMMA.sub(",", text)
+    text = _FOREIGN_COMMA.sub(",", text).translate(_QUOTES)
+    text = _quoted_stop(language).sub(_spell_quoted, text)
     return _GOES_ON.sub(lambda match: match[0][:-1] + "A", text)
+
+
+@cache
+def _quoted_stop(language: str) -> re.Pattern:
+    """Stops, with what closes a quote behind them where the sentence goes on."""
+    more = [",", *(words for codes, words in _MORE.items() if language in codes)]
+    return re.compile(rf"([.!?{_KNOWN_END}]+)([{CLOSERS}]+(?={'|'.join(more)}))?")
+
+
+def _spell_quoted(match: re.Match) -> str:
+    stops, closers = match.groups()
+    return "," * len(stops) + closers if closers else stops
 
 
 @cache

@@ -132,6 +132,27 @@ def test_numbers_stay_whole_in_the_digits_of_all_scripts(language, splitter):
         assert split_sentences(NUMBERS[language], rules) == [NUMBERS[language]]
 
 
+@pytest.mark.filterwarnings("ignore:sentencex is not installed")
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", ['"Stop!", Tom said. ', "He left."]),
+        ("ja", ["彼は「犬は毎日、水を見る！」と言った。", "はい。"]),
+        ("ja", ["『本当？』と聞いた。", "『はい。』", "『行く！』"]),
+        ("ja", ["｢行こう！！｣って言った｡", "｢はい｡｣", "すごい｡"]),
+        ("ja", ["『「行く。」と言う。』と書いた。", "〈はい。〉", "はい。"]),
+        ("ja", ["「本当。」、と言った。", "「はい。」", "とても嬉しい。"]),
+        ("ja", ["「モーニング娘。」は日本の歌手。", "「はい。」", "はじめて見た。"]),
+        ("ko", ['그는 "가자."라고 말했다. ', '"정말?"이라고 물었다. ', "‘가자.’ ", "그래."]),
+        ("ko", ["「가자!」 하고 말했다. ", "“가자!” ", "하고많은 사람."]),
+        ("zh", ["“走吧！”", "他说：“走吧！”", "然后走了。", "“走！”，他说。", "“走！”的声音。"]),
+        ("zh", ["『走吧？』", "他說。"]),
+    ],
+)
+def test_a_sentence_goes_on_behind_a_quote_where_its_language_says_so(language, expected, splitter):
+    assert split_sentences("".join(expected), language) == expected
+
+
 def test_the_ends_are_those_of_unicode_and_a_few():
     characters = "".join(map(chr, range(128, 0x110000)))
     unicode = set(regex.findall(r"\p{Sentence_Break=STerm}", characters))
