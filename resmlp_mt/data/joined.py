@@ -5,13 +5,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
-from resmlp_mt.data.punctuation import CLOSERS, ENDS, UNSPACED
+from resmlp_mt.data.punctuation import CLOSERS, ENDS, UNSEEN, UNSPACED
 from resmlp_mt.data.sentences import base_language, parts_sentences_by_blanks
 
 _REACH = 100  # characters at the end of a text that are looked at
 
-# The end of a sentence, and what may stand behind it: quotes, brackets, emphasis and emoji.
-_BEHIND = rf"(?:[“‘«‹]|\s*[{CLOSERS}*_\u200d\u2600-\u27bf\ufe0f\U0001f000-\U0001faff])*$"
+# The end of a sentence, and what may stand behind it: quotes, brackets, emphasis, emoji, and what
+# is unseen.
+_BEHIND = rf"(?:[“‘«‹]|\s*[{CLOSERS}*_{UNSEEN}\u2600-\u27bf\U0001f000-\U0001faff])*$"
 _END = re.compile(rf"[.!?…．{ENDS}]{_BEHIND}")
 _GREEK_END = re.compile(rf"[;\u037e]{_BEHIND}")
 # A full stop behind these ends no sentence.
@@ -112,7 +113,7 @@ class _Text:
         """Add a line; what is whole by it."""
         quote = _QUOTE.match(line)[0]
         depth, text = quote.count(">"), line[len(quote) :].strip()
-        apart = not text or bool(_RULE.fullmatch(text))
+        apart = not text.strip(UNSEEN) or bool(_RULE.fullmatch(text))
         whole = self.close() if apart or depth != self.depth else []
         if apart:
             return [*whole, line]

@@ -37,6 +37,9 @@ UNSPACED = _expand("""
 """)
 # What closes a quote or a bracket behind the end of a sentence.
 CLOSERS = "\"'”’»›)\\]」』）】》〉］｝"
+# What may stand behind an end unseen: marks of direction, joiners, blanks without width, and the
+# selectors of a picture's form.
+UNSEEN = "\u061c\u200b\u200c\u200d\u200e\u200f\u202c\u2060\u2069\ufe0e\ufe0f\ufeff"
 
 _JOINER, _VIRAMA = "\u200d", 9
 _SPACING = "\u0e33\u0eb3"  # vowels of Thai and Lao that Unicode has among the letters

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
-from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS
+from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN
 from resmlp_mt.errors import UserError
 
 # Beside the subwords of a model: a `Card`.
@@ -37,9 +37,12 @@ _MORE = {
     ("ko", "kor"): r"[\u1100-\u11ff가-힣]|\ (?:이?라[고는며]|하[고며])(?!\w)",
     ("zh", "zho", "cmn"): "的(?![确確士])",
 }
+# What the splitter begins a sentence with, and what is of the one before.
+_BEHIND = re.compile(rf"[{UNSEEN}{CLOSERS}]*(?:\s+|$)|[{UNSEEN}]+")
+_UNSEEN = re.compile(rf"[{UNSEEN}\s]*")
 # Without the splitter: punctuation that ends a sentence, what closes behind it, and white space,
 # which the ends of other scripts go without. German and French close with what others open with.
-_END = re.compile(rf"[.!?…]+[{CLOSERS}“‘«‹]*\s+|{_KNOWN_END}+[{CLOSERS}]*\s*(?!,)")
+_END = re.compile(rf"[.!?…]+[{CLOSERS}“‘«‹{UNSEEN}]*\s+|{_KNOWN_END}+[{CLOSERS}{UNSEEN}]*\s*(?!,)")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -67,7 +70,21 @@ def split_sentences(text: str, language: str) -> list[str]:
         for sentence in found:
             sentences.append(text[start : start + len(sentence)])
             start += len(sentence)
-    return sentences
+    return _mend(sentences)
+
+
+def _mend(sentences: list[str]) -> list[str]:
+    """The sentences, each with what stands behind it."""
+    mended = sentences[:1]
+    for sentence in sentences[1:]:
+        behind = _UNSEEN.fullmatch(sentence)
+        if not behind and not mended[-1][-1].isspace():
+            behind = _BEHIND.match(sentence)
+        end = behind.end() if behind else 0
+        mended[-1] += sentence[:end]
+        if end < len(sentence):
+            mended.append(sentence[end:])
+    return mended
 
 
 def _spell_plainly(text: str, language: str) -> str:
@@ -125,8 +142,11 @@ def base_language(language: str) -> str:
 
 
 def count_several(lines: Iterable[str], language: str) -> int:
-    """How many lines hold several sentences."""
-    return sum(len(split_sentences(line.strip(), language)) > 1 for line in lines)
+    """How many lines hold several sentences. Numbers of lists, rules and emoji are none."""
+    return sum(
+        sum(any(map(str.isalpha, part)) for part in split_sentences(line, language)) > 1
+        for line in lines
+    )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSPACED, may_cut
+from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
 
 _LINE = re.compile("[^\n\u2028\u2029]*[\n\u2028\u2029]|[^\n\u2028\u2029]+")
 # Where a sentence that is too long is cut: after a clause, or else between words. Burmese, Khmer
@@ -117,9 +117,10 @@ def find_spaces(segments: list[Segment], usual: str) -> list[str]:
 
 def _is_parted(before: str, after: str) -> bool:
     """Whether more than a cut within a word parts two texts."""
-    if before[-1] in ".!?":  # within an address, a small letter or a digit follows
+    last = (before.rstrip(UNSEEN) or before)[-1]
+    if last in ".!?":  # within an address, a small letter or a digit follows
         return not re.match("[0-9a-z]", after)
-    return bool(_PARTED.match(before[-1]))
+    return bool(_PARTED.match(last))
 
 
 def _split(

@@ -35,6 +35,8 @@ def test_sentences_are_put_together_and_kept_apart_in_all_scripts(language):
     wrapped = sentence.replace(" ", "\n")
     assert wrapped != sentence and join(wrapped, language) == sentence
     assert join(f"{wrapped}\n{sentence}", language) == f"{sentence}\n{sentence}"
+    marked = f"{sentence}\u200f\n\u200e\n{sentence} \u200e\n{sentence}\u2069\u061c"
+    assert join(marked, language) == marked
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_a_line_is_there_as_soon_as_it_is_whole_and_ready_says_so():
 
 
 TEXTS = st.lists(
-    st.text(alphabet="aB1c。한ไ .,!?:-–*>)”\"'3่\u3000\t", max_size=12)
+    st.text(alphabet="aB1c。한ไ\u200f .,!?:-–*>)”\"'3่\u3000\t", max_size=12)
     | st.sampled_from(["1. a", "2. b", "3. Mai", "am", "Dr.", "- x", "> y", "a", "", "--", "ไทย"]),
     max_size=8,
 )

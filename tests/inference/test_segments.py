@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from resmlp_mt.data import sentences as sentences_module
 from resmlp_mt.data.punctuation import ENDS, may_cut
-from resmlp_mt.data.sentences import split_sentences
+from resmlp_mt.data.sentences import count_several, split_sentences
 from resmlp_mt.data.subwords import load_subwords
 from resmlp_mt.files.finding import PRETRAINED
-from resmlp_mt.inference.segments import split_text
+from resmlp_mt.inference.segments import find_spaces, split_text
 
 
 def split(text, longest=100, sentences=True, pieces=str.split, language="en"):
@@ -153,6 +153,37 @@ def test_a_sentence_goes_on_behind_a_quote_where_its_language_says_so(language, 
     assert split_sentences("".join(expected), language) == expected
 
 
+@pytest.mark.filterwarnings("ignore:sentencex is not installed")
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("ar", ["مرحبا.\u061c ", "نعم؟\u200f ", "نعم. \u200f"]),
+        ("en", ["\u2067Hello.\u2069 ", "Stop‼️ ", "(Bye.)\u200e"]),
+        ("fa", ["می\u200cروم.\u200c ", "بله.\ufeff"]),
+        ("he", ["\u202bשלום.\u200f ", "מה?\u202c ", "\u200fטוב.\u200f"]),
+        ("hi", ["नमस्ते।\u200d ", "ठीक।"]),
+        ("th", ["Hello.\u200b ", "สวัสดี!\u200b"]),
+        ("zh", ["你好。\u200b", "你呢？\u200b"]),
+    ],
+)
+def test_what_is_unseen_behind_an_end_is_of_the_sentence(language, expected, splitter):
+    assert split_sentences("".join(expected), language) == expected
+    assert count_several(expected, language) == 0
+    for sentence in expected:
+        assert split_sentences(sentence, language) == [sentence]
+
+
+def test_lines_hold_several_sentences_where_more_than_one_has_letters():
+    lines = ["Hello. 😀", "1. Milk", "Stop! * * *", "Well. ... Yes.", "Hello. 😀 Bye."]
+    assert [count_several([line], "en") for line in lines] == [0, 0, 0, 1, 1]
+
+
+def test_a_blank_parts_translations_behind_what_is_unseen():
+    for text in ("One.\u200fTwo.", "One!\u200b\ufeffTwo."):
+        segments = split_text(text, lambda x: split_sentences(x, "en"), list, 100, True)
+        assert find_spaces(segments, " ") == ["", " ", ""]
+
+
 def test_the_ends_are_those_of_unicode_and_a_few():
     characters = "".join(map(chr, range(128, 0x110000)))
     unicode = set(regex.findall(r"\p{Sentence_Break=STerm}", characters))
@@ -189,10 +220,10 @@ def test_a_sentence_without_end_and_open_quotes_take_no_time():
 
 
 @given(
-    st.text(alphabet="Ab .,;!?\n\u3000\u2028\x85\"'“”。，\x01क्।ๆำ།་؟𑁇🇩", max_size=120),
+    st.text(alphabet="Ab .,;!?\n\u3000\u2028\x85\"'“”。，『』と\u200f१\x01क्।ๆำ།་؟𑁇🇩", max_size=120),
     st.integers(min_value=1, max_value=12),
     st.booleans(),
-    st.sampled_from(["en", "de", "fr", "zh", "kk", "el", "xx"]),
+    st.sampled_from(["en", "de", "fr", "zh", "ja", "kk", "el", "xx"]),
 )
 def test_nothing_is_lost_and_everything_fits(text, longest, sentences, language):
     def pieces(part):
