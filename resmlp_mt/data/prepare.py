@@ -18,7 +18,7 @@ from resmlp_mt.data.binarize import write_binary, write_dictionaries
 from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
 from resmlp_mt.data.filters import Limits, Sieve
 from resmlp_mt.data.processes import map_blocks
-from resmlp_mt.data.sentences import count_several, read_card, write_card
+from resmlp_mt.data.sentences import FEW, count_several, read_card, write_card
 from resmlp_mt.data.subwords import (
     JOINED_NAME,
     count_rewritten,
@@ -43,8 +43,9 @@ _LEAST = 32  # subwords that any sentence may have
 class SplitReport:
     """What became of one split.
 
-    Lengths are in subwords, without the end-of-sentence symbol. `rewritten_rate` is of the lines of
-    the target side of train, see `count_rewritten`.
+    Lengths are in subwords, without the end-of-sentence symbol. `several_sentences` is the share of
+    source lines that hold several, `rewritten` that of target lines that `count_rewritten` counts.
+    They are None where nobody looked: in all splits but train.
     """
 
     prefix: str
@@ -53,7 +54,8 @@ class SplitReport:
     mean_length: dict[str, float] = field(default_factory=dict)
     max_length: dict[str, int] = field(default_factory=dict)
     unknown_rate: dict[str, float] = field(default_factory=dict)
-    rewritten_rate: dict[str, float] = field(default_factory=dict)
+    several_sentences: float | None = None
+    rewritten: float | None = None
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,9 @@ def prepare(
         look_at = partial(_look_at, model=models[1], lang=langs[0])
         found = [(len(batch), *seen) for batch, seen in map_blocks(look_at, batches, workers)]
         looked_at, several, rewritten = map(sum, zip(*found, strict=True))
-        write_card(folder, several, looked_at, usual_length)
-        reports["train"].rewritten_rate[langs[1]] = rewritten / looked_at
+        report = reports["train"]
+        report.several_sentences, report.rewritten = several / looked_at, rewritten / looked_at
+        write_card(folder, report.several_sentences, usual_length)
         shutil.rmtree(text)
         for split, prefix in splits.items():
             if split != "train":
@@ -206,12 +209,16 @@ def format_report(reports: dict[str, SplitReport]) -> str:
                 f"  {lang}: {report.mean_length[lang]:.1f} subwords a sentence, longest "
                 f"{report.max_length[lang]}, unknown {report.unknown_rate[lang]:.3%}"
             )
-        for lang, share in report.rewritten_rate.items():
-            if share >= _MUCH:
-                lines.append(
-                    f"  {lang}: SentencePiece rewrites {share:.0%} of the lines, and translations "
-                    "are written so too; see --normalization-rule-name"
-                )
+        if (report.rewritten or 0) >= _MUCH:
+            lines.append(
+                f"  SentencePiece rewrites {report.rewritten:.0%} of the target lines, and "
+                "translations are written so too; see --normalization-rule-name"
+            )
+        if (report.several_sentences or 0) > FEW:
+            lines.append(
+                f"  {report.several_sentences:.0%} of the source lines hold several sentences, so "
+                "translate will not split lines, unless --split-sentences is given"
+            )
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from resmlp_mt.errors import UserError
 
 # Beside the subwords of a model: a `Card`.
 CARD = "text.json"
-_FEW = 0.1  # of training lines hold several sentences: such a model drops all but the first
+FEW = 0.1  # of training lines hold several sentences: such a model drops all but the first
 
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
@@ -163,18 +163,16 @@ class Card:
     usual_length: int | None = None
 
 
-def write_card(folder: Path, several: int, total: int, usual_length: int | None) -> None:
+def write_card(folder: Path, several: float, usual_length: int | None) -> None:
     """Write beside a model's subwords what it expects of its text.
 
     Args:
         folder: Where the subwords lie.
-        several: Lines of several sentences in its training text, by `count_several`.
-        total: Lines that were looked at.
+        several: The share of lines with several sentences in its training text, by `count_several`.
         usual_length: As `Card` has it.
     """
-    share = several / max(total, 1)
-    card = asdict(Card(share <= _FEW, usual_length))
-    card = {"lines_of_several_sentences": round(share, 4)} | card
+    card = asdict(Card(several <= FEW, usual_length))
+    card = {"lines_of_several_sentences": round(several, 4)} | card
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
 
 

@@ -14,6 +14,9 @@ import sentencepiece
 from cli.commands import assert_refused, prepare, run
 from fairseq.data import Dictionary, data_utils
 
+from resmlp_mt.data.filters import Limits
+from resmlp_mt.data.prepare import format_report
+from resmlp_mt.data.prepare import prepare as make
 from resmlp_mt.data.subwords import train_subwords
 
 
@@ -106,6 +109,19 @@ def test_the_note_of_the_text_says_which_lines_are_usual(raw, prepared):
     assert found == max(32, int(1.25 * of_99_in_100))
 
 
+@pytest.mark.parametrize("several", [2, 4])
+def test_the_report_says_where_lines_will_not_be_split(prepared, tmp_path, several):
+    lines = ["A man. A dog."] * several + ["A dog."] * (20 - several)
+    for lang in ("en", "de"):
+        (tmp_path / f"text.{lang}").write_text("\n".join(lines) + "\n")
+    splits = dict.fromkeys(("train", "valid"), str(tmp_path / "text"))
+    found = make(("en", "de"), splits, tmp_path / "out", prepared, Limits(99, 9), [], 1)
+    said = "20% of the source lines hold several sentences, so translate will not split lines"
+    card = json.loads((tmp_path / "out" / "text.json").read_text())
+    assert card["split_sentences"] == (said not in format_report(found)) == (several == 2)
+    assert "several sentences" not in format_report({"valid": found["valid"]})
+
+
 def test_processes_make_what_one_makes_and_name_what_is_wrong(raw, tmp_path):
     folder = shutil.copytree(raw, tmp_path / "raw")
     for lang in ("en", "de"):
@@ -162,10 +178,10 @@ def test_characters_are_kept_as_flagged(raw, tmp_path):
     assert "猫" not in pieces and "d" in pieces
     found = prepare(folder, tmp_path / "default")
     assert decode(tmp_path / "default", "train", "de")[0] == "... 1\u20442"
-    assert "de: SentencePiece rewrites 25% of the lines" in found.stdout
+    assert "SentencePiece rewrites 25% of the target lines" in found.stdout
     reports = ((tmp_path / name / "report.json").read_text() for name in ("default", "out"))
-    rates = [json.loads(report)["train"]["rewritten_rate"] for report in reports]
-    assert rates == [{"de": 100 / 401}, {"de": 0}]
+    rates = [json.loads(report)["train"]["rewritten"] for report in reports]
+    assert rates == [100 / 401, 0]
 
 
 def test_characters_without_a_subword_are_spelled_in_bytes_if_asked(raw, tmp_path):
