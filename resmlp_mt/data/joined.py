@@ -15,6 +15,8 @@ _REACH = 100  # characters at the end of a text that are looked at
 _BEHIND = rf"(?:[“‘«‹]|\s*[{CLOSERS}*_{UNSEEN}\u2600-\u27bf\U0001f000-\U0001faff])*$"
 _END = re.compile(rf"[.!?…．{ENDS}]{_BEHIND}")
 _GREEK_END = re.compile(rf"[;\u037e]{_BEHIND}")
+# A line of speech, which ends without a stop in Japanese.
+_SPEECH = re.compile(r"「[^」]*」|『[^』]*』")
 # A full stop behind these ends no sentence.
 _SHORT = re.compile(
     r"(?<!\w)(?:Mr|Mrs|Ms|Dr|Prof|Hr|Fr|Nr|approx|incl|cf|vs|e\.\s?g|i\.\s?e"
@@ -24,7 +26,8 @@ _SHORT = re.compile(
 # What items of a list begin with. Lines within a sentence begin with dashes and with numbers too.
 _ITEM = re.compile(
     r"(?:[-+*·∙]\s|[•◦‣⁃▪▫●○■□▶▸►◆◇➢✓✔・※\u2460-\u24ff]"
-    r"|(?P<dash>[–—])\s|(?P<number>\d{1,3})\.\s+|(?:\d{1,3}|[^\W\d_]|[ivxIVX]{2,5})[)）]\s)"
+    r"|(?P<dash>[–—])\s|(?P<open>（)?(?P<number>\d{1,3})(?(open)）|(?:\.\s+|．\s*(?!\d)))"
+    r"|(?:\d{1,3}|[^\W\d_]|[ivxIVX]{2,5})[)）]\s)"
 )
 _OF_ORDINAL = r"(?i)\b(?:d(?:er|ie|as|en|em|es)|(?:dies|jed)e[mnrs]?|[ai]m|vom|zu[mr]|ab|bis|seit)"
 _BEFORE_ORDINAL = re.compile(_OF_ORDINAL + "$")
@@ -139,6 +142,8 @@ class _Text:
 
     def _ends(self) -> bool:
         """Whether it ends a sentence."""
+        if len(self.end) < _REACH and _SPEECH.fullmatch(self.end.strip()):
+            return True
         if not _END.search(self.end):
             return self.language == "el" and bool(_GREEK_END.search(self.end))
         ordinal = self.language == "de" and _OPEN_ORDINAL.search(self.end)
