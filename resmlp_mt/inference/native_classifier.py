@@ -8,8 +8,7 @@ Shapes: B images, N patches, C channels, K classes.
 
 import ctypes
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -75,8 +74,7 @@ class NativeClassifier:
         compute: Callable,
     ):
         self._weights = weights = NativeWeights(arrays)
-        self._compute, self._threads, self._lock = compute, threads, Lock()
-        self._pool = ThreadPoolExecutor(threads - 1, "classify") if threads > 1 else None
+        self._compute, self._threads = compute, threads
         self._shape, self._classes = (pictures.in_chans, *[pictures.image_size] * 2), classes
         embed = arrays[described["embed"]["weight"]]
         if embed.ndim != 4 or embed.shape[1] != pictures.in_chans or min(embed.shape) < 1:
@@ -143,13 +141,30 @@ class NativeClassifier:
         places = [array.ctypes.data for array in (pixels, logits)]
         batch = _Batch(len(pixels), self._threads, *places, 0, 0, room.ctypes.data)
         call = ctypes.byref(self._struct), ctypes.byref(batch)
-        # Threads of two batches at once could wait for each other for ever.
-        with self._lock:
-            others = [
-                self._pool.submit(self._compute, *call, Integer(number))
-                for number in range(1, self._threads)
-            ]
+        if self._threads == 1:
             self._compute(*call, Integer(0))
-            for other in others:
-                other.result()
+        else:
+            batch.kept = pixels, logits, room  # by threads that a second interrupt leaves alone
+            self._compute_together(call)
         return logits[:, : self._classes]
+
+    def _compute_together(self, call: tuple) -> None:
+        """Compute a batch with all threads, and wait for them even if an exception comes between.
+
+        They are new for each batch, so none is missing in a process that was forked.
+        """
+        ready = Future()  # None begins unless all can: they wait for each other.
+
+        def work(number: int) -> None:
+            if ready.result():
+                self._compute(*call, Integer(number))
+
+        with ThreadPoolExecutor(self._threads, "classify") as pool:
+            try:
+                parts = [pool.submit(work, number) for number in range(self._threads)]
+                ready.set_result(True)
+            finally:
+                if not ready.done():
+                    ready.set_result(False)
+            for part in parts:
+                part.result()

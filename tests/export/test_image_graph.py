@@ -1,5 +1,9 @@
 """Folded classifiers in ONNX Runtime against the models that they were made of."""
 
+import os
+import signal
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
@@ -93,6 +97,46 @@ def test_an_exported_classifier_gives_its_logits(norm, pooling, randomised, comp
     near = compute(model, pixels, int8=True)
     error = (near - expected).abs().max() / expected.abs().max()
     assert 0 < error < ROUNDING
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_code_computes_after_a_thread_that_could_not_start(kind, randomised, monkeypatch):
+    several = compile_classifier(build(randomised), kind, threads=3)
+    pixels = np.zeros((2, 3, 16, 16), np.uint8)
+    expected, started, really = several(pixels), [], threading.Thread.start
+
+    def start_one(thread):
+        started.append(thread)
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        really(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with pytest.raises(RuntimeError, match="start new thread"):
+        several(pixels)
+    assert not started[0].is_alive()  # it does not wait for the others
+    assert (several(pixels) == expected).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork")
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_code_computes_in_a_process_that_was_forked(kind, randomised):
+    several = compile_classifier(build(randomised), kind, threads=2)
+    pixels = np.zeros((2, 3, 16, 16), np.uint8)
+    expected = several(pixels)
+    child = os.fork()
+    if not child:
+        os._exit(not (several(pixels) == expected).all())
+    ended = (0, 0)
+    for _ in range(600):
+        if (ended := os.waitpid(child, os.WNOHANG))[0]:
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended == (child, 0)
 
 
 @pytest.mark.parametrize("int8", [False, True])
