@@ -254,8 +254,13 @@ def test_readme_trains_scores_and_draws(tmp_path):
     assert "BLEU" in shell(f"{stock} --max-len-b 10", tmp_path)
     for name in ("references.de", "hypotheses.de", "baseline.de", "ours.de"):
         shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / name)
-    scores, compared, curves, matrices, pruning, _ = (text for _, text in FENCE.findall(EVALUATE))
+    for name in ("references.zh", "hypotheses.zh"):
+        (tmp_path / name).write_text("今天天气很好,我们去公园散步。\n", "utf-8")
+    scores, unspaced, compared, curves, matrices, pruning, _ = (
+        text for _, text in FENCE.findall(EVALUATE)
+    )
     assert "100.00" in shell(scores, tmp_path)
+    assert re.search(r"^hypotheses.zh +100.00 +100.00 +0.00$", shell(unspaced, tmp_path), re.M)
     assert "p 1.000" in shell(compared, tmp_path)
     shell(curves + matrices + shorten(pruning, (" 0.1 0.2 0.3", "")), tmp_path)
     for name in ("curves.png", "mixing.png", "sparsity.png"):
