@@ -57,7 +57,7 @@ def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> I
             if data.startswith(b"\xff\xd8") and (scans := _count_scans(data)) > _MAX_SCANS:
                 raise ValueError(f"{scans:,} scans")
             image.load()
-            return convert(_turn_upright(image), in_chans)
+            return convert(turn_upright(image, in_place=True), in_chans)
     except UnidentifiedImageError:
         reason = f"not {', '.join(_FORMATS)}"
     except Exception as error:  # hostile bytes bring almost any of them out of Pillow
@@ -79,10 +79,10 @@ def _count_scans(data: bytes) -> int:
     return scans
 
 
-def _turn_upright(image: Image.Image) -> Image.Image:
-    # In place: only an image that is turned takes a copy, and it may be large.
+def turn_upright(image: Image.Image, in_place: bool = False) -> Image.Image:
+    """As its EXIF metadata says. `in_place` spares a copy, and the image may be large."""
     with suppress(Exception):  # metadata that cannot be read turns nothing
-        ImageOps.exif_transpose(image, in_place=True)
+        return ImageOps.exif_transpose(image, in_place=in_place) or image
     return image
 
 

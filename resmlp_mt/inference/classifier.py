@@ -10,10 +10,11 @@ import numpy as np
 from PIL import Image
 
 from resmlp_mt.data.crops import resize_and_crop
-from resmlp_mt.data.image_files import convert, decode
+from resmlp_mt.data.image_files import convert, decode, turn_upright
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported
 from resmlp_mt.inference.exported import load_exported_classifier
+from resmlp_mt.inference.options import FROM_1, is_count
 
 
 @dataclass
@@ -60,7 +61,7 @@ class Classifier:
 
     def _open(self, image: Image.Image | str | Path) -> Image.Image:
         if isinstance(image, Image.Image):
-            return convert(image, self.cfg.in_chans)
+            return convert(turn_upright(image), self.cfg.in_chans)
         return decode(image, self.cfg.in_chans, str(image))
 
     def scores(self, images: Iterable[Image.Image]) -> np.ndarray:
@@ -82,7 +83,8 @@ class Classifier:
         """Find the best classes of a picture, or of several, the most probable first.
 
         Args:
-            images: Paths, or pictures of any size and mode; read as they are needed.
+            images: Paths, or pictures of any size and mode; read as they are needed, and turned as
+                their EXIF metadata says.
             topk: Classes named for each, at most K.
             batch_size: Pictures computed together.
 
@@ -90,8 +92,12 @@ class Classifier:
             Of one picture its classes; of several an iterator over those of each.
 
         Raises:
+            ValueError: If a number is none from 1 on.
             UserError: If a file cannot be read.
         """
+        for name, value in (("topk", topk), ("batch_size", batch_size)):
+            if not is_count(value, 1):
+                raise ValueError(f"{name} {value!r} {FROM_1}")
         if isinstance(images, (Image.Image, str, Path)):
             return next(self._classify([images], topk, batch_size))
         return self._classify(images, topk, batch_size)

@@ -125,3 +125,19 @@ def test_a_packed_classifier_needs_nothing_else(every, classifier, pictures, tmp
         expected = entry["predictions"][0]["probability"]
         assert guesses[0].probability == pytest.approx(expected, abs=0.01)
     assert model.classify(every[0]["path"]) == next(model.classify([Path(every[0]["path"])]))
+
+
+def test_pictures_in_python_are_turned_as_their_files_are(pictures, tmp_path):
+    model = Classifier.from_pretrained("cifar10", device="cpu")
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    with Image.open(sorted(pictures.rglob("*.png"))[0]) as image:
+        wide = image.convert("RGB").resize((48, 32))
+    wide.save(tmp_path / "turned.jpg", exif=exif)
+    with Image.open(tmp_path / "turned.jpg") as turned:
+        assert model.classify(turned) == model.classify(tmp_path / "turned.jpg")
+        assert turned.size == (48, 32)  # the caller's own stays
+    assert model.classify(wide) != model.classify(tmp_path / "turned.jpg")
+    for wrong in ({"topk": 0}, {"topk": "3"}, {"batch_size": 0}):
+        with pytest.raises(ValueError, match="must be a whole number, 1 or more"):
+            model.classify([wide], **wrong)
