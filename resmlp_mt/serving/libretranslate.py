@@ -19,7 +19,7 @@ from resmlp_mt.serving.batcher import Options
 from resmlp_mt.serving.desk import Desk, Found
 from resmlp_mt.serving.keys import Keys
 from resmlp_mt.serving.limits import Limits
-from resmlp_mt.serving.markup import Markup
+from resmlp_mt.serving.markup import Markup, Translated
 from resmlp_mt.serving.models import AUTO, Model, Models, name_language
 from resmlp_mt.serving.request import USUAL_BEAM, Text, Texts, explain, too_many
 
@@ -240,9 +240,16 @@ def _mark_up(html: str, found: Sequence[Found], count: int) -> list[str]:
     here = list(islice(found, len(Markup(html).texts)))
     each = max([len(one.hypotheses) for one in here], default=1)
     return [
-        Markup(html).put([one.hypotheses[min(k, len(one.hypotheses) - 1)] for one in here])
+        Markup(html).put([_choose(one, min(k, len(one.hypotheses) - 1)) for one in here])
         for k in range(min(each, count))
     ]
+
+
+def _choose(found: Found, k: int) -> Translated:
+    """The k-th translation of a text."""
+    sources = [segment.text for segment in found.segments]
+    parts = [hypotheses[k] for hypotheses in found.parts]
+    return Translated(found.hypotheses[k].text, list(zip(sources, parts, strict=True)))
 
 
 def _write(asked: LibreRequest, translations: list[list[str]], rest: dict) -> bytes:

@@ -2,14 +2,15 @@
 
 A paragraph is translated as a whole, without the tags within it. Each word of the translation then
 gets the tags of the word that it was made from, as the attention says: so a tag moves with its
-words.
+words. It stays in its sentence, where sentences are translated apart.
 """
 
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
+from itertools import accumulate
+from operator import attrgetter, itemgetter
 
 from bs4 import BeautifulSoup, NavigableString, Tag
 from bs4.element import PageElement
@@ -81,6 +82,20 @@ class _Kinds:
         return "inline" if words else "apart"
 
 
+@dataclass(frozen=True)
+class Translated:
+    """A translation of a text.
+
+    Attributes:
+        text: All of it.
+        parts: Of what was translated at once the source, with the white space around it, and the
+            translation with its attention. The sources joined are the text.
+    """
+
+    text: str
+    parts: Sequence[tuple[str, Hypothesis]]
+
+
 @dataclass
 class _Word:
     """A word, and the tags around it, outermost first.
@@ -89,11 +104,13 @@ class _Word:
         text: The word.
         tags: Those around most of it.
         parts: Those around each of its parts. Without blanks a whole sentence is a word.
+        sentence: The number of that, as it was translated.
     """
 
     text: str
     tags: _Tags
     parts: list[_Tags]
+    sentence: int
 
 
 @dataclass
@@ -112,10 +129,20 @@ class _Run:
         for node in self.nodes:
             self._read(node, ())
         self.raw = "".join(text for _, text, _ in self.chunks)
-        found = list(re.finditer(r"\S+", self.raw))
-        self.words = list(map(self._word, found))
-        starts = [word.start() for word in found]
-        self.end = found[-1].end() if found else 0  # of what is placed
+        self.spans = [found.span() for found in re.finditer(r"\S+", self.raw)]
+        self.text = " ".join(self.raw[start:end] for start, end in self.spans)
+
+    def cut(self, sentences: Sequence[str]) -> None:
+        """Tell words and what is placed between them. No word reaches over two sentences."""
+        ends = list(accumulate(map(len, sentences)))
+        self.words, starts, begin = [], [], 0  # the last in the text
+        for start, end in self.spans:
+            first, last = bisect_right(ends, begin), bisect_left(ends, begin + end - start)
+            edges = [start, *(start + e - begin for e in ends[first:last]), end]
+            self.words += map(self._word, edges, edges[1:], range(first, last + 1))
+            starts += edges[:-1]
+            begin += end - start + 1
+        self.end = self.spans[-1][1]  # of what is placed
         for place, atom, tags in self.atoms:
             word = bisect_left(starts, place)
             if word < len(starts):
@@ -136,8 +163,7 @@ class _Run:
         elif kind != "reading":
             self.atoms.append((self.size, node, tags))
 
-    def _word(self, found: re.Match) -> _Word:
-        start, end = found.span()
+    def _word(self, start: int, end: int, sentence: int) -> _Word:
         first = bisect_right(self.chunks, start, key=itemgetter(0)) - 1
         inside = []  # letters, how many tags, and which
         last = bisect_left(self.chunks, end, key=itemgetter(0))
@@ -145,7 +171,8 @@ class _Run:
             part = text[max(start - place, 0) : end - place]
             if part:
                 inside.append((sum(map(str.isalnum, part)), len(tags), tags))
-        return _Word(found[0], max(inside, key=itemgetter(0, 1))[2], [tags for *_, tags in inside])
+        most, parts = max(inside, key=itemgetter(0, 1))[2], [tags for *_, tags in inside]
+        return _Word(self.raw[start:end], most, parts, sentence)
 
 
 class Markup:
@@ -171,27 +198,28 @@ class Markup:
         self.kinds, self.runs = _Kinds(), []
         self._collect(self.soup)
         self.attributes = list(_find_attributes(self.soup))
-        self.texts = [" ".join(word.text for word in run.words) for run in self.runs]
+        self.texts = [run.text for run in self.runs]
         self.texts += [" ".join(tag[name].split()) for tag, name in self.attributes]
 
-    def put(self, translations: Sequence[Hypothesis]) -> str:
+    def put(self, translations: Sequence[Translated]) -> str:
         """The document with these in the place of its texts. It can be called once.
 
         Args:
-            translations: One of each text, with its attention.
+            translations: One of each text.
         """
         count = len(self.runs)
         # Before the tags are copied.
-        for (tag, name), hypothesis in zip(self.attributes, translations[count:], strict=True):
-            tag[name] = hypothesis.text
-        for run, hypothesis in zip(self.runs, translations[:count], strict=True):
+        for (tag, name), translated in zip(self.attributes, translations[count:], strict=True):
+            tag[name] = translated.text
+        for run, translated in zip(self.runs, translations[:count], strict=True):
+            run.cut([source for source, _ in translated.parts])
             before = run.raw[: len(run.raw) - len(run.raw.lstrip())]
             place = NavigableString(before)
             run.nodes[0].insert_before(place)
             for node in run.nodes:
                 node.extract()
             after = NavigableString(run.raw[run.end :])
-            place.insert_after(*self._render(run, hypothesis), after)
+            place.insert_after(*self._render(run, translated), after)
         return str(self.soup)
 
     def _collect(self, parent: Tag) -> None:
@@ -212,35 +240,42 @@ class Markup:
 
     def _collect_run(self, nodes: list[PageElement]) -> None:
         run = _Run(nodes, self.kinds)
-        if run.words:
+        if run.text:
             self.runs.append(run)
         for _, atom, _ in run.atoms:
             if self.kinds[atom] == "apart":
                 self._collect(atom)
 
-    def _render(self, run: _Run, hypothesis: Hypothesis) -> list[PageElement]:
-        targets = hypothesis.text.split()
-        made_from = _find_sources(hypothesis, len(run.words), len(targets))
-        # A word or its end, its tags, and whether a space comes before it; and its source.
-        units, made = [], []
-        for number, (target, source) in enumerate(zip(targets, made_from, strict=True)):
-            word = run.words[source]
-            # A full stop that the translation adds belongs to no tag.
-            added = number == len(targets) - 1 and not _PUNCTUATION.search(word.text)
-            tail = () if added else word.parts[-1]
-            end = _PUNCTUATION.search(target) if tail != word.tags else None
-            cut = end.start() if end and end.start() else len(target)
-            units.append((target[:cut], word.tags, number > 0))
-            if cut < len(target):
-                units.append((target[cut:], tail, False))
-            made += [source] * (len(units) - len(made))
-        _keep_all_tags(units, made, run.words)
-        starts = [i for i, unit in enumerate(units) if unit[2] or i == 0]
-        first = dict(zip(made_from[::-1], starts[::-1], strict=True))
+    def _render(self, run: _Run, translated: Translated) -> list[PageElement]:
+        # A word or its end, its tags, and whether a space comes before it.
+        units: list[tuple[str, _Tags, bool]] = []
+        made: dict[int, list[int]] = {}  # the units of each word of the source
+        sentences, end = [], 0
+        for sentence, (_, hypothesis) in enumerate(translated.parts):
+            words, said = _find_sentence(run.words, sentence), hypothesis.text.strip()
+            begin, first = translated.text.index(said, end), len(units)
+            parted = end < begin and first > 0
+            end = begin + len(said)
+            targets = said.split()
+            made_from = _find_sources(hypothesis, len(words), len(targets))
+            for number, (target, source) in enumerate(zip(targets, made_from, strict=True)):
+                word, at = run.words[words[source]], len(units)
+                # A full stop that the translation adds belongs to no tag.
+                added = number == len(targets) - 1 and not _PUNCTUATION.search(word.text)
+                tail = () if added else word.parts[-1]
+                stop = _PUNCTUATION.search(target) if tail != word.tags else None
+                cut = stop.start() if stop and stop.start() else len(target)
+                units.append((target[:cut], word.tags, number > 0 or parted))
+                if cut < len(target):
+                    units.append((target[cut:], tail, False))
+                made.setdefault(words[source], []).extend(range(at, len(units)))
+            sentences.append((words, range(first, len(units))))
+        _keep_all_tags(units, made, run.words, sentences)
+        starts = {source: places[0] for source, places in made.items()}
         # Of each word of the source, from the last on: its unit, or that of one behind it.
         before = [len(units)]
         for source in reversed(range(len(run.words))):
-            before.append(first.get(source, before[-1]))
+            before.append(starts.get(source, before[-1]))
         atoms: dict[int, list[tuple[list[PageElement], _Tags]]] = {}
         for source, nodes, tags in run.placed:
             atoms.setdefault(before[len(run.words) - source], []).append((nodes, tags))
@@ -298,16 +333,30 @@ def _find_sources(hypothesis: Hypothesis, sources: int, targets: int) -> list[in
     return [found.get(i, i * sources // targets) for i in range(targets)]
 
 
-def _keep_all_tags(units: list, made: list[int], words: list[_Word]) -> None:
+def _find_sentence(words: list[_Word], number: int) -> range:
+    """Which words are those of a sentence."""
+    sentence = attrgetter("sentence")
+    return range(
+        bisect_left(words, number, key=sentence), bisect_right(words, number, key=sentence)
+    )
+
+
+def _keep_all_tags(
+    units: list,
+    made: dict[int, list[int]],
+    words: list[_Word],
+    sentences: list[tuple[range, range]],
+) -> None:
     """Give tags that were left out a place: around all that their word became, or near there."""
     kept = {id(tag) for _, tags, _ in units for tag in tags}
-    for number, word in enumerate(words):
-        # By identity: Beautiful Soup calls tags equal that look alike.
-        lost = {id(tag): tag for tags in word.parts for tag in tags if id(tag) not in kept}
-        if not units or not lost:
-            continue
-        places = [place for place, source in enumerate(made) if source == number]
-        for place in places or [number * len(units) // len(words)]:
-            text, tags, spaced = units[place]
-            units[place] = text, (*tags, *lost.values()), spaced
-        kept |= lost.keys()
+    for numbers, room in sentences:
+        room = room or range(len(units))
+        for i, number in enumerate(numbers):
+            # By identity: Beautiful Soup calls tags equal that look alike.
+            lost = {id(t): t for tags in words[number].parts for t in tags if id(t) not in kept}
+            if not room or not lost:
+                continue
+            for place in made.get(number) or [room[i * len(room) // len(numbers)]]:
+                text, tags, spaced = units[place]
+                units[place] = text, (*tags, *lost.values()), spaced
+            kept.update(lost)

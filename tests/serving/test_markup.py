@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
-from resmlp_mt.serving.markup import Markup
+from resmlp_mt.serving.markup import Markup, Translated
 
 
 def translated(text, words, sources):
@@ -18,6 +18,12 @@ def translated(text, words, sources):
         weights[row, place] = 1
     attention = Attention([*source, "</s>"], [*(f"▁{word}" for word in words), "</s>"], weights)
     return Hypothesis(" ".join(words), 0.0, [attention])
+
+
+def whole(markup, *hypotheses):
+    """These as the translations of its texts, each of which was translated at once."""
+    texts = zip(markup.texts, hypotheses, strict=True)
+    return [Translated(found.text, [(text, found)]) for text, found in texts]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +58,7 @@ def test_tags_move_with_their_words(html, words, sources, expected):
     hypothesis = translated(text, words.split(), sources)
     if len(sources) < len(words.split()):
         hypothesis.attention = []
-    assert markup.put([hypothesis]) == expected
+    assert markup.put(whole(markup, hypothesis)) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +87,35 @@ def test_tags_move_with_their_words(html, words, sources, expected):
 )
 def test_what_people_read_is_translated_and_what_they_typed_is_not(html, expected):
     markup = Markup(html)
-    assert markup.put([Hypothesis(text.upper(), 0.0) for text in markup.texts]) == expected
+    assert (
+        markup.put(whole(markup, *(Hypothesis(t.upper(), 0.0) for t in markup.texts))) == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("html", "parts", "expected"),
+    [
+        # Where no blanks part sentences, in the translation, the source or both.
+        ("a. <a>b</a>  c.", [("a. ", "甲。", ""), ("b c.", "乙丙。", "")], "甲。<a>乙丙</a>。"),
+        ("甲。<a>乙</a>丙。", [("甲。", "A.", " "), ("乙丙。", "B C.", "")], "A. <a>B C</a>."),
+        (
+            "<a>甲</a>。乙<b>丙。</b>",
+            [("甲。", "A。", ""), ("乙丙。", "B。", "")],
+            "<a>A</a>。<b>B。</b>",
+        ),
+        ("甲。<img/>乙。", [("甲。", "A. ", ""), ("乙。", "B.", "")], "A. <img/>B."),
+        # A tag around the end of a sentence, and one whose sentence became nothing.
+        ("甲<b>。乙</b>丙丁。", [("甲。", "A.", " "), ("乙丙丁。", "B.", "")], "A<b>.</b> B."),
+        ("甲。<b>乙。</b>", [("甲。", "A.", " "), ("乙。", "", "")], "<b>A.</b>"),
+        ("a a. b <b>c</b>", [("a a. ", "A A.", " "), ("b c", "B", "")], "A A. <b>B</b>"),
+    ],
+)
+def test_a_tag_stays_in_its_sentence(html, parts, expected):
+    markup = Markup(html)
+    text = "".join(found + gap for _, found, gap in parts)
+    made = [(source, Hypothesis(found, 0.0)) for source, found, _ in parts]
+    assert markup.texts == ["".join(source for source, *_ in parts)]
+    assert markup.put([Translated(text, made)]).strip() == expected
 
 
 @pytest.mark.parametrize(
@@ -104,7 +138,7 @@ def test_what_people_read_is_translated_and_what_they_typed_is_not(html, expecte
 def test_readings_are_left_out(html, texts, expected):
     markup = Markup(html)
     assert markup.texts == texts
-    assert markup.put([Hypothesis("A", 0.0)]) == expected
+    assert markup.put(whole(markup, Hypothesis("A", 0.0))) == expected
 
 
 def test_blocks_are_translated_apart_and_code_is_left():
@@ -114,7 +148,7 @@ def test_blocks_are_translated_apart_and_code_is_left():
         <p><span class="notranslate">eight</span></p><b>nine<p>ten</p></b><!-- eleven -->"""
     markup = Markup(html)
     assert markup.texts == "one two three five seven twelve last nine ten".split()
-    found = markup.put([translated(t, [t.upper()], [0]) for t in markup.texts])
+    found = markup.put(whole(markup, *(translated(t, [t.upper()], [0]) for t in markup.texts)))
     expected = str(BeautifulSoup(html, "html.parser"))  # it shortens white space
     for text in markup.texts:
         expected = expected.replace(text, text.upper())
@@ -143,7 +177,7 @@ def test_no_tag_and_no_word_is_lost(html, chance):
         hypotheses.append(translated(text, [f"w{i}" for i in order], order))
     before, after = (
         BeautifulSoup(html, "html.parser"),
-        BeautifulSoup(markup.put(hypotheses), "html.parser"),
+        BeautifulSoup(markup.put(whole(markup, *hypotheses)), "html.parser"),
     )
     kept = {tag.name for tag in before.find_all() if tag.get_text(strip=True) or not tag.contents}
     assert kept <= {tag.name for tag in after.find_all()}
@@ -156,5 +190,5 @@ def test_no_tag_and_no_word_is_lost(html, chance):
 @given(tags)
 def test_where_nothing_moves_all_is_where_it_was(html):
     markup = Markup(html)
-    found = markup.put([Hypothesis(text, 0.0) for text in markup.texts])
+    found = markup.put(whole(markup, *(Hypothesis(text, 0.0) for text in markup.texts)))
     assert "".join(found.split()) == "".join(str(BeautifulSoup(html, "html.parser")).split())
