@@ -67,7 +67,7 @@ def test_no_blank_comes_between_words_that_have_none(language, text, expected):
         "We need\n- milk\n* eggs\n• bread\n+ ham\n·\tsalt\n◦rice\n・米\n① tea",
         "Ingredients\n1. flour\n2. eggs\n10) a bowl\na) large\niv) deep",
         "Steps:\n7. Stir\n8. Bake\n- long\n9. Eat",
-        "１．粉\n２．卵\n材料\n（１）粉\n（2）卵",
+        "１．粉\n２．卵\n\n材料\n（１）粉\n（2）卵",
         "We take:\n– milk\n– eggs",
         "Hello\n-- \nTom\n=====\n* * *\nBye",
         "We said\n> Hello\n> > Hi\n>\n> Bye",
