@@ -29,7 +29,7 @@ def swap(rows: list[Row], share: float, seed: int = 1) -> list[Row]:
 
     Args:
         rows: Source, target and domain of each pair.
-        share: Of all pairs. Where fewer share something, these come several times.
+        share: Of all pairs. One may be drawn several times.
         seed: Of what is drawn.
     """
     draw = random.Random(seed)
