@@ -7,9 +7,12 @@ Shapes: B images, N patches, C channels, K classes.
 """
 
 import ctypes
+import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
 from types import SimpleNamespace
+from weakref import WeakSet
 
 import numpy as np
 
@@ -75,6 +78,8 @@ class NativeClassifier:
     ):
         self._weights = weights = NativeWeights(arrays)
         self._compute, self._threads = compute, threads
+        self._start_threads()
+        _COMPILED.add(self)
         self._shape, self._classes = (pictures.in_chans, *[pictures.image_size] * 2), classes
         embed = arrays[described["embed"]["weight"]]
         if embed.ndim != 4 or embed.shape[1] != pictures.in_chans or min(embed.shape) < 1:
@@ -144,27 +149,38 @@ class NativeClassifier:
         if self._threads == 1:
             self._compute(*call, Integer(0))
         else:
-            batch.kept = pixels, logits, room  # by threads that a second interrupt leaves alone
+            batch.kept = pixels, logits, room  # Threads use them even if nobody waits any more.
             self._compute_together(call)
         return logits[:, : self._classes]
 
-    def _compute_together(self, call: tuple) -> None:
-        """Compute a batch with all threads, and wait for them even if an exception comes between.
+    def _start_threads(self) -> None:
+        self._lock, self._pool = Lock(), ThreadPoolExecutor(self._threads, "classify")
 
-        They are new for each batch, so none is missing in a process that was forked.
-        """
+    def _compute_together(self, call: tuple) -> None:
+        """Compute a batch with all threads."""
         ready = Future()  # None begins unless all can: they wait for each other.
 
         def work(number: int) -> None:
             if ready.result():
                 self._compute(*call, Integer(number))
 
-        with ThreadPoolExecutor(self._threads, "classify") as pool:
+        # Threads of two batches at once could wait for each other for ever.
+        with self._lock:
             try:
-                parts = [pool.submit(work, number) for number in range(self._threads)]
+                parts = [self._pool.submit(work, number) for number in range(self._threads)]
                 ready.set_result(True)
             finally:
-                if not ready.done():
+                if not ready.done():  # the pool may count a thread that it has not
                     ready.set_result(False)
+                    broken, self._pool = self._pool, ThreadPoolExecutor(self._threads, "classify")
+                    broken.shutdown()
             for part in parts:
                 part.result()
+
+
+# A process that was forked has none of their threads.
+_COMPILED: WeakSet[NativeClassifier] = WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        after_in_child=lambda: [classifier._start_threads() for classifier in _COMPILED]
+    )
