@@ -1,16 +1,12 @@
-"""Seconds of training until a model first reaches a validation loss, side by side.
+"""Seconds of training until each model first has the validation loss that one of them comes to.
 
-    python examples/convergence/time_to_quality.py --data DIR --stage multi30k-128
+    python examples/convergence/time_to_quality.py transformer_post=FOLDER resmlp_plus=FOLDER
 
-Every model of a stage of plan.py is trained with the settings that results.csv says are its best,
-from the beginning. The models take turns on the same cores: an epoch of one, an epoch of the next,
-until each has a validation loss of --target or less, or has made all updates of the stage. Without
---target it is the final loss of the better Transformer, from results.csv: the mean over the seeds
-of its best settings. Only the seconds of a model's own updates count, without validation and
-without waiting.
+FOLDER is where run.py trained a model: its train.log is read. The target is the lowest loss of the
+first one, or --target. Only the seconds of updates count, without validation and without waiting.
 
-It may be stopped at any time, by a kill too. The same command goes on from the last epoch. The
-table and the picture are written anew after every epoch.
+It is a race where both trained side by side: at the same time, on the same cores, with the same
+number of threads. `run.py`, started twice, does so.
 """
 
 import argparse
@@ -18,15 +14,12 @@ import csv
 import datetime
 import json
 import os
-import statistics
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TextIO
 
-from plan import STAGES, Run, Stage, list_flags, list_runs
-from run import HERE, call_training, read_losses, read_progress, take
+from run import HERE
 
 from resmlp_mt.benchmark.report import describe_commit, describe_machine
 from resmlp_mt.data.text import read_lines
@@ -44,100 +37,39 @@ class Point:
 
 
 def main() -> int:
-    """Train in turns; status 2 where the settings or the target are not known."""
+    """Read the logs, write the table and the picture; status 2 where a log says nothing."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=Path("data-bin"), help="default: %(default)s")
-    parser.add_argument(
-        "--work",
-        type=Path,
-        default=Path("checkpoints/time_to_quality"),
-        help="default: %(default)s",
-    )
-    parser.add_argument("--stage", default=STAGES[0].name, choices=[s.name for s in STAGES])
-    parser.add_argument("--models", nargs="+", help="default: all of the stage")
+    parser.add_argument("trainings", nargs="+", metavar="MODEL=FOLDER", type=read_training)
     parser.add_argument("--target", type=float, help="validation loss, base 2")
-    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--results", type=Path, default=HERE / "results.csv")
+    parser.add_argument("--threads", default=os.environ.get("OMP_NUM_THREADS", "all"))
     parser.add_argument("--csv", type=Path, default=HERE / "time_to_quality.csv")
     parser.add_argument("--plot", type=Path, default=HERE / "time_to_quality.png")
     arguments = parser.parse_args()
-    stage = next(stage for stage in STAGES if stage.name == arguments.stage)
-    losses = read_losses(stage, arguments.results)
-    target = arguments.target or find_target(stage, losses)
-    runs = [
-        replace(run, seed=arguments.seed)
-        for model in arguments.models or stage.models
-        if (run := find_best(stage, model, losses))
-    ]
-    if target is None or len(runs) < len(arguments.models or stage.models):
-        print(
-            f"{arguments.results} has not all settings of {stage.name} yet, or no final loss of a "
-            "Transformer; let run.py go on, or give --target and --models",
-            file=sys.stderr,
-        )
-        return 2
-    lock = take(arguments.work)
-    if lock is None:
-        print(f"{arguments.work}: another race is at work there", file=sys.stderr)
-        return 2
-    with lock:
-        take_turns(stage, runs, target, arguments, lock)
+    races = {model: read_points(folder / "train.log") for model, folder in arguments.trainings}
+    for model, folder in arguments.trainings:
+        if not races[model]:
+            print(f"{folder / 'train.log'}: no whole epoch of {model} in it", file=sys.stderr)
+            return 2
+    first = next(iter(races.values()))
+    target = arguments.target or min(point.valid_nll_base2 for point in first)
+    write_table(races, target, arguments)
+    draw(races, target, arguments.plot)
+    for model, points in races.items():
+        if point := reach(points, target):
+            print(f"{model}: {point.seconds:,.0f} s, {point.updates:,} updates to {target:.3f}")
+        else:
+            print(f"{model}: not at {target:.3f} after {points[-1].updates:,} updates")
     return 0
 
 
-def find_best(stage: Stage, model: str, losses: dict[Run, float]) -> Run | None:
-    """A final run of a model with its best settings, as far as they are known."""
-    finals = [run for run in list_finals(stage, losses) if run.model == model and run.known]
-    return min(finals, key=lambda run: losses.get(run, float("inf")), default=None)
-
-
-def find_target(stage: Stage, losses: dict[Run, float]) -> float | None:
-    """The lowest final loss of a Transformer: of its best settings, the mean over the seeds."""
-    means = []
-    for model in stage.models:
-        best = find_best(stage, model, losses)
-        if model.startswith("transformer") and best in losses:
-            same = [replace(best, seed=seed) for seed in stage.seeds]
-            means.append(statistics.mean(losses[run] for run in same if run in losses))
-    return min(means, default=None)
-
-
-def list_finals(stage: Stage, losses: dict[Run, float]) -> list[Run]:
-    """The runs that are compared, with the first seed."""
-    return [
-        run
-        for run in list_runs(stage, losses)
-        if run.purpose == "final" and run.seed == stage.seeds[0]
-    ]
-
-
-def take_turns(
-    stage: Stage, runs: list[Run], target: float, arguments: argparse.Namespace, lock: TextIO
-) -> None:
-    """An epoch of each run in turn, until none has anything left to do."""
-    while True:
-        points = {run: read_points(arguments.work / run.model / "train.log") for run in runs}
-        waiting = [run for run in runs if not is_over(points[run], target, run.updates)]
-        if any(points.values()):
-            write_table(points, target, arguments)
-            draw(points, target, arguments.plot)
-        if not waiting:
-            return
-        # Whoever is behind by epochs goes on first.
-        run = min(waiting, key=lambda run: len(points[run]))
-        folder = arguments.work / run.model
-        folder.mkdir(exist_ok=True)
-        flags = [*list_flags(stage, run), "--max-epoch", str(read_progress(folder).epochs + 1)]
-        status, said = call_training(folder, arguments.data / stage.data, flags, lock)
-        if status or read_points(folder / "train.log") == points[run]:
-            sys.exit(f"{run.model} ended with status {status}; {folder}/output ends with\n{said}")
-
-
-def is_over(points: list[Point], target: float, updates: int) -> bool:
-    """Whether a run has reached the target, or made all of its updates."""
-    return bool(points) and (reach(points, target) is not None or points[-1].updates >= updates)
+def read_training(said: str) -> tuple[str, Path]:
+    """MODEL=FOLDER as a pair."""
+    model, equals, folder = said.partition("=")
+    if not (model and equals and folder):
+        raise argparse.ArgumentTypeError(f"{said}: not MODEL=FOLDER")
+    return model, Path(folder)
 
 
 def reach(points: list[Point], target: float) -> Point | None:
@@ -171,7 +103,7 @@ def read_points(log: Path) -> list[Point]:
 
 
 def write_table(
-    points: dict[Run, list[Point]], target: float, arguments: argparse.Namespace
+    races: dict[str, list[Point]], target: float, arguments: argparse.Namespace
 ) -> None:
     """A row for each epoch of each model; `reached` marks the first with the target."""
     described = {
@@ -179,21 +111,17 @@ def write_table(
         "commit": describe_commit(),
         "date": datetime.date.today().isoformat(),
         "machine": describe_machine(),
-        "threads": os.environ.get("OMP_NUM_THREADS", "all"),
+        "threads": arguments.threads,
     }
     rows = [
         {
-            "stage": run.stage,
-            "model": run.model,
-            "lr": run.lr,
-            "dropout": run.dropout,
-            "seed": run.seed,
+            "model": model,
             **asdict(point),
-            "reached": "yes" if point is reach(found, target) else "",
+            "reached": "yes" if point is reach(points, target) else "",
             **described,
         }
-        for run, found in points.items()
-        for point in found
+        for model, points in races.items()
+        for point in points
     ]
     with whole_file(arguments.csv) as path, open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
@@ -201,7 +129,7 @@ def write_table(
         writer.writerows(rows)
 
 
-def draw(points: dict[Run, list[Point]], target: float, path: Path) -> None:
+def draw(races: dict[str, list[Point]], target: float, path: Path) -> None:
     """Validation loss against seconds, a line for each model."""
     import matplotlib
 
@@ -209,13 +137,15 @@ def draw(points: dict[Run, list[Point]], target: float, path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
-    for run, found in points.items():
-        curve = [(point.seconds / 60, point.valid_nll_base2) for point in found]
-        if curve:
-            axes.plot(*zip(*curve, strict=True), marker="o", markersize=3, label=run.model)
+    for model, points in races.items():
+        curve = [(point.seconds / 60, point.valid_nll_base2) for point in points]
+        (line,) = axes.plot(*zip(*curve, strict=True), marker="o", markersize=3, label=model)
+        if point := reach(points, target):
+            axes.axvline(point.seconds / 60, color=line.get_color(), linestyle=":")
     axes.axhline(target, color="gray", linestyle="--", label=f"target, {target:.3f}")
-    axes.set(xlabel="minutes of training", ylabel="validation loss (base 2)")
-    axes.grid(alpha=0.3)
+    # The first epochs would press the rest together.
+    axes.set(xlabel="minutes of training", ylabel="validation loss (base 2)", yscale="log")
+    axes.grid(alpha=0.3, which="both")
     axes.legend()
     with whole_file(path) as new:
         figure.savefig(new, format="png", dpi=150)

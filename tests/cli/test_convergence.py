@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import sentencepiece
 from cli.commands import ENVIRONMENT, ROOT
-from cli.commands import run as forked
 from cli.zygote import find_commands
 
 FOLDER = ROOT / "examples/convergence"
@@ -175,42 +174,6 @@ def test_a_training_takes_one_gpu(tmp_path, monkeypatch):
     assert status == 0 and "--seed 3 " in said and "--distributed-world-size 1\n" in said
 
 
-def test_models_take_turns_until_each_has_the_loss(prepared, tmp_path, monkeypatch):
-    def train(folder, data, flags, lock):
-        own = ["--save-dir", folder, "--log-format", "json", "--log-file", folder / "train.log"]
-        order.append(folder.name)
-        return forked("resmlp-mt", "train", data, *flags, *own).returncode, ""
-
-    order = []
-    monkeypatch.setenv("COMMIT", "abc")
-    monkeypatch.setenv("DTYPE", "")
-    monkeypatch.setattr(time_to_quality, "call_training", train)
-    models = dict.fromkeys("ab", "--arch resmlp_plus_tiny --mixing-heads 4")
-    stage = replace(
-        STAGE, data=prepared.name, size=SIZE, langs=("de", "en"), recipe=RECIPE, models=models
-    )
-    files = {name: tmp_path / f"race.{name}" for name in ("csv", "plot")}
-    arguments = argparse.Namespace(data=prepared.parent, work=tmp_path, **files)
-    # The second learns nothing.
-    runs = [
-        plan.Run("small", "final", m, lr, "0.1", 20, 1) for m, lr in (("a", "1e-2"), ("b", "0"))
-    ]
-    time_to_quality.take_turns(stage, runs, 99.0, arguments, None)
-    assert order == ["a", "b"]
-    loss = time_to_quality.read_points(tmp_path / "a" / "train.log")[0].valid_nll_base2
-    time_to_quality.take_turns(stage, runs, loss, arguments, None)
-    assert order == ["a", "b", "b"]  # it went on, and made all of its updates
-    with open(files["csv"], newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [(row["model"], row["epoch"], row["reached"]) for row in rows] == [
-        ("a", "1", "yes"), ("b", "1", ""), ("b", "2", "")
-    ]  # fmt: skip
-    assert [int(row["updates"]) for row in rows][2] == 20
-    assert {row["commit"] for row in rows} == {"abc"}
-    assert float(rows[1]["seconds"]) <= float(rows[2]["seconds"])
-    assert files["plot"].read_bytes().startswith(b"\x89PNG")
-
-
 def test_seconds_are_those_of_all_epochs_each_once(tmp_path):
     entries = [
         {"epoch": epoch, "valid_nll_loss": str(loss), "valid_num_updates": str(updates)}
@@ -228,17 +191,51 @@ def test_seconds_are_those_of_all_epochs_each_once(tmp_path):
     assert not time_to_quality.read_points(tmp_path / "nix.log")
 
 
-def test_the_target_is_what_the_better_transformer_came_to(tmp_path):
-    models = dict.fromkeys(["ours", "transformer_pre", "transformer_post"], "")
-    stage = replace(STAGE, models=models)
-    losses = {}
-    assert time_to_quality.find_target(stage, losses) is None
-    while run := next((r for r in plan.list_runs(stage, losses) if r.known and r not in losses), 0):
-        worth = {"ours": 1.0, "transformer_pre": 2.0, "transformer_post": 3.0}[run.model]
-        losses[run] = worth + (run.lr != "2") + (run.dropout != "y") + run.seed / 10
-    assert time_to_quality.find_target(stage, losses) == pytest.approx(2.15)
-    best = time_to_quality.find_best(stage, "ours", losses)
-    assert (best.lr, best.dropout, best.seed, best.updates) == ("2", "y", 1, 9)
+def write_log(folder: Path, losses: list[float], seconds: float) -> None:
+    folder.mkdir()
+    lines = []
+    for epoch, loss in enumerate(losses, 1):
+        lines.append({"epoch": epoch, "train_train_wall": str(seconds)})
+        lines.append({"epoch": epoch, "valid_nll_loss": str(loss), "valid_num_updates": 7 * epoch})
+    (folder / "train.log").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def race(*arguments) -> subprocess.CompletedProcess:
+    command = [sys.executable, FOLDER / "time_to_quality.py", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**ENVIRONMENT, "COMMIT": "abc"}
+    )
+
+
+def test_a_race_is_to_the_lowest_loss_of_the_first(tmp_path):
+    write_log(tmp_path / "first", [5.0, 4.0, 3.5, 3.75], 10)
+    write_log(tmp_path / "second", [4.5, 3.25, 3.0], 8)
+    files = {name: tmp_path / f"race.{name}" for name in ("csv", "plot")}
+    trainings = [f"b={tmp_path / 'first'}", f"a={tmp_path / 'second'}"]
+    outputs = [part for name, path in files.items() for part in (f"--{name}", path)]
+    done = race(*trainings, "--threads", "1", *outputs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "b: 30 s, 21 updates to 3.500\na: 16 s, 14 updates to 3.500\n"
+    with open(files["csv"], newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["model"] for row in rows] == list("bbbbaaa")
+    assert [i for i, row in enumerate(rows) if row["reached"]] == [2, 5]
+    assert {(row["target"], row["commit"], row["threads"]) for row in rows} == {
+        ("3.500", "abc", "1")
+    }
+    assert files["plot"].read_bytes().startswith(b"\x89PNG")
+    done = race(*trainings, "--target", "3.2", *outputs)
+    assert done.stdout == "b: not at 3.200 after 28 updates\na: 24 s, 21 updates to 3.200\n"
+
+
+def test_a_race_without_an_epoch_is_a_mistake(tmp_path):
+    (tmp_path / "train.log").write_text("Start\n")
+    outputs = ["--csv", tmp_path / "race.csv", "--plot", tmp_path / "race.png"]
+    done = race(f"a={tmp_path}", *outputs)
+    assert done.returncode == 2 and f"{tmp_path / 'train.log'}: no whole epoch" in done.stderr
+    done = race(str(tmp_path), *outputs)
+    assert done.returncode == 2 and "not MODEL=FOLDER" in done.stderr
+    assert not (tmp_path / "race.csv").exists()
 
 
 def wait_for_checkpoint(process: subprocess.Popen, folder: Path) -> None:
