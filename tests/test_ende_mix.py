@@ -127,6 +127,7 @@ def test_what_both_sides_share_is_swapped_on_both(script):
     # Pieces of the only long words, where spelled names end in a vowel and n, r, s, l or t.
     spliced = re.compile("(do|dog|dogs|hu|hun|hund|hunde)(gs|ogs|dogs|de|nde|unde|hunde)")
     assert any(map(spliced.fullmatch, names))
+    assert any(name.split()[1:] in (["dogs"], ["hunde"]) for name in names)  # behind a first name
     assert len(swap(rows, 1.0)) == 5  # the only one four times, and another with an emoji
 
 

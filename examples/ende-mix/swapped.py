@@ -51,7 +51,8 @@ def list_shared(row: Row) -> list[str]:
 def replace(row: Row, word: str, draw: random.Random, names: list[str], words: list[str]) -> Row:
     """The pair with something else in the place of a word that both sides share.
 
-    Names are known ones, or spelled anew of syllables or of pieces of words.
+    Names are known ones, or spelled anew of syllables or of pieces of words. Second names may be
+    words.
     """
     new = _draw_number(draw) if word.isdigit() else _draw_name(draw, names, words)
     pattern = _NUMBER if word.isdigit() else _NAME
@@ -86,7 +87,9 @@ def _draw_name(draw: random.Random, names: list[str], words: list[str]) -> str:
     if kind < 0.4:
         return word()
     if kind < 0.75:
-        return f"{word()} {word()}"
+        # Fischer is a name, and a trade.
+        plain = words and draw.random() < 0.3
+        return f"{word()} {draw.choice(words).capitalize() if plain else word()}"
     first, second, third = (word().lower() for _ in range(3))
     site = f"{first}{draw.choice(['', '-', '.'])}{second}.{draw.choice(_ENDINGS)}"
     number = str(draw.randrange(1000))
