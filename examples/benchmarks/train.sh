@@ -2,7 +2,7 @@
 # Race full updates against fairseq's Transformer: bash examples/benchmarks/train.sh [FLAG...]
 #   FLAG  of 'resmlp-mt benchmark train' for all races
 # The rows take the place of $CSV (default: train.csv beside this script). THREADS (2) as given.
-# About 25 minutes on 2 CPU cores.
+# About half an hour on 2 CPU cores.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
@@ -14,8 +14,8 @@ rm -f "$csv.part"
 race() {
     resmlp-mt benchmark train --csv "$csv.part" --threads "${THREADS:-2}" "$@"
 }
-race --size tiny --length 16 32 64 128 256 512 --max-tokens 2048 --updates 2 "$@"
-race --size iwslt --length 16 32 64 128 256 512 --max-tokens 2048 --updates 1 "$@"
+race --size tiny --length 16 32 64 128 256 512 1024 --max-tokens 2048 --updates 2 "$@"
+race --size iwslt --length 16 32 64 128 256 512 1024 --max-tokens 2048 --updates 1 "$@"
 race --size base --length 16 64 256 --max-tokens 2048 --updates 1 "$@"
 race --size iwslt --length 32 256 --max-tokens 2048 --updates 1 --flags=--bf16 "$@"
 race --size base --length 32 256 --max-tokens 2048 --updates 1 --flags=--bf16 "$@"
