@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,13 +24,13 @@ from resmlp_mt.files.export_layout import (
     WEIGHTS,
 )
 from resmlp_mt.inference.arrays import read_arrays
+from resmlp_mt.inference.broken import computing, explain_broken
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.graph_file import read_graph
 from resmlp_mt.inference.native_classifier import NativeClassifier
 from resmlp_mt.inference.native_code import find_compute
 from resmlp_mt.inference.native_encoder import NativeEncoder
 from resmlp_mt.inference.native_step import NativeDecoder
-from resmlp_mt.inference.stopping import Stopped
 from resmlp_mt.inference.threads import count_threads
 
 # Names of 21,000 classes take 1 MB; what Python makes of JSON takes 30 times as much.
@@ -62,9 +61,8 @@ def load_exported_translator(folder: Path, device: str = "auto"):
             config["target_positions"],
             **_read_shortlist(folder, config),
             **_read_native(config, weights, shared, codec),
+            folder=folder,
         )
-    for name in ("search", "attend", "encode", "step_log_p"):
-        setattr(engine, name, _explain(folder, getattr(engine, name)))
     return engine, codec
 
 
@@ -84,7 +82,12 @@ def load_exported_classifier(
         shared = {} if described is None else read_arrays(folder / WEIGHTS)
         graph = read_graph(folder / CLASSIFIER, shares=described is not None)
         compute = start_classifier(graph, described, shared, cut, len(classes), count_threads())
-    return _explain(folder, compute), cut, classes
+
+    def compute_or_explain(pixels: np.ndarray) -> np.ndarray:
+        with computing(folder):
+            return compute(pixels)
+
+    return compute_or_explain, cut, classes
 
 
 def start_classifier(
@@ -134,7 +137,7 @@ def _refusing_what_is_broken(folder: Path) -> Iterator[None]:
     except UserError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _broken(folder, error) from None
+        raise explain_broken(folder, error) from None
 
 
 def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:
@@ -147,7 +150,7 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
         if found not in ("translator", "classifier") or not isinstance(sums, dict):
             raise ValueError(f"not what {CONFIG} says")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _broken(folder, error) from None
+        raise explain_broken(folder, error) from None
     if number not in READABLE:
         raise UserError(
             f"{folder}: made by another version of resmlp-mt (format {number!r:.9}, not {FORMAT}); "
@@ -242,23 +245,3 @@ def _check_pictures(classes: list[str], cut: SimpleNamespace) -> None:
     known = known and getattr(cut, "crop_mode", CROP_MODES[0]) in CROP_MODES
     if not sizes or not 0.01 <= cut.crop_pct <= 1 or not known:
         raise ValueError(f"pictures cannot be cut so: {vars(cut)!r:.99}")
-
-
-def _explain(folder: Path, compute: Callable) -> Callable:
-    """Raise what a graph cannot compute as a fault of the export."""
-
-    @wraps(compute)
-    def explained(*args):
-        try:
-            return compute(*args)
-        except (UserError, Stopped):
-            raise
-        except Exception as error:  # ONNX Runtime's errors have nothing else in common
-            raise _broken(folder, error) from error
-
-    return explained
-
-
-def _broken(folder: Path, error: Exception) -> UserError:
-    reason = " ".join(str(error).split()) or type(error).__name__
-    return UserError(f"{folder}: a broken export ({reason:.300}); export the model again")

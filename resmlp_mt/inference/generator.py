@@ -1,7 +1,8 @@
 """fairseq's SequenceGenerator: any search that it knows, with any models that look like its own."""
 
 import threading
-from functools import lru_cache
+from functools import lru_cache, partial
+from weakref import proxy
 
 import numpy as np
 import torch
@@ -79,23 +80,25 @@ class Generator:
 
     def _make(self, options: SearchOptions, longest: int) -> SequenceGenerator:
         if not hasattr(self._own, "make"):
-            self._own.make = lru_cache(_KEPT)(self._build)
+            self._own.make = lru_cache(_KEPT)(partial(_build, self.models, self.symbols))
         return self._own.make(options, longest)
 
-    def _build(self, options: SearchOptions, longest: int) -> SequenceGenerator:
-        generator = SequenceGenerator(
-            self.models,
-            self.symbols,
-            beam_size=options.beam,
-            len_penalty=options.lenpen,
-            max_len_b=longest,
-            unk_penalty=float("inf"),  # raw text has no <unk>
-            temperature=options.temperature,
-            no_repeat_ngram_size=options.no_repeat_ngram_size,
-        )
-        step = generator.model.forward_decoder
-        generator.model.forward_decoder = lambda *given: check_wanted() or step(*given)
-        return mend_generator(generator)
+
+# Nothing here may lead back to itself: a model's memory would wait for the garbage collector.
+def _build(models: list, symbols, options: SearchOptions, longest: int) -> SequenceGenerator:
+    generator = SequenceGenerator(
+        models,
+        symbols,
+        beam_size=options.beam,
+        len_penalty=options.lenpen,
+        max_len_b=longest,
+        unk_penalty=float("inf"),  # raw text has no <unk>
+        temperature=options.temperature,
+        no_repeat_ngram_size=options.no_repeat_ngram_size,
+    )
+    model, step = proxy(generator.model), type(generator.model).forward_decoder
+    generator.model.forward_decoder = lambda *given: check_wanted() or step(model, *given)
+    return mend_generator(generator)
 
 
 def _choose_strategy(symbols, options: SearchOptions, guides: list[Guide]):

@@ -8,7 +8,9 @@ Shapes as in `translation_graphs.py`.
 """
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
+from pathlib import Path
+from weakref import proxy
 
 import numpy as np
 import onnxruntime
@@ -16,6 +18,7 @@ import onnxruntime
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.inference.beams import Beams
+from resmlp_mt.inference.broken import computing
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.native_encoder import NativeEncoder
@@ -30,6 +33,17 @@ _MORE = "more than a plain beam search (samples, constraints, a glossary, temper
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
 _WORTH_DROPPING = 0.2
+
+
+def _explained(compute: Callable) -> Callable:
+    """A method of an engine that says of what it cannot compute that the export is broken."""
+
+    @wraps(compute)
+    def explained(self, *args):
+        with computing(self.folder):
+            return compute(self, *args)
+
+    return explained
 
 
 class OnnxSearch:
@@ -49,6 +63,7 @@ class OnnxSearch:
         native: The decoder for compiled code, which then takes the place of the graphs of a step
             where it can.
         native_encoder: The encoder for compiled code, in the place of its graph.
+        folder: What messages call the export.
 
     Raises:
         ValueError: If a graph is broken, or something does not fit.
@@ -71,10 +86,13 @@ class OnnxSearch:
         shortlist: dict[str, np.ndarray] | None = None,
         native: NativeDecoder | None = None,
         native_encoder: NativeEncoder | None = None,
+        folder: Path | str = "the model",
     ):
+        self.folder = folder
         # Batches side by side beat threads within a batch.
         self._start = partial(start, threads=1, shared=shared)
-        self._encode = native_encoder or partial(self._run_encoder, self._start(encoder))
+        self.native_encoder = native_encoder
+        self._encoder = None if native_encoder else self._start(encoder)
         self._step_graph = step
         self.weights = weights
         # What a step adds at its position, where the model has it.
@@ -118,7 +136,7 @@ class OnnxSearch:
         """
         self._check_log_p()
         made = import_with_fairseq("resmlp_mt.inference.exported_model", _MORE).ExportedModel
-        return made(self)
+        return made(proxy(self))  # else a circle: memory would wait for the garbage collector
 
     def _check_log_p(self) -> None:
         if "log_p" not in [output.name for output in self.step.get_outputs()]:
@@ -134,6 +152,7 @@ class OnnxSearch:
         made = import_with_fairseq("resmlp_mt.inference.generator", _MORE).Generator
         return made([self.model], self.target_dictionary, self.pad, self.device)
 
+    @_explained
     def search(
         self,
         sources: list[np.ndarray],
@@ -208,6 +227,7 @@ class OnnxSearch:
             beams.end_all(lenpen)
         return [sorted(found, key=lambda pair: -pair[1]) for found in beams.found]
 
+    @_explained
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
         """Where the last layer looks in the source for each token, averaged over its heads.
 
@@ -246,6 +266,7 @@ class OnnxSearch:
             row[: len(source)] = source
         return tokens
 
+    @_explained
     def encode(self, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The keys and values of the sources, and the mask that the step adds to the scores.
 
@@ -257,11 +278,9 @@ class OnnxSearch:
         """
         real = tokens != self.pad
         mask = np.where(real, np.float32(0), _FAR_BELOW)[:, None, None]
-        return self._encode(tokens, real), mask
+        return (self.native_encoder or self._run_encoder)(tokens, real), mask
 
-    def _run_encoder(
-        self, encoder: onnxruntime.InferenceSession, tokens: np.ndarray, real: np.ndarray
-    ) -> np.ndarray:
+    def _run_encoder(self, tokens: np.ndarray, real: np.ndarray) -> np.ndarray:
         """The keys and values, by the graph. real: where tokens are no padding. Both (B, S)."""
         length = tokens.shape[1]
         feed = {"tokens": tokens, "mask": real[..., None].astype(np.float32)}
@@ -271,8 +290,9 @@ class OnnxSearch:
             feed[f"bias_{layer}"] = bias[:, :length, None]
         if "encoder.positions" in self.weights:
             feed["positions"] = self.weights["encoder.positions"][:length]
-        return encoder.run(["memory"], feed)[0]
+        return self._encoder.run(["memory"], feed)[0]
 
+    @_explained
     def step_log_p(
         self,
         tokens: np.ndarray,

@@ -1,6 +1,7 @@
 """Searches of fairseq, where its own fail."""
 
 from functools import partial
+from weakref import proxy
 
 import torch
 from fairseq.ngram_repeat_block import NGramRepeatBlock
@@ -70,7 +71,7 @@ def force_prefixes(
 
     fairseq lets them, where others of their batch have a prefix; arguments as fairseq's.
     """
-    forced = type(generator)._prefix_tokens(
+    forced = generator.__class__._prefix_tokens(
         generator, step, lprobs, scores, tokens, prefix_tokens, beam_size
     )
     if step < generator.min_len:
@@ -87,7 +88,7 @@ def mend_generator(generator: torch.nn.Module) -> torch.nn.Module:
     elif type(search) is LexicallyConstrainedBeamSearch:
         search.__class__ = ConstrainedBeams
     if hasattr(generator, "_prefix_tokens"):
-        generator._prefix_tokens = partial(force_prefixes, generator)
+        generator._prefix_tokens = partial(force_prefixes, proxy(generator))
     block = getattr(generator, "repeat_ngram_blocker", None)
     if block is not None:
         generator.repeat_ngram_blocker = NoRepeats(block.no_repeat_ngram_size)

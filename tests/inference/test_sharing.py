@@ -1,7 +1,9 @@
 """A translator in several threads and processes, and what is left of it after its end."""
 
+import gc
 import multiprocessing
 import pickle
+import weakref
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -56,3 +58,22 @@ def test_it_frees_its_model_at_the_end_of_a_block(fast):
     assert translator.engine is None
     with pytest.raises(ValueError, match="the translator is closed"):
         translator.translate(LINES)
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "graph"])
+@pytest.mark.parametrize("options", [{}, dict(sampling=True), dict(words=[["Rad"]] * len(LINES))])
+def test_closing_frees_its_arrays_without_the_garbage_collector(
+    fast, options, compiled, monkeypatch
+):
+    if not compiled:
+        monkeypatch.setattr("resmlp_mt.inference.exported.find_compute", lambda name: None)
+    translator = Translator.from_pretrained(fast, threads=2)
+    gc.collect()
+    gc.disable()
+    try:
+        translator.translate(LINES, batch_tokens=1, split_sentences=False, **options)
+        weights = weakref.ref(translator.engine.weights["decoder.matrix"])
+        translator.close()
+        assert weights() is None
+    finally:
+        gc.enable()
