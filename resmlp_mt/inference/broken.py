@@ -5,7 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.stopping import Stopped
+
+# What NumPy and our own checks raise for arrays that do not fit. ONNX Runtime's errors have nothing
+# in common but their module.
+_OF_NUMPY = (ValueError, IndexError)
 
 
 def explain_broken(folder: Path | str, error: Exception) -> UserError:
@@ -16,10 +19,15 @@ def explain_broken(folder: Path | str, error: Exception) -> UserError:
 
 @contextmanager
 def computing(folder: Path | str) -> Iterator[None]:
-    """Raise what a graph cannot compute as a fault of the export in this folder."""
+    """Raise what a graph cannot compute as a fault of the export in this folder.
+
+    What is no fault of it, as a lack of memory, is raised as it is.
+    """
     try:
         yield
-    except (UserError, Stopped):
+    except UserError:
         raise
-    except Exception as error:  # ONNX Runtime's errors have nothing else in common
+    except Exception as error:
+        if not (isinstance(error, _OF_NUMPY) or type(error).__module__.startswith("onnxruntime.")):
+            raise
         raise explain_broken(folder, error) from error

@@ -1,10 +1,13 @@
 """How translations are searched for."""
 
-import math
+import sys
 from dataclasses import dataclass
 from numbers import Integral, Real
+from reprlib import repr as shorten
 
 _FROM_0, FROM_1 = "must be a whole number, 0 or more", "must be a whole number, 1 or more"
+# More than any model has positions.
+_ANY_LENGTH = 10**9
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,8 @@ class SearchOptions:
         beam: Hypotheses kept in the search; samples, where it samples. None stands for 5, or for
             `nbest` where it samples.
         nbest: Translations returned for each text, at most `beam`; where it samples, all.
-        lenpen: Exponent of the length that scores are divided by; above 1 favours long ones.
+        lenpen: Exponent of the length that scores are divided by, from -10 to 10; above 1 favours
+            long ones.
         max_len_a, max_len_b: A translation has at most `max_len_a` x + `max_len_b` subwords, its
             end not counted, where x are the source's with its end; and never more than fit the
             model.
@@ -24,7 +28,8 @@ class SearchOptions:
         sampling: Draw each subword with the probability that the model gives it.
         sampling_topk: Draw from this many of the likeliest subwords only.
         sampling_topp: Draw from the fewest subwords whose probabilities sum to this.
-        temperature: Divides the model's logits. Below 1 it makes likely subwords likelier.
+        temperature: Divides the model's logits, 0.001 or more. Below 1 it makes likely subwords
+            likelier.
         seed: Decides what is drawn, together with the number of a text.
         constraints: Whether the words that a translation must hold come in the order in which they
             are given, "ordered", or in any, "unordered"; None if there are none.
@@ -57,15 +62,16 @@ class SearchOptions:
             self._check("beam", self.beam == self.nbest, "must be nbest where it samples")
         within = is_count(self.nbest, 1) and self.nbest <= self.beam
         self._check("nbest", within, f"must be a whole number from 1 to the beam of {self.beam}")
-        self._check("lenpen", _is_number(self.lenpen), "must be a finite number")
-        positive = _is_number(self.max_len_a) and self.max_len_a >= 0
-        self._check("max_len_a", positive, "must be a number, 0 or more")
+        # Beyond these, powers of lengths and quotients of logits are no numbers in 32 bits.
+        within = _is_number(self.lenpen, -10, 10)
+        self._check("lenpen", within, "must be a number from -10 to 10")
+        self._check("max_len_a", _is_number(self.max_len_a), "must be a number, 0 or more")
         self._check("max_len_b", is_count(self.max_len_b), _FROM_0)
-        self._check("max_len_b", self.max_len_a + self.max_len_b > 0, "leaves no room")
+        self._check("max_len_b", self.max_len_a > 0 or self.max_len_b > 0, "leaves no room")
         size = self.no_repeat_ngram_size
         self._check("no_repeat_ngram_size", is_count(size) and size != 1, "must be 0, or 2 or more")
-        positive = _is_number(self.temperature) and self.temperature > 0
-        self._check("temperature", positive, "must be a number above 0")
+        within = _is_number(self.temperature, 0.001)
+        self._check("temperature", within, "must be a number, 0.001 or more")
         self._check("seed", is_count(self.seed), _FROM_0)
         self._check_choice()
 
@@ -76,7 +82,7 @@ class SearchOptions:
         if self.sampling_topk is not None:
             self._check("sampling_topk", is_count(self.sampling_topk, 1), FROM_1)
         if self.sampling_topp is not None:
-            right = _is_number(self.sampling_topp) and 0 < self.sampling_topp <= 1
+            right = _is_number(self.sampling_topp, most=1) and self.sampling_topp > 0
             self._check("sampling_topp", right, "must be a number above 0 and at most 1")
             self._check("sampling_topp", self.sampling_topk is None, "goes without sampling_topk")
         known = self.constraints in (None, "ordered", "unordered")
@@ -93,11 +99,12 @@ class SearchOptions:
 
     def longest(self, source: int) -> int:
         """Most subwords of a translation, for a source of so many with its end."""
-        return max(1, int(self.max_len_a * source + self.max_len_b))
+        most = min(self.max_len_a * source, _ANY_LENGTH) + min(self.max_len_b, _ANY_LENGTH)
+        return max(1, int(most))
 
     def _check(self, name: str, right: bool, rule: str) -> None:
         if not right:
-            raise ValueError(f"{name} {getattr(self, name)!r} {rule}")
+            raise ValueError(f"{name} {shorten(getattr(self, name))} {rule}")
 
 
 def is_count(value: object, least: int = 0) -> bool:
@@ -105,5 +112,5 @@ def is_count(value: object, least: int = 0) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and value >= least
 
 
-def _is_number(value) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+def _is_number(value: object, least: float = 0, most: float = sys.float_info.max) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and least <= value <= most

@@ -181,7 +181,8 @@ class Translator:
 
         Raises:
             ValueError: At once, if an option is impossible; on the way, if a line is no text.
-            UserError: On the way, if a line cannot be translated so.
+            UserError: At once, if the beam is wider than the vocabulary. On the way, if a line
+                cannot be translated so.
         """
         if options is not None and search:
             raise ValueError(f"{next(iter(search))}: give it in the options, or all without them")
@@ -198,6 +199,8 @@ class Translator:
             raise ValueError(
                 "words, glossary: go with constraints in the options, ordered or unordered"
             )
+        if options.beam >= (symbols := len(self.codec.target_dictionary)):
+            raise UserError(f"beam {options.beam} must be less than the model's {symbols} subwords")
         if options.constraints and prefix:
             raise ValueError("prefix: cannot be forced where there are words to hold")
         if not isinstance(prefix, Iterable):

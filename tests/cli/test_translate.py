@@ -425,7 +425,7 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
     [
         (["--nbest", 3, "--beam", 2], "--nbest 3 must be a whole number from 1 to the beam of 2"),
         (["--beam", 0], "--beam 0 must be a whole number, 1 or more"),
-        (["--lenpen", "nan"], "--lenpen nan must be a finite number"),
+        (["--lenpen", "nan"], "--lenpen nan must be a number from -10 to 10"),
         (["--sampling-topk", 3], "--sampling-topk 3 needs sampling"),
         (["--sampling", "--beam", 3], "--beam 3 must be nbest where it samples"),
         (["--prefix", "x", "--constraints"], "give one of --prefix"),

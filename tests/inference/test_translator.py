@@ -158,6 +158,7 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
     [
         dict(beam=0),
         dict(beam=2.5),
+        dict(beam=200_000),
         dict(beam=True),
         dict(nbest=True),
         dict(temperature=True),
@@ -165,8 +166,11 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
         dict(nbest=6),
         dict(lenpen=float("nan")),
         dict(lenpen=float("inf")),
+        dict(lenpen=1e9),
+        dict(lenpen=-(10**400)),
         dict(sampling_topp=0.5),
         dict(temperature=0),
+        dict(temperature=1e-40),
         dict(no_repeat_ngram_size=1),
         dict(seed=-1),
         dict(words=[["x"]], sampling=True),
@@ -232,6 +236,12 @@ def test_length_goes_by_the_sentence_whatever_its_batch(translator):
             assert 0 < len(shown.target) - 1 <= room
     unlimited = translator.translate_nbest(lines[1:2], attention=True)
     assert len(next(unlimited)[0].attention[0].target) - 1 > room
+
+
+def test_length_may_be_without_a_limit(translator):
+    line = "A man rides a bike."
+    for limit in (dict(max_len_b=10**400), dict(max_len_a=1.7e308)):
+        assert translator.translate(line, **limit) == translator.translate(line)
 
 
 def test_attention_is_found_where_it_is_asked_for(translator):
