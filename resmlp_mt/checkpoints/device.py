@@ -16,7 +16,7 @@ def choose_device(device: str) -> str:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"--device {device}: {str(error).splitlines()[0]}") from None
+        raise UserError(f"device {device}: {str(error).splitlines()[0]}") from None
     return device
 
 

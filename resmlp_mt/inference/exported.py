@@ -159,7 +159,9 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
     if found != kind:
         raise UserError(f"{folder}: an exported {found}, not a {kind}")
     if device not in ("auto", "cpu"):
-        raise UserError(f"--device {device}: an exported model runs on the CPU; leave it out")
+        raise UserError(
+            f"device {device}: an exported model runs on the CPU alone; name cpu, or no device"
+        )
     for name in dict.fromkeys((*files, *sums)):
         if len(name) > 99 or Path(name).name != name or not (folder / name).is_file():
             raise UserError(f"{folder}/{name:.99}: missing; export the model again")

@@ -95,7 +95,7 @@ def test_any_name_takes_a_line(tmp_path):
         (["{model}", "{empty}"], "no image in it"),
         (["{model}", ""], "no image in it"),
         (["{model}", "{picture}", "--topk", "0"], "--topk must be at least 1"),
-        (["{model}", "{picture}", "--device", "abacus"], "--device abacus"),
+        (["{model}", "{picture}", "--device", "abacus"], "device abacus: "),
         (["multi30k-en-de", "{picture}"], "not a classifier of images"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -434,7 +434,7 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--prefix", "der " * 60], "subwords; a translation has 49 at most"),
         (["--model", "multi30k-en-de"], "its languages, dictionaries or subwords are not those of"),
         (["--batch-tokens", 0], "--batch-tokens"),
-        (["--device", "abacus"], "--device abacus"),
+        (["--device", "abacus"], "device abacus: "),
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
         (["--input", "A dog. " * 40], "File name too long"),
         (["--resume"], "--resume needs --output"),
