@@ -260,6 +260,18 @@ def test_attention_is_found_where_it_is_asked_for(translator):
         assert attention.weights.shape == (len(attention.target), 4)
 
 
+def test_hypotheses_with_attention_can_be_compared(translator):
+    def find(line):
+        return next(translator.translate_nbest(line, attention=True))
+
+    line = "A man rides a bike."
+    assert find(line) == find(line)
+    assert find(line) != find("A dog sleeps.")
+    one, other = find(line)[0], find(line)[0]
+    other.attention[0].weights[0, 0] += 1
+    assert one != other and one.attention[0] != one.attention[0].weights.tolist()
+
+
 def test_halves_of_surrogate_pairs_do_not_stop_a_translation(translator):
     assert translator.translate(["A \ud800 dog."]) == translator.translate(["A \ufffd dog."])
     assert translator.translate(["\ud83d\ude00"]) == translator.translate(["😀"])
