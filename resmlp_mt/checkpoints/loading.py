@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from fairseq import checkpoint_utils
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import FairseqEncoderDecoderModel
@@ -112,7 +113,11 @@ def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
         UserError: If the configuration and the weights do not fit together.
     """
     try:
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state=state)
+        # Weights are drawn before they are loaded. The caller's random numbers go on as they were.
+        with torch.random.fork_rng(devices=[]):
+            models, _, task = checkpoint_utils.load_model_ensemble_and_task(
+                [str(path)], state=state
+            )
         _check_numbers(models[0])
     except UserError as error:
         named = str(error).startswith(f"{path}: ")

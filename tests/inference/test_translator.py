@@ -5,8 +5,9 @@ from itertools import count, islice
 import numpy as np
 import pytest
 import sentencepiece
+import torch
 
-from resmlp_mt import Translator
+from resmlp_mt import Classifier, Translator
 from resmlp_mt.data.sentences import Card
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
@@ -270,6 +271,17 @@ def test_hypotheses_with_attention_can_be_compared(translator):
     one, other = find(line)[0], find(line)[0]
     other.attention[0].weights[0, 0] += 1
     assert one != other and one.attention[0] != one.attention[0].weights.tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"), [(Translator, "multi30k-en-de"), (Classifier, "cifar10")], ids=str
+)
+def test_loading_leaves_torchs_random_numbers_alone(kind, model):
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    kind.from_pretrained(model, "cpu")
+    assert torch.equal(torch.rand(2), expected)
 
 
 def test_halves_of_surrogate_pairs_do_not_stop_a_translation(translator):
