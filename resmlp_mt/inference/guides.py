@@ -1,8 +1,9 @@
 """What leads the search of a single sentence: its beginning, words it must hold, its samples."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import count
+from reprlib import repr as shorten
 
 import numpy as np
 
@@ -35,6 +36,23 @@ class Guide:
         return bool(len(self.prefix) or self.constraints)
 
 
+def check_beside(lines: object, prefix: object, words: object) -> None:
+    """Refuse at once what cannot stand beside the lines, as far as that shows before they are read.
+
+    Raises:
+        ValueError: For what is no text or no list, and for more of them than lines.
+    """
+    if isinstance(prefix, bytes) or not isinstance(prefix, Iterable):
+        raise ValueError(f"prefix {shorten(prefix)} must be a text, or one for each line")
+    if words is not None and not isinstance(words, Iterable):
+        raise ValueError(f"words {shorten(words)} must be a list of texts for each line")
+    known = 1 if isinstance(lines, str) else len(lines) if isinstance(lines, Sized) else None
+    for name, given in (("prefix", prefix), ("words", words)):
+        listed = isinstance(given, Sized) and not isinstance(given, str)
+        if known is not None and listed and len(given) > known:
+            raise ValueError(f"{name}: {len(given)} for {known} lines")
+
+
 def lay_beside(
     lines: Iterable[str], prefix: str | Iterable[str], words: Iterable[Sequence[str]] | None
 ) -> Iterator[Row]:
@@ -42,7 +60,7 @@ def lay_beside(
 
     Raises:
         ValueError: If there are fewer prefixes, or fewer lists of words, than lines; or something
-            else in the place of such a list.
+            else in the place of one.
     """
     prefixes = None if isinstance(prefix, str) else iter(prefix)
     words = None if words is None else iter(words)
@@ -55,8 +73,11 @@ def lay_beside(
             held = () if words is None else next(words)
         except StopIteration:
             raise ValueError(f"words: none for line {number}") from None
-        if isinstance(held, str) or not all(isinstance(word, str) for word in held or ()):
-            raise ValueError(f"words: a list of texts for line {number}, not {held!r}")
+        if not isinstance(begin, str):
+            raise ValueError(f"prefix: a text for line {number}, not {shorten(begin)}")
+        listed = isinstance(held, Iterable) and not isinstance(held, str)
+        if not listed or not all(isinstance(word, str) for word in held):
+            raise ValueError(f"words: a list of texts for line {number}, not {shorten(held)}")
         yield line, begin, held
 
 

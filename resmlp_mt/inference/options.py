@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from reprlib import repr as shorten
 
-_FROM_0, FROM_1 = "must be a whole number, 0 or more", "must be a whole number, 1 or more"
+FROM_0, FROM_1 = "must be a whole number, 0 or more", "must be a whole number, 1 or more"
 # More than any model has positions.
 _ANY_LENGTH = 10**9
 
@@ -66,13 +66,13 @@ class SearchOptions:
         within = _is_number(self.lenpen, -10, 10)
         self._check("lenpen", within, "must be a number from -10 to 10")
         self._check("max_len_a", _is_number(self.max_len_a), "must be a number, 0 or more")
-        self._check("max_len_b", is_count(self.max_len_b), _FROM_0)
+        self._check("max_len_b", is_count(self.max_len_b), FROM_0)
         self._check("max_len_b", self.max_len_a > 0 or self.max_len_b > 0, "leaves no room")
         size = self.no_repeat_ngram_size
         self._check("no_repeat_ngram_size", is_count(size) and size != 1, "must be 0, or 2 or more")
         within = _is_number(self.temperature, 0.001)
         self._check("temperature", within, "must be a number, 0.001 or more")
-        self._check("seed", is_count(self.seed), _FROM_0)
+        self._check("seed", is_count(self.seed), FROM_0)
         self._check_choice()
 
     def _check_choice(self) -> None:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
@@ -19,10 +20,17 @@ from resmlp_mt.extras import Bar
 from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.glossary import Glossary, read_glossary
-from resmlp_mt.inference.guides import Guide, Row, divide_begun, lay_beside, make_guides
+from resmlp_mt.inference.guides import (
+    Guide,
+    Row,
+    check_beside,
+    divide_begun,
+    lay_beside,
+    make_guides,
+)
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.loading import load_engine
-from resmlp_mt.inference.options import FROM_1, SearchOptions, is_count
+from resmlp_mt.inference.options import FROM_0, FROM_1, SearchOptions, is_count
 from resmlp_mt.inference.segments import Segment, find_translated, split_text
 
 
@@ -36,8 +44,9 @@ class Translator:
     ['Ein Junge fährt auf einem Fahrrad.', '']
 
     Several threads may use one at the same time. Where it was loaded by `from_pretrained` it can be
-    pickled, for pools of processes: each process loads the model once, from the same place. The
-    model's memory is freed at the end of a `with` block, or by `close`.
+    pickled, for pools of processes: each process loads the model once, from the same place, and
+    again where its files have changed. Copies share the model. Its memory is freed at the end of a
+    `with` block, or by `close`, unless a copy has it.
 
     Args:
         engine: What searches: an `OnnxSearch`, a `FairseqSearch` or an `Ensemble` of them.
@@ -97,6 +106,14 @@ class Translator:
             raise TypeError("only a translator that from_pretrained has loaded can be pickled")
         return _load_once, (type(self), *self._loaded)
 
+    def __copy__(self) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        return copy(self)  # what is not changed is shared
+
     def __enter__(self) -> Self:
         return self
 
@@ -127,7 +144,7 @@ class Translator:
             ValueError: If more than the best is asked for, or something else than text is given.
         """
         asked = options.get("options")
-        if (asked.nbest if asked else options.get("nbest", 1)) != 1:
+        if getattr(asked, "nbest", options.get("nbest", 1)) != 1:
             raise ValueError("translate returns the best alone; translate_nbest yields the n best")
         texts = list(_read_texts(lines))
         found = [best[0] for best in self.translate_nbest(texts, **options)]
@@ -184,11 +201,17 @@ class Translator:
             UserError: At once, if the beam is wider than the vocabulary. On the way, if a line
                 cannot be translated so.
         """
+        if not isinstance(options, SearchOptions | None):
+            raise ValueError(f"options {shorten(options)} must be a SearchOptions")
         if options is not None and search:
             raise ValueError(f"{next(iter(search))}: give it in the options, or all without them")
         for name, value in ("batch_tokens", batch_tokens), ("buffer_size", buffer_size):
             if not is_count(value, 1):
                 raise ValueError(f"{name} {value!r} {FROM_1}")
+        if not is_count(first):
+            raise ValueError(f"first {first!r} {FROM_0}")
+        if not isinstance(split_sentences, bool | None):
+            raise ValueError(f"split_sentences {split_sentences!r} must be True, False or None")
         if words is not None and glossary is not None:
             raise ValueError("glossary: goes without words to hold")
         if words is not None or glossary is not None:
@@ -203,8 +226,7 @@ class Translator:
             raise UserError(f"beam {options.beam} must be less than the model's {symbols} subwords")
         if options.constraints and prefix:
             raise ValueError("prefix: cannot be forced where there are words to hold")
-        if not isinstance(prefix, Iterable):
-            raise ValueError(f"prefix {prefix!r} must be a text, or one for each line")
+        check_beside(lines, prefix, words)
         if isinstance(glossary, str | Path):
             glossary = read_glossary(Path(glossary))
         if glossary is not None and not isinstance(glossary, Glossary):
@@ -439,12 +461,25 @@ def _read_text(text: str, number: int = 1) -> str:
     return mend_surrogates(text)
 
 
-_unpickled: dict[tuple, Translator] = {}  # a pool pickles its function anew for every task
+# A pool pickles its function anew for every task, and forgets it behind each.
+_unpickled: dict[tuple, Translator] = {}
+_MOST_UNPICKLED = 4
 
 
-def _load_once(*key: Any) -> Translator:
-    kept = _unpickled.get(key)
+def _load_once(kind: type[Translator], models: tuple[str, ...], *arguments: Any) -> Translator:
+    key = kind, models, *arguments, *map(_tell_version, models)
+    kept = _unpickled.pop(key, None)
     if kept is None or kept.engine is None:
-        kind, *arguments = key
-        kept = _unpickled[key] = kind.from_pretrained(*arguments)
+        kept = kind.from_pretrained(models, *arguments)
+    _unpickled[key] = kept  # behind all others
+    while len(_unpickled) > _MOST_UNPICKLED:
+        del _unpickled[next(iter(_unpickled))]
     return kept
+
+
+def _tell_version(model: str) -> tuple:
+    """What changes with the files of a model."""
+    path = Path(model)
+    files = sorted(path.iterdir()) if path.is_dir() else [path] * path.exists()
+    found = [(file.name, file.stat()) for file in files]
+    return tuple((name, about.st_mtime_ns, about.st_size) for name, about in found)

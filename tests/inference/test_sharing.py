@@ -2,9 +2,12 @@
 
 import gc
 import multiprocessing
+import os
 import pickle
 import weakref
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from copy import copy as copy_shallow
+from copy import deepcopy as copy_deep
 from pathlib import Path
 
 import pytest
@@ -47,9 +50,20 @@ def test_processes_load_it_once_each_from_any_folder(fast, monkeypatch, tmp_path
     assert copy is pickle.loads(pickle.dumps(translator)) is not translator
     assert copy.threads == 1 and copy.translate(LINES) == expected
     copy.close()
-    assert pickle.loads(pickle.dumps(translator)).translate(LINES) == expected
+    again = pickle.loads(pickle.dumps(translator))
+    assert again.translate(LINES) == expected
+    os.utime(fast / "export.json")
+    assert again is not pickle.loads(pickle.dumps(translator))
     with pytest.raises(TypeError, match="only a translator that from_pretrained has loaded"):
         pickle.dumps(Translator(translator.engine, translator.codec))
+
+
+def test_copies_share_a_model_that_each_may_close(fast):
+    translator = Translator.from_pretrained(fast)
+    for copy in (copy_shallow(translator), copy_deep([translator])[0]):
+        assert copy is not translator and copy.engine is translator.engine
+        copy.close()
+    assert translator.translate(LINES)
 
 
 def test_it_frees_its_model_at_the_end_of_a_block(fast):

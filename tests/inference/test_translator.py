@@ -174,7 +174,7 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
         dict(temperature=1e-40),
         dict(no_repeat_ngram_size=1),
         dict(seed=-1),
-        dict(words=[["x"]], sampling=True),
+        dict(constraints="unordered", words=[["x"]], sampling=True),
         dict(constraints="sorted"),
         dict(max_len_a=-1),
         dict(max_len_b=0),
@@ -182,16 +182,23 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
         dict(batch_tokens=0),
         dict(batch_tokens="many"),
         dict(buffer_size=2.5),
-        dict(options=SearchOptions(3), beam=2),
+        dict(beam=2, options=SearchOptions(3)),
+        dict(options={}),
+        dict(options=dict(beam=2)),
+        dict(first=-1),
+        dict(split_sentences="no"),
         dict(prefix=None),
+        dict(prefix=b"Ein"),
+        dict(prefix=["Ein", "Zwei"]),
+        dict(words=5),
+        dict(words=[[], []]),
         dict(glossary=[("bike", "Rad")]),
         dict(glossary={"bike": None}),
     ],
     ids=str,
 )
 def test_impossible_options_are_refused_before_the_first_line(translator, wrong):
-    name = {"options": "beam", "words": "constraints"}.get(*[next(iter(wrong))] * 2)
-    with pytest.raises(ValueError, match=f"^{name}"):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))}"):
         translator.translate_nbest(["A man."], **wrong)
 
 
@@ -307,6 +314,9 @@ def test_every_line_has_its_own_prefix_or_words(translator):
     for few in (dict(prefix=["Ein"]), dict(words=[["Hund"]])):
         with pytest.raises(ValueError, match="none for line 2"):
             translator.translate(lines, **few)
+    for name, given in (("prefix", "Ein"), ("words", ["Hund"])):
+        with pytest.raises(ValueError, match=f"^{name}: a .* for line 2, not None"):
+            translator.translate(lines, **{name: [given, None, given, given]})
 
 
 def test_a_translation_begun_goes_on_from_its_last_sentence(translator):
