@@ -73,21 +73,34 @@ def write_capitals(translation: str, source: str, language: str) -> str:
     words = [_CORE.search(word) for word in source.split() if _KEPT.search(word)]
     kept = {word[0] for word in words if word and word[0] != word[0].upper()}
     if not kept:
-        return _raise(translation, base)
+        return upper(translation, base)
     longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
     # Within ASCII, since Chinese puts no blank before an address.
     parts = re.split(rf"(?a:(?<!\w)({longest_first})(?!\w))", translation)
-    return "".join(part if i % 2 else _raise(part, base) for i, part in enumerate(parts))
+    return "".join(part if i % 2 else upper(part, base) for i, part in enumerate(parts))
+
+
+def lower(text: str, language: str) -> str:
+    """A text in small letters.
+
+    Args:
+        text: Any text.
+        language: Its code, without a region. It tells which small letter I has.
+    """
+    if language in _DOTTED:
+        text = text.replace("I", "ı").replace("İ", "i")
+    return text.lower()
+
+
+def upper(text: str, language: str) -> str:
+    """A text in capitals. Arguments as for `lower`: the language tells which capital i has."""
+    return (text.replace("i", "İ") if language in _DOTTED else text).upper()
 
 
 def _is_small(letter: str) -> bool:
     """Whether it has a capital and is none. The capital of the sharp s is two letters."""
     capital = letter.upper()
     return len(capital) == 1 and capital != letter
-
-
-def _raise(text: str, language: str) -> str:
-    return (text.replace("i", "İ") if language in _DOTTED else text).upper()
 
 
 def _read(sentence: str, language: str) -> str:
@@ -98,8 +111,7 @@ def _read(sentence: str, language: str) -> str:
 
 
 def _read_word(word: str, language: str) -> str:
-    dotted = word.replace("I", "ı").replace("İ", "i") if language in _DOTTED else word
-    small = dotted.lower()
+    small = lower(word, language)
     # Elsewhere two characters would come of the dotted capital I, and of no other letter.
     if _KEPT.search(word) or len(small) != len(word):
         return word

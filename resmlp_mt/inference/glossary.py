@@ -8,7 +8,9 @@ from reprlib import repr as shorten
 
 import numpy as np
 
+from resmlp_mt.data.capitals import lower, upper
 from resmlp_mt.data.punctuation import UNSPACED, may_cut
+from resmlp_mt.data.sentences import base_language
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
@@ -39,6 +41,7 @@ class Glossary:
                 f"glossary {shorten(terms)} must be a dict, such as {{'bike': 'Rad'}}, or the path "
                 "of a file with a term, a tab and its translation in each line"
             )
+        self._language = base_language(codec.source_language)
         self._terms: dict[str, np.ndarray] = {}
         for term, translation in terms.items():
             if not isinstance(term, str) or not isinstance(translation, str):
@@ -49,7 +52,7 @@ class Glossary:
             self._terms[_write_alike(term)] = wanted
         # Of two that are alike in capitals, the one that has some counts.
         least_first = sorted(self._terms, key=str.islower, reverse=True)
-        self._raised = {term.upper(): self._terms[term] for term in least_first}
+        self._raised = {upper(term, self._language): self._terms[term] for term in least_first}
         self._sizes = sorted(set(map(len, [*self._terms, *self._raised])), reverse=True)
 
     def find(self, text: str, capitals: bool = False) -> tuple[np.ndarray, ...]:
@@ -75,7 +78,7 @@ class Glossary:
         wanted = self._terms.get(piece)
         if wanted is None and capitals:
             wanted = self._raised.get(piece)
-        return self._terms.get(piece.lower()) if wanted is None else wanted
+        return self._terms.get(lower(piece, self._language)) if wanted is None else wanted
 
 
 def read_glossary(path: Path) -> dict[str, str]:

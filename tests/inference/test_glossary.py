@@ -17,8 +17,8 @@ class Letters:
         return np.array(list(map(ord, text)))
 
 
-def find(terms, text, language="en"):
-    found = Glossary(terms, Letters(language)).find(text)
+def find(terms, text, language="en", capitals=False):
+    found = Glossary(terms, Letters(language)).find(text, capitals)
     return ["".join(map(chr, wanted)) for wanted in found]
 
 
@@ -41,6 +41,18 @@ def test_terms_are_found_as_whole_words_longest_first(terms, text, expected):
     pairs = (pair.replace("_", " ").rpartition("=") for pair in terms.split())
     terms = {term: wanted for term, _, wanted in pairs}
     assert find(terms, text) == expected.split()
+
+
+@pytest.mark.parametrize("language", ["tr", "az_AZ"])
+def test_the_i_with_a_dot_and_the_one_without_are_two_letters_in_turkish(language):
+    terms = {"ışık": "A", "istanbul": "B", "kız": "C"}
+    for text in ("Işık, İstanbul ve kız", "IŞIK, İSTANBUL VE KIZ", "Işık, İstanbul, Kız"):
+        assert find(terms, text, language) == ["A", "B", "C"]
+        assert find(terms, text, language, capitals=True) == ["A", "B", "C"]
+    assert find(terms, "İşık, Istanbul ve KİZ", language) == []
+    assert find({"IŞIK": "A", "Çin": "B"}, "ışık, İŞIK, ÇIN", language, capitals=True) == []
+    assert find({"Çin": "B"}, "ÇİN", language, capitals=True) == ["B"]
+    assert find({"istanbul": "B"}, "Istanbul", "de") == ["B"]
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])
