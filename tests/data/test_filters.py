@@ -61,6 +61,27 @@ def test_sides_in_another_language_are_found_and_doubtful_ones_stay():
     assert filtered(pairs, "remove_wrong_language", langs=("en_GB", "de-AT"))[0] == right
 
 
+@pytest.mark.parametrize(
+    ("code", "right", "wrong"),
+    [
+        ("he", "שָׁלוֹם|אֲנִי הוֹלֵךְ הַבַּיְתָה|אני הולך הביתה", "Ich gehe nach Hause.|أنا ذاهب إلى البيت."),
+        ("el", "Δὲν ξέρω τί νὰ πῶ.|Δεν ξέρω τι να πω.", "I do not know what to say."),
+        (
+            "ja",
+            "了解|不要|第一次世界大戦|関係者以外立入禁止|国際連合安全保障理事会|一方通行|今日は暑い",
+            "我不知道该说什么。|两个人在雪地里玩|他是老師|我是学生|你叫什麼名字？|The dog sleeps.",
+        ),
+        ("zh", "我不知道该说什么。|印度尼西亚|了解|这是一本书", "私は学生です。|ここはどこですか"),
+    ],
+)
+def test_old_spellings_and_kanji_alone_are_of_their_language(code, right, wrong):
+    right, wrong = right.split("|"), wrong.split("|")
+    pairs = [("42", line) for line in wrong + right]
+    kept, dropped = filtered(pairs, "remove_wrong_language", langs=("en", code))
+    assert [line for _, line in kept] == right
+    assert dropped == {"a side is in another language": len(wrong)}
+
+
 def test_a_language_that_cannot_be_told_is_refused():
     with pytest.raises(UserError, match=r"does not know tlh; it knows .*\bde\b"):
         filtered([("a", "b")], "remove_wrong_language", langs=("en", "tlh"))
