@@ -35,10 +35,17 @@ class MixingRows:
         self.matrices, self.scale = matrices, scale
         # A row of a Toeplitz matrix is the end of its last one.
         toeplitz, unseen = matrices.ndim == 3, matrices.shape[2] // 2
+        self.positions = matrices.shape[2] - unseen if toeplitz else matrices.shape[2]
         self.last = self._spread(matrices[:, :, unseen:][:, :, ::-1]) if toeplitz else None
 
     def __getitem__(self, position: int) -> np.ndarray:
-        """The row of a position up to itself. (position + 1, D C)."""
+        """The row of a position up to itself. (position + 1, D C).
+
+        Raises:
+            ValueError: If the matrices have no such row.
+        """
+        if not 0 <= position < self.positions:
+            raise ValueError(f"position {position} of {self.positions}")
         if self.last is not None:
             return self.last[len(self.last) - 1 - position :]
         return self._spread(self.matrices[:, :, position, : position + 1])

@@ -168,6 +168,10 @@ class OnnxSearch:
             sources: Token indices with the end of the sentence. Each (S,).
             options: How to search. The length of translations goes by the longest source.
             guides: What leads the search of each sentence.
+
+        Raises:
+            UserError: If a beginning does not fit into a translation.
+            ValueError: If a token of it is not in the dictionary.
         """
         if not options.is_plain:
             return self.generator.search(sources, options, guides)
@@ -192,6 +196,7 @@ class OnnxSearch:
     ) -> list[list[tuple[np.ndarray, float]]]:
         prefixes = [guide.prefix for guide in guides or ()]
         led = max(map(len, prefixes), default=0)
+        self._check_symbols(prefixes)
         if led and not shortlist and not self.native:
             self._check_log_p()
         choice = shortlist and shortlist.choose(sources, prefixes)
@@ -237,7 +242,12 @@ class OnnxSearch:
 
         Returns:
             Weights for the tokens of each translation and its end. Each (T + 1, S).
+
+        Raises:
+            ValueError: If a translation is too long for the model, or a token of it is not in the
+                dictionary.
         """
+        self._check_symbols(targets)
         memory, mask = self.encode(source[None])
         beams = self._start_beams(memory, len(targets), width=1)
         choice = self.shortlist and self.shortlist.choose([source], [])
@@ -254,6 +264,12 @@ class OnnxSearch:
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
+
+    def _check_symbols(self, targets: list[np.ndarray]) -> None:
+        # Once for all steps: compiled code looks tokens up wherever they point.
+        for target in targets:
+            if len(target) and not 0 <= target.min() <= target.max() < self.symbols:
+                raise ValueError(f"tokens {target}, of {self.symbols} in the dictionary")
 
     def _start_beams(self, memory: np.ndarray, beam: int, width: int) -> Beams:
         layers, sentences = len(memory) // 2, memory.shape[1]

@@ -254,6 +254,9 @@ def test_a_row_has_the_scaled_weights_of_every_channel(kind):
         for j in range(position + 1):
             expected = np.repeat(free[:, :, position, j].ravel(), 2) * scale
             np.testing.assert_array_equal(row[j], expected)
+    for position in (-1, 5):
+        with pytest.raises(ValueError, match=f"position {position} of 5"):
+            rows[position]
 
 
 @pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
@@ -275,6 +278,23 @@ def test_attention_is_that_of_fairseqs_search(preset, build_model, task):
                 np.testing.assert_allclose(weights, expected, atol=1e-5)
                 np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)
     assert len(lengths) > 1
+
+
+@pytest.mark.parametrize("mixer", ["linear", "toeplitz"])
+def test_what_the_model_has_no_symbol_or_position_for_is_refused(mixer, build_model, task):
+    flags = dict(token_mixer=mixer, decoder_attention_heads=3)
+    fast, _ = engines(build_model(**flags), task())
+    source, longest = np.array([5, 6, 2]), np.full(8, 5)  # N = 9, the end included
+    fast.attend(source, [longest, np.array([18]), np.array([], np.int64)])
+    for targets in ([np.full(9, 5)], [longest, np.full(200, 5)]):
+        with pytest.raises(ValueError, match="position 9 of 9"):
+            fast.attend(source, targets)
+    for token in (19, 2**40, -1):
+        wrong = np.array([5, token])
+        with pytest.raises(ValueError, match="of 19 in the dictionary"):
+            fast.attend(source, [longest, wrong])
+        with pytest.raises(ValueError, match="of 19 in the dictionary"):
+            fast.search([source], SearchOptions(2), [Guide(wrong)])
 
 
 def said_by_fairseq(models, symbols, sources, strategy=None, led=None, **options):
