@@ -319,6 +319,7 @@ def _train_models(
             subwords.normalization_rule_name,
             subwords.user_defined_symbols,
             subwords.byte_fallback,
+            "the text" if subwords.joined else f"the text in {langs[side.start]}",
         )
         (folder / name).write_bytes(model)
     models = [load_subwords(folder / name) for name in sides]

@@ -20,6 +20,7 @@ def train_subwords(
     normalization_rule_name: str = "nmt_nfkc",
     user_defined_symbols: Sequence[str] = (),
     byte_fallback: bool = False,
+    text: str = "the text",
 ) -> bytes:
     """Train a SentencePiece model and return it serialised.
 
@@ -35,6 +36,7 @@ def train_subwords(
         user_defined_symbols: Texts that are pieces wherever they stand.
         byte_fallback: Spell characters without a piece in bytes of UTF-8, which are 256 of the
             pieces.
+        text: What an error calls the lines.
 
     Raises:
         UserError: If the text does not support that many pieces, or needs more.
@@ -64,24 +66,24 @@ def train_subwords(
         # SentencePiece wraps whatever its input raises, an interrupt too.
         if raised:
             raise raised[0] from None
-        raise UserError(_explain(str(error), vocab_size)) from None
+        raise UserError(_explain(str(error), vocab_size, text)) from None
     return model.getvalue()
 
 
-def _explain(error: str, vocab_size: int) -> str:
+def _explain(error: str, vocab_size: int, text: str) -> str:
     if limit := re.search(r"value <= (\d+)", error):
         return (
-            f"--vocab-size {vocab_size} is more than the text supports; "
+            f"--vocab-size {vocab_size} is more than {text} supports; "
             f"take at most {limit.group(1)}, or more text"
         )
     if "required_chars" in error or "smaller than required" in error:
         needed = re.search(r"(\d+) vs (\d+)", error)
         count = f" ({needed.group(2)} of them)" if needed else ""
         return (
-            f"--vocab-size {vocab_size} is less than the characters of the text{count}; take more, "
-            "or leave rare characters to --byte-fallback with a lower --character-coverage"
+            f"--vocab-size {vocab_size} is less than the characters of {text}{count}; take "
+            "more, or leave rare characters to --byte-fallback with a lower --character-coverage"
         )
-    return f"SentencePiece cannot learn {vocab_size} pieces from this text: {error}"
+    return f"SentencePiece cannot learn {vocab_size} pieces from {text}: {error}"
 
 
 def count_rewritten(lines: Sequence[str], model: sentencepiece.SentencePieceProcessor) -> int:

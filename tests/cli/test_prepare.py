@@ -207,6 +207,24 @@ def test_separate_vocabularies_are_learnt_each_from_its_language(raw, tmp_path):
         assert model == train_subwords(lines, 200, "bpe")
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Hund", "is more than the text in de supports"),
+        ("".join(map(chr, range(0x4E00, 0x4F00))), "is less than the characters of the text in de"),
+    ],
+    ids=["too large", "too small"],
+)
+def test_a_separate_vocabulary_of_an_impossible_size_is_refused_with_its_language(
+    raw, tmp_path, line, said
+):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    lines = (folder / "train.de").read_text("utf-8").count("\n")
+    (folder / "train.de").write_text(f"{line}\n" * lines, "utf-8")
+    flags = ["--separate", "--vocab-size", 200]
+    assert_refused(prepare(folder, tmp_path / "out", *flags, check=False), said)
+
+
 def test_report_says_what_was_dropped_and_why(raw, tmp_path):
     folder = shutil.copytree(raw, tmp_path / "raw")
     long, word = "the dog " * 150, "dog"
