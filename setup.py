@@ -13,7 +13,8 @@ NATIVE = Extension(
     "resmlp_mt.native.kernels",
     ["resmlp_mt/native/avx2.c", "resmlp_mt/native/avx512.c", "resmlp_mt/native/library.c"],
     depends=[str(path) for path in (ROOT / "resmlp_mt/native").glob("*.h")],
-    extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"]
+    # Of gcc and clang: the code is written for them. Sums of broken weights may overflow.
+    extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fwrapv"]
     + ["-fopenmp-simd", "-Wno-psabi", "-g0"],
     py_limited_api=True,  # it knows nothing of Python, and is called through ctypes
     optional=True,

@@ -230,6 +230,14 @@ def test_int8_scores_are_near_those_in_full_precision(preset, build_model, task)
     assert 0 < np.abs(exact - near).max() < ROUNDING * np.abs(exact).min()
 
 
+def test_a_model_whose_numbers_overflow_finds_nothing(build_model, task):
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, fresh=True)
+    with torch.no_grad():
+        model.decoder.norm.weight.fill_(float("inf"))
+    fast, _ = engines(model, task(), int8=True)
+    assert fast.search(sources(), SearchOptions(3)) == [[]] * len(LENGTHS)
+
+
 def test_toeplitz_matrices_are_views_of_their_weights():
     weights = torch.randn(2, 3, 9).numpy()  # N = 5
     matrices = MixingMatrices(weights)
