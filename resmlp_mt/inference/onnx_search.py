@@ -170,8 +170,8 @@ class OnnxSearch:
             guides: What leads the search of each sentence.
 
         Raises:
-            UserError: If a beginning does not fit into a translation.
-            ValueError: If a token of it is not in the dictionary.
+            UserError: If a beginning does not fit into a translation, or a token of it is not in
+                the dictionary.
         """
         if not options.is_plain:
             return self.generator.search(sources, options, guides)
@@ -244,15 +244,20 @@ class OnnxSearch:
             Weights for the tokens of each translation and its end. Each (T + 1, S).
 
         Raises:
-            ValueError: If a translation is too long for the model, or a token of it is not in the
+            UserError: If a translation is too long for the model, or a token of it is not in the
                 dictionary.
         """
         self._check_symbols(targets)
+        steps = 1 + max(map(len, targets))
+        if steps > self.target_positions:
+            raise UserError(
+                f"a translation of {steps - 1} subwords; the model has room for "
+                f"{self.target_positions - 1}"
+            )
         memory, mask = self.encode(source[None])
         beams = self._start_beams(memory, len(targets), width=1)
         choice = self.shortlist and self.shortlist.choose([source], [])
         step, key = self._begin(memory, mask, beams, choice), memory[-2, 0]
-        steps = 1 + max(map(len, targets))
         queries = np.empty((steps, *beams.tokens.shape, beams.now.shape[2]), np.float32)
         for position, query in enumerate(queries):
             step.answer("query", query)
@@ -269,7 +274,7 @@ class OnnxSearch:
         # Once for all steps: compiled code looks tokens up wherever they point.
         for target in targets:
             if len(target) and not 0 <= target.min() <= target.max() < self.symbols:
-                raise ValueError(f"tokens {target}, of {self.symbols} in the dictionary")
+                raise UserError(f"tokens {target}, of {self.symbols} in the dictionary")
 
     def _start_beams(self, memory: np.ndarray, beam: int, width: int) -> Beams:
         layers, sentences = len(memory) // 2, memory.shape[1]
