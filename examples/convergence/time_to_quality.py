@@ -143,9 +143,9 @@ def draw(races: dict[str, list[Point]], target: float, path: Path) -> None:
         if point := reach(points, target):
             axes.axvline(point.seconds / 60, color=line.get_color(), linestyle=":")
     axes.axhline(target, color="gray", linestyle="--", label=f"target, {target:.3f}")
-    # The first epochs would press the rest together.
-    axes.set(xlabel="minutes of training", ylabel="validation loss (base 2)", yscale="log")
-    axes.grid(alpha=0.3, which="both")
+    axes.set(xlabel="minutes of training", ylabel="validation loss (base 2)")
+    axes.set_ylim(top=target + 2)  # the first epochs would press the rest together
+    axes.grid(alpha=0.3)
     axes.legend()
     with whole_file(path) as new:
         figure.savefig(new, format="png", dpi=150)
