@@ -67,7 +67,10 @@ class OnnxStep:
         if beams.make_room():
             self._give("history", beams.history)
         self.answer("values", beams.remember())
-        self._session.run_with_iobinding(self._feed)
+        try:
+            self._session.run_with_iobinding(self._feed)
+        except RuntimeError as error:  # as ONNX Runtime raises here alone
+            raise ValueError(str(error)) from error
 
     # ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.
 

@@ -157,6 +157,7 @@ def _watch(folder: Path) -> list[str]:
                 caught.append(f"{event} {arguments!r:.300}")
                 caught.extend(traceback.format_stack(limit=12))
 
+    sys.dont_write_bytecode = True  # Python's own writing, of what was never imported before
     sys.addaudithook(hook)
     return caught
 
