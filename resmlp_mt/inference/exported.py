@@ -67,9 +67,12 @@ def load_exported_translator(folder: Path, device: str = "auto"):
 
 
 def load_exported_classifier(
-    folder: Path, device: str = "auto"
+    folder: Path, device: str = "auto", threads: int | None = None
 ) -> tuple[Callable[[np.ndarray], np.ndarray], SimpleNamespace, list[str]]:
     """What a `Classifier` is made of, from a folder that `export_model` made.
+
+    Args:
+        folder, device, threads: As for `Classifier.from_pretrained`.
 
     Raises:
         UserError: If something is missing or broken, or the device is not the CPU.
@@ -81,7 +84,8 @@ def load_exported_classifier(
         described = config.get("network")
         shared = {} if described is None else read_arrays(folder / WEIGHTS)
         graph = read_graph(folder / CLASSIFIER, shares=described is not None)
-        compute = start_classifier(graph, described, shared, cut, len(classes), count_threads())
+        threads = threads or count_threads()
+        compute = start_classifier(graph, described, shared, cut, len(classes), threads)
 
     def compute_or_explain(pixels: np.ndarray) -> np.ndarray:
         with computing(folder):
