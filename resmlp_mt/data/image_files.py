@@ -39,7 +39,7 @@ def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> I
     """Decode an image file: its first frame, upright, over white where it is transparent.
 
     Args:
-        source: The file, or what is in it.
+        source: The file, read from its start where it is open, or what is in it.
         in_chans: 3 for mode "RGB", 1 for mode "L".
         name: What messages call the file.
 
@@ -67,7 +67,11 @@ def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> I
 
 
 def _read(source: str | Path | BinaryIO) -> bytes:
-    return source.read() if hasattr(source, "read") else Path(source).read_bytes()
+    if not hasattr(source, "read"):
+        return Path(source).read_bytes()
+    with suppress(AttributeError, OSError):  # a pipe has no start
+        source.seek(0)  # as Pillow does; whoever wrote or read it has left it at its end
+    return source.read()
 
 
 def _count_scans(data: bytes) -> int:

@@ -1,10 +1,13 @@
 """Pictures in, class names out."""
 
+import io
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
-from typing import Any, Self, overload
+from reprlib import repr as shorten
+from typing import Any, BinaryIO, Self, overload
 
 import numpy as np
 from PIL import Image
@@ -15,6 +18,10 @@ from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported
 from resmlp_mt.inference.exported import load_exported_classifier
 from resmlp_mt.inference.options import FROM_1, is_count
+
+_Bytes = bytes | bytearray | memoryview
+# One picture, but for arrays, whose dimensions say how many they are.
+_Picture = Image.Image | str | os.PathLike[str] | _Bytes | BinaryIO
 
 
 @dataclass
@@ -107,10 +114,29 @@ class Classifier:
             raise ValueError("the classifier is closed")
         return compute
 
-    def _open(self, image: Image.Image | str | Path) -> Image.Image:
-        if isinstance(image, Image.Image):
-            return convert(turn_upright(image), self.cfg.in_chans)
-        return decode(image, self.cfg.in_chans, str(image))
+    def _open(self, picture: _Picture | np.ndarray, number: int) -> Image.Image:
+        """A picture upright, in the mode that the model takes; messages call it by its number."""
+        name, in_chans = f"picture {number}", self.cfg.in_chans
+        if isinstance(picture, str | os.PathLike):
+            return decode(picture, in_chans, str(picture))
+        if isinstance(picture, _Bytes):
+            return decode(bytes(picture), in_chans, name)
+        if hasattr(picture, "read") and not isinstance(picture, io.TextIOBase):
+            return decode(picture, in_chans, name)
+        if isinstance(picture, np.ndarray):
+            picture = _read_array(picture, name)
+        if not isinstance(picture, Image.Image):
+            raise ValueError(
+                f"{name}: {shorten(picture)} is no picture; give a path, bytes, a file opened with "
+                '"rb", an image of Pillow or an array of NumPy'
+            )
+        if not all(picture.size):
+            raise ValueError(f"{name}: {picture.width} x {picture.height} pixels show nothing")
+        try:
+            picture.load()
+            return convert(turn_upright(picture), in_chans)
+        except Exception as error:  # Pillow may read its file only now; its errors are of any kind
+            raise ValueError(f"{name}: {error}") from error
 
     def scores(self, images: Iterable[Image.Image]) -> np.ndarray:
         """The probability of each class. (B, K).
@@ -128,25 +154,31 @@ class Classifier:
 
     @overload
     def classify(
-        self, images: Image.Image | str | Path, topk: int = 5, batch_size: int = 32
+        self, images: _Picture, topk: int = 5, batch_size: int = 32
     ) -> list[Prediction]: ...
 
     @overload
+    def classify(self, images: np.ndarray, topk: int = 5, batch_size: int = 32) -> Any: ...
+
+    @overload
     def classify(
-        self, images: Iterable[Image.Image | str | Path], topk: int = 5, batch_size: int = 32
+        self, images: Iterable[_Picture | np.ndarray], topk: int = 5, batch_size: int = 32
     ) -> Iterator[list[Prediction]]: ...
 
     def classify(
         self,
-        images: Image.Image | str | Path | Iterable[Image.Image | str | Path],
+        images: _Picture | np.ndarray | Iterable[_Picture | np.ndarray],
         topk: int = 5,
         batch_size: int = 32,
     ) -> list[Prediction] | Iterator[list[Prediction]]:
         """Find the best classes of a picture, or of several, the most probable first.
 
         Args:
-            images: Paths, or pictures of any size and mode; read as they are needed, and turned as
-                their EXIF metadata says.
+            images: A picture, or several, which are read as they are needed. Each is a path, the
+                bytes of a file, a file opened with "rb", which is read from its start, or an image
+                of Pillow. These are turned as their EXIF metadata says. Or it is an array in uint8,
+                (rows, columns) in grey, or (rows, columns, 3) in red, green and blue. An array of
+                4 dimensions is several pictures.
             topk: Classes named for each, at most K.
             batch_size: Pictures computed together.
 
@@ -154,22 +186,41 @@ class Classifier:
             Of one picture its classes; of several an iterator over those of each.
 
         Raises:
-            ValueError: If a number is none from 1 on, or the classifier was closed.
+            ValueError: If a number is none from 1 on, or the classifier was closed. When it is its
+                turn, if something is no picture; says which one, counted from 1.
             UserError: If a file cannot be read.
         """
         for name, value in (("topk", topk), ("batch_size", batch_size)):
             if not is_count(value, 1):
                 raise ValueError(f"{name} {value!r} {FROM_1}")
         self._get_compute()
-        if isinstance(images, (Image.Image, str, Path)):
+        if _is_one(images):
             return next(self._classify([images], topk, batch_size))
         return self._classify(images, topk, batch_size)
 
     def _classify(
-        self, images: Iterable[Image.Image | str | Path], topk: int, batch_size: int
+        self, images: Iterable[_Picture | np.ndarray], topk: int, batch_size: int
     ) -> Iterator[list[Prediction]]:
-        images = map(self._open, images)
+        images = map(self._open, images, count(1))
         while batch := list(islice(images, batch_size)):
             for scores in self.scores(batch):
                 best = np.argsort(-scores, kind="stable")[:topk].tolist()
                 yield [Prediction(i, self.classes[i], float(scores[i])) for i in best]
+
+
+def _is_one(images: object) -> bool:
+    """Whether it stands for one picture, if for any; bytes and files can be iterated over too."""
+    if isinstance(images, np.ndarray):  # arrays of objects and of text hold pictures and paths
+        return images.ndim != 4 and images.dtype.kind not in "OU"
+    is_file = isinstance(images, str | os.PathLike | _Bytes) or hasattr(images, "read")
+    return is_file or not isinstance(images, Iterable)
+
+
+def _read_array(array: np.ndarray, name: str) -> Image.Image:
+    shape = array.shape
+    if array.dtype != np.uint8 or len(shape) < 2 or shape[2:] not in ((), (3,)) or not array.size:
+        raise ValueError(
+            f"{name}: an array {shape} in {array.dtype}, not (rows, columns) or (rows, columns, 3) "
+            "in uint8"
+        )
+    return Image.fromarray(array)

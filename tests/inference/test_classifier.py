@@ -1,7 +1,10 @@
-"""A classifier in Python: in threads and processes, and what is left of it after its end."""
+"""A classifier in Python: what it takes, in threads and processes, and what is left of it."""
 
+import io
 import multiprocessing
 import pickle
+import subprocess
+import sys
 import threading
 import typing
 import weakref
@@ -9,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -29,7 +33,7 @@ def fast(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def classifier():
     return Classifier.from_pretrained("cifar10", "cpu")
 
@@ -87,6 +91,80 @@ def test_it_frees_its_model_at_the_end_of_a_block(model, request):
 
 
 def test_types_say_that_one_picture_has_a_list_and_several_an_iterator():
-    one, several = (typing.get_type_hints(f) for f in typing.get_overloads(Classifier.classify))
+    one, _, several = (typing.get_type_hints(f) for f in typing.get_overloads(Classifier.classify))
     assert one["return"] == list[Prediction]
     assert several["return"] == Iterator[list[Prediction]]
+
+
+@pytest.fixture
+def picture(tmp_path) -> Path:
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "x.png")
+    return tmp_path / "x.png"
+
+
+def test_whatever_holds_a_picture_is_taken(classifier, picture):
+    data, written = picture.read_bytes(), io.BytesIO()
+    with Image.open(picture) as image, open(picture, "rb") as file:
+        image.save(written, "PNG")  # which leaves it at its end
+        pixels = np.asarray(image)
+        same = [picture, str(picture), data, bytearray(data), memoryview(data), file, written]
+        same += [image, pixels, np.repeat(pixels, 2, 1)[:, ::2]]
+        expected = classifier.classify(picture)
+        assert [classifier.classify(one) for one in same] == [expected] * len(same)
+        # Again, as what was read once: all in one batch, whose sums may differ in their last bits.
+        for best in classifier.classify(same):
+            assert [guess.name for guess in best] == [guess.name for guess in expected]
+        grey = np.asarray(image.convert("L"))
+        assert classifier.classify(grey) == classifier.classify(image.convert("L"))
+    assert len(list(classifier.classify(np.stack([pixels] * 3)))) == 3
+    assert len(list(classifier.classify(np.array([str(picture)] * 2)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (None, "None is no picture; give a path"),
+        (3, "3 is no picture"),
+        ([[0]], "[[0]] is no picture"),
+        (torch.zeros(3, 4), "is no picture"),
+        (io.StringIO("x"), 'is no picture; give a path, bytes, a file opened with "rb"'),
+        (b"", "broken image (empty file)"),
+        (b"text", "broken image (not PNG, JPEG, GIF, WEBP)"),
+        (io.BytesIO(b"text"), "broken image (not PNG, JPEG, GIF, WEBP)"),
+        (Image.new("RGB", (0, 5)), "0 x 5 pixels"),
+        (np.zeros((4, 4, 3)), "an array (4, 4, 3) in float64, not (rows, columns)"),
+        (np.zeros((4, 4), np.uint16), "an array (4, 4) in uint16"),
+        (np.zeros((4, 4, 4), np.uint8), "an array (4, 4, 4) in uint8"),
+        (np.zeros((0, 4, 3), np.uint8), "an array (0, 4, 3) in uint8"),
+        (np.zeros(9, np.uint8), "an array (9,) in uint8"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_what_is_no_picture_is_named_by_its_number(wrong, said, classifier):
+    with pytest.raises(ValueError) as refused:
+        list(classifier.classify([*PICTURES, wrong], batch_size=1))
+    assert str(refused.value).startswith("picture 3: ") and said in str(refused.value)
+    if not isinstance(wrong, list | torch.Tensor):
+        with pytest.raises(ValueError) as refused:
+            classifier.classify(wrong)
+        assert str(refused.value).startswith("picture 1: ") and said in str(refused.value)
+
+
+def test_an_image_that_pillow_cannot_read_to_its_end_is_named(classifier, picture):
+    cut = Image.open(io.BytesIO(picture.read_bytes()[:200]))
+    with pytest.raises(ValueError, match="^picture 1: .*truncated"):
+        classifier.classify(cut)
+
+
+def test_an_export_takes_them_without_torch(fast, picture):
+    code = """
+import sys
+sys.modules["torch"] = None
+import numpy as np
+from resmlp_mt import Classifier
+data = open(sys.argv[2], "rb").read()
+several = [data, np.zeros((4, 4, 3), np.uint8), open(sys.argv[2], "rb")]
+assert len(list(Classifier.from_pretrained(sys.argv[1]).classify(several))) == 3
+"""
+    subprocess.run([sys.executable, "-c", code, fast, picture], check=True)
