@@ -86,13 +86,26 @@ def _count_scans(data: bytes) -> int:
 def turn_upright(image: Image.Image, in_place: bool = False) -> Image.Image:
     """As its EXIF metadata says. `in_place` spares a copy, and the image may be large."""
     with suppress(Exception):  # metadata that cannot be read turns nothing
-        return ImageOps.exif_transpose(image, in_place=in_place) or image
+        turned = ImageOps.exif_transpose(image, in_place=in_place) or image
+        turned.format = image.format  # `convert` asks for it, and copies have none
+        return turned
     return image
 
 
 def convert(image: Image.Image, in_chans: int) -> Image.Image:
-    """Bring an image of any mode to "RGB" for 3 channels, or "L" for 1."""
+    """Bring an image to "RGB" for 3 channels, or "L" for 1.
+
+    Mode "I" counts as 16 bits where it comes from a file that holds no more, PNG or PGM.
+
+    Raises:
+        ValueError: If it is in mode "F", in another "I", or in one that Pillow cannot convert.
+    """
     mode = "RGB" if in_chans == 3 else "L"
+    if image.mode == "F" or (image.mode == "I" and image.format not in ("PNG", "PPM")):
+        # By its values, a dark picture of 16 bits would be taken for one of 8.
+        raise ValueError(
+            f"mode {image.mode} does not say which value is white; scale it to 8 bits, mode L"
+        )
     if image.mode.startswith("I"):  # 16 bits, which convert() may clip; of RGB it keeps the upper 8
         values = np.asarray(image)
         grey = np.clip(values >> 8, 0, 255).astype(np.uint8)

@@ -176,9 +176,10 @@ class Classifier:
         Args:
             images: A picture, or several, which are read as they are needed. Each is a path, the
                 bytes of a file, a file opened with "rb", which is read from its start, or an image
-                of Pillow. These are turned as their EXIF metadata says. Or it is an array in uint8,
-                (rows, columns) in grey, or (rows, columns, 3) in red, green and blue. An array of
-                4 dimensions is several pictures.
+                of Pillow. These are turned as their EXIF metadata says. An image of Pillow in mode
+                "I" must come from a PNG or PGM file, and none can be in mode "F". Or it is an array
+                in uint8, (rows, columns) in grey, or (rows, columns, 3) in red, green and blue. An
+                array of 4 dimensions is several pictures.
             topk: Classes named for each, at most K.
             batch_size: Pictures computed together.
 

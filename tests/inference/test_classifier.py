@@ -157,6 +157,25 @@ def test_an_image_that_pillow_cannot_read_to_its_end_is_named(classifier, pictur
         classifier.classify(cut)
 
 
+def test_grey_in_16_bits_looks_as_it_does_in_8_and_what_may_be_neither_is_refused(classifier):
+    deep = np.random.default_rng(0).integers(0, 2**16, (9, 12), dtype=np.uint16)
+    expected = classifier.classify((deep // 256).astype(np.uint8))
+    for form in ("PNG", "PPM", "TIFF"):  # Pillow opens PGM in mode I
+        Image.fromarray(deep).save(file := io.BytesIO(), form)
+        assert classifier.classify(Image.open(file)) == expected, form
+    older = Image.fromarray(deep.astype(np.int32))
+    older.format = "PNG"  # as older versions of Pillow open it
+    assert classifier.classify(older) == expected
+    # As 16 bits these would be black. By its values a dark picture of 16 bits would be bright.
+    for kind in (np.int32, np.float32):
+        unknown = Image.fromarray(np.full((9, 9), 200, kind))
+        unknown.save(file := io.BytesIO(), "TIFF")
+        for image in (unknown, Image.open(file)):
+            said = f"^picture 3: mode {image.mode} .* scale it to 8 bits"
+            with pytest.raises(ValueError, match=said):
+                list(classifier.classify([*PICTURES, image]))
+
+
 def test_an_export_takes_them_without_torch(fast, picture):
     code = """
 import sys
