@@ -15,24 +15,35 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 TYPE_CHECKING = False  # known to type checkers; typing is slow to import
 if TYPE_CHECKING:  # which is what `__getattr__` returns
+    from resmlp_mt.errors import UserError as UserError
     from resmlp_mt.inference.classifier import Classifier as Classifier
+    from resmlp_mt.inference.classifier import Prediction as Prediction
+    from resmlp_mt.inference.hypotheses import Hypothesis as Hypothesis
+    from resmlp_mt.inference.options import SearchOptions as SearchOptions
     from resmlp_mt.inference.translator import Translator as Translator
 
 __version__ = "0.1.0"
-__all__ = ["Classifier", "Translator"]
+__all__ = ["Classifier", "Hypothesis", "Prediction", "SearchOptions", "Translator", "UserError"]
+
+_MODULES = {
+    "Classifier": "resmlp_mt.inference.classifier",
+    "Hypothesis": "resmlp_mt.inference.hypotheses",
+    "Prediction": "resmlp_mt.inference.classifier",
+    "SearchOptions": "resmlp_mt.inference.options",
+    "Translator": "resmlp_mt.inference.translator",
+    "UserError": "resmlp_mt.errors",
+}
 
 
 def __getattr__(name: str):
-    # On first use, since they take other packages.
-    if name == "Translator":
-        from resmlp_mt.inference.translator import Translator
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # On first use, since most of them take other packages.
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
-        return Translator
-    if name == "Classifier":
-        from resmlp_mt.inference.classifier import Classifier
 
-        return Classifier
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 class _RegisterLater:

@@ -32,7 +32,7 @@ BELOW["export"] |= {"inference"}  # a shortlist is learned with the codec that w
 BELOW["benchmark"] = BELOW["inference"] | {"inference", "export", "checkpoints"}
 BELOW["serving"] = BELOW["inference"] | {"inference", ""}
 BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "compat", "serving", ""}
-BELOW[""] = {"inference"}
+BELOW[""] = {"errors", "inference"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 every_module = pytest.mark.parametrize(
