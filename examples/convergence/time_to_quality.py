@@ -54,7 +54,8 @@ def main() -> int:
             return 2
     first = next(iter(races.values()))
     target = arguments.target or min(point.valid_nll_base2 for point in first)
-    write_table(races, target, arguments)
+    settings = {model: read_settings(folder) for model, folder in arguments.trainings}
+    write_table(races, settings, target, arguments)
     draw(races, target, arguments.plot)
     for model, points in races.items():
         if point := reach(points, target):
@@ -70,6 +71,14 @@ def read_training(said: str) -> tuple[str, Path]:
     if not (model and equals and folder):
         raise argparse.ArgumentTypeError(f"{said}: not MODEL=FOLDER")
     return model, Path(folder)
+
+
+def read_settings(folder: Path) -> dict[str, str]:
+    """What a training was asked for, by the command that run.py keeps."""
+    file = folder / "command"
+    words = file.read_text(encoding="utf-8").split() if file.exists() else []
+    flags = dict(zip(words, words[1:], strict=False))
+    return {name: flags.get(f"--{name}", "") for name in ("lr", "dropout", "seed")}
 
 
 def reach(points: list[Point], target: float) -> Point | None:
@@ -103,7 +112,10 @@ def read_points(log: Path) -> list[Point]:
 
 
 def write_table(
-    races: dict[str, list[Point]], target: float, arguments: argparse.Namespace
+    races: dict[str, list[Point]],
+    settings: dict[str, dict[str, str]],
+    target: float,
+    arguments: argparse.Namespace,
 ) -> None:
     """A row for each epoch of each model; `reached` marks the first with the target."""
     described = {
@@ -116,6 +128,7 @@ def write_table(
     rows = [
         {
             "model": model,
+            **settings[model],
             **asdict(point),
             "reached": "yes" if point is reach(points, target) else "",
             **described,

@@ -210,6 +210,7 @@ def race(*arguments) -> subprocess.CompletedProcess:
 def test_a_race_is_to_the_lowest_loss_of_the_first(tmp_path):
     write_log(tmp_path / "first", [5.0, 4.0, 3.5, 3.75], 10)
     write_log(tmp_path / "second", [4.5, 3.25, 3.0], 8)
+    (tmp_path / "second" / "command").write_text("resmlp-mt train data --lr 5e-3 --seed 2 --bf16")
     files = {name: tmp_path / f"race.{name}" for name in ("csv", "plot")}
     trainings = [f"b={tmp_path / 'first'}", f"a={tmp_path / 'second'}"]
     outputs = [part for name, path in files.items() for part in (f"--{name}", path)]
@@ -220,6 +221,8 @@ def test_a_race_is_to_the_lowest_loss_of_the_first(tmp_path):
         rows = list(csv.DictReader(stream))
     assert [row["model"] for row in rows] == list("bbbbaaa")
     assert [i for i, row in enumerate(rows) if row["reached"]] == [2, 5]
+    found = [(row["lr"], row["dropout"], row["seed"]) for row in (rows[0], rows[-1])]
+    assert found == [("", "", ""), ("5e-3", "", "2")]
     assert {(row["target"], row["commit"], row["threads"]) for row in rows} == {
         ("3.500", "abc", "1")
     }
