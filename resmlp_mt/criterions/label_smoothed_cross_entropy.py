@@ -118,7 +118,9 @@ def compute_features(model: nn.Module, given: dict) -> tuple[Tensor, Tensor]:
             "adaptive softmax): take --criterion label_smoothed_cross_entropy"
         )
     # The matrix goes out with the features: with --find-unused-parameters workers look at what a
-    # model returns to know which parameters will have gradients.
-    with module.register_forward_hook(lambda *call: (*call[-1], output.weight[:])):
+    # model returns to know which parameters will have gradients. It is a view: the gradient of a
+    # slice would be a copy of the matrix's.
+    weight = output.weight.view_as(output.weight)
+    with module.register_forward_hook(lambda *call: (*call[-1], weight)):
         features, _, weight = model(**given, features_only=True)
     return features, weight

@@ -6,12 +6,14 @@ A block is two residual lines, three in the decoder. Its parts are handed in rea
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.dropout import Dropout
+from resmlp_mt.nn.recompute import recompute
 
 # What a block of the decoder remembers from step to step: a part for its mixer, and one for its
 # attention. Only the module that a part belongs to knows what is in it.
@@ -44,7 +46,14 @@ class ChannelMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix channels; the shape stays."""
-        return self.fc2(self.drop(self.activate(self.fc1(x))))
+        hidden = self.fc1(x)
+        active = self.drop(self.activate(hidden))
+        if not self.training or self.drop.p > 0 or torch.compiler.is_compiling():
+            return self.fc2(active)
+        # The hidden layer is the widest of a block. The backward pass of GELU needs what came in,
+        # so what came out need not be kept too. torch.compile decides that by itself.
+        with recompute(active, partial(self.activate, hidden.detach())):
+            return self.fc2(active)
 
 
 class DropPath(nn.Module):
