@@ -118,7 +118,12 @@ def test_two_workers_that_go_on_train_as_one_that_adds_up_two_batches(
     )
     assert len(by_two) == 4
     torch.testing.assert_close(by_two, by_one, atol=1e-3, rtol=1e-4)
-    torch.testing.assert_close(weights(tmp_path), weights(one), atol=1e-4, rtol=1e-4)
+    found, expected = weights(tmp_path), weights(one)
+    for name in list(found):
+        # Softmax takes the bias of the keys out. Its gradient is rounding, which Adam makes large.
+        if name.endswith("attend.key.bias"):
+            del found[name], expected[name]
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.fixture(scope="session")
