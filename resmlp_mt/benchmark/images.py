@@ -17,6 +17,7 @@ from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_timm, import_with_onnx
 from resmlp_mt.inference.exported import start_classifier
+from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.presets import BIT_PRESETS, IMAGE_PRESETS, IMAGENET, POOLFORMER_PRESETS
 from resmlp_mt.models.released import to_format
 
@@ -92,7 +93,7 @@ def _build_plain(model: ModelCase, threads: int):
 
 def _build_float(model: ModelCase, threads: int, int8: bool = False):
     make = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
-    shared = import_with_onnx("resmlp_mt.export.graph").SharedWeights()
+    shared = SharedWeights()
     made = make(model.build(), *_scale(model), model.image_size, int8, shared)
     compute = start_classifier(*made, shared.arrays, model, model.num_classes, threads)
     return lambda images: torch.from_numpy(compute(images.numpy()))

@@ -2,9 +2,9 @@
 
 from torch import nn
 
-from resmlp_mt.export.graph import SharedWeights
 from resmlp_mt.export.image_graph import build_classifier, can_fold, describe_classifier
 from resmlp_mt.export.traced_graph import trace_classifier
+from resmlp_mt.models.folded import SharedWeights
 
 
 def make_graph(

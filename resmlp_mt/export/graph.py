@@ -1,6 +1,5 @@
 """ONNX graphs, written as the model reads: nodes, products, and the residual stream."""
 
-import hashlib
 from functools import partial
 
 import numpy as np
@@ -10,6 +9,7 @@ from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
 from resmlp_mt.files.export_layout import WEIGHTS
+from resmlp_mt.models.folded import NamedWeights, SharedWeights
 from resmlp_mt.nn.fold import Product, fold_channels, split_norm
 
 _ONNX, _MICROSOFT = "", "com.microsoft"
@@ -17,27 +17,7 @@ _ONNX, _MICROSOFT = "", "com.microsoft"
 _FUSED = ("DynamicQuantizeMatMul", "Gelu", "MultiHeadAttention")
 
 
-class SharedWeights:
-    """Weights that lie beside the graphs, each once, whichever graphs have it.
-
-    Attributes:
-        arrays: Of each name its array.
-    """
-
-    def __init__(self):
-        self.arrays: dict[str, np.ndarray] = {}
-        self._names: dict[bytes, str] = {}
-
-    def add(self, array: np.ndarray) -> str:
-        """The name of an array; of an equal one that was added before, if there is one."""
-        described = f"{array.dtype} {array.shape} ".encode()
-        digest = hashlib.sha256(described + array.tobytes()).digest()
-        name = self._names.setdefault(digest, f"weight_{len(self._names)}")
-        self.arrays.setdefault(name, array)
-        return name
-
-
-class Graph:
+class Graph(NamedWeights):
     """Collects nodes: `graph.MatMul(x, y)` adds one and returns the name of its output.
 
     Args:
@@ -46,7 +26,7 @@ class Graph:
     """
 
     def __init__(self, int8: bool, shared: SharedWeights | None = None):
-        self.int8, self.shared = int8, shared
+        super().__init__(int8, shared)
         self.nodes: list = []
         self.inputs: list = []
         self.outputs: dict[str, str] = {}
@@ -79,10 +59,9 @@ class Graph:
 
     def weight(self, value: np.ndarray) -> str:
         """Add a weight of a product or an embedding."""
-        value = np.ascontiguousarray(value)
         if self.shared is None:
             return self.constant(value)
-        name = self.shared.add(value)
+        name = super().weight(value)
         if name not in [tensor.name for tensor in self.constants]:
             kind = helper.np_dtype_to_tensor_dtype(value.dtype)
             tensor = onnx.TensorProto(name=name, data_type=kind, dims=value.shape)
@@ -101,26 +80,6 @@ class Graph:
         if not self.int8:
             return self.Add(self.MatMul(x, names["weight"]), names["bias"])
         return self.DynamicQuantizeMatMul(x, names["weight"], names["scales"], "", names["bias"])
-
-    def name_product(self, product: Product) -> dict[str, str | None]:
-        """Weight, (in, out), scales where it is int8, and bias of a product: their names."""
-        weight, bias = product.weight.detach().numpy(), product.bias.detach().numpy()
-        rounded, scales = _round(weight) if self.int8 else (weight, None)
-        return {
-            "weight": self.weight(rounded.T),
-            "scales": self.weight(scales) if self.int8 else None,
-            "bias": self.weight(bias),
-        }
-
-    def name_table(self, table: Tensor) -> dict[str, str | None]:
-        """`name_product` of a table, (V, C), whose rows stay in their order."""
-        table = table.detach().numpy()
-        rounded, scales = _round(table) if self.int8 else (table, None)
-        return {
-            "weight": self.weight(rounded),
-            "scales": self.weight(scales) if self.int8 else None,
-            "bias": None,
-        }
 
     def embed(self, tokens: str, table: Tensor, scale: float) -> str:
         """Rows of the table times a number. (...) -> (..., C)."""
@@ -201,12 +160,6 @@ class Stream:
         if epsilon is None:
             return self.graph.Add(self.graph.Mul(self.x, alpha), beta)
         return self.graph.LayerNormalization(self.x, alpha, beta, epsilon=epsilon)
-
-
-def _round(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in int8, (out, in), and the scale of each, (out,)."""
-    scales = np.maximum(np.abs(weight).max(1) / 127, 1e-12).astype(np.float32)
-    return np.round(weight / scales[:, None]).astype(np.int8), scales
 
 
 def mix_channels(graph: Graph, block, x: str) -> str:

@@ -7,7 +7,8 @@ import torch
 from onnx import TensorProto
 from torch import nn
 
-from resmlp_mt.export.graph import Graph, SharedWeights, Stream, mix_channels
+from resmlp_mt.export.graph import Graph, Stream, mix_channels
+from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
 from resmlp_mt.nn.fold import (

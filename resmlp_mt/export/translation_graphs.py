@@ -1,8 +1,8 @@
 """ONNX graphs of the folded translator: one encodes a batch, the other scores one step of a search.
 
-The matrices of the token mixers depend on lengths alone. They are inputs: `OnnxSearch` slices them
-once for a length. The products may be int8. Then ONNX Runtime quantizes what comes in as it goes,
-with one scale for a batch, and the weights have one scale for each output.
+The matrices of the token mixers depend on lengths alone. They are inputs: `FoldedSearch` slices
+them once for a length. The products may be int8. Then ONNX Runtime quantizes what comes in as it
+goes, with one scale for a batch, and the weights have one scale for each output.
 
 Shapes as in `nn/__init__.py`. Besides, t is positions before this one, and n what all steps before
 left.
@@ -11,18 +11,16 @@ left.
 import numpy as np
 import torch
 from onnx import TensorProto, helper
-from torch import nn
 
-from resmlp_mt.export.graph import Graph, SharedWeights, Stream, by_head, mix_channels
+from resmlp_mt.export.graph import Graph, Stream, by_head, mix_channels
+from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder
+from resmlp_mt.models.translation.folded import fold_memory, stack
 from resmlp_mt.nn.fold import (
     FoldedMixer,
-    Product,
-    fold_channels,
     fold_mixer,
     fold_product,
     has_offset,
-    split_norm,
 )
 
 _ONE = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
@@ -53,16 +51,10 @@ def build_encoder(
         folded = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
         stream.add(_mix_both_ways(graph, layer, folded, stream.normalise(block.norm_1), mask))
         stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
-    memory = graph.product(stream.normalise(encoder.norm), _fold_memory(encoder, decoder))
+    memory = graph.product(stream.normalise(encoder.norm), fold_memory(encoder, decoder))
     sides, heads = 2 * len(decoder.blocks), decoder.blocks[0].attend.heads
     memory = graph.Reshape(memory, graph.integers(0, 0, sides, heads, -1))
     return graph.build(memory=graph.Transpose(memory, perm=[2, 0, 3, 1, 4]))
-
-
-def _fold_memory(encoder: ResMLPEncoder, decoder: ResMLPDecoder) -> Product:
-    """The normalised output of the encoder -> a key and a value of each decoder layer."""
-    sides = [side for b in decoder.blocks for side in (b.attend.key, b.attend.value)]
-    return _stack([fold_product(side, encoder.norm) for side in sides])
 
 
 def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: str) -> str:
@@ -86,7 +78,7 @@ def _gate(graph: Graph, mixer: FoldedMixer, x: str) -> tuple[str, str]:
     """What A's output is multiplied with, and what A mixes: x itself where nothing is gated."""
     if not mixer.gate:
         return x, x
-    both = graph.product(x, _stack([mixer.gate, mixer.value]))
+    both = graph.product(x, stack([mixer.gate, mixer.value]))
     return tuple(graph.Split(both, outputs=2, axis=2, num_outputs=2))
 
 
@@ -216,75 +208,3 @@ def _choose(graph: Graph, log_p: str, end: int, ban: np.ndarray | None = None) -
         "best_tokens": graph.GatherElements(graph.Reshape(tokens, flat), places, axis=1),
         "ends": graph.Add(graph.Gather(log_p, graph.integers(end), axis=2), scores),
     }
-
-
-def _stack(products: list[Product]) -> Product:
-    return Product(torch.cat([p.weight for p in products]), torch.cat([p.bias for p in products]))
-
-
-@torch.no_grad()
-def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) -> dict:
-    """What `NativeDecoder` is made of: the names of weights that `build_step` shares, and numbers.
-
-    Args:
-        decoder: The decoder.
-        int8, shared: As for `Graph`.
-    """
-    graph = Graph(int8, shared)
-    epsilon, alpha, beta = split_norm(decoder.norm)
-    layers = []
-    for block in decoder.blocks:
-        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
-        query = fold_product(block.attend.query, block.norm_c)
-        out = fold_product(block.attend.out, scale=block.scale_c.gamma)
-        norms = block.norm_1, block.norm_c, block.norm_2
-        layers.append(_describe(graph, block, mixer, norms, query=query, out=out))
-    return {
-        "layers": layers,
-        "heads": decoder.blocks[0].attend.heads,
-        "hidden": decoder.blocks[0].mix_channels.fc1.out_features,
-        "embedding": graph.name_table(decoder.embed.tokens.weight),
-        "embedding_scale": float(decoder.embed.scale),
-        "output": graph.name_table(decoder.output.weight),
-        "norm": epsilon,
-        "alpha": graph.weight(alpha.float().numpy()),
-        "beta": graph.weight(beta.float().numpy()),
-    }
-
-
-@torch.no_grad()
-def describe_encoder(
-    encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool, shared: SharedWeights
-) -> dict:
-    """What `NativeEncoder` is made of: names of weights that `build_encoder` shares, and numbers.
-
-    Args:
-        encoder, decoder: Of the model.
-        int8, shared: As for `Graph`.
-    """
-    graph, layers = Graph(int8, shared), []
-    for block in encoder.blocks:
-        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
-        described = _describe(graph, block, mixer, (block.norm_1, block.norm_2))
-        for name in ("scale", "shift", "bias_scale"):
-            described[name] = graph.weight(getattr(mixer, name).float().numpy())
-        layers.append(described)
-    return {
-        "layers": layers,
-        "hidden": encoder.blocks[0].mix_channels.fc1.out_features,
-        "embedding": graph.name_table(encoder.embed.tokens.weight),
-        "embedding_scale": float(encoder.embed.scale),
-        "norm": split_norm(encoder.norm)[0],
-        "memory": graph.name_product(_fold_memory(encoder, decoder)),
-    }
-
-
-def _describe(
-    graph: Graph, block, mixer: FoldedMixer, norms: tuple[nn.Module, ...], **others: Product
-) -> dict:
-    """The epsilons of a block's norms, and its products by the names of their weights."""
-    first, second = fold_channels(block)
-    mix = mixer.gate and _stack([mixer.gate, mixer.value])
-    products = {"mix": mix, **others, "first": first, "second": second}
-    named = {name: product and graph.name_product(product) for name, product in products.items()}
-    return {"norms": [split_norm(norm)[0] for norm in norms]} | named

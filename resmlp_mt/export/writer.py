@@ -6,9 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 from safetensors.numpy import save
-from torch import Tensor, nn
 
 from resmlp_mt.checkpoints.checksum import sum_files
 from resmlp_mt.checkpoints.loading import (
@@ -35,9 +33,13 @@ from resmlp_mt.files.export_layout import (
 )
 from resmlp_mt.files.output import whole_folder
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel
-from resmlp_mt.nn.fold import fold_mixer, has_offset, make_offset
-from resmlp_mt.nn.mixers import ToeplitzMatrix
+from resmlp_mt.models.translation.folded import (
+    describe_decoder,
+    describe_encoder,
+    describe_mixing,
+)
 from resmlp_mt.tasks.images import is_for_images
 
 
@@ -88,13 +90,13 @@ def _export_translator(
             )
     symbols = trained.task.target_dictionary
     banned = [symbols.pad(), symbols.unk()]
-    shared = graphs.SharedWeights()
+    shared = SharedWeights()
     (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
     step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared)
     (out / TRANSLATOR[1]).write_bytes(step)
     described = {
-        "encoder": graphs.describe_encoder(encoder, decoder, int8, shared),
-        "decoder": graphs.describe_decoder(decoder, int8, shared),
+        "encoder": describe_encoder(encoder, decoder, int8, shared),
+        "decoder": describe_decoder(decoder, int8, shared),
     }
     if shortlist:
         step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared, selects=True)
@@ -106,7 +108,7 @@ def _export_translator(
         (out / SHORTLIST).write_bytes(save(learn_shortlist(shortlist, codec)))
     (out / WEIGHTS).write_bytes(save(shared.arrays))
     # Not `save_file`, whose file only its owner may read: a service may run as another user.
-    mixing = export_mixing(trained.model)
+    mixing = describe_mixing(trained.model)
     if int8:  # half the size, and still more exact than the products
         mixing = {name: array.astype(np.float16) for name, array in mixing.items()}
     (out / MIXING).write_bytes(save(mixing))
@@ -128,7 +130,7 @@ def _export_translator(
 
 def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dict:
     make_graph = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
-    shared = import_with_onnx("resmlp_mt.export.graph").SharedWeights()
+    shared = SharedWeights()
     cfg = trained.task.cfg
     graph, described = make_graph(trained.model, cfg.mean, cfg.std, cfg.image_size, int8, shared)
     (out / CLASSIFIER).write_bytes(graph)
@@ -146,39 +148,3 @@ def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dic
             "crop_mode": str(cfg.crop_mode),
         },
     }
-
-
-@torch.no_grad()
-def export_mixing(model) -> dict[str, np.ndarray]:
-    """What `OnnxSearch` slices by length, from a `ResMLPModel`."""
-    encoder, decoder = model.encoder, model.decoder
-    source = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in encoder.blocks]
-    target = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in decoder.blocks]
-    weights = {
-        "encoder.matrix": torch.stack([_matrix(mixer.matrix) for mixer in source]),
-        "decoder.matrix": torch.stack([_matrix(mixer.matrix) for mixer in target]),
-        "decoder.scale": torch.cat([mixer.scale for mixer in target]),
-    }
-    if getattr(source[0].matrix, "bias", None) is not None:
-        weights["encoder.bias"] = torch.stack([mixer.matrix.bias for mixer in source])
-    if has_offset(target[0]):
-        offsets = [make_offset(mixer, decoder.longest) for mixer in target]
-        weights["decoder.offset"] = torch.cat(offsets, dim=1)
-    for name, side in (("encoder", encoder), ("decoder", decoder)):
-        if side.embed.positions is not None:
-            weights[f"{name}.positions"] = _positions(side.embed, side.longest)
-    return {name: np.ascontiguousarray(weight.float().numpy()) for name, weight in weights.items()}
-
-
-def _matrix(matrix: nn.Module) -> Tensor:
-    """A, (H, N, N), or the weights of a Toeplitz A from the distance 1 - N to N - 1."""
-    if not isinstance(matrix, ToeplitzMatrix):
-        return matrix(0, matrix.weight.size(-1))[0]
-    unseen = matrix.nearest + matrix.farthest  # N - 1 where causal: what lies ahead
-    return nn.functional.pad(matrix.weight, (unseen, 0))
-
-
-def _positions(embed: nn.Module, positions: int) -> Tensor:
-    """What is added to the embeddings at each position. (N, C)."""
-    tokens = torch.full((1, positions), embed.tokens.padding_idx + 1)
-    return embed.positions(tokens)[0]

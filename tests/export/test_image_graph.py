@@ -28,7 +28,6 @@ from resmlp_mt.nn.stages import Stage
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
-from resmlp_mt.export.graph import SharedWeights  # noqa: E402
 from resmlp_mt.export.image_graph import (  # noqa: E402
     build_classifier,
     can_fold,
@@ -37,7 +36,8 @@ from resmlp_mt.export.image_graph import (  # noqa: E402
 from resmlp_mt.export.traced_graph import trace_classifier  # noqa: E402
 from resmlp_mt.inference.native_classifier import NativeClassifier  # noqa: E402
 from resmlp_mt.inference.native_code import KINDS, find_library  # noqa: E402
-from resmlp_mt.inference.onnx_search import start  # noqa: E402
+from resmlp_mt.inference.onnx_step import start  # noqa: E402
+from resmlp_mt.models.folded import SharedWeights  # noqa: E402
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
 

@@ -1,0 +1,142 @@
+"""A translator folded for inference: the products that are left, and the matrices, as arrays.
+
+`resmlp-mt export` writes them down. `NativeEncoder` and `NativeDecoder` compute with them.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from resmlp_mt.models.folded import NamedWeights, SharedWeights
+from resmlp_mt.models.translation.decoder import ResMLPDecoder
+from resmlp_mt.models.translation.encoder import ResMLPEncoder
+from resmlp_mt.nn.fold import (
+    FoldedMixer,
+    Product,
+    fold_channels,
+    fold_mixer,
+    fold_product,
+    has_offset,
+    make_offset,
+    split_norm,
+)
+from resmlp_mt.nn.mixers import ToeplitzMatrix
+
+
+def fold_memory(encoder: ResMLPEncoder, decoder: ResMLPDecoder) -> Product:
+    """The normalised output of the encoder -> a key and a value of each decoder layer."""
+    sides = [side for b in decoder.blocks for side in (b.attend.key, b.attend.value)]
+    return stack([fold_product(side, encoder.norm) for side in sides])
+
+
+def stack(products: list[Product]) -> Product:
+    """Products of the same input as one, whose outputs follow each other."""
+    return Product(torch.cat([p.weight for p in products]), torch.cat([p.bias for p in products]))
+
+
+@torch.no_grad()
+def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) -> dict:
+    """What `NativeDecoder` is made of: the names of weights that `build_step` shares, and numbers.
+
+    Args:
+        decoder: The decoder.
+        int8, shared: As for `NamedWeights`.
+    """
+    named = NamedWeights(int8, shared)
+    epsilon, alpha, beta = split_norm(decoder.norm)
+    layers = []
+    for block in decoder.blocks:
+        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
+        query = fold_product(block.attend.query, block.norm_c)
+        out = fold_product(block.attend.out, scale=block.scale_c.gamma)
+        norms = block.norm_1, block.norm_c, block.norm_2
+        layers.append(_describe(named, block, mixer, norms, query=query, out=out))
+    return {
+        "layers": layers,
+        "heads": decoder.blocks[0].attend.heads,
+        "hidden": decoder.blocks[0].mix_channels.fc1.out_features,
+        "embedding": named.name_table(decoder.embed.tokens.weight),
+        "embedding_scale": float(decoder.embed.scale),
+        "output": named.name_table(decoder.output.weight),
+        "norm": epsilon,
+        "alpha": named.weight(alpha.float().numpy()),
+        "beta": named.weight(beta.float().numpy()),
+    }
+
+
+@torch.no_grad()
+def describe_encoder(
+    encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool, shared: SharedWeights
+) -> dict:
+    """What `NativeEncoder` is made of: names of weights that `build_encoder` shares, and numbers.
+
+    Args:
+        encoder, decoder: Of the model.
+        int8, shared: As for `NamedWeights`.
+    """
+    named, layers = NamedWeights(int8, shared), []
+    for block in encoder.blocks:
+        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
+        described = _describe(named, block, mixer, (block.norm_1, block.norm_2))
+        for name in ("scale", "shift", "bias_scale"):
+            described[name] = named.weight(getattr(mixer, name).float().numpy())
+        layers.append(described)
+    return {
+        "layers": layers,
+        "hidden": encoder.blocks[0].mix_channels.fc1.out_features,
+        "embedding": named.name_table(encoder.embed.tokens.weight),
+        "embedding_scale": float(encoder.embed.scale),
+        "norm": split_norm(encoder.norm)[0],
+        "memory": named.name_product(fold_memory(encoder, decoder)),
+    }
+
+
+def _describe(
+    named: NamedWeights, block, mixer: FoldedMixer, norms: tuple[nn.Module, ...], **others: Product
+) -> dict:
+    """The epsilons of a block's norms, and its products by the names of their weights."""
+    first, second = fold_channels(block)
+    mix = mixer.gate and stack([mixer.gate, mixer.value])
+    products = {"mix": mix, **others, "first": first, "second": second}
+    names = {name: product and named.name_product(product) for name, product in products.items()}
+    return {"norms": [split_norm(norm)[0] for norm in norms]} | names
+
+
+@torch.no_grad()
+def describe_mixing(model) -> dict[str, np.ndarray]:
+    """What `FoldedSearch` slices by length.
+
+    Args:
+        model: A `ResMLPModel`.
+    """
+    encoder, decoder = model.encoder, model.decoder
+    source = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in encoder.blocks]
+    target = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in decoder.blocks]
+    weights = {
+        "encoder.matrix": torch.stack([_matrix(mixer.matrix) for mixer in source]),
+        "decoder.matrix": torch.stack([_matrix(mixer.matrix) for mixer in target]),
+        "decoder.scale": torch.cat([mixer.scale for mixer in target]),
+    }
+    if getattr(source[0].matrix, "bias", None) is not None:
+        weights["encoder.bias"] = torch.stack([mixer.matrix.bias for mixer in source])
+    if has_offset(target[0]):
+        offsets = [make_offset(mixer, decoder.longest) for mixer in target]
+        weights["decoder.offset"] = torch.cat(offsets, dim=1)
+    for name, side in (("encoder", encoder), ("decoder", decoder)):
+        if side.embed.positions is not None:
+            weights[f"{name}.positions"] = _positions(side.embed, side.longest)
+    return {name: np.ascontiguousarray(weight.float().numpy()) for name, weight in weights.items()}
+
+
+def _matrix(matrix: nn.Module) -> Tensor:
+    """A, (H, N, N), or the weights of a Toeplitz A from the distance 1 - N to N - 1."""
+    if not isinstance(matrix, ToeplitzMatrix):
+        return matrix(0, matrix.weight.size(-1))[0]
+    unseen = matrix.nearest + matrix.farthest  # N - 1 where causal: what lies ahead
+    return nn.functional.pad(matrix.weight, (unseen, 0))
+
+
+def _positions(embed: nn.Module, positions: int) -> Tensor:
+    """What is added to the embeddings at each position. (N, C)."""
+    tokens = torch.full((1, positions), embed.tokens.padding_idx + 1)
+    return embed.positions(tokens)[0]
