@@ -63,7 +63,7 @@ def load(arguments: argparse.Namespace) -> dict:
     """What translates a batch to a length, by the rival's name; ours returns MiB of its past."""
     import ctranslate2
 
-    from resmlp_mt.inference import onnx_search
+    from resmlp_mt.inference import folded_search
     from resmlp_mt.inference.beams import Beams
     from resmlp_mt.inference.options import SearchOptions
     from resmlp_mt.inference.translator import Translator
@@ -81,7 +81,7 @@ def load(arguments: argparse.Namespace) -> dict:
             super().__init__(*sizes, **named)
             kept[:] = [self]
 
-    onnx_search.Beams = Watched
+    folded_search.Beams = Watched
 
     def search(batch: int, length: int) -> float:
         options = SearchOptions(beam, max_len_b=length, shortlist=False)

@@ -1,10 +1,25 @@
-"""The hypotheses of a beam search: what `OnnxSearch` keeps between its steps."""
+"""The hypotheses of a beam search: what `FoldedSearch` keeps between its steps."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 _STEPS = 32  # that there is room for at first
+
+
+class Found(NamedTuple):
+    """A finished translation.
+
+    Attributes:
+        tokens: Without the end. (T,).
+        score: The sum of its log-probabilities, divided by a power of its length.
+        log_p: That of each token and of the end. (T + 1,).
+    """
+
+    tokens: np.ndarray
+    score: float
+    log_p: np.ndarray
 
 
 class Beams:
@@ -22,7 +37,7 @@ class Beams:
 
     def __init__(self, sentences: int, beam: int, width: int, end: int, layers: int, channels: int):
         self.width, self.end = width, end
-        self.found: list[list[tuple[np.ndarray, float]]] = [[] for _ in range(sentences)]
+        self.found: list[list[Found]] = [[] for _ in range(sentences)]
         self.at_work = np.arange(sentences)  # which sentence a row is
         self.unfinished = np.ones(sentences, bool)
         self.tokens = np.full((sentences, beam), end)
@@ -30,11 +45,13 @@ class Beams:
         self.scores[:, 0] = 0  # the beams are alike at first: one of them counts
         self.places = np.empty((0, sentences, beam), np.int64)
         self.now = np.empty((layers, 1, channels), np.float32)
-        # By place: what a step left there for the mixers, and the token that it was told.
+        # By place: what a step left there for the mixers, the token that it was told, and the score
+        # of the beam up to that.
         self.used = 0
         places = _STEPS * self.tokens.size
         self.history = np.empty((places, layers * channels), np.float32)
         self.told = np.empty(places, np.int64)
+        self.reached = np.empty(places, np.float32)
         self._make_answers()
 
     def _make_answers(self) -> None:
@@ -52,6 +69,7 @@ class Beams:
         if full:
             self.history = np.concatenate([self.history, np.empty_like(self.history)])
             self.told = np.concatenate([self.told, np.empty_like(self.told)])
+            self.reached = np.concatenate([self.reached, np.empty_like(self.reached)])
         return full
 
     def remember(self) -> np.ndarray:
@@ -59,7 +77,7 @@ class Beams:
         new = np.arange(self.used, self.used + self.tokens.size).reshape(1, *self.tokens.shape)
         self.places = np.concatenate([self.places, new])
         new = slice(self.used, self.used + self.tokens.size)
-        self.told[new] = self.tokens.ravel()
+        self.told[new], self.reached[new] = self.tokens.ravel(), self.scores.ravel()
         self.used = new.stop
         return self.history[new].reshape(*self.tokens.shape, -1)
 
@@ -125,5 +143,6 @@ class Beams:
             found, score = self.found[self.at_work[row]], scores[row, rank].item()
             if len(found) < beam and math.isfinite(score):
                 places = self.places[1:, row, parents[row, rank]]
-                found.append((self.told[places], score / steps**lenpen))
+                reached = np.array([0, *self.reached[places], score], np.float32)
+                found.append(Found(self.told[places], score / steps**lenpen, np.diff(reached)))
                 self.unfinished[row] = len(found) < beam

@@ -9,7 +9,7 @@ class Ensemble(Generator):
     """Searches with the mean of the models' probabilities at every step, as fairseq does.
 
     Args:
-        engines: `FairseqSearch` or `OnnxSearch`, of models with the same dictionaries and on the
+        engines: `FairseqSearch` or `FoldedSearch`, of models with the same dictionaries and on the
             same device.
         symbols: The target's dictionary.
         pad: What pads sources.

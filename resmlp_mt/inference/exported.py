@@ -26,6 +26,7 @@ from resmlp_mt.files.export_layout import (
 from resmlp_mt.inference.arrays import read_arrays
 from resmlp_mt.inference.broken import computing, explain_broken
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.folded_search import FoldedSearch
 from resmlp_mt.inference.graph_file import read_graph
 from resmlp_mt.inference.native_classifier import NativeClassifier
 from resmlp_mt.inference.native_code import find_compute
@@ -38,12 +39,12 @@ _MAX_JSON = 2**22
 
 
 def load_exported_translator(folder: Path, device: str = "auto"):
-    """The `OnnxSearch` and the `TextCodec` of a folder that `export_model` made.
+    """The `FoldedSearch` and the `TextCodec` of a folder that `export_model` made.
 
     Raises:
         UserError: If something is missing or broken, or the device is not the CPU.
     """
-    search = import_with_onnx("resmlp_mt.inference.onnx_search")
+    import_with_onnx("resmlp_mt.inference.onnx_step")  # missing now rather than later
     config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
     with _refusing_what_is_broken(folder):
         _check_languages(config)
@@ -51,7 +52,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
         shared = read_arrays(folder / WEIGHTS) if shares else {}
-        engine = search.OnnxSearch(
+        engine = FoldedSearch(
             *(read_graph(folder / name, shares) for name in TRANSLATOR),
             weights,
             shared,
@@ -213,7 +214,7 @@ def _check_languages(config: dict) -> None:
 
 
 def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> None:
-    """Check that the arrays have the shapes that `OnnxSearch` says, for N of both sides."""
+    """Check that the arrays have the shapes that `FoldedSearch` says, for N of both sides."""
     for name, array in weights.items():
         if array.dtype != np.float32 or not np.isfinite(array).all():
             raise ValueError(f"{name} is not of finite numbers in float32")

@@ -36,7 +36,7 @@ class ExportedEncoder(FairseqEncoder):
     """Source tokens, padded on the right -> memory.
 
     Args:
-        engine: The `OnnxSearch` whose graphs run.
+        engine: The `FoldedSearch` whose graphs run.
     """
 
     def __init__(self, engine):
@@ -64,7 +64,7 @@ class ExportedDecoder(FairseqIncrementalDecoder):
     """The last tokens and the past -> log-probabilities of the next tokens.
 
     Args:
-        engine: The `OnnxSearch` whose graphs run.
+        engine: The `FoldedSearch` whose graphs run.
     """
 
     def __init__(self, engine):
@@ -121,7 +121,7 @@ class ExportedDecoder(FairseqIncrementalDecoder):
 
 
 class ExportedModel(FairseqEncoderDecoderModel):
-    """The graphs of an `OnnxSearch` as a model of fairseq's."""
+    """The graphs of an `FoldedSearch` as a model of fairseq's."""
 
     def __init__(self, engine):
         super().__init__(ExportedEncoder(engine), ExportedDecoder(engine))

@@ -14,7 +14,7 @@ class OnnxStep:
 
     Args:
         session: Of the graph of `build_step`, of the one that selects where there is a `choice`.
-        memory, mask: What `OnnxSearch.encode` returned.
+        memory, mask: What `FoldedSearch.encode` returned.
         beams: What the step reads and writes.
         choice: What it chooses from; None for all tokens.
         rows: Of the decoder's matrices.

@@ -10,7 +10,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from resmlp_mt.inference.graph_file import read_graph
-from resmlp_mt.inference.onnx_search import start
+from resmlp_mt.inference.onnx_step import start
 
 PLANTED = np.array([3, 1, 4, 1], np.float32)
 

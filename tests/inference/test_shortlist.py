@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from inference.test_onnx_search import (  # noqa: F401
+from inference.test_folded_search import (  # noqa: F401
     ROUNDING,
     assert_alike,
     engines,

@@ -1,4 +1,4 @@
-"""Beam search with ONNX Runtime over the graphs of `translation_graphs.py`.
+"""Beam search with a folded translator, in compiled code or in the graphs of ONNX Runtime.
 
 It finds what fairseq's SequenceGenerator finds. Beams share their past: what a position leaves for
 the mixers is kept where it was computed, and a beam is the list of places that it came through. So
@@ -8,25 +8,29 @@ Shapes as in `translation_graphs.py`.
 """
 
 from collections.abc import Callable
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import proxy
 
 import numpy as np
-import onnxruntime
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import import_with_fairseq
-from resmlp_mt.inference.beams import Beams
+from resmlp_mt.extras import import_with_fairseq, import_with_onnx
+from resmlp_mt.inference.beams import Beams, Found
 from resmlp_mt.inference.broken import computing
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.native_encoder import NativeEncoder
 from resmlp_mt.inference.native_step import NativeDecoder, NativeStep
-from resmlp_mt.inference.onnx_step import OnnxStep, start
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.shortlist import Choice, Shortlist
 from resmlp_mt.inference.stopping import check_wanted
+
+if TYPE_CHECKING:  # compiled code does without it
+    import onnxruntime
+
+    from resmlp_mt.inference.onnx_step import OnnxStep
 
 # What an exported model leaves to fairseq.
 _MORE = "more than a plain beam search (samples, constraints, a glossary, temperature, ensembles)"
@@ -46,11 +50,12 @@ def _explained(compute: Callable) -> Callable:
     return explained
 
 
-class OnnxSearch:
+class FoldedSearch:
     """Translates batches of token indices.
 
     Args:
-        encoder, step: The graphs of `build_encoder` and `build_step`.
+        encoder, step: The graphs of `build_encoder` and `build_step`; None where compiled code does
+            all that is asked for.
         weights: "encoder.matrix" and "decoder.matrix", as for `MixingMatrices`; "decoder.scale",
             (D C,), what A's rows are multiplied with; where the model has them "encoder.bias",
             (D, H, N), "decoder.offset", (N, D C), and the "encoder.positions" and
@@ -73,8 +78,8 @@ class OnnxSearch:
 
     def __init__(
         self,
-        encoder: bytes,
-        step: bytes,
+        encoder: bytes | None,
+        step: bytes | None,
         weights: dict[str, np.ndarray],
         shared: dict[str, np.ndarray],
         source_dictionary,
@@ -89,8 +94,7 @@ class OnnxSearch:
         folder: Path | str = "the model",
     ):
         self.folder = folder
-        # Batches side by side beat threads within a batch.
-        self._start = partial(start, threads=1, shared=shared)
+        self._shared = shared
         self.native_encoder = native_encoder
         self._encoder = None if native_encoder else self._start(encoder)
         self._step_graph = step
@@ -115,6 +119,10 @@ class OnnxSearch:
         elif not native:
             self.step  # noqa: B018  # found broken now rather than later
 
+    def _start(self, graph: bytes) -> "onnxruntime.InferenceSession":
+        # Batches side by side beat threads within a batch.
+        return import_with_onnx("resmlp_mt.inference.onnx_step").start(graph, 1, self._shared)
+
     def _start_select(self, graph: bytes) -> Callable[[np.ndarray], dict[str, np.ndarray]]:
         session = self._start(graph)
         names = [output.name for output in session.get_outputs()]
@@ -123,7 +131,7 @@ class OnnxSearch:
         )
 
     @cached_property
-    def step(self) -> onnxruntime.InferenceSession:
+    def step(self) -> "onnxruntime.InferenceSession":
         """The step over all tokens, which a shortlist seldom needs."""
         return self._start(self._step_graph)
 
@@ -152,7 +160,6 @@ class OnnxSearch:
         made = import_with_fairseq("resmlp_mt.inference.generator", _MORE).Generator
         return made([self.model], self.target_dictionary, self.pad, self.device)
 
-    @_explained
     def search(
         self,
         sources: list[np.ndarray],
@@ -174,7 +181,24 @@ class OnnxSearch:
                 the dictionary.
         """
         if not options.is_plain:
-            return self.generator.search(sources, options, guides)
+            return self._generate(sources, options, guides)
+        return [
+            [(beam.tokens, beam.score) for beam in beams]
+            for beams in self.find(sources, options, guides)
+        ]
+
+    @_explained
+    def _generate(self, *asked) -> list[list[tuple[np.ndarray, float]]]:
+        return self.generator.search(*asked)
+
+    @_explained
+    def find(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
+    ) -> list[list[Found]]:
+        """`search` for a plain beam search, with the log-probabilities of each beam's tokens."""
         if not (self.shortlist and options.shortlist):
             return self._search(sources, options, guides, shortlist=None)
         found: list = [None] * len(sources)
@@ -193,7 +217,7 @@ class OnnxSearch:
         options: SearchOptions,
         guides: list[Guide] | None,
         shortlist: Shortlist | None,
-    ) -> list[list[tuple[np.ndarray, float]]]:
+    ) -> list[list[Found]]:
         prefixes = [guide.prefix for guide in guides or ()]
         led = max(map(len, prefixes), default=0)
         self._check_symbols(prefixes)
@@ -230,7 +254,7 @@ class OnnxSearch:
         else:
             step.run(longest)
             beams.end_all(lenpen)
-        return [sorted(found, key=lambda pair: -pair[1]) for found in beams.found]
+        return [sorted(found, key=lambda beam: -beam.score) for found in beams.found]
 
     @_explained
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
@@ -321,7 +345,7 @@ class OnnxSearch:
         places: np.ndarray,
         memory: np.ndarray,
         mask: np.ndarray,
-        run_options: onnxruntime.RunOptions,
+        run_options: "onnxruntime.RunOptions",
     ) -> list[np.ndarray]:
         """Log-probabilities of the next tokens, (B, M, V), and what the step leaves: (B, M, D C).
 
@@ -351,9 +375,10 @@ class OnnxSearch:
 
     def _begin(
         self, memory: np.ndarray, mask: np.ndarray, beams: Beams, choice: Choice | None
-    ) -> OnnxStep | NativeStep:
+    ) -> "OnnxStep | NativeStep":
         """What runs the steps of a batch."""
         about = memory, mask, beams, choice, self.rows, self.tables
         if self.native:
             return NativeStep(self.native, *about)
-        return OnnxStep(self.selecting_step if choice else self.step, *about)
+        step = import_with_onnx("resmlp_mt.inference.onnx_step").OnnxStep
+        return step(self.selecting_step if choice else self.step, *about)

@@ -10,7 +10,6 @@ from fairseq.search import LexicallyConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.token_generation_constraints import pack_constraints
 
-from resmlp_mt.export.writer import export_mixing
 from resmlp_mt.inference.alignment import align_subwords, align_words
 from resmlp_mt.inference.ensemble import Ensemble
 from resmlp_mt.inference.fairseq_search import FairseqSearch
@@ -19,22 +18,25 @@ from resmlp_mt.inference.hypotheses import Attention
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.stopping import Stopped, stop_when
+from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.parts import SEQUENCE_MIXERS
+from resmlp_mt.models.translation.folded import (
+    describe_decoder,
+    describe_encoder,
+    describe_mixing,
+)
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
 from resmlp_mt.export.translation_graphs import (  # noqa: E402
-    SharedWeights,
     build_encoder,
     build_selection,
     build_step,
-    describe_decoder,
-    describe_encoder,
 )
+from resmlp_mt.inference.folded_search import FoldedSearch  # noqa: E402
 from resmlp_mt.inference.native_code import find_library  # noqa: E402
 from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
 from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
-from resmlp_mt.inference.onnx_search import OnnxSearch  # noqa: E402
 from resmlp_mt.tasks.search import mend_generator  # noqa: E402
 
 # What 8 bits may change of a score. Without VNNI, ONNX Runtime adds two products in 16 bits, and
@@ -63,7 +65,7 @@ def engines(model, task, int8=False, shortlist=None):
     """The fast one, with the arrays of a shortlist if there are any, and the reference."""
     model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
     banned, selecting, native = [symbols.pad(), symbols.unk()], (), {}
-    mixing = export_mixing(model)
+    mixing = describe_mixing(model)
     if shortlist:
         step = build_step(model.decoder, banned, symbols.eos(), int8, shared, selects=True)
         selecting = step, build_selection(model.decoder, int8, shared), shortlist
@@ -82,7 +84,7 @@ def engines(model, task, int8=False, shortlist=None):
                 described, shared.arrays, mixing, *sizes, sides, _steps["encode"]
             ),
         }
-    fast = OnnxSearch(
+    fast = FoldedSearch(
         build_encoder(model.encoder, model.decoder, int8, shared),
         build_step(model.decoder, banned, symbols.eos(), int8, shared),
         mixing,
