@@ -23,7 +23,7 @@ BELOW = {
     "compat": {"errors", "files", "nn", "data"},
     "models": {"errors", "files", "nn", "data", "compat"},
     "tasks": {"errors", "extras", "files", "nn", "data", "models", "criterions", "compat"},
-    "plugin": {"compat", "criterions", "models", "optim", "tasks"},
+    "plugin": {"compat", "criterions", "inference", "models", "optim", "tasks"},
 }
 BELOW["checkpoints"] = BELOW["tasks"] | {"tasks"}
 for room in ("inference", "export", "analysis"):

@@ -75,6 +75,7 @@ def _open_translator(arguments: argparse.Namespace) -> tuple:
     translator = Translator.from_pretrained(arguments.model, arguments.device)
 
     def score() -> float:
+        translator.engine.compile()  # the weights have changed
         return bleu.corpus_score(translator.translate(sources), [references]).score
 
     return translator.engine.model, "bleu", score

@@ -5,7 +5,10 @@ import threading
 import numpy as np
 import torch
 
+from resmlp_mt.inference.compiled import CompiledSearch, can_compile
 from resmlp_mt.inference.generator import Generator
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.options import SearchOptions
 
 
 class FairseqSearch(Generator):
@@ -15,6 +18,9 @@ class FairseqSearch(Generator):
         model: The model.
         task: Its translation task, with the dictionaries.
         device: Where to translate: "cpu", "cuda", "cuda:1" ...
+
+    Attributes:
+        compiled: What does plain searches, after `compile`; None for fairseq's own.
     """
 
     def __init__(self, model, task, device: str):
@@ -23,7 +29,30 @@ class FairseqSearch(Generator):
         self.model = model
         self.source_positions = model.encoder.max_positions()
         self.target_positions = model.decoder.max_positions()
+        self.compiled: CompiledSearch | None = None
         self._attending = threading.Lock()  # the decoder is told by an attribute, for all threads
+
+    def compile(self) -> None:
+        """Do plain searches in compiled code, where it takes the model, with its weights of now."""
+        self.compiled = None
+        if can_compile(self.model):
+            symbols = self.symbols
+            banned = [symbols.pad(), symbols.unk()]
+            self.compiled = CompiledSearch(
+                self.model, self.model.encoder.dictionary, symbols, banned
+            )
+
+    def search(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """The finished hypotheses of each sentence; as `Generator.search`."""
+        if self.compiled and options.is_plain:
+            found = self.compiled.find(sources, options, guides)
+            return [[(beam.tokens, beam.score) for beam in beams] for beams in found]
+        return super().search(sources, options, guides)
 
     @torch.no_grad()
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:

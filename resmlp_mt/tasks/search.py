@@ -1,5 +1,6 @@
 """Searches of fairseq, where its own fail."""
 
+from collections.abc import Callable
 from functools import partial
 from weakref import proxy
 
@@ -10,6 +11,10 @@ from fairseq.token_generation_constraints import pack_constraints, unpack_constr
 from torch import Tensor
 
 from resmlp_mt.errors import UserError
+
+# What may let a generator search faster: functions of one and the source's dictionary. Rooms above
+# this one add theirs.
+FASTER: list[Callable] = []
 
 
 class DiverseBeams(DiverseBeamSearch):

@@ -16,7 +16,7 @@ from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.batches import AllInBatches
 from resmlp_mt.tasks.optimizers import mark_for_optimizer
-from resmlp_mt.tasks.search import mend_generator
+from resmlp_mt.tasks.search import FASTER, mend_generator
 from resmlp_mt.tasks.subword_sampling import sample_subwords
 
 logger = logging.getLogger(__name__)
@@ -127,7 +127,10 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
 
     def build_generator(self, models, args, *others, **kwargs):
         """Build what searches; arguments as fairseq's."""
-        return mend_generator(super().build_generator(models, args, *others, **kwargs))
+        generator = mend_generator(super().build_generator(models, args, *others, **kwargs))
+        for make_faster in FASTER:
+            make_faster(generator, self.source_dictionary)
+        return generator
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Translate a batch; arguments as fairseq's.

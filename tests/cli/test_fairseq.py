@@ -31,6 +31,11 @@ def hypotheses(output):
     return found
 
 
+def scores(output):
+    """The scores of fairseq-generate's hypotheses, in its order."""
+    return [float(line.split("\t")[1]) for line in output.splitlines() if line.startswith("H-")]
+
+
 @pytest.fixture(scope="module")
 def spoken(prepared, trained):
     return generate(prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu")
@@ -44,6 +49,13 @@ def plain(spoken):
 def test_generate_ends_with_a_sacrebleu_score(plain):
     assert re.search(r"Generate test with beam=5: .*BLEU.* = [\d.]+ ", plain)
     assert len(hypotheses(plain)) == 30
+
+
+def test_the_compiled_search_prints_the_scores_of_fairseq(prepared, trained, plain, monkeypatch):
+    monkeypatch.setenv("RESMLP_CPU_ISA", "none")
+    own = generate(prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu").stdout
+    assert hypotheses(own).keys() == hypotheses(plain).keys()
+    assert scores(own) == pytest.approx(scores(plain), abs=1e-4)
 
 
 def test_own_command_fills_in_the_plugin(prepared, trained, plain):

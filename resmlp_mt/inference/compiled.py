@@ -1,0 +1,110 @@
+"""Checkpoints in the compiled search: what an exported model runs in, made in memory."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from resmlp_mt.inference.beams import Found
+from resmlp_mt.inference.folded_search import FoldedSearch
+from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.native_code import find_compute
+from resmlp_mt.inference.native_encoder import NativeEncoder
+from resmlp_mt.inference.native_step import NativeDecoder
+from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.models.folded import SharedWeights
+from resmlp_mt.models.translation import ResMLPModel
+from resmlp_mt.models.translation.folded import (
+    describe_decoder,
+    describe_encoder,
+    describe_mixing,
+)
+from resmlp_mt.nn.fold import FOLDED_NORMS
+
+
+def can_compile(model) -> bool:
+    """Whether `CompiledSearch` takes a model: one of ours, in fp32 on a CPU that it runs on."""
+    if not isinstance(model, ResMLPModel) or not find_compute("step"):
+        return False
+    blocks = [*model.encoder.blocks, *model.decoder.blocks]
+    norms = [b.norm_1 for b in blocks] + [b.norm_2 for b in blocks]
+    norms += [b.norm_c for b in model.decoder.blocks] + [model.encoder.norm, model.decoder.norm]
+    return (
+        all(p.dtype == torch.float32 and p.device.type == "cpu" for p in model.parameters())
+        and len(model.encoder.blocks) > 0
+        and all(hasattr(block.mix_tokens, "fold") for block in blocks)
+        and all(isinstance(norm, FOLDED_NORMS) for norm in norms)
+    )
+
+
+class CompiledSearch:
+    """A plain beam search with a model as it is now. It sees no later changes: make another then.
+
+    Args:
+        model: One that `can_compile`.
+        source_dictionary, target_dictionary: fairseq's.
+        banned: Symbols that no translation has.
+    """
+
+    def __init__(self, model: ResMLPModel, source_dictionary, target_dictionary, banned: list[int]):
+        encoder, decoder, shared = model.encoder, model.decoder, SharedWeights()
+        mixing = describe_mixing(model)
+        layers, channels = len(decoder.blocks), decoder.embed.tokens.embedding_dim
+        step = NativeDecoder(
+            describe_decoder(decoder, False, shared),
+            shared.arrays,
+            len(target_dictionary),
+            channels,
+            layers,
+            banned,
+            target_dictionary.eos(),
+            find_compute("step"),
+        )
+        encode = NativeEncoder(
+            describe_encoder(encoder, decoder, False, shared),
+            shared.arrays,
+            mixing,
+            len(source_dictionary),
+            encoder.longest,
+            (2 * layers, step.heads, channels // step.heads),
+            find_compute("encode"),
+        )
+        self._engine = FoldedSearch(
+            None,
+            None,
+            mixing,
+            shared.arrays,
+            source_dictionary,
+            target_dictionary,
+            encoder.longest,
+            decoder.longest,
+            native=step,
+            native_encoder=encode,
+        )
+
+    def find(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
+    ) -> list[list[Found]]:
+        """Translate a batch; arguments as for `FoldedSearch.find`.
+
+        torch's threads share the sentences.
+        """
+        longest = options.longest(max(map(len, sources)))
+        options = replace(options, max_len_a=0.0, max_len_b=longest)
+        threads = min(torch.get_num_threads(), len(sources))
+        parts = [
+            (sources[i::threads], options, guides and guides[i::threads]) for i in range(threads)
+        ]
+        if threads == 1:
+            return self._engine.find(*parts[0])
+        found: list = [None] * len(sources)
+        with ThreadPoolExecutor(threads) as pool:
+            runs = [pool.submit(copy_context().run, self._engine.find, *part) for part in parts]
+            for i, run in enumerate(runs):
+                found[i::threads] = run.result()
+        return found
