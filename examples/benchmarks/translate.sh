@@ -34,7 +34,7 @@ searched=(transformer="$transformer" ours="$ours")
 race --input "$text.en" --reference "$text.de" --batch-tokens 512 2048 \
     --models "${searched[@]}" "${exported[@]}" "${rivals[@]}"
 race --input "$text.en" --reference "$text.de" --batch-tokens 0 --models "${exported[@]}" "${rivals[@]}"
-# Singly the searches of fairseq take minutes for the whole text.
+# Singly fairseq's search takes minutes for the whole text.
 for lang in en de; do
     head -200 "$text.$lang" >"$fast/first-200.$lang"
 done
