@@ -48,10 +48,13 @@ class ChannelMLP(nn.Module):
         """Mix channels; the shape stays."""
         hidden = self.fc1(x)
         active = self.drop(self.activate(hidden))
-        if not self.training or self.drop.p > 0 or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():  # it decides by itself what to keep
             return self.fc2(active)
         # The hidden layer is the widest of a block. The backward pass of GELU needs what came in,
-        # so what came out need not be kept too. torch.compile decides that by itself.
+        # so what came out need not be kept too.
+        node = active.grad_fn
+        if node is None or node.name() != "GeluBackward0":
+            return self.fc2(active)
         with recompute(active, partial(self.activate, hidden.detach())):
             return self.fc2(active)
 

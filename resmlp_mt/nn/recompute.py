@@ -7,15 +7,22 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
+# Tells the hooks around. Older versions of torch do not have it, and it has no public name.
+_find_hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+
 
 def recompute(tensor: Tensor, compute: Callable[[], Tensor]) -> AbstractContextManager:
     """Operations within it keep `compute` for the backward pass where they would keep `tensor`.
 
     Args:
         tensor: What is not kept.
-        compute: Gives the same values once more, without gradients.
+        compute: Gives the same values once more. The graph holds it until the backward pass, and
+            what it refers to.
     """
-    # Where it lies, not the tensor: the graph holds both functions until the backward pass.
+    # Checkpointing and what moves tensors elsewhere have hooks of their own, which do more.
+    if _find_hooks is not None and _find_hooks(False) is not None:
+        return nullcontext()
+    # Where it lies, not the tensor, which the graph would hold with these functions.
     try:
         place = tensor.data_ptr(), tensor.numel()
     except RuntimeError:  # it lies nowhere, as within torch.func: it is kept as usual
@@ -25,6 +32,9 @@ def recompute(tensor: Tensor, compute: Callable[[], Tensor]) -> AbstractContextM
         return kept.size() if (kept.data_ptr(), kept.numel()) == place else kept
 
     def unpack(kept: Tensor | torch.Size) -> Tensor:
-        return compute().view(kept) if isinstance(kept, torch.Size) else kept
+        if not isinstance(kept, torch.Size):
+            return kept
+        with torch.no_grad():
+            return compute().view(kept)
 
     return saved_tensors_hooks(pack, unpack)

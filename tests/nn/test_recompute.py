@@ -4,6 +4,7 @@ from functools import partial
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from resmlp_mt.nn.blocks import ChannelMLP
 from resmlp_mt.nn.recompute import recompute
@@ -45,6 +46,16 @@ def test_the_hidden_layer_is_not_kept_after_its_activation(mlp_and_input, monkey
     y.sum().backward()
     assert mlp.fc2.weight.grad is not None
     assert len(kept) == 2  # computed again, once
+
+
+def test_what_checkpointing_recomputes_is_not_kept(mlp_and_input):
+    mlp, x = mlp_and_input
+    kept = []
+    mlp.fc1.register_forward_hook(lambda _, __, y: kept.append(weakref.ref(y)))
+    (expected,) = torch.autograd.grad(mlp(x).sum(), x)
+    y = checkpoint(mlp, x, use_reentrant=False)
+    assert kept[1]() is None
+    assert torch.equal(torch.autograd.grad(y.sum(), x)[0], expected)
 
 
 def test_gradients_of_torch_func_are_those_of_autograd(mlp_and_input):
