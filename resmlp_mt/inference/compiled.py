@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
+from torch import nn
 
 from resmlp_mt.inference.beams import Found
 from resmlp_mt.inference.folded_search import FoldedSearch
@@ -15,27 +17,40 @@ from resmlp_mt.inference.native_encoder import NativeEncoder
 from resmlp_mt.inference.native_step import NativeDecoder
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.models.folded import SharedWeights
-from resmlp_mt.models.translation import ResMLPModel
+from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder, ResMLPModel
+from resmlp_mt.models.translation.embedding import TokenEmbedding
 from resmlp_mt.models.translation.folded import (
     describe_decoder,
     describe_encoder,
     describe_mixing,
 )
-from resmlp_mt.nn.fold import FOLDED_NORMS
+from resmlp_mt.nn.attention import SourceAttention
+from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock, ResMLPDecoderBlock
+from resmlp_mt.nn.dropout import Dropout
+from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, LinearMixer, ToeplitzMatrix
+from resmlp_mt.nn.norm import Affine, LayerScale
+
+# What the compiled code knows. A part that somebody exchanged or hooked may do other things.
+_KNOWN = {
+    ResMLPModel, ResMLPEncoder, ResMLPDecoder, TokenEmbedding, ResMLPBlock, ResMLPDecoderBlock,
+    ChannelMLP, SourceAttention, LinearMixer, GatedMixer, FreeMatrix, ToeplitzMatrix, Affine,
+    LayerScale, Dropout, LearnedPositionalEmbedding, SinusoidalPositionalEmbedding, nn.Embedding,
+    nn.GELU, nn.LayerNorm, nn.Linear, nn.ModuleList,
+}  # fmt: skip
 
 
 def can_compile(model) -> bool:
     """Whether `CompiledSearch` takes a model: one of ours, in fp32 on a CPU that it runs on."""
-    if not isinstance(model, ResMLPModel) or not find_compute("step"):
-        return False
-    blocks = [*model.encoder.blocks, *model.decoder.blocks]
-    norms = [b.norm_1 for b in blocks] + [b.norm_2 for b in blocks]
-    norms += [b.norm_c for b in model.decoder.blocks] + [model.encoder.norm, model.decoder.norm]
     return (
-        all(p.dtype == torch.float32 and p.device.type == "cpu" for p in model.parameters())
+        type(model) is ResMLPModel
+        and find_compute("step") is not None
+        and all(p.dtype == torch.float32 and p.device.type == "cpu" for p in model.parameters())
+        and all(
+            type(part) in _KNOWN and not (part._forward_hooks or part._forward_pre_hooks)
+            for part in model.modules()
+        )
+        and model.decoder.output.bias is None
         and len(model.encoder.blocks) > 0
-        and all(hasattr(block.mix_tokens, "fold") for block in blocks)
-        and all(isinstance(norm, FOLDED_NORMS) for norm in norms)
     )
 
 

@@ -2,102 +2,102 @@
 
 import math
 import zlib
-from weakref import proxy
+from weakref import WeakKeyDictionary
 
 import torch
 from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor
+from torch import Tensor, nn
 
 from resmlp_mt.inference.beams import Found
 from resmlp_mt.inference.compiled import CompiledSearch, can_compile
 from resmlp_mt.inference.options import SearchOptions
 
+# Of each model the search that was made last, and what it was made of. The interface of torch.hub
+# builds a generator for each call.
+_SEARCHES: WeakKeyDictionary[nn.Module, tuple[list, CompiledSearch]] = WeakKeyDictionary()
 
-def compile_generator(generator: SequenceGenerator, source_dictionary) -> None:
+
+def compile_generator(generator: nn.Module, source_dictionary) -> None:
     """Let a generator search in compiled code where it can: one of ours in a plain beam search.
 
     Everything else it does as before.
     """
     if type(generator) is SequenceGenerator:
-        generator.generate = _Generate(generator, source_dictionary)
+        generator.__class__ = CompiledGenerator
+        generator.source_dictionary = source_dictionary
 
 
-class _Generate:
-    """`SequenceGenerator.generate`."""
+class CompiledGenerator(SequenceGenerator):
+    """What `compile_generator` makes of a generator."""
 
-    def __init__(self, generator: SequenceGenerator, source_dictionary):
-        self._generator = proxy(generator)  # which holds this
-        self._source_dictionary = source_dictionary
-        self._search, self._made_of = None, None
-
-    def __call__(self, models, sample: dict, **given) -> list[list[dict[str, Tensor]]]:
-        generator, model = self._generator, self._generator.model.single_model
-        found = None
+    @torch.no_grad()
+    def generate(self, models, sample: dict, **given) -> list[list[dict[str, Tensor]]]:
+        """Translate a batch; arguments as fairseq's."""
+        model, found = self.model.single_model, None
         if self._is_plain(given) and not model.training and can_compile(model):
             found = self._find(model, sample["net_input"]["src_tokens"])
         if found is None:
-            return SequenceGenerator.generate(generator, models, sample, **given)
-        return [[_describe(beam, generator.eos) for beam in beams] for beams in found]
+            return super().generate(models, sample, **given)
+        return [[_describe(beam, self.eos) for beam in beams] for beams in found]
 
     def _is_plain(self, given: dict) -> bool:
-        generator = self._generator
-        search = generator.search
         return (
             not any(value is not None for value in given.values())
-            and generator.model.models_size == 1
-            and type(search) is BeamSearch
-            and not search.stop_on_max_len
-            and generator.min_len == 1
-            and generator.temperature == 1
-            and generator.unk_penalty in (0, math.inf)
-            and generator.eos == generator.tgt_dict.eos()
-            and not generator.match_source_len
-            and generator.repeat_ngram_blocker is None
-            and generator.token_indices_to_suppress is None
-            and generator.lm_model is None
+            and self.model.models_size == 1
+            and type(self.search) is BeamSearch
+            and not self.search.stop_on_max_len
+            and self.min_len == 1
+            and self.temperature == 1
+            and self.unk_penalty in (0, math.inf)
+            and self.eos == self.tgt_dict.eos()
+            and not self.match_source_len
+            and self.repeat_ngram_blocker is None
+            and self.token_indices_to_suppress is None
+            and self.lm_model is None
         )
 
     def _find(self, model, tokens: Tensor) -> list[list[Found]] | None:
         """What the compiled search finds; None where it leaves the batch to fairseq."""
-        generator = self._generator
         if model.decoder.need_attn:  # for --print-alignment
             return None
         # Beams that outnumber the symbols are filled in another order. Longer sources than it was
         # trained for a model takes or refuses by itself.
-        many = 2 * generator.beam_size >= generator.vocab_size
+        many = 2 * self.beam_size >= self.vocab_size
         if many or tokens.size(1) > model.encoder.longest:
             return None
-        longest = int(generator.max_len_a * tokens.size(1) + generator.max_len_b)
-        longest = min(longest, generator.max_len - 1)
-        lenpen = generator.len_penalty if generator.normalize_scores else 0.0
+        longest = int(self.max_len_a * tokens.size(1) + self.max_len_b)
+        longest = min(longest, self.max_len - 1)
+        lenpen = self.len_penalty if self.normalize_scores else 0.0
         try:
-            options = SearchOptions(generator.beam_size, lenpen=lenpen, max_len_b=longest)
+            options = SearchOptions(self.beam_size, lenpen=lenpen, max_len_b=longest)
         except ValueError:  # beyond what it counts with
             return None
-        sources = [row[row != generator.pad].numpy() for row in tokens]
+        pad = self.source_dictionary.pad()
+        sources = [row[row != pad].numpy() for row in tokens]
         found = self._compile(model).find(sources, options)
         return found if all(found) else None
 
     def _compile(self, model) -> CompiledSearch:
-        made_of = _identify_weights(model)
-        if made_of != self._made_of:
-            symbols = self._generator.tgt_dict
-            banned = [symbols.pad()]
-            if self._generator.unk_penalty:
-                banned.append(symbols.unk())
-            self._search = CompiledSearch(model, self._source_dictionary, symbols, banned)
-            self._made_of = made_of
-        return self._search
+        banned = [self.pad] + [self.unk] * (self.unk_penalty > 0)
+        made_of = [banned, *_identify_weights(model)]
+        before, search = _SEARCHES.get(model, (None, None))
+        if before != made_of:
+            _SEARCHES.pop(model, None)  # its memory first
+            search = None
+            search = CompiledSearch(model, self.source_dictionary, self.tgt_dict, banned)
+            _SEARCHES[model] = made_of, search
+        return search
 
 
 def _identify_weights(model) -> list:
     """What changes with the weights."""
-    # Before it generates, fairseq gives a model a `train` that refuses. Then weights change by
-    # loading others, which counts up their version. Optimizers go round that count.
-    if "train" in vars(model):
-        return [(id(p), p._version) for p in model.parameters()]
-    return [zlib.crc32(p.detach().contiguous().numpy()) for p in model.parameters()]
+    parameters = list(model.parameters())
+    # Before it generates, fairseq gives a model a `train` that refuses. From then on weights are
+    # replaced or loaded, which their places and versions tell. Optimizers go round the versions.
+    if "train" in vars(model) and not any(p.is_inference() for p in parameters):
+        return [(p.data_ptr(), p._version) for p in parameters]
+    return [zlib.crc32(p.detach().contiguous().numpy()) for p in parameters]
 
 
 def _describe(beam: Found, end: int) -> dict[str, Tensor]:

@@ -121,7 +121,7 @@ class ExportedDecoder(FairseqIncrementalDecoder):
 
 
 class ExportedModel(FairseqEncoderDecoderModel):
-    """The graphs of an `FoldedSearch` as a model of fairseq's."""
+    """The graphs of a `FoldedSearch` as a model of fairseq's."""
 
     def __init__(self, engine):
         super().__init__(ExportedEncoder(engine), ExportedDecoder(engine))

@@ -49,7 +49,9 @@ class FairseqSearch(Generator):
         guides: list[Guide] | None = None,
     ) -> list[list[tuple[np.ndarray, float]]]:
         """The finished hypotheses of each sentence; as `Generator.search`."""
-        if self.compiled and options.is_plain:
+        # Longer sources than it was trained for a model takes or refuses by itself.
+        fit = max(map(len, sources)) <= self.source_positions
+        if self.compiled and options.is_plain and fit:
             found = self.compiled.find(sources, options, guides)
             return [[(beam.tokens, beam.score) for beam in beams] for beams in found]
         return super().search(sources, options, guides)

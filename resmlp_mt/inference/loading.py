@@ -54,6 +54,8 @@ def load_engine(
         import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
     side_by_side = (threads or 1) if all(exported) else 1
     if len(models) == 1:
+        if not exported[0]:
+            engines[0].compile()
         return engines[0], codec, side_by_side
     ensemble = import_with_fairseq("resmlp_mt.inference.ensemble", "an ensemble")
     symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()

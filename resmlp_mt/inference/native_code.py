@@ -135,7 +135,7 @@ def read_number(value) -> float:
 
 
 class NativeWeights:
-    """The weights of an export, as the compiled code takes them. What it hands out it keeps.
+    """The weights of a folded model, as the compiled code takes them. What it hands out it keeps.
 
     Args:
         arrays: By name.

@@ -1,4 +1,4 @@
-"""The encoder of an exported translator in compiled code of our own, where that was built.
+"""The encoder of a folded translator in compiled code of our own, where that was built.
 
 It computes what the graph of `build_encoder` computes, without padding. In 8 bits each position is
 quantized with a scale of its own. So a sentence gets the same keys and values in any batch.

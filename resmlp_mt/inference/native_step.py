@@ -60,12 +60,12 @@ class _Step(ctypes.Structure):
 
 
 class NativeDecoder:
-    """The decoder of an exported translator, for the compiled code.
+    """The decoder of a folded translator, for the compiled code.
 
     Args:
         described: What `describe_decoder` wrote.
         arrays: The weights that it names.
-        symbols, channels, layers: V, C and D that the rest of the export has.
+        symbols, channels, layers: V, C and D that the rest of the model has.
         banned: Symbols that no translation has.
         end: The end of a sentence.
         compute: `step_avx512` or `step_avx2` of the library.

@@ -29,7 +29,6 @@ def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCod
     """
     trained = load_translator(*read_checkpoint(model, "text"))
     engine = FairseqSearch(trained.model, trained.task, choose_device(device))
-    engine.compile()
     dictionaries = trained.task.source_dictionary, trained.task.target_dictionary
     languages = trained.source, trained.target
     return engine, TextCodec.from_folder(trained.folder, languages, dictionaries)

@@ -49,7 +49,7 @@ class Translator:
     `with` block, or by `close`, unless a copy has it.
 
     Args:
-        engine: What searches: an `FoldedSearch`, a `FairseqSearch` or an `Ensemble` of them.
+        engine: What searches: a `FoldedSearch`, a `FairseqSearch` or an `Ensemble` of them.
         codec: The model's dictionaries and subwords.
         threads: Batches searched side by side.
     """

@@ -20,11 +20,15 @@ class SharedWeights:
         self._names: dict[bytes, str] = {}
 
     def add(self, array: np.ndarray) -> str:
-        """The name of an array; of an equal one that was added before, if there is one."""
+        """The name of an array; of an equal one that was added before, if there is one.
+
+        What is kept is a copy: the array may be a parameter's.
+        """
         described = f"{array.dtype} {array.shape} ".encode()
         digest = hashlib.sha256(described + array.tobytes()).digest()
         name = self._names.setdefault(digest, f"weight_{len(self._names)}")
-        self.arrays.setdefault(name, array)
+        if name not in self.arrays:
+            self.arrays[name] = array.copy()
         return name
 
 

@@ -1,5 +1,6 @@
 """fairseq's generators in compiled code against themselves without it."""
 
+import copy
 from argparse import Namespace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.compiled import CompiledSearch
 from resmlp_mt.inference.fairseq_search import FairseqSearch
 from resmlp_mt.inference.native_code import find_kind
@@ -116,9 +118,13 @@ def test_unknown_words_come_where_fairseq_has_them(build_model, a_task, finds):
 def test_all_else_is_left_to_fairseq(given, build_model, a_task, finds):
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3).float()
     model.make_generation_fast_(need_attn=bool(given.get("print_alignment")))
+    sample = make_sample(a_task)
     generator = a_task.build_generator([model], Namespace(**given))
-    assert a_task.inference_step(generator, [model], make_sample(a_task))
+    assert a_task.inference_step(generator, [model], sample)
     assert not finds
+    model.decoder.make_generation_fast_()
+    a_task.inference_step(a_task.build_generator([model], Namespace()), [model], sample)
+    assert len(finds) == 1
 
 
 def test_prefixes_are_left_to_fairseq(build_model, a_task, finds):
@@ -150,6 +156,79 @@ def test_weights_that_were_loaded_since_are_searched(build_model, a_task, finds)
     found = a_task.inference_step(generator, [model], sample)
     assert len(finds) == 2
     assert_alike(found, SequenceGenerator.generate(generator, [other], sample))
+
+
+def hook(model):
+    model.decoder.blocks[0].mix_channels.register_forward_hook(lambda _, __, y: 2 * y)
+
+
+def exchange_activation(model):
+    model.encoder.blocks[0].mix_channels.activate = torch.nn.ReLU()
+
+
+def add_bias(model):
+    model.decoder.output.bias = torch.nn.Parameter(torch.randn(19))
+
+
+class Adapter(torch.nn.Linear):
+    """Not what its weight and bias say."""
+
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def exchange_layer(model):
+    mlp = model.encoder.blocks[0].mix_channels
+    adapter = Adapter(mlp.fc1.in_features, mlp.fc1.out_features)
+    adapter.load_state_dict(mlp.fc1.state_dict())
+    mlp.fc1 = adapter
+
+
+@pytest.mark.parametrize("change", [hook, exchange_activation, add_bias, exchange_layer])
+def test_a_model_that_was_changed_is_left_to_fairseq(change, build_model, a_task, finds):
+    model = build_model().float()
+    change(model)
+    found, expected = search_both_ways(a_task, freeze(model), make_sample(a_task), beam=2)
+    assert_alike(found, expected)
+    assert not finds
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """A word for each `CompiledSearch` that was made."""
+    calls, make = [], CompiledSearch.__init__
+    monkeypatch.setattr(
+        CompiledSearch, "__init__", lambda self, *given: calls.append("made") or make(self, *given)
+    )
+    return calls
+
+
+def test_generators_share_what_was_made_of_a_model(build_model, a_task, made):
+    model, sample = freeze(build_model().float()), make_sample(a_task)
+    for _ in range(2):  # nobody else holds the generator
+        a_task.build_generator([model], Namespace(beam=2)).generate([model], sample)
+    assert made == ["made"]
+    a_task.build_generator([model], Namespace(unkpen=float("inf"))).generate([model], sample)
+    model.decoder.output.weight.data = torch.zeros_like(model.decoder.output.weight)
+    a_task.build_generator([model], Namespace(beam=2)).generate([model], sample)
+    assert len(made) == 3
+
+
+def test_a_model_of_inference_mode_is_searched(build_model, a_task, finds):
+    with torch.inference_mode():
+        model = freeze(build_model().float())
+    found, expected = search_both_ways(a_task, model, make_sample(a_task), beam=2)
+    assert_alike(found, expected)
+    assert finds
+
+
+def test_a_copy_of_a_generator_is_its_own(build_model, a_task):
+    model, sample = freeze(build_model().float()), make_sample(a_task)
+    generator = a_task.build_generator([model], Namespace(beam=3))
+    copied = copy.copy(generator)
+    copied.beam_size = 1
+    assert len(copied.generate([model], sample)[0]) == 1
+    assert len(generator.generate([model], sample)[0]) == 3
 
 
 def test_a_model_in_training_is_searched_as_it_is_by_then(build_model, a_task, finds):
@@ -198,3 +277,19 @@ def test_a_search_that_is_wanted_no_more_ends(threads, compiled):
             compiled.search([np.array([5, 6, 2])] * 4, SearchOptions(3))
     finally:
         torch.set_num_threads(before)
+
+
+def test_what_was_compiled_sees_no_later_weights(compiled):
+    batch, options = [np.array([5, 6, 7, 2])], SearchOptions(2)
+    before = compiled.compiled.find(batch, options)
+    for parameter in compiled.model.parameters():
+        parameter.data.mul_(0.5)
+    after = compiled.compiled.find(batch, options)
+    assert [beam.score for beam in before[0]] == [beam.score for beam in after[0]]
+    compiled.compile()
+    assert compiled.compiled.find(batch, options)[0][0].score != before[0][0].score
+
+
+def test_longer_sources_than_the_model_has_positions_for_are_left_to_it(compiled):
+    with pytest.raises(UserError, match="do not fit a mixing matrix for 11 positions"):
+        compiled.search([np.array([5] * 20 + [2])], SearchOptions(2))
