@@ -11,6 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.compiled import CompiledSearch
 from resmlp_mt.inference.fairseq_search import FairseqSearch
+from resmlp_mt.inference.folded_search import FoldedSearch
 from resmlp_mt.inference.native_code import find_kind
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.stopping import Stopped, stop_when
@@ -248,13 +249,19 @@ def test_a_model_in_training_is_searched_as_it_is_by_then(build_model, a_task, f
 
 
 @pytest.fixture
-def compiled(build_model, a_task):
+def compiled(build_model, a_task, monkeypatch):
+    # Models as small as these are given to one thread.
+    monkeypatch.setattr("resmlp_mt.inference.compiled._WORTH_A_THREAD", 0)
     engine = FairseqSearch(build_model().float(), a_task, "cpu")
     engine.compile()
     return engine
 
 
-def test_threads_share_a_batch_and_change_nothing(compiled, a_task):
+def test_threads_share_a_batch_and_change_nothing(compiled, monkeypatch):
+    parts, find = [], FoldedSearch.find
+    monkeypatch.setattr(
+        FoldedSearch, "find", lambda self, *given: parts.append(given) or find(self, *given)
+    )
     batch = [np.array([*torch.randint(4, 17, (n - 1,)).tolist(), 2]) for n in LENGTHS]
     options = SearchOptions(3, max_len_a=0.5, max_len_b=2)
     before, found = torch.get_num_threads(), {}
@@ -266,6 +273,7 @@ def test_threads_share_a_batch_and_change_nothing(compiled, a_task):
         torch.set_num_threads(before)
     texts = [[[t.tolist() for t, _ in beams] for beams in found[n]] for n in found]
     assert texts[0] == texts[1] == texts[2]
+    assert len(parts) == 1 + 3 + len(LENGTHS)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
