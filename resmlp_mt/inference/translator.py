@@ -75,8 +75,9 @@ class Translator:
 
         Args:
             model: A name of `pretrained_names`, a folder, or a checkpoint; or a folder that
-                `export_model` made, which is faster on a CPU. Several with the same dictionaries
-                are an ensemble: at every step the mean of their probabilities counts.
+                `export_model` made, which starts faster and takes less memory. Several with the
+                same dictionaries are an ensemble: at every step the mean of their probabilities
+                counts.
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
                 models translate on the CPU alone, and others beside them.
             threads: An exported model searches as many batches side by side; for a checkpoint they
