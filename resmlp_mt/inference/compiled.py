@@ -13,8 +13,7 @@ from resmlp_mt.inference.beams import Found
 from resmlp_mt.inference.folded_search import FoldedSearch
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.native_code import find_compute
-from resmlp_mt.inference.native_encoder import NativeEncoder
-from resmlp_mt.inference.native_step import NativeDecoder
+from resmlp_mt.inference.native_translator import build_native
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder, ResMLPModel
@@ -72,37 +71,21 @@ class CompiledSearch:
         self._least = max(1, round(_WORTH_A_THREAD / parameters))
         encoder, decoder, shared = model.encoder, model.decoder, SharedWeights()
         mixing = describe_mixing(model)
-        layers, channels = len(decoder.blocks), decoder.embed.tokens.embedding_dim
-        step = NativeDecoder(
-            describe_decoder(decoder, False, shared),
-            shared.arrays,
-            len(target_dictionary),
-            channels,
-            layers,
-            banned,
-            target_dictionary.eos(),
-            find_compute("step"),
-        )
-        encode = NativeEncoder(
-            describe_encoder(encoder, decoder, False, shared),
-            shared.arrays,
-            mixing,
-            len(source_dictionary),
-            encoder.longest,
-            (2 * layers, step.heads, channels // step.heads),
-            find_compute("encode"),
-        )
+        described = {
+            "decoder": describe_decoder(decoder, False, shared),
+            "encoder": describe_encoder(encoder, decoder, False, shared),
+            "source_positions": encoder.longest,
+        }
+        dictionaries = source_dictionary, target_dictionary
         self._engine = FoldedSearch(
             None,
             None,
             mixing,
             shared.arrays,
-            source_dictionary,
-            target_dictionary,
+            *dictionaries,
             encoder.longest,
             decoder.longest,
-            native=step,
-            native_encoder=encode,
+            **build_native(described, mixing, shared.arrays, *dictionaries, banned),
         )
 
     def find(

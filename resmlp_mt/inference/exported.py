@@ -30,8 +30,7 @@ from resmlp_mt.inference.folded_search import FoldedSearch
 from resmlp_mt.inference.graph_file import read_graph
 from resmlp_mt.inference.native_classifier import NativeClassifier
 from resmlp_mt.inference.native_code import find_compute
-from resmlp_mt.inference.native_encoder import NativeEncoder
-from resmlp_mt.inference.native_step import NativeDecoder
+from resmlp_mt.inference.native_translator import build_native
 from resmlp_mt.inference.threads import count_threads
 
 # Names of 21,000 classes take 1 MB; what Python makes of JSON takes 30 times as much.
@@ -52,16 +51,17 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
         shared = read_arrays(folder / WEIGHTS) if shares else {}
+        dictionaries = codec.source_dictionary, codec.target_dictionary
+        banned = [dictionaries[1].pad(), dictionaries[1].unk()]
         engine = FoldedSearch(
             *(read_graph(folder / name, shares) for name in TRANSLATOR),
             weights,
             shared,
-            codec.source_dictionary,
-            codec.target_dictionary,
+            *dictionaries,
             config["source_positions"],
             config["target_positions"],
             **_read_shortlist(folder, config),
-            **_read_native(config, weights, shared, codec),
+            **build_native(config, weights, shared, *dictionaries, banned),
             folder=folder,
         )
     return engine, codec
@@ -182,25 +182,6 @@ def _read_shortlist(folder: Path, config: dict) -> dict:
         return {}
     step, select = (read_graph(folder / name, shares=True) for name in SELECTING)
     return {"selecting_step": step, "select": select, "shortlist": read_arrays(folder / SHORTLIST)}
-
-
-def _read_native(config: dict, weights: dict, shared: dict, codec: TextCodec) -> dict:
-    """Decoder and encoder for compiled code, where that is there and the export describes them."""
-    compute, described = find_compute("step"), config.get("decoder")
-    if compute is None or described is None:
-        return {}
-    symbols = codec.target_dictionary
-    layers, channels = len(weights["decoder.matrix"]), weights["decoder.scale"].size
-    sizes = len(symbols), channels // layers, layers
-    banned = [symbols.pad(), symbols.unk()]
-    decoder = NativeDecoder(described, shared, *sizes, banned, symbols.eos(), compute)
-    if (described := config.get("encoder")) is None:
-        return {"native": decoder}
-    sizes = len(codec.source_dictionary), config["source_positions"]
-    sides = 2 * layers, decoder.heads, decoder.channels // decoder.heads
-    compute = find_compute("encode")
-    encoder = NativeEncoder(described, shared, weights, *sizes, sides, compute)
-    return {"native": decoder, "native_encoder": encoder}
 
 
 def _check_languages(config: dict) -> None:
