@@ -61,6 +61,8 @@ _COLUMNS = {
     "factor": "factor",
     "value": "value",
     "method": "method",
+    "weight_bits": "bits",
+    "megabytes": "MB",
     "set": "test set",
     "pair": "languages",
     "pairs": "pairs",

@@ -1,6 +1,7 @@
 """Files that are broken, or made to do harm: an error that says so, or an ordinary result."""
 
 import faulthandler
+import gzip
 import io
 import json
 import os
@@ -347,7 +348,7 @@ def test_a_byte_of_damage_to_an_export_is_seen(copy, name):
     use_exported(model)
 
 
-@pytest.mark.parametrize("number", [None, 1, 5, "2"])
+@pytest.mark.parametrize("number", [None, 1, 6, "2"])
 def test_exports_of_another_format_ask_to_be_made_anew(copy, number):
     model = copy("exported classifier")
     seal(model, format=number)
@@ -411,6 +412,23 @@ def test_arrays_of_another_model_are_refused(copy, name, change):
     seal(model)
     with pytest.raises(UserError, match="broken export"):
         translate(model)
+
+
+@pytest.mark.parametrize(
+    ("forged", "said"),
+    [
+        (gzip.compress(bytes(2**24)), "8 times its size"),
+        (gzip.compress(b"x" * 99)[:-9], "breaks off"),
+        (b"x" * 99, "incorrect header"),
+    ],
+    ids=["bomb", "torn", "no gzip"],
+)
+def test_weights_that_expand_wrongly_are_refused(forged, said, tmp_path):
+    export_model("multi30k-en-de", tmp_path / "model", int8=True, weight_bits=6)
+    (tmp_path / "model" / "weights.safetensors.gz").write_bytes(forged)
+    seal(tmp_path / "model")
+    with pytest.raises(UserError, match=f"broken export .*weights.safetensors.gz.*{said}"):
+        translate(tmp_path / "model")
 
 
 def forge(path: Path, edit: Callable[[onnx.GraphProto], None]) -> None:

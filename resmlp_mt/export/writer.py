@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zlib
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from resmlp_mt.export.shortlist import ShortlistText, learn_shortlist
 from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.files.export_layout import (
     CLASSIFIER,
+    COMPRESSED,
     CONFIG,
     FORMAT,
     MIXING,
@@ -42,9 +44,16 @@ from resmlp_mt.models.translation.folded import (
 )
 from resmlp_mt.tasks.images import is_for_images
 
+BITS = range(4, 9)  # of weights in int8
+_GZIP = zlib.MAX_WBITS + 16  # the format that zlib shall write
+
 
 def export_model(
-    model: str | Path, out: Path, int8: bool, shortlist: ShortlistText | None = None
+    model: str | Path,
+    out: Path,
+    int8: bool,
+    shortlist: ShortlistText | None = None,
+    weight_bits: int | None = None,
 ) -> None:
     """Make a folder that `Translator` or `Classifier.from_pretrained` take, and run fast.
 
@@ -53,11 +62,16 @@ def export_model(
         out: The folder to make. One that was exported before is replaced.
         int8: Products in int8, a quarter of the size.
         shortlist: What to learn a shortlist from, for a translator.
+        weight_bits: Round the weights of int8 to so many bits, one of `BITS`, and compress them.
 
     Raises:
         UserError: If something is missing, `out` holds something else, or the model cannot be
             exported.
     """
+    if weight_bits is not None and not (int8 and weight_bits in BITS):
+        raise UserError(
+            f"--weight-bits {weight_bits}: weights of --int8 can have {BITS[0]} to {BITS[-1]} bits"
+        )
     path, state = read_checkpoint(model)
     if is_for_images(state["cfg"].task):
         if shortlist:
@@ -67,13 +81,34 @@ def export_model(
         export = partial(_export_translator, shortlist=shortlist)
         trained = load_translator(path, state)
     with whole_folder(out, mark=CONFIG) as new:
-        config = {"format": FORMAT} | export(trained, new, int8) | {"int8": int8}
+        shared = SharedWeights(weight_bits or BITS[-1])
+        config = {"format": FORMAT} | export(trained, new, int8, shared)
+        if shared.arrays and weight_bits:
+            (new / COMPRESSED).write_bytes(_compress(save(shared.arrays)))
+        elif shared.arrays:
+            (new / WEIGHTS).write_bytes(save(shared.arrays))
+        elif weight_bits:
+            raise UserError("--weight-bits: the weights of this classifier lie within its graph")
+        config |= {"int8": int8, "weight_bits": weight_bits}
         config["sha256"] = sum_files(new, sorted(path.name for path in new.iterdir()))
         (new / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
+def _compress(data: bytes) -> bytes:
+    """As gzip does it, without a search for repeats: weights have none, and it takes a third.
+
+    What is left is Huffman's code. Values near 0, which most weights have, take fewer bits.
+    """
+    compressor = zlib.compressobj(wbits=_GZIP, strategy=zlib.Z_HUFFMAN_ONLY)
+    return compressor.compress(data) + compressor.flush()
+
+
 def _export_translator(
-    trained: TrainedTranslator, out: Path, int8: bool, shortlist: ShortlistText | None
+    trained: TrainedTranslator,
+    out: Path,
+    int8: bool,
+    shared: SharedWeights,
+    shortlist: ShortlistText | None,
 ) -> dict:
     if not isinstance(trained.model, ResMLPModel):
         raise UserError(
@@ -90,7 +125,6 @@ def _export_translator(
             )
     symbols = trained.task.target_dictionary
     banned = [symbols.pad(), symbols.unk()]
-    shared = SharedWeights()
     (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
     step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared)
     (out / TRANSLATOR[1]).write_bytes(step)
@@ -106,7 +140,6 @@ def _export_translator(
         languages = trained.source, trained.target
         codec = TextCodec.from_folder(trained.folder, languages, dictionaries)
         (out / SHORTLIST).write_bytes(save(learn_shortlist(shortlist, codec)))
-    (out / WEIGHTS).write_bytes(save(shared.arrays))
     # Not `save_file`, whose file only its owner may read: a service may run as another user.
     mixing = describe_mixing(trained.model)
     if int8:  # half the size, and still more exact than the products
@@ -128,14 +161,13 @@ def _export_translator(
     }
 
 
-def _export_classifier(trained: TrainedClassifier, out: Path, int8: bool) -> dict:
+def _export_classifier(
+    trained: TrainedClassifier, out: Path, int8: bool, shared: SharedWeights
+) -> dict:
     make_graph = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
-    shared = SharedWeights()
     cfg = trained.task.cfg
     graph, described = make_graph(trained.model, cfg.mean, cfg.std, cfg.image_size, int8, shared)
     (out / CLASSIFIER).write_bytes(graph)
-    if described:
-        (out / WEIGHTS).write_bytes(save(shared.arrays))
     return {
         "kind": "classifier",
         "classes": trained.classes,

@@ -6,11 +6,12 @@ CONFIG = EXPORT_CONFIG
 MIXING = "mixing.safetensors"
 TRANSLATOR = ("encoder.onnx", "step.onnx")
 WEIGHTS = "weights.safetensors"  # of a translator's graphs, and of a folded classifier's
+COMPRESSED = "weights.safetensors.gz"  # in its place, where "weight_bits" stands in CONFIG
 # With a shortlist: the step over the rows that the other selects, and which they are.
 SELECTING = ("step-shortlist.onnx", "select.onnx")
 SHORTLIST = "shortlist.safetensors"
 CLASSIFIER = "classifier.onnx"
 # Of what stands in CONFIG and the other files: a change that older or newer code would misread
 # takes the next number.
-FORMAT = 4
-READABLE = (2, 3, FORMAT)
+FORMAT = 5
+READABLE = (2, 3, 4, FORMAT)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,15 @@ _TYPES = {"F32": ("<f4", "f4"), "F16": ("<f2", "f4"), "I8": ("i1", "i1"), "I32":
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read the arrays that `export_model` wrote: of float32 (or float16 in the file), int8, int32.
 
+    A name that ends in .gz stands for a compressed file.
+
     The format (github.com/huggingface/safetensors): the length of a header in 8 bytes, the header
     in JSON with the type, shape and place of each array, and the arrays.
 
     Raises:
         ValueError: If the file is no such one. Its messages name it.
     """
-    data = path.read_bytes()
+    data = _expand(path) if path.suffix == ".gz" else path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     if size > min(_MAX_HEADER, len(data) - 8):
         raise ValueError(f"{path.name} has {size:,} bytes of JSON")
@@ -31,6 +34,20 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         return {name: _read_array(memoryview(data)[8 + size :], **a) for name, a in header.items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path.name}: {error}") from None
+
+
+def _expand(path: Path) -> bytes:
+    """What gzip compressed, if it is no more than `export_model` could have put there."""
+    data = path.read_bytes()
+    reader = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16)
+    try:
+        # Each byte took at least a bit.
+        expanded = reader.decompress(data, 8 * len(data))
+    except zlib.error as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    if not reader.eof:
+        raise ValueError(f"{path.name} breaks off, or expands to more than 8 times its size")
+    return expanded
 
 
 def _read_array(data: memoryview, dtype: str, shape: list, data_offsets: list) -> np.ndarray:

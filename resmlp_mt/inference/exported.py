@@ -14,6 +14,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.files.export_layout import (
     CLASSIFIER,
+    COMPRESSED,
     CONFIG,
     FORMAT,
     MIXING,
@@ -50,7 +51,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         weights, shares = read_arrays(folder / MIXING), config["format"] > 2
         _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
-        shared = read_arrays(folder / WEIGHTS) if shares else {}
+        shared = _read_weights(folder, config) if shares else {}
         dictionaries = codec.source_dictionary, codec.target_dictionary
         banned = [dictionaries[1].pad(), dictionaries[1].unk()]
         engine = FoldedSearch(
@@ -83,7 +84,7 @@ def load_exported_classifier(
         classes, cut = config["classes"], SimpleNamespace(**config["pictures"])
         _check_pictures(classes, cut)
         described = config.get("network")
-        shared = {} if described is None else read_arrays(folder / WEIGHTS)
+        shared = {} if described is None else _read_weights(folder, config)
         graph = read_graph(folder / CLASSIFIER, shares=described is not None)
         threads = threads or count_threads()
         compute = start_classifier(graph, described, shared, cut, len(classes), threads)
@@ -174,6 +175,10 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
         if sums[name] != digest:
             raise UserError(f"{folder / name}: damaged (its checksum is another); copy it again")
     return config
+
+
+def _read_weights(folder: Path, config: dict) -> dict[str, np.ndarray]:
+    return read_arrays(folder / (WEIGHTS if config.get("weight_bits") is None else COMPRESSED))
 
 
 def _read_shortlist(folder: Path, config: dict) -> dict:

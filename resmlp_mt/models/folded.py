@@ -11,11 +11,16 @@ from resmlp_mt.nn.fold import Product
 class SharedWeights:
     """Weights that lie beside what describes them, each once, whoever names it.
 
+    Args:
+        bits: Of a weight in int8, at most 8.
+
     Attributes:
         arrays: Of each name its array.
+        most: The largest number in int8.
     """
 
-    def __init__(self):
+    def __init__(self, bits: int = 8):
+        self.most = 2 ** (bits - 1) - 1
         self.arrays: dict[str, np.ndarray] = {}
         self._names: dict[bytes, str] = {}
 
@@ -50,7 +55,7 @@ class NamedWeights:
     def name_product(self, product: Product) -> dict[str, str | None]:
         """Weight, (in, out), scales where it is int8, and bias of a product: their names."""
         weight, bias = product.weight.detach().numpy(), product.bias.detach().numpy()
-        rounded, scales = _round(weight) if self.int8 else (weight, None)
+        rounded, scales = self._round(weight)
         return {
             "weight": self.weight(rounded.T),
             "scales": self.weight(scales) if self.int8 else None,
@@ -60,15 +65,17 @@ class NamedWeights:
     def name_table(self, table: Tensor) -> dict[str, str | None]:
         """`name_product` of a table, (V, C), whose rows stay in their order."""
         table = table.detach().numpy()
-        rounded, scales = _round(table) if self.int8 else (table, None)
+        rounded, scales = self._round(table)
         return {
             "weight": self.weight(rounded),
             "scales": self.weight(scales) if self.int8 else None,
             "bias": None,
         }
 
-
-def _round(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in int8, (out, in), and the scale of each, (out,)."""
-    scales = np.maximum(np.abs(weight).max(1) / 127, 1e-12).astype(np.float32)
-    return np.round(weight / scales[:, None]).astype(np.int8), scales
+    def _round(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Rows in int8, (out, in), and the scale of each, (out,); else the rows as they are."""
+        if not self.int8:
+            return weight, None
+        most = self.shared.most if self.shared else 127
+        scales = np.maximum(np.abs(weight).max(1) / most, 1e-12).astype(np.float32)
+        return np.round(weight / scales[:, None]).astype(np.int8), scales

@@ -1,5 +1,6 @@
 """Mutations of what `resmlp-mt export` wrote: configuration, arrays and graphs."""
 
+import gzip
 import json
 import struct
 from random import Random
@@ -15,6 +16,8 @@ def mutate_export(rng: Random, data: bytes) -> bytes:
         return mutate_bytes(rng, data)
     if data.startswith(b"{"):
         return json.dumps(mutate_tree(rng, json.loads(data))).encode()
+    if data.startswith(b"\x1f\x8b"):
+        return gzip.compress(mutate_export(rng, gzip.decompress(data)))
     if data[8:9] == b"{":
         return _mutate_safetensors(rng, data)
     return _mutate_graph(rng, data)

@@ -168,7 +168,7 @@ def build(name: str, root: Path):
     if name == "subwords":
         return Models(models + exports, ("spm.model",), mutate_subwords, (use,))
     files = ("export.json", "encoder.onnx", "step.onnx", "classifier.onnx")
-    files += ("mixing.safetensors", "weights.safetensors")
+    files += ("mixing.safetensors", "weights.safetensors", "weights.safetensors.gz")
     return Models(exports, files, mutate_export, (use,))
 
 

@@ -94,12 +94,13 @@ def _randomise(state: dict, path: Path) -> None:
 
 
 def make_exports(root: Path, models: list[Path]) -> list[Path]:
-    """Folders that `export_model` makes of these models, one of them in int8."""
-    names = [(model, False) for model in models] + [(models[0], True)]
-    folders = []
-    for model, int8 in names:
-        folders.append(root / (model.name + "-int8" * int8))
-        export_model(model, folders[-1], int8)
+    """Folders that `export_model` makes of these models, and of one in int8 and compressed."""
+    folders = [root / model.name for model in models]
+    for model, folder in zip(models, folders, strict=True):
+        export_model(model, folder, int8=False)
+    folders += [root / f"{models[0].name}-{kind}" for kind in ("int8", "compressed")]
+    for folder, bits in zip(folders[-2:], (None, 6), strict=True):
+        export_model(models[0], folder, int8=True, weight_bits=bits)
     return folders
 
 

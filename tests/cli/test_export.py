@@ -1,13 +1,16 @@
 """export and translate with what it wrote, on a model just trained and on the shipped one."""
 
+import gzip
 import json
 import os
 import shutil
 
+import numpy as np
 import pytest
 import sacrebleu
 from cli.commands import IMAGE_SIZES, assert_refused, run
 from compat.written import write_checkpoint
+from safetensors.numpy import load
 
 from resmlp_mt import Classifier
 
@@ -69,6 +72,36 @@ def test_int8_is_smaller_and_says_nearly_the_same(tmp_path):
     assert sacrebleu.corpus_bleu(near, [exact]).score > 70
 
 
+def test_weights_of_fewer_bits_take_less_room(tmp_path):
+    kinds = {"float": [], "8 bits": ["--int8"]}
+    kinds |= {f"to {bits}": ["--int8", "--weight-bits", bits] for bits in (8, 6)}
+    weights, sizes, tables, translations = {}, {}, {}, {}
+    for kind, flags in kinds.items():
+        out = tmp_path / kind
+        run("resmlp-mt", "export", "multi30k-en-de", "--out", out, *flags)
+        (file,) = out.glob("weights.*")
+        data = file.read_bytes()
+        sizes[kind] = len(data)
+        # Python's own gzip reads what was compressed.
+        weights[kind] = load(gzip.decompress(data) if "to" in kind else data)
+        names = json.loads((out / "export.json").read_text())["decoder"]["output"]
+        tables[kind] = [names[part] and weights[kind][names[part]] for part in ("weight", "scales")]
+        translations[kind] = translate(out, stdin=CAPTIONS).stdout
+    assert sizes["to 8"] < 0.95 * sizes["8 bits"]
+    assert sizes["to 6"] < 0.75 * sizes["8 bits"]
+    assert translations["to 8"] == translations["8 bits"]
+    for name, plain in weights["8 bits"].items():
+        np.testing.assert_array_equal(weights["to 8"][name], plain)
+    for kind, most in (("to 8", 127), ("to 6", 31)):
+        rows, scales = tables[kind]
+        assert np.abs(rows).max() == most and rows.dtype == np.int8
+        # What is rounded is off by half a step at most.
+        off = np.abs(rows * scales[:, None] - tables["float"][0])
+        assert (off.max(1) <= 0.501 * scales).all()
+    near, exact = (translations[kind].splitlines() for kind in ("to 6", "8 bits"))
+    assert sacrebleu.corpus_bleu(near, [exact]).score > 70
+
+
 def test_a_model_exported_anew_takes_the_place_of_the_old_one(exported, packed, tmp_path):
     copy = tmp_path / "model"
     shutil.copytree(exported, copy)
@@ -100,6 +133,8 @@ def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
         ([packed, *text], tmp_path / "out", "test.de has none"),
         ([packed, *text, "--shortlist-best", 0], tmp_path / "out", "--shortlist-best"),
         ([classifier, *text], tmp_path / "out", "a classifier has no vocabulary"),
+        ([packed, "--weight-bits", 6], tmp_path / "out", "--weight-bits 6: weights of --int8"),
+        ([packed, "--int8", "--weight-bits", 3], tmp_path / "out", "can have 4 to 8 bits"),
     ):
         assert_refused(run("resmlp-mt", "export", *model, "--out", out, check=False), said)
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
@@ -144,6 +179,9 @@ def test_a_classifier_that_cannot_be_folded_is_exported_too(pictures, tmp_path):
     result = run("resmlp-mt", "export", tmp_path / "model.pt", "--out", tmp_path / "fast", "--int8")
     assert "classifier.onnx" in result.stdout and not result.stderr
     files = sorted((pictures / "val").rglob("*.png"))
+    command = ["resmlp-mt", "export", tmp_path / "model.pt", "--out", tmp_path / "small"]
+    refusal = run(*command, "--int8", "--weight-bits", 6, check=False)
+    assert_refused(refusal, "--weight-bits: the weights of this classifier lie within its graph")
     models = map(Classifier.from_pretrained, (tmp_path / "model.pt", tmp_path / "fast"))
     for expected, found in zip(*(model.classify(files) for model in models), strict=True):
         ours, theirs = ({p.name: p.probability for p in each} for each in (found, expected))
