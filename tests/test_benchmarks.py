@@ -28,6 +28,28 @@ def test_options_of_a_training_are_raced_with_its_plain_form(tmp_path):
     assert found == expected
 
 
+def test_fewer_bits_are_sized_and_scored(tmp_path):
+    sentences = {
+        "en": ["A man rides a bike.", "A dog."],
+        "de": ["Ein Mann fährt Rad.", "Ein Hund."],
+    }
+    for lang, lines in sentences.items():
+        (tmp_path / f"test.{lang}").write_text("\n".join(lines) + "\n")
+    command = ["python", SCRIPTS / "weight_bits.py", "multi30k-en-de", "--bits", 5, 4]
+    test = ["--test", "two", tmp_path / "test.en", tmp_path / "test.de"]
+    run(*command, *test, "--csv", tmp_path / "b.csv")
+    run(*command, "--csv", tmp_path / "b.csv")  # sizes alone
+    with open(tmp_path / "b.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["weight_bits"] for row in rows] == 2 * ["", "5", "4"]
+    for scored, sized in zip(rows[:3], rows[3:], strict=True):
+        assert scored["megabytes"] == sized["megabytes"] and scored["set"] == "two"
+        assert 0 < float(scored["bleu"]) <= 100 and "nrefs:1" in scored["bleu_signature"]
+        assert not sized["bleu"] + sized["set"]
+    sizes = [float(row["megabytes"]) for row in rows[:3]]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] > sizes[2]
+
+
 def test_the_loss_in_chunks_is_raced_with_that_of_fairseq(tmp_path):
     command = ["python", SCRIPTS / "loss.py", "--size", "tiny", "--vocab-size", 60, "--models"]
     command += ["plus", "--max-tokens", 8, "--length", 4, "--rounds", 1]
