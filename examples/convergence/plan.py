@@ -134,13 +134,16 @@ _DEPTHS = {
 
 # Mixers that were better in the short trainings of examples/ablation, with no more parameters than
 # the Transformer: is their loss lower in the end too?
+_VARIANT = "--user-dir examples/ablation/variants --arch resmlp_plus_tiny_variant"
 _VARIANTS = {
-    name: f"--user-dir examples/ablation/variants --arch resmlp_plus_tiny_variant {flags}"
-    for name, flags in {
-        "sigmoid_out": "--projections value+gate+out --gate sigmoid",
-        "out": "--projections value+gate+out",
-        "sigmoid": "--gate sigmoid",
-    }.items()
+    name: f"{_VARIANT} {flags} {_sizes(128, hidden, (4, 4), 4)}"
+    for name, hidden, flags in (
+        ("sigmoid_out", 256, "--gate sigmoid --projections value+gate+out"),
+        ("sigmoid_key_out", 248, "--gate sigmoid --projections value+key+gate+out"),
+        ("key_out", 248, "--projections value+key+gate+out"),
+        ("out", 256, "--projections value+gate+out"),
+        ("sigmoid", 256, "--gate sigmoid"),
+    )
 }
 
 STAGES = [
@@ -150,7 +153,7 @@ STAGES = [
         seeds=(1, 2, 3),
     ),
     Stage(
-        "multi30k-mixers", "multi30k", _sizes(128, 256, (4, 4), 4), _VARIANTS, _CAPTIONS,
+        "multi30k-mixers", "multi30k", "", _VARIANTS, _CAPTIONS,
         ("5e-3",), ("0.3",), pilot_updates=8000, updates=0, seeds=(),
     ),
     Stage(

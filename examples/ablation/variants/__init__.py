@@ -44,7 +44,7 @@ class VariantConfig(ResMLPConfig):
     )
     projections: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "of value, gate and out those that are there, as value+gate; or none"},
+        metadata={"help": "those of value, key, gate and out that are there, as value+gate"},
     )
     gate: ChoiceEnum(list(GATES)) = field(default="linear", metadata={"help": "of the gate"})
     gate_on: ChoiceEnum(["input", "output"]) = field(
@@ -128,12 +128,13 @@ def _build_projected(cfg: VariantConfig, dim: int, positions: int, side: str) ->
     there = {"value", "gate"} if gated else set()
     if cfg.projections is not None:
         there = set(cfg.projections.split("+")) - {"none"}
-    if unknown := there - {"value", "gate", "out"}:
-        raise UserError(f"--projections: {', '.join(unknown)}? There are value, gate and out")
+    if unknown := there - {"value", "key", "gate", "out"}:
+        raise UserError(f"--projections: {', '.join(unknown)}? There are value, key, gate, out")
     return VariantMixer(
         dim,
         _build_mix(cfg, positions, side),
         value="value" in there,
+        key="key" in there,
         gate=str(cfg.gate) if "gate" in there else None,
         gate_on=str(cfg.gate_on),
         project_out="out" in there,

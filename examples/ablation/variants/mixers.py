@@ -33,12 +33,15 @@ class SoftmaxMixer(LinearMixer):
 
 
 class VariantMixer(nn.Module):
-    """y = W (g_o(G x) * A (g_i(G x) * V x)), with each of W, G and V there or not.
+    """y = W (g_o(G x) * A (g_i(G x) * K x * V x)), with each of W, G, K and V there or not.
+
+    With all of them it is the operator of H3 (arXiv 2212.14052), where A is a long convolution.
 
     Args:
         dim: Number of channels C.
         mix: The mixer that holds A.
         value: Whether V is there.
+        key: Whether K is there.
         gate: A name in GATES, or None for no G.
         gate_on: "input" or "output" of A.
         project_out: Whether W is there.
@@ -49,12 +52,14 @@ class VariantMixer(nn.Module):
         dim: int,
         mix: LinearMixer,
         value: bool,
+        key: bool,
         gate: str | None,
         gate_on: str,
         project_out: bool,
     ):
         super().__init__()
         self.value = nn.Linear(dim, dim) if value else nn.Identity()
+        self.key = nn.Linear(dim, dim) if key else None
         self.mix = mix
         self.gate = nn.Sequential(nn.Linear(dim, dim), GATES[gate]()) if gate else None
         self.gate_on = gate_on
@@ -68,6 +73,8 @@ class VariantMixer(nn.Module):
     ) -> Tensor:
         """Mix as `LinearMixer` does: (B, L, C) -> (B, L, C)."""
         y = self.value(x)
+        if self.key:
+            y = self.key(x) * y
         if self.gate and self.gate_on == "input":
             y = self.gate(x) * y
         y = self.mix(y, padding_mask, state)
