@@ -63,6 +63,10 @@ class LinearMix(torch.autograd.Function):
 def mix(name: str, mixer, x, causal: bool, positions: int, mask=None):
     """The mixer called `name` in MIXERS, with the weights of `mixer`."""
     kind = "toeplitz" if "toeplitz" in name else "free"
+    if name.startswith("projected"):
+        shares = 1 / (1 + (-linear(mixer.gate, x)).exp())
+        mixed = mix("toeplitz", mixer.mix, linear(mixer.value, x), causal, positions, mask)
+        return linear(mixer.out, shares * mixed)
     if name.startswith("gated"):
         gate, x = linear(mixer.gate, x), linear(mixer.value, x)
         mixer = mixer.mix

@@ -71,7 +71,7 @@ def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: s
         bias = graph.input(f"bias_{layer}", TensorProto.FLOAT, "H", "S", 1)
         y = graph.Add(y, graph.Mul(bias, by_head(graph, mixer.bias_scale, heads)))
     y = graph.Reshape(graph.Transpose(y, perm=[0, 2, 1, 3]), graph.integers(0, 0, -1))
-    return graph.Mul(gate, y) if mixer.gate else y
+    return _apply_gate(graph, mixer, gate, y)
 
 
 def _gate(graph: Graph, mixer: FoldedMixer, x: str) -> tuple[str, str]:
@@ -80,6 +80,15 @@ def _gate(graph: Graph, mixer: FoldedMixer, x: str) -> tuple[str, str]:
         return x, x
     both = graph.product(x, stack([mixer.gate, mixer.value]))
     return tuple(graph.Split(both, outputs=2, axis=2, num_outputs=2))
+
+
+def _apply_gate(graph: Graph, mixer: FoldedMixer, gate: str, y: str) -> str:
+    """Gate what A returned, and project it."""
+    if not mixer.gate:
+        return y
+    if not mixer.out:
+        return graph.Mul(gate, y)
+    return graph.product(graph.Mul(graph.Sigmoid(gate), y), mixer.out)
 
 
 @torch.no_grad()
@@ -129,7 +138,7 @@ def build_step(
         values.append(y)
         now = graph.input(f"now_{layer}", TensorProto.FLOAT, 1, "C")
         y = graph.Add(past[layer], graph.Mul(y, now))
-        stream.add(graph.Mul(gate, y) if mixer.gate else y)
+        stream.add(_apply_gate(graph, mixer, gate, y))
         query = graph.product(
             stream.normalise(block.norm_c), fold_product(block.attend.query, block.norm_c)
         )

@@ -26,15 +26,21 @@ from resmlp_mt.models.translation.folded import (
 from resmlp_mt.nn.attention import SourceAttention
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock, ResMLPDecoderBlock
 from resmlp_mt.nn.dropout import Dropout
-from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, LinearMixer, ToeplitzMatrix
+from resmlp_mt.nn.mixers import (
+    FreeMatrix,
+    GatedMixer,
+    LinearMixer,
+    ProjectedMixer,
+    ToeplitzMatrix,
+)
 from resmlp_mt.nn.norm import Affine, LayerScale
 
 # What the compiled code knows. A part that somebody exchanged or hooked may do other things.
 _KNOWN = {
     ResMLPModel, ResMLPEncoder, ResMLPDecoder, TokenEmbedding, ResMLPBlock, ResMLPDecoderBlock,
-    ChannelMLP, SourceAttention, LinearMixer, GatedMixer, FreeMatrix, ToeplitzMatrix, Affine,
-    LayerScale, Dropout, LearnedPositionalEmbedding, SinusoidalPositionalEmbedding, nn.Embedding,
-    nn.GELU, nn.LayerNorm, nn.Linear, nn.ModuleList,
+    ChannelMLP, SourceAttention, LinearMixer, GatedMixer, ProjectedMixer, FreeMatrix,
+    ToeplitzMatrix, Affine, LayerScale, Dropout, LearnedPositionalEmbedding,
+    SinusoidalPositionalEmbedding, nn.Embedding, nn.GELU, nn.LayerNorm, nn.Linear, nn.ModuleList,
 }  # fmt: skip
 
 

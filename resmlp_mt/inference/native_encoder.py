@@ -25,7 +25,8 @@ from resmlp_mt.inference.native_code import (
 
 
 class _Layer(ctypes.Structure):
-    _fields_ = [("norm", Float), ("gated", ctypes.c_int32), ("mix", ProductStruct)]
+    _fields_ = [("norm", Float), ("gated", ctypes.c_int32)]
+    _fields_ += [(name, ProductStruct) for name in ("mix", "project")]
     _fields_ += [(n, Pointer) for n in ("matrix", "scale", "shift", "bias", "bias_scale")]
     _fields_ += [("mlp", MlpStruct)]
 
@@ -98,6 +99,8 @@ class NativeEncoder:
             layer.gated = parts["mix"] is not None
             if layer.gated:
                 layer.mix = pack(parts["mix"], (channels, 2 * channels))
+            if layer.gated and parts.get("project"):
+                layer.project = pack(parts["project"], (channels, channels))
             layer.mlp = self._weights.pack_mlp(norm, parts, channels, hidden)
             layer.matrix = matrices[number].ctypes.data
             layer.bias = None if biases is None else biases[number].ctypes.data

@@ -29,7 +29,7 @@ from resmlp_mt.inference.shortlist import Choice
 
 class _Layer(ctypes.Structure):
     _fields_ = [("norm_1", Float), ("norm_c", Float), ("gated", ctypes.c_int32)]
-    _fields_ += [(name, ProductStruct) for name in ("mix", "query", "out")]
+    _fields_ += [(name, ProductStruct) for name in ("mix", "project", "query", "out")]
     _fields_ += [("mlp", MlpStruct)]
 
 
@@ -100,6 +100,8 @@ class NativeDecoder:
             layer.gated = parts["mix"] is not None
             if layer.gated:
                 layer.mix = pack(parts["mix"], (channels, 2 * channels))
+            if layer.gated and parts.get("project"):  # which older exports do not know
+                layer.project = pack(parts["project"], (channels, channels))
             layer.query = pack(parts["query"], (channels, channels))
             layer.out = pack(parts["out"], (channels, channels))
             layer.mlp = self._weights.pack_mlp(norm, parts, channels, hidden)

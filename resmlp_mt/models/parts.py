@@ -14,7 +14,13 @@ from torch import nn
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.grid_mixers import GridConvolution, PatchMLP
 from resmlp_mt.nn.map_mixers import AdaFC, Pooling
-from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, LinearMixer, ToeplitzMatrix
+from resmlp_mt.nn.mixers import (
+    FreeMatrix,
+    GatedMixer,
+    LinearMixer,
+    ProjectedMixer,
+    ToeplitzMatrix,
+)
 from resmlp_mt.nn.norm import Affine
 
 # name: builder(dim, eps); eps is what a norm adds to a variance, if it has one.
@@ -83,6 +89,10 @@ def _gated_toeplitz(dim: int, place: Place, options: MixerOptions) -> nn.Module:
     return GatedMixer(dim, _matrix(ToeplitzMatrix, dim, place, options))
 
 
+def _projected_toeplitz(dim: int, place: Place, options: MixerOptions) -> nn.Module:
+    return ProjectedMixer(dim, _matrix(ToeplitzMatrix, dim, place, options))
+
+
 def _none(dim: int, place: Place, options: MixerOptions) -> nn.Module:
     return nn.Identity()
 
@@ -126,6 +136,7 @@ MIXERS: dict[str, Callable[[int, Place, MixerOptions], nn.Module]] = {
     "toeplitz": _toeplitz,
     "gated-linear": _gated_linear,
     "gated-toeplitz": _gated_toeplitz,
+    "projected-toeplitz": _projected_toeplitz,
     "none": _none,
     "mlp": _mlp,
     "conv3x3": _convolution,
@@ -136,7 +147,7 @@ MIXERS: dict[str, Callable[[int, Place, MixerOptions], nn.Module]] = {
     "fc": _fc,
 }
 # They take a padding mask and a state, as the contract in `nn/mixers.py` says.
-SEQUENCE_MIXERS = ("linear", "toeplitz", "gated-linear", "gated-toeplitz")
+SEQUENCE_MIXERS = ("linear", "toeplitz", "gated-linear", "gated-toeplitz", "projected-toeplitz")
 GRID_MIXERS = ("linear", "none", "mlp", "conv3x3", "depthwise3x3", "separable3x3")
 # They take (B, C, rows, columns), and "adafc" what its stage shares.
 MAP_MIXERS = ("pooling", "adafc", "fc")

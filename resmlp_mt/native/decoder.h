@@ -28,7 +28,9 @@ typedef struct {
 typedef struct {
     float norm_1, norm_c;
     int32_t gated; /* `mix` makes the gate and then the value; else the mixer takes x itself */
-    Product mix, query, out;
+    Product mix;
+    Product project; /* of what a sigmoid of the gate let through; without outputs: neither */
+    Product query, out;
     Mlp mlp;
 } Layer;
 

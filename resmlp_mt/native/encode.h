@@ -9,7 +9,8 @@
 #include "numbers.h"
 #include "products.h"
 
-/* x += gate * (A value + bias) of some positions of a sentence, in the channels of one head. */
+/* x += gate * (A value + bias) of some positions of a sentence, in the channels of one head. Where
+ * the layer projects, x becomes sigmoid(gate) * (A value + bias). */
 static inline __attribute__((always_inline)) void mix_with_head(
     int rows, const Encoder *encoder, const EncoderLayer *layer, int64_t head, int64_t first,
     int64_t length, const float *gate, int64_t wide, float *x, int64_t stride, Bench *own)
@@ -33,7 +34,10 @@ static inline __attribute__((always_inline)) void mix_with_head(
                 found[i] += bias * scale[i];
         }
         for (int64_t i = 0; i < width; i++)
-            x[row * stride + i] += layer->gated ? gate[row * wide + i] * found[i] : found[i];
+            if (layer->project.outputs)
+                x[row * stride + i] = sigmoid_of(gate[row * wide + i]) * found[i];
+            else
+                x[row * stride + i] += layer->gated ? gate[row * wide + i] * found[i] : found[i];
     }
 }
 
@@ -64,6 +68,7 @@ static void mix_positions(const Encoder *encoder, const EncoderLayer *layer,
     int64_t channels = encoder->channels, stride = padded(channels, BLOCK);
     int64_t start = encoding->starts[first], rows = encoding->starts[last] - start, wide = stride;
     const float *gate = own->y, *value = own->y;
+    float *to = layer->project.outputs ? own->y : x;
     for (int64_t row = 0; row < rows; row++)
         normalise(own->y + row * stride, x + row * stride, channels, layer->norm);
     if (layer->gated) {
@@ -75,8 +80,10 @@ static void mix_positions(const Encoder *encoder, const EncoderLayer *layer,
         int64_t row = encoding->starts[sentence] - start;
         int64_t length = encoding->starts[sentence + 1] - encoding->starts[sentence];
         mix_sentence(encoder, layer, length, gate + row * wide, value + row * wide, wide,
-                     x + row * stride, stride, own);
+                     to + row * stride, stride, own);
     }
+    if (layer->project.outputs)
+        multiply(&layer->project, rows, own->y, stride, x, stride, 1, &own->room);
 }
 
 /* Put the keys and values of a row where the attention finds them. */

@@ -7,11 +7,12 @@
 #include "decoder.h"
 
 /* x = x + gate * (A value + bias), then x = x + mlp(x). Where nothing is gated the first is
- * x = x + scale * (A norm(x)) + shift * (sums of A's rows) + bias. The norm as in Layer. */
+ * x = x + scale * (A norm(x)) + shift * (sums of A's rows) + bias. The norm and `project` as in
+ * Layer. */
 typedef struct {
     float norm;
     int32_t gated;           /* `mix` makes the gate and then the value */
-    Product mix;
+    Product mix, project;
     const float *matrix;     /* of each head */
     const float *scale, *shift; /* (C) */
     const float *bias, *bias_scale; /* (H, N) and (C), whose product is the bias; or NULL */

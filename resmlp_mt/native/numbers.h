@@ -44,6 +44,11 @@ static inline float gelu_of(float x)
     return x * (x < 0.0f ? tail : 1.0f - tail);
 }
 
+static inline float sigmoid_of(float x)
+{
+    return 1.0f / (1.0f + exp_of(x < -87.0f ? 87.0f : -x));
+}
+
 static inline float sum_of(const float *x, int64_t n)
 {
     float sum = 0;

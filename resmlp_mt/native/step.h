@@ -41,13 +41,14 @@ static void remember(const Decoder *decoder, const Step *step, float *past)
         }
 }
 
-/* x += gate(y) * (A value(y)), and keep the values for later steps. */
+/* x += gate(y) * (A value(y)), or what `project` makes of it, and keep the values for later steps. */
 static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number, Room *room)
 {
     const Layer *layer = decoder->layer + number;
     int64_t channels = decoder->channels, width = decoder->layers * channels;
     int64_t rows = step->sentences * step->beam, stride = padded(channels, BLOCK);
     int64_t wide = padded(2 * channels, BLOCK);
+    int projected = layer->project.outputs > 0;
     const float *now = step->row + step->past * width + number * channels;
     for (int64_t row = 0; row < rows; row++)
         normalise(room->y + row * stride, room->x + row * stride, channels, layer->norm_1);
@@ -58,12 +59,18 @@ static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number,
         const float *value = layer->gated ? gate + channels : room->y + row * stride;
         const float *past = room->past + row * width + number * channels;
         float *kept = step->values + row * width + number * channels, *x = room->x + row * stride;
+        float *gated = room->y + row * stride;
         for (int64_t i = 0; i < channels; i++) {
             float mixed = past[i] + value[i] * now[i];
             kept[i] = value[i];
-            x[i] += layer->gated ? gate[i] * mixed : mixed;
+            if (projected)
+                gated[i] = sigmoid_of(gate[i]) * mixed;
+            else
+                x[i] += layer->gated ? gate[i] * mixed : mixed;
         }
     }
+    if (projected)
+        multiply(&layer->project, rows, room->y, stride, room->x, stride, 1, room);
 }
 
 /* The attention of some beams of a sentence with one head. query, to: (rows, stride). */

@@ -41,9 +41,12 @@ class Product:
 class FoldedMixer:
     """y = gate(x) * (A value(x) + b), or y = scale * (A x) + offset where nothing is gated.
 
+    Where there is an `out`, y = out(sigmoid(gate(x)) * (A value(x) + b)).
+
     Attributes:
         matrix: The unfolded mixer's matrix.
         gate, value: Products with norm and LayerScale folded in; None where nothing is gated.
+        out: The product after the gate, with LayerScale folded in; None where there is none.
         scale: What the channels of A x are multiplied with: alpha and LayerScale. (C,).
         shift: What the sums of A's rows are multiplied with: beta and LayerScale. (C,).
         bias_scale: What the bias of A is multiplied with. (C,).
@@ -55,6 +58,7 @@ class FoldedMixer:
     scale: Tensor
     shift: Tensor
     bias_scale: Tensor
+    out: Product | None = None
 
 
 def has_offset(mixer: FoldedMixer) -> bool:

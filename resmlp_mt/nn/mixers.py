@@ -16,10 +16,12 @@ image to another grid, or refuses with a `ValueError`; without it, its weights f
 `fold(norm, scale)` gives what `fold.py` makes of it for inference; without it, a model is exported
 as it is.
 
-The mixers here are one of two things around a matrix: `LinearMixer` applies it, `GatedMixer`
-applies it to a projection and multiplies the result with a gate. A matrix knows its weights,
-nothing else.
+The mixers here are one of three things around a matrix: `LinearMixer` applies it, `GatedMixer`
+applies it to a projection and multiplies the result with a gate, `ProjectedMixer` projects that
+once more. A matrix knows its weights, nothing else.
 """
+
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -181,3 +183,29 @@ class GatedMixer(nn.Module):
         gate, value = fold_product(self.gate, norm, scale), fold_product(self.value, norm)
         ones, zeros = torch.ones_like(scale), torch.zeros_like(scale)
         return FoldedMixer(self.mix.matrix, gate, value, ones, zeros, ones)
+
+
+class ProjectedMixer(GatedMixer):
+    """y = out(sigmoid(gate(x)) * A value(x)): a gate between 0 and 1, and a projection after it.
+
+    Not in the paper. As in attention, `out` lets channels exchange what their heads have mixed.
+    Arguments as for `GatedMixer`.
+    """
+
+    def __init__(self, dim: int, matrix: nn.Module):
+        super().__init__(dim, matrix)
+        self.out = nn.Linear(dim, dim)
+
+    def forward(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None = None,
+        state: dict[str, Tensor] | None = None,
+    ) -> Tensor:
+        """Mix, gate and project; arguments and shapes as for `LinearMixer`."""
+        return self.out(self.gate(x).sigmoid() * self.mix(self.value(x), padding_mask, state))
+
+    def fold(self, norm: nn.Module, scale: Tensor) -> FoldedMixer:
+        """scale * mixer(norm(x)); see `fold.py`."""
+        folded = super().fold(norm, torch.ones_like(scale))
+        return replace(folded, out=fold_product(self.out, scale=scale))

@@ -293,10 +293,11 @@ def test_token_mixer_and_its_flags_reach_every_block(name, build_model):
     model = build_model(
         fresh=True, token_mixer=name, mixing_heads=4, mixing_init_std=0.05, **lengths
     )
-    toeplitz, gated = "toeplitz" in name, name.startswith("gated")
+    toeplitz, gated = "toeplitz" in name, name.startswith(("gated", "projected"))
     for side, positions, distances in (model.encoder, 300, 599), (model.decoder, 290, 290):
         mixers = [block.mix_tokens for block in side.blocks]
         assert {hasattr(mixer, "gate") for mixer in mixers} == {gated}
+        assert {hasattr(mixer, "out") for mixer in mixers} == {name.startswith("projected")}
         matrices = [(mixer.mix if gated else mixer).matrix for mixer in mixers]
         shape = (4, distances) if toeplitz else (4, positions, positions)
         assert {matrix.weight.shape for matrix in matrices} == {shape}

@@ -47,7 +47,10 @@ def test_a_folded_mixer_is_norm_mixer_and_scale(name, causal, norm, randomised):
         y = y + bias.t().repeat_interleave(C // H, -1) * folded.bias_scale
     assert has_offset(folded) == (bias is not None or not folded.shift.eq(0).all())
     if folded.gate:
-        y = folded.gate(core) * y
+        gate = folded.gate(core)
+        y = (gate.sigmoid() if folded.out else gate) * y
+    if folded.out:
+        y = folded.out(y)
 
     unfolded = block.scale_1(block.mix_tokens(block.norm_1(x), mask))
     real = ~mask[..., None].expand_as(y)

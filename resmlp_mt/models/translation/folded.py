@@ -97,7 +97,7 @@ def _describe(
     """The epsilons of a block's norms, and its products by the names of their weights."""
     first, second = fold_channels(block)
     mix = mixer.gate and stack([mixer.gate, mixer.value])
-    products = {"mix": mix, **others, "first": first, "second": second}
+    products = {"mix": mix, "project": mixer.out, **others, "first": first, "second": second}
     names = {name: product and named.name_product(product) for name, product in products.items()}
     return {"norms": [split_norm(norm)[0] for norm in norms]} | names
 
