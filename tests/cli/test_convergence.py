@@ -47,8 +47,11 @@ def test_every_model_chooses_from_the_same_and_trains_with_what_was_best():
 
 
 @pytest.mark.parametrize("stage", plan.STAGES, ids=lambda stage: stage.name)
-def test_fairseq_takes_the_flags_of_every_run(stage):
+def test_fairseq_takes_the_flags_of_every_run(stage, monkeypatch):
     from fairseq import options
+
+    monkeypatch.syspath_prepend(ROOT / "examples/ablation")
+    import variants  # noqa: F401  # what --user-dir imports: its presets
 
     for model in stage.models:
         for purpose in ("rate", "final"):
