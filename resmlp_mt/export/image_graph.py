@@ -14,6 +14,7 @@ from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
 from resmlp_mt.nn.fold import (
     FOLDED_NORMS,
     FoldedMixer,
+    Product,
     fold_channels,
     fold_mixer,
     fold_product,
@@ -115,6 +116,7 @@ def describe_classifier(
         blocks.append(_describe(graph, block, _name_mixer(graph, mixer, patches)))
     return {
         "embed": _name_embedding(graph, model.stem.proj, mean, std),
+        "centred": graph.name_product(_centre(_fold_embedding(model.stem.proj, mean, std))),
         "blocks": blocks,
         "layers": layers,
         "hidden": stage.blocks[0].mix_channels.fc1.out_features,
@@ -138,12 +140,21 @@ def _name_mixer(graph: Graph, mixer: FoldedMixer, patches: int) -> dict[str, str
     return {name: graph.weight(part.detach().numpy()) for name, part in parts.items()}
 
 
-def _name_embedding(graph: Graph, proj: nn.Conv2d, mean: list, std: list) -> dict[str, str]:
+def _fold_embedding(proj: nn.Conv2d, mean: list, std: list) -> Product:
     """The projection of patches, (C, in_chans, rows, columns), with the image's normalisation."""
     mean, std = (torch.tensor(list(values))[:, None, None] for values in (mean, std))
-    weight = proj.weight / (255 * std)
     bias = proj.bias - (proj.weight * mean / std).sum((1, 2, 3))
-    parts = {"weight": weight, "bias": bias}
+    return Product(proj.weight / (255 * std), bias)
+
+
+def _centre(embedding: Product) -> Product:
+    """The same for pixels less 128, which fit into 8 bits as they are."""
+    rows = embedding.weight.flatten(1)
+    return Product(rows, embedding.bias + 128 * rows.sum(1))
+
+
+def _name_embedding(graph: Graph, proj: nn.Conv2d, mean: list, std: list) -> dict[str, str]:
+    parts = vars(_fold_embedding(proj, mean, std))
     return {name: graph.weight(part.detach().numpy()) for name, part in parts.items()}
 
 

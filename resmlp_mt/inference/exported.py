@@ -119,7 +119,8 @@ def start_classifier(
     Raises:
         UserError, ValueError: If something is missing or broken.
     """
-    native = described and find_compute("classify")
+    # Exports of before do not centre the pixels.
+    native = described and "centred" in described and find_compute("classify")
     if native:
         return NativeClassifier(described, shared, pictures, classes, threads, native)
     session = import_with_onnx("resmlp_mt.inference.onnx_step").start(graph, threads, shared)

@@ -22,7 +22,6 @@ from resmlp_mt.inference.native_code import (
     Integer,
     MlpStruct,
     NativeWeights,
-    PackedProduct,
     Pointer,
     ProductStruct,
     find_library,
@@ -40,7 +39,7 @@ class _Classifier(ctypes.Structure):
     _fields_ = [(name, Integer) for name in ("patches", "channels", "hidden", "classes")]
     _fields_ += [(name, Integer) for name in ("planes", "side", "patch", "blocks", "layers")]
     _fields_ += [(name, ctypes.POINTER(_Block)) for name in ("block", "layer")]
-    _fields_ += [(name, Pointer) for name in ("embedding", "zeros")]
+    _fields_ += [(name, Pointer) for name in ("embedding", "zeros", "ones")]
     _fields_ += [("norm", Float)]
     _fields_ += [(name, ProductStruct) for name in ("embed", "head")]
 
@@ -87,9 +86,6 @@ class NativeClassifier:
         channels, planes, patch, width = embed.shape
         if patch != width or pictures.image_size % patch:
             raise ValueError(f"patches of {patch} x {width} of {pictures.image_size} pixels")
-        self._embed = PackedProduct(
-            embed.reshape(channels, -1).T, None, arrays[described["embed"]["bias"]]
-        )
         patches, hidden = (pictures.image_size // patch) ** 2, described["hidden"]
         if type(hidden) is not int or hidden < 1:
             raise ValueError(f"{hidden!r:.40} hidden channels")
@@ -98,6 +94,7 @@ class NativeClassifier:
         self._layers = self._read(described["layers"], 1, patches, *sizes)
         embedding = described["embedding"]
         self._zeros = np.zeros(channels + -channels % BLOCK, np.float32)
+        self._ones = np.ones_like(self._zeros)
         self._struct = _Classifier(
             patches,
             channels,
@@ -112,8 +109,9 @@ class NativeClassifier:
             self._layers,
             embedding and weights.take(embedding, (channels,), BLOCK),
             self._zeros.ctypes.data,
+            self._ones.ctypes.data,
             read_number(described["norm"]),
-            self._embed.struct,
+            weights.pack(described["centred"], (planes * patch * patch, channels)),
             weights.pack(described["head"], (channels, classes)),
         )
         self._room = (threads + 1) * find_library().count_classifier_room(

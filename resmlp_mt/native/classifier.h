@@ -22,7 +22,7 @@ typedef struct {
     int64_t blocks, layers;
     const Block *block, *layer;
     const float *embedding;       /* (stride), of the class; NULL: the mean of the patches */
-    const float *zeros;           /* (stride) */
+    const float *zeros, *ones;    /* (stride) */
     float norm;                   /* the last one */
     Product embed, head;          /* of the pixels of a patch; of what is left to the classes */
 } Classifier;

@@ -28,7 +28,7 @@ static void meet(Team *team)
     }
 }
 
-/* x = the product of the pixels of each patch. */
+/* x = the product of the pixels of each patch, from -128 to 127: 8 bits hold them as they are. */
 static void embed_patches(const Classifier *classifier, const uint8_t *image, Team *team)
 {
     int64_t side = classifier->side, patch = classifier->patch, across = side / patch;
@@ -42,35 +42,89 @@ static void embed_patches(const Classifier *classifier, const uint8_t *image, Te
                     const uint8_t *from = image + (plane * side + n / across * patch + line) * side +
                                           n % across * patch;
                     for (int64_t i = 0; i < patch; i++)
-                        *to++ = from[i];
+                        *to++ = from[i] - 128.0f;
                 }
         multiply(&classifier->embed, rows, team->own->hidden, width,
                  team->shared.x + first * stride, stride, 0, &team->own->room);
     }
 }
 
+/* norm(x) * scale of a patch, padded to whole blocks. */
+static void normalise_patch(const Classifier *classifier, const Block *block, const float *x, float *to)
+{
+    normalise(to, x, classifier->channels, block->norm);
+    for (int64_t i = 0; i < padded(classifier->channels, BLOCK); i++)
+        to[i] = i < classifier->channels ? to[i] * block->scale[i] : 0;
+}
+
+/* This member's patches, packed as the weights of products in full are. */
+static void pack_floats(const Classifier *classifier, const Block *block, float *packed, Team *team)
+{
+    int64_t stride = padded(classifier->channels, BLOCK);
+    float *line = team->own->y;
+    for (int64_t n = team->first; n < team->last; n++) {
+        normalise_patch(classifier, block, team->shared.x + n * stride, line);
+        for (int64_t i = 0; i < stride; i += GROUP)
+            memcpy(packed + i * classifier->patches + n * GROUP, line + i, GROUP * sizeof *line);
+    }
+}
+
+/* The same in 8 bits: 4 patches side by side. Each has a step of its own. */
+static void pack_bytes(const Classifier *classifier, const Block *block, uint8_t *packed,
+                       float *steps, Team *team)
+{
+    int64_t stride = padded(classifier->channels, BLOCK);
+    int64_t fours = padded(classifier->patches, INPUTS) / 4;
+    float *line = team->own->y;
+    int8_t *rows = team->own->room.inputs;
+    int32_t sum;
+    for (int64_t n = team->first; n < team->last; n += 4) {
+        int64_t some = team->last - n < 4 ? team->last - n : 4;
+        memset(rows + some * stride, 0, (4 - some) * stride);
+        for (int64_t i = 0; i < some; i++) {
+            normalise_patch(classifier, block, team->shared.x + (n + i) * stride, line);
+            float largest = size_of_largest(line, stride);
+            steps[n + i] = quantise(rows + i * stride, line, stride, largest, 127, &sum);
+        }
+        for (int64_t group = 0; group < stride / GROUP; group++)
+            for (int64_t lane = 0; lane < GROUP; lane++) {
+                const uint8_t *from = (const uint8_t *)rows + group * GROUP + lane;
+                uint32_t four = from[0] | (uint32_t)from[stride] << 8 |
+                                (uint32_t)from[2 * stride] << 16 | (uint32_t)from[3 * stride] << 24;
+                four ^= 0x80808080; /* -128 to 127 become 0 to 255 */
+                memcpy(packed + ((group * fours + n / 4) * GROUP + lane) * 4, &four, sizeof four);
+            }
+    }
+}
+
 /* x += (A norm(x)) * scale + offset. The normalised patches are packed as the weights of products
- * are, by turns in two places: nobody is two meetings ahead. */
+ * are, by turns in two places: nobody is two meetings ahead. In 8 bits their steps are multiplied
+ * into the rows of A, which then have steps too. */
 static void mix_patches(const Classifier *classifier, int64_t number, Team *team)
 {
     const Block *block = classifier->block + number;
-    int64_t patches = classifier->patches, channels = classifier->channels;
-    int64_t stride = padded(channels, BLOCK);
-    float *x = team->shared.x, *packed = team->shared.packed[number % 2], *line = team->own->y;
-    for (int64_t n = team->first; n < team->last; n++) {
-        normalise(line, x + n * stride, channels, block->norm);
-        for (int64_t i = 0; i < channels; i++)
-            packed[(i / GROUP * patches + n) * GROUP + i % GROUP] = line[i] * block->scale[i];
-        for (int64_t i = channels; i < stride; i++)
-            packed[(i / GROUP * patches + n) * GROUP + i % GROUP] = 0;
+    int64_t patches = classifier->patches, stride = padded(classifier->channels, BLOCK);
+    float *x = team->shared.x, *packed = team->shared.packed[number % 2];
+    float *steps = team->shared.steps[number % 2], *scaled = team->own->hidden;
+    Product all = {.outputs = classifier->channels, .inputs = patches, .bias = classifier->zeros};
+    if (block->mlp.first.bytes) {
+        all.bytes = (uint8_t *)packed, all.scale = classifier->ones;
+        pack_bytes(classifier, block, (uint8_t *)packed, steps, team);
+    } else {
+        all.floats = packed;
+        pack_floats(classifier, block, packed, team);
     }
     meet(team);
-    Product all = {.outputs = channels, .inputs = patches, .floats = packed,
-                   .bias = classifier->zeros};
     for (int64_t first = team->first; first < team->last; first += CHUNK) {
         int64_t rows = team->last - first < CHUNK ? team->last - first : CHUNK;
-        multiply(&all, rows, block->matrix + first * patches, patches, team->own->y, stride, 0,
-                 &team->own->room);
+        const float *matrix = block->matrix + first * patches;
+        if (all.bytes) {
+            for (int64_t row = 0; row < rows; row++)
+                for (int64_t n = 0; n < patches; n++)
+                    scaled[row * patches + n] = matrix[row * patches + n] * steps[n];
+            matrix = scaled;
+        }
+        multiply(&all, rows, matrix, patches, team->own->y, stride, 0, &team->own->room);
         const float *offset = block->offset + first * stride;
         for (int64_t i = 0; i < rows * stride; i++)
             x[first * stride + i] += team->own->y[i] + offset[i];
@@ -142,9 +196,11 @@ void CLASSIFY(const Classifier *classifier, Batch *batch, int64_t thread)
     alone.shared = own;
     while ((number = __atomic_fetch_add(&batch->taken, 1, __ATOMIC_RELAXED)) < whole)
         classify_one(classifier, batch, number, &alone);
+    /* In fours, which are packed together. */
+    int64_t fours = padded(patches, 4) / 4, end = fours * (thread + 1) / batch->threads * 4;
     Team all = {.own = &own, .member = thread, .members = batch->threads,
-                .first = patches * thread / batch->threads,
-                .last = patches * (thread + 1) / batch->threads, .arrived = &batch->arrived};
+                .first = fours * thread / batch->threads * 4,
+                .last = end < patches ? end : patches, .arrived = &batch->arrived};
     lay_out_workspace(classifier, batch->room, &all.shared);
     for (number = whole; number < batch->images; number++)
         classify_one(classifier, batch, number, &all);

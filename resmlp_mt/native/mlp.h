@@ -17,8 +17,12 @@ static void apply_mlp(const Mlp *mlp, int64_t rows, float *x, float *y, float *h
         for (int64_t row = 0; row < some && mlp->norm >= 0; row++)
             normalise(y + row * stride, x + row * stride, channels, mlp->norm);
         multiply(&mlp->first, some, mlp->norm < 0 ? x : y, stride, hidden, wide, 0, room);
-        for (int64_t i = 0; i < some * wide; i++)
-            hidden[i] = gelu_of(hidden[i]);
+        if (mlp->second.bytes)
+            for (int64_t i = 0; i < some * wide; i++)
+                hidden[i] = gelu_near(hidden[i]);
+        else
+            for (int64_t i = 0; i < some * wide; i++)
+                hidden[i] = gelu_of(hidden[i]);
         multiply(&mlp->second, some, hidden, wide, x, stride, 1, room);
     }
 }

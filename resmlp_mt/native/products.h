@@ -41,14 +41,7 @@ typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(4)));
  * four that meet. That one may be rounded up by 2. */
 #ifdef __AVX512VNNI__
 #define STEPS 127
-static inline float reach_of(const float *x, int64_t n)
-{
-    float largest = 0;
-#pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < n; i++)
-        largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
-    return largest;
-}
+#define reach_of size_of_largest
 #else
 #define STEPS 126
 static inline float reach_of(const float *x, int64_t n)
@@ -67,11 +60,12 @@ static inline float reach_of(const float *x, int64_t n)
 }
 #endif
 
-/* A row in steps, padded to eights; returns the step, and the sum of all. */
-static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum)
+/* A row in steps, padded to eights: so many of them are as large as `reach`. Returns the step, and the
+ * sum of all. */
+static inline float quantise(int8_t *to, const float *x, int64_t n, float reach, int32_t steps,
+                             int32_t *sum)
 {
-    float reach = reach_of(x, n);
-    float factor = reach > 1e-30f ? STEPS / reach : 0.0f; /* a finite one */
+    float factor = reach > 1e-30f ? steps / reach : 0.0f; /* a finite one */
     int32_t total = 0;
     SUM(total)
     for (int64_t i = 0; i < n; i++) {
@@ -82,7 +76,7 @@ static inline float quantise(int8_t *to, const float *x, int64_t n, int32_t *sum
     for (int64_t i = n; i < padded(n, INPUTS); i++)
         to[i] = 0;
     *sum = total;
-    return reach / STEPS;
+    return reach / steps;
 }
 
 /* The 4 inputs from `four` on, for each output. */
@@ -212,6 +206,7 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
     if (product->bytes)
         for (int64_t row = 0; row < rows; row++)
             room->scales[row] = quantise(inputs + row * width, x + row * from, product->inputs,
+                                         reach_of(x + row * from, product->inputs), STEPS,
                                          room->sums + row);
     /* The weights of a tile stay in the cache for all rows. */
     for (int64_t first = 0; first < outputs; first += TILE)

@@ -9,6 +9,7 @@
 
 typedef struct {
     float *x, *packed[2];      /* (N, stride), of an image */
+    float *steps[2];           /* (N), of what is packed in 8 bits */
     float *y, *hidden, *class; /* (CHUNK, stride), (CHUNK, hidden), (stride), of a thread */
     Room room;                 /* of products */
 } Workspace;
@@ -21,12 +22,15 @@ static inline int64_t lay_out_workspace(const Classifier *classifier, void *star
     int64_t widest = padded(classifier->hidden, BLOCK);
     widest = widest > stride ? widest : stride;
     widest = widest > classifier->embed.inputs ? widest : classifier->embed.inputs;
+    widest = widest > classifier->patches ? widest : classifier->patches;
     Workspace none;
     to = to ? to : &none;
     char *begin = (char *)padded((intptr_t)start, 64), *place = begin;
     to->x = (float *)take(&place, image);
     to->packed[0] = (float *)take(&place, image);
     to->packed[1] = (float *)take(&place, image);
+    to->steps[0] = (float *)take(&place, classifier->patches * size);
+    to->steps[1] = (float *)take(&place, classifier->patches * size);
     to->y = (float *)take(&place, CHUNK * stride * size);
     to->hidden = (float *)take(&place, CHUNK * widest * size);
     to->class = (float *)take(&place, stride * size);

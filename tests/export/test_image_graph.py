@@ -172,9 +172,11 @@ def test_no_sum_of_8_bits_is_too_large(channels, kind):
         "weight": weight,
         "scales": np.ones(7, np.float32),
         "pixels": np.zeros((channels, 3, 16, 16), np.float32),
+        "centred": np.zeros((3 * 16 * 16, channels), np.float32),
     }
     described = {"blocks": [], "layers": [], "embedding": None, "norm": None, "hidden": 1}
     described["embed"] = {"weight": "pixels", "bias": "row"}
+    described["centred"] = {"weight": "centred", "scales": None, "bias": "row"}
     described["head"] = {"weight": "weight", "scales": "scales", "bias": None}
     for row in rows.astype(np.float32):
         arrays["row"] = row
@@ -192,7 +194,8 @@ def test_each_row_of_8_bits_is_as_it_is_alone(channels, hidden, kind):
     random, side, patch = np.random.default_rng(1), 18, 2
     sizes = {"first": (channels, hidden), "second": (hidden, channels)}
     arrays = {
-        "pixels": random.standard_normal((channels, 3, patch, patch), np.float32) / 500,
+        "pixels": np.zeros((channels, 3, patch, patch), np.float32),
+        "centred": random.standard_normal((3 * patch * patch, channels), np.float32) / 500,
         "bias": random.standard_normal(channels, np.float32),
         "scale": np.ones(channels, np.float32),
         "head": random.standard_normal((channels, 7), np.float32),
@@ -204,6 +207,7 @@ def test_each_row_of_8_bits_is_as_it_is_alone(channels, hidden, kind):
         block[name] = {"weight": name, "scales": f"{name} scales", "bias": None}
     described = {"layers": [], "embedding": None, "norm": None, "hidden": hidden}
     described |= {"blocks": [block, block], "embed": {"weight": "pixels", "bias": "bias"}}
+    described["centred"] = {"weight": "centred", "scales": None, "bias": "bias"}
     described["head"] = {"weight": "head", "scales": None, "bias": None}
 
     def compute(images):
@@ -221,6 +225,41 @@ def test_each_row_of_8_bits_is_as_it_is_alone(channels, hidden, kind):
     np.testing.assert_allclose(compute(image)[0], alone.mean(0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("side", "channels"), [(18, 13), (6, 68)])
+def test_patches_are_mixed_in_8_bits(side, channels, kind):
+    """81 and 9 of them, whose products take 4 at a time. Channels are left as they are."""
+    random, count = np.random.default_rng(1), (side // 2) ** 2
+    arrays = {
+        "pixels": np.zeros((channels, 3, 2, 2), np.float32),
+        "centred": random.standard_normal((12, channels), np.float32) / 500,
+        "matrix": random.standard_normal((count, count), np.float32) / 3,
+        "scale": random.uniform(0.1, 2, channels).astype(np.float32),
+        "offset": random.standard_normal((count, channels), np.float32),
+        "zeros": np.zeros((channels, channels), np.int8),
+        "ones": np.ones(channels, np.float32),
+        "head": random.standard_normal((channels, 7), np.float32),
+    }
+    nothing = {"weight": "zeros", "scales": "ones", "bias": None}
+    block = {"norms": [1e-5, None], "first": nothing, "second": nothing}
+    block |= {name: name for name in ("matrix", "scale", "offset")}
+    described = {"layers": [], "embedding": None, "norm": None, "hidden": channels}
+    described |= {"blocks": [block], "embed": {"weight": "pixels"}}
+    for name in ("centred", "head"):
+        described[name] = {"weight": name, "scales": None, "bias": None}
+    images = random.integers(256, size=(4, 3, side, side), dtype=np.uint8)
+    patches = images.reshape(4, 3, side // 2, 2, side // 2, 2).transpose(0, 2, 4, 1, 3, 5)
+    x = (patches.reshape(4, count, 12) - 128.0) @ arrays["centred"]
+    normal = (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5)
+    x += arrays["matrix"] @ normal * arrays["scale"] + arrays["offset"]
+    expected = x.mean(1) @ arrays["head"]
+    found = [read_compiled(described, arrays, kind, threads, side)(images) for threads in (1, 2, 3)]
+    error = np.abs(found[0] - expected).max() / np.abs(expected).max()
+    assert 0 < error < 0.05
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -229,7 +268,8 @@ def test_each_row_of_8_bits_is_as_it_is_alone(channels, hidden, kind):
         (lambda d, a: d.update(norm=float("nan")), "no number"),
         (lambda d, a: d["blocks"][0].update(scale=d["blocks"][0]["matrix"]), "not"),
         (lambda d, a: d["embed"].update(weight=d["blocks"][0]["matrix"]), "an embedding of"),
-        (lambda d, a: d["embed"].update(bias=d["blocks"][0]["matrix"]), "outputs"),
+        (lambda d, a: d["centred"].update(bias=d["blocks"][0]["matrix"]), "outputs"),
+        (lambda d, a: d["centred"].update(weight=d["blocks"][0]["matrix"]), "not"),
         (lambda d, a: d["layers"].append(d["blocks"][0]), "not"),
         (lambda d, a: a.update({k: v.astype(np.float64) for k, v in a.items()}), "float64"),
     ],
