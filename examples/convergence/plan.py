@@ -101,7 +101,6 @@ def _models(heads: int) -> dict[str, str]:
     transformer = f"--arch transformer --encoder-attention-heads {heads}"
     return {
         "resmlp_plus": "--arch resmlp_plus_tiny",
-        "resmlp_projected": "--arch resmlp_projected_tiny",
         "transformer_pre": f"{transformer} {_PRE_NORM}",
         "transformer_post": transformer,
     }

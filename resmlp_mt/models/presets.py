@@ -48,8 +48,6 @@ _PLUS = dict(
     layer_scale_init=1.0,
     no_token_positional_embeddings=True,
 )
-# A product more in each mixer, and better in the end (examples/convergence).
-_PROJECTED = _PLUS | dict(token_mixer="projected-toeplitz")
 
 PRESETS = {
     "resmlp_wmt_en_de": _WMT_EN_DE,
@@ -62,10 +60,6 @@ PRESETS = {
     "resmlp_plus_iwslt_de_en": _IWSLT | _PLUS,
     "resmlp_plus_tiny": _TINY | _PLUS,
     "resmlp_plus_small": _SMALL | _PLUS,
-    "resmlp_projected_wmt_en_de": _PROJECTED,
-    "resmlp_projected_iwslt_de_en": _IWSLT | _PROJECTED,
-    "resmlp_projected_tiny": _TINY | _PROJECTED,
-    "resmlp_projected_small": _SMALL | _PROJECTED,
 }
 
 # What the images of a preset are normalised with, and how they are cut for evaluation: the flags of
