@@ -98,6 +98,7 @@ def test_fairseq_takes_the_flags_of_every_factor(base, ablation, tmp_path):
     "flags, said",
     [
         ("--projections valeu", "valeu"),
+        ("--token-mixer projected-toeplitz", "gated-toeplitz --gate sigmoid"),
         ("--matrix pooling --matrix-init zero", "not --matrix pooling"),
         ("--mixer-kind gmlp --gate sigmoid", "gmlp has no --gate"),
         ("--mixer-kind mlp --projections none", "mlp has no --projections"),
@@ -126,6 +127,20 @@ def test_a_plain_variant_is_the_preset_that_it_is_named_for(base, preset, data, 
     if base == "paper":  # its mixer stands in a variant's
         names = {name.replace("mix_tokens.mix.", "mix_tokens."): old for name, old in names.items()}
     model.load_state_dict({name: weights[old] for name, old in names.items()})
+    source, target = torch.randint(4, 100, (2, 9)), torch.randint(4, 100, (2, 6))
+    assert_close(model(source, None, target)[0], variant(source, None, target)[0])
+
+
+def test_the_projected_mixer_is_a_variant_with_a_sigmoid_gate(data, ablation):
+    presets = "--arch resmlp_plus_tiny --token-mixer projected-toeplitz"
+    flags = "--gate sigmoid --projections value+gate+out"
+    catalogue = SimpleNamespace(
+        BASES={"package": presets, **ablation[0].BASES},
+        RUNS={"package": {"": {"": ""}}, "plus": {"": {"": flags}}},
+    )
+    model, variant = (build(data, catalogue, base, "", "") for base in ("package", "plus"))
+    weights = variant.state_dict()
+    model.load_state_dict({name.replace("gate.0", "gate"): w for name, w in weights.items()})
     source, target = torch.randint(4, 100, (2, 9)), torch.randint(4, 100, (2, 6))
     assert_close(model(source, None, target)[0], variant(source, None, target)[0])
 

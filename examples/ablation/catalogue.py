@@ -70,6 +70,7 @@ RUNS = {
             "gate": "--projections gate",
             "value and out": "--projections value+out",
             "value, gate and out": "--projections value+gate+out",
+            "value, key, gate and out": "--projections value+key+gate+out",
             "value and gate, as many parameters as A alone": "--encoder-ffn-embed-dim 128 "
             "--decoder-ffn-embed-dim 128",
             "gated encoder": "--gated-sides encoder",

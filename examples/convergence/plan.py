@@ -132,8 +132,9 @@ _DEPTHS = {
     if family == "resmlp_plus" or (family, encoder) == ("transformer_pre", 6)
 }
 
-# Mixers that were better in the short trainings of examples/ablation, with no more parameters than
-# the Transformer: is their loss lower in the end too?
+# Mixers that were better in the short trainings of examples/ablation, and two with a key, which
+# were not tried there. They have no more parameters than the Transformer. Are they better in the
+# end?
 _VARIANT = "--user-dir examples/ablation/variants --arch resmlp_plus_tiny_variant"
 _VARIANTS = {
     name: f"{_VARIANT} {flags} {_sizes(128, hidden, (4, 4), 4)}"

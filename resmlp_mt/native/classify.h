@@ -168,16 +168,26 @@ static void decide(const Classifier *classifier, Workspace *own, const float *x,
              &own->room);
 }
 
+/* x += mlp(x) of this member's patches. */
+static void mix_channels(const Classifier *classifier, int64_t number, Team *team)
+{
+    const Mlp *mlp = &classifier->block[number].mlp;
+    int64_t rows = team->last - team->first;
+    float *x = team->shared.x + team->first * padded(classifier->channels, BLOCK);
+    Workspace *own = team->own;
+    if (mlp->second.bytes)
+        apply_mlp_with(gelu_near, mlp, rows, x, own->y, own->hidden, &own->room);
+    else
+        apply_mlp_with(gelu_of, mlp, rows, x, own->y, own->hidden, &own->room);
+}
+
 static void classify_one(const Classifier *classifier, const Batch *batch, int64_t number, Team *team)
 {
     const Classifier *c = classifier;
-    int64_t stride = padded(c->channels, BLOCK);
     embed_patches(c, batch->pixels + number * c->planes * c->side * c->side, team);
     for (int64_t block = 0; block < c->blocks; block++) {
         mix_patches(c, block, team);
-        apply_mlp(&c->block[block].mlp, team->last - team->first,
-                  team->shared.x + team->first * stride, team->own->y, team->own->hidden,
-                  &team->own->room);
+        mix_channels(c, block, team);
     }
     meet(team);
     if (team->member == 0)

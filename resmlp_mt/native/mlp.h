@@ -7,8 +7,10 @@
 #include "products.h"
 #include "room.h"
 
-/* x += mlp(x). x: (rows, stride). y and hidden have room for CHUNK rows. */
-static void apply_mlp(const Mlp *mlp, int64_t rows, float *x, float *y, float *hidden, Room *room)
+/* x += mlp(x). x: (rows, stride). y and hidden have room for CHUNK rows. `gelu` is a constant where it
+ * is called. */
+static inline __attribute__((always_inline)) void apply_mlp_with(
+    float gelu(float), const Mlp *mlp, int64_t rows, float *x, float *y, float *hidden, Room *room)
 {
     int64_t channels = mlp->first.inputs, stride = padded(channels, BLOCK);
     int64_t wide = padded(mlp->first.outputs, BLOCK);
@@ -17,14 +19,15 @@ static void apply_mlp(const Mlp *mlp, int64_t rows, float *x, float *y, float *h
         for (int64_t row = 0; row < some && mlp->norm >= 0; row++)
             normalise(y + row * stride, x + row * stride, channels, mlp->norm);
         multiply(&mlp->first, some, mlp->norm < 0 ? x : y, stride, hidden, wide, 0, room);
-        if (mlp->second.bytes)
-            for (int64_t i = 0; i < some * wide; i++)
-                hidden[i] = gelu_near(hidden[i]);
-        else
-            for (int64_t i = 0; i < some * wide; i++)
-                hidden[i] = gelu_of(hidden[i]);
+        for (int64_t i = 0; i < some * wide; i++)
+            hidden[i] = gelu(hidden[i]);
         multiply(&mlp->second, some, hidden, wide, x, stride, 1, room);
     }
+}
+
+static void apply_mlp(const Mlp *mlp, int64_t rows, float *x, float *y, float *hidden, Room *room)
+{
+    apply_mlp_with(gelu_of, mlp, rows, x, y, hidden, room);
 }
 
 #endif

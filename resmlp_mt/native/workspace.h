@@ -8,7 +8,7 @@
 #include "room.h"
 
 typedef struct {
-    float *x, *packed[2];      /* (N, stride), of an image */
+    float *x, *packed[2];      /* (N, stride), of an image; in 8 bits N is padded */
     float *steps[2];           /* (N), of what is packed in 8 bits */
     float *y, *hidden, *class; /* (CHUNK, stride), (CHUNK, hidden), (stride), of a thread */
     Room room;                 /* of products */
@@ -19,6 +19,7 @@ static inline int64_t lay_out_workspace(const Classifier *classifier, void *star
 {
     int64_t stride = padded(classifier->channels, BLOCK), size = sizeof(float);
     int64_t image = classifier->patches * stride * size;
+    int64_t packed = padded(classifier->patches, INPUTS) * stride * size;
     int64_t widest = padded(classifier->hidden, BLOCK);
     widest = widest > stride ? widest : stride;
     widest = widest > classifier->embed.inputs ? widest : classifier->embed.inputs;
@@ -27,8 +28,8 @@ static inline int64_t lay_out_workspace(const Classifier *classifier, void *star
     to = to ? to : &none;
     char *begin = (char *)padded((intptr_t)start, 64), *place = begin;
     to->x = (float *)take(&place, image);
-    to->packed[0] = (float *)take(&place, image);
-    to->packed[1] = (float *)take(&place, image);
+    to->packed[0] = (float *)take(&place, packed);
+    to->packed[1] = (float *)take(&place, packed);
     to->steps[0] = (float *)take(&place, classifier->patches * size);
     to->steps[1] = (float *)take(&place, classifier->patches * size);
     to->y = (float *)take(&place, CHUNK * stride * size);

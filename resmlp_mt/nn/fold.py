@@ -45,7 +45,8 @@ class FoldedMixer:
 
     Attributes:
         matrix: The unfolded mixer's matrix.
-        gate, value: Products with norm and LayerScale folded in; None where nothing is gated.
+        gate, value: Products with the norm folded in, and LayerScale in the gate unless there is
+            an `out`; None where nothing is gated.
         out: The product after the gate, with LayerScale folded in; None where there is none.
         scale: What the channels of A x are multiplied with: alpha and LayerScale. (C,).
         shift: What the sums of A's rows are multiplied with: beta and LayerScale. (C,).

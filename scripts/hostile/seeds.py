@@ -19,7 +19,7 @@ from resmlp_mt.files.finding import PRETRAINED
 LANGUAGES = "en", "de"
 # Two translators that share nothing but the dictionary, and two classifiers.
 _TRANSLATORS = {
-    "toeplitz": dict(token_mixer="gated-toeplitz", norm="layer", share_all_embeddings=True),
+    "toeplitz": dict(token_mixer="projected-toeplitz", norm="layer", share_all_embeddings=True),
     "linear": dict(
         token_mixer="linear",
         norm="affine",

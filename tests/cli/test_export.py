@@ -155,7 +155,11 @@ def test_a_broken_export_is_refused(name, exported, tmp_path):
         assert_refused(translate(copy, "a", check=False), name)
 
 
-@pytest.mark.parametrize("flags", [[], ["--int8"]], ids=["float", "int8"])
+@pytest.mark.parametrize(
+    "flags",
+    [[], ["--int8"], ["--int8", "--weight-bits", 8]],
+    ids=["float", "int8", "compressed"],
+)
 def test_an_exported_classifier_names_the_same(flags, classifier, pictures, tmp_path):
     run("resmlp-mt", "export", classifier, "--out", tmp_path / "fast", *flags)
     plain, fast = (

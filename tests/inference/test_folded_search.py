@@ -220,16 +220,25 @@ def test_a_beam_wider_than_the_vocabulary(build_model, task):
     assert_alike(fast.search(batch, SearchOptions(12)), reference.search(batch, SearchOptions(12)))
 
 
-@pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
-def test_int8_scores_are_near_those_in_full_precision(preset, build_model, task):
-    full, reference = engines(build_model(preset, decoder_attention_heads=3, fresh=True), task())
+@pytest.mark.parametrize(
+    "flags",
+    [
+        dict(preset="resmlp_tiny"),
+        dict(preset="resmlp_plus_tiny"),
+        dict(preset="resmlp_plus_tiny", token_mixer="projected-toeplitz"),
+    ],
+    ids=["paper", "plus", "projected"],
+)
+def test_int8_scores_are_near_those_in_full_precision(flags, build_model, task):
+    full, reference = engines(build_model(**flags, decoder_attention_heads=3, fresh=True), task())
     rounded, _ = engines(reference.model, task(), int8=True)
     batch = sources()
     exact, near = (
         np.array([beams[0][1] for beams in engine.search(batch, SearchOptions(1, max_len_b=1))])
         for engine in (full, rounded)
     )
-    assert 0 < np.abs(exact - near).max() < ROUNDING * np.abs(exact).min()
+    # The mean: where two words are nearly as likely, 8 bits may take the other.
+    assert 0 < np.abs(exact - near).mean() < ROUNDING / 2 * np.abs(exact).min()
 
 
 def test_a_model_whose_numbers_overflow_finds_nothing(build_model, task):
@@ -329,6 +338,7 @@ KINDS = {
     "paper": dict(norm="affine"),
     "plus": dict(preset="resmlp_plus_tiny"),
     "learned": dict(decoder_learned_pos=True, token_mixer="toeplitz", mixing_heads=4),
+    "projected": dict(preset="resmlp_plus_tiny", token_mixer="projected-toeplitz"),
 }
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 

@@ -124,6 +124,11 @@ def _build_mix(cfg: VariantConfig, positions: int, side: str) -> LinearMixer:
 
 
 def _build_projected(cfg: VariantConfig, dim: int, positions: int, side: str) -> VariantMixer:
+    if "projected" in str(cfg.token_mixer):
+        raise UserError(
+            f"--token-mixer {cfg.token_mixer}: here that is --token-mixer gated-toeplitz --gate "
+            "sigmoid --projections value+gate+out"
+        )
     gated = "gated" in str(cfg.token_mixer) and cfg.gated_sides in ("both", side)
     there = {"value", "gate"} if gated else set()
     if cfg.projections is not None:
