@@ -49,13 +49,13 @@ def main() -> None:
 
 def score(folder: Path, tests: list[list[str]]) -> list[dict]:
     """BLEU and chrF of each test; without one a row without scores."""
-    rows = []
+    rows, translator = [], tests and Translator.from_pretrained(folder)
     for name, source, target in tests or [["", "", ""]]:
         row = {"set": name}
         row |= dict.fromkeys(("bleu", "bleu_signature", "chrf", "chrf_signature"), "")
         if name:
             sources, references = (list(read_lines(Path(path))) for path in (source, target))
-            found = Translator.from_pretrained(folder).translate(sources, split_sentences=False)
+            found = translator.translate(sources, split_sentences=False)
             for column, metric in (("bleu", BLEU()), ("chrf", CHRF())):
                 row[column] = f"{metric.corpus_score(found, [references]).score:.2f}"
                 row[f"{column}_signature"] = str(metric.get_signature())

@@ -63,6 +63,5 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.shortlist:
         lengths = arguments.shortlist_best, arguments.shortlist_first
         shortlist = ShortlistText(*arguments.shortlist, *lengths)
-    kind = arguments.int8, shortlist, arguments.weight_bits
-    export_model(arguments.model, arguments.out, *kind)
+    export_model(arguments.model, arguments.out, arguments.int8, shortlist, arguments.weight_bits)
     print_folder(arguments.out)

@@ -44,7 +44,9 @@ class VariantConfig(ResMLPConfig):
     )
     projections: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "those of value, key, gate and out that are there, as value+gate"},
+        metadata={
+            "help": "of value, key, gate and out those that are there, as value+gate; or none"
+        },
     )
     gate: ChoiceEnum(list(GATES)) = field(default="linear", metadata={"help": "of the gate"})
     gate_on: ChoiceEnum(["input", "output"]) = field(
