@@ -48,7 +48,7 @@ class _Step(ctypes.Structure):
         for name in ("tokens", "scores", "history", "ancestors", "row", "offset", "position")
     ]
     _fields_ += [("all", Integer)]
-    _fields_ += [(name, Pointer) for name in ("at_work", "keys", "mask", "memory")]
+    _fields_ += [(name, Pointer) for name in ("at_work", "keys", "lengths", "memory")]
     _fields_ += [("output", ctypes.POINTER(ProductStruct))]
     _fields_ += [(name, Pointer) for name in ("candidates", "barred")]
     _fields_ += [(name, Integer) for name in ("best", "width")]
@@ -168,7 +168,7 @@ class NativeStep:
             raise ValueError(f"keys and values of {memory.shape}, not {shape}")
         self._memory = {
             "keys": pad_last(memory[::2].swapaxes(3, 4), GROUP),
-            "mask": pad_last(mask, GROUP, -np.inf),
+            "lengths": np.count_nonzero(mask == 0, axis=(1, 2, 3)),
             "memory": pad_last(memory[1::2], GROUP),
         }
         self._sizes = sentences, source

@@ -58,7 +58,7 @@ typedef struct {
     int64_t all;                 /* sentences, of which some may have been dropped */
     const int64_t *at_work;      /* (B), which of them the others are */
     const float *keys;           /* (D, all, E, C / E, S), S padded to groups */
-    const float *mask;           /* (all, S) likewise, 0 where a token is, else far below */
+    const int64_t *lengths;      /* (all), how many of the S are not padding */
     const float *memory;         /* (D, all, E, S, C / E), attended to, C / E padded to groups */
     const Product *output;       /* features to logits */
     const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all symbols */

@@ -18,7 +18,7 @@ static inline __attribute__((always_inline)) void mix_with_head(
     int64_t width = encoder->channels / encoder->heads, room = padded(width, GROUP);
     const float *matrix = layer->matrix + head * encoder->size + encoder->start;
     matrix += first * encoder->next;
-    multiply_matrix(rows, length, own->value, room, matrix, encoder->next, own->found);
+    multiply_matrix(rows, length, own->value, room, room, matrix, encoder->next, own->found);
     for (int row = 0; row < rows; row++) {
         float *found = own->found + row * room;
         if (!layer->gated) {

@@ -166,12 +166,12 @@ static inline __attribute__((always_inline)) void multiply_floats(
     }
 }
 
-/* A matrix as it is, (inner, stride), whose stride is whole groups. to: (rows, stride). */
+/* The first outputs, in whole groups, of a matrix as it is, (inner, stride). to: (rows, outputs). */
 static inline __attribute__((always_inline)) void multiply_matrix(
-    int rows, int64_t inner, const float *matrix, int64_t stride, const float *x, int64_t width,
-    float *to)
+    int rows, int64_t inner, const float *matrix, int64_t stride, int64_t outputs, const float *x,
+    int64_t width, float *to)
 {
-    for (int64_t first = 0; first < stride; first += GROUP) {
+    for (int64_t first = 0; first < outputs; first += GROUP) {
         floats found[ROWS][GROUP / LANES];
         memset(found, 0, sizeof found);
         for (int64_t k = 0; k < inner; k++) {
@@ -184,7 +184,7 @@ static inline __attribute__((always_inline)) void multiply_matrix(
         }
         for (int row = 0; row < rows; row++)
             for (int vector = 0; vector < GROUP / LANES; vector++)
-                *(floats *)(to + row * stride + first + vector * LANES) = found[row][vector];
+                *(floats *)(to + row * outputs + first + vector * LANES) = found[row][vector];
     }
 }
 

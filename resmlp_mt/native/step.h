@@ -73,21 +73,22 @@ static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number,
         multiply(&layer->project, rows, room->y, stride, room->x, stride, 1, room);
 }
 
-/* The attention of some beams of a sentence with one head. query, to: (rows, stride). */
+/* The attention of some beams of a sentence with one head. query, to: (rows, stride). keys: (width,
+ * places), of which only those up to `length` count. */
 static inline __attribute__((always_inline)) void attend_with_head(
-    int rows, const float *query, int64_t stride, int64_t width, const float *keys,
-    const float *memory, const float *mask, int64_t source, float *to, Room *room)
+    int rows, const float *query, int64_t stride, int64_t width, const float *keys, int64_t places,
+    const float *memory, int64_t length, float *to, Room *room)
 {
-    int64_t places = padded(source, GROUP), wide = padded(width, GROUP);
+    int64_t groups = padded(length, GROUP), wide = padded(width, GROUP);
     float scale = 1.0f / sqrtf(width);
-    multiply_matrix(rows, width, keys, places, query, stride, room->weights);
+    multiply_matrix(rows, width, keys, places, groups, query, stride, room->weights);
     for (int row = 0; row < rows; row++) {
-        float *weights = room->weights + row * places;
-        for (int64_t s = 0; s < places; s++)
-            weights[s] = weights[s] * scale + mask[s];
-        softmax(weights, places);
+        float *weights = room->weights + row * groups;
+        for (int64_t s = 0; s < length; s++)
+            weights[s] *= scale;
+        softmax(weights, length);
     }
-    multiply_matrix(rows, source, memory, wide, room->weights, places, room->found);
+    multiply_matrix(rows, length, memory, wide, wide, room->weights, groups, room->found);
     for (int row = 0; row < rows; row++)
         memcpy(to + row * stride, room->found + row * wide, width * sizeof(float));
 }
@@ -116,7 +117,7 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
                 int64_t row = sentence * step->beam + beam, left = step->beam - beam;
                 WITH_ROWS(left, attend_with_head(
                                     R, room->both + row * stride + head * width, stride, width,
-                                    keys, memory, step->mask + source * places, step->source,
+                                    keys, places, memory, step->lengths[source],
                                     room->y + row * stride + head * width, room))
             }
         }
