@@ -25,7 +25,8 @@ class Found(NamedTuple):
 class Beams:
     """The beams of a batch: their last tokens, their scores, and the places that they came through.
 
-    A step reads and writes the arrays where they lie.
+    A step reads and writes the arrays where they lie. At first the beams of a sentence are alike, so
+    there is one, where its continuations are enough for all.
 
     Args:
         sentences: B.
@@ -36,19 +37,20 @@ class Beams:
     """
 
     def __init__(self, sentences: int, beam: int, width: int, end: int, layers: int, channels: int):
-        self.width, self.end = width, end
+        self.beam, self.width, self.end = beam, width, end
         self.found: list[list[Found]] = [[] for _ in range(sentences)]
         self.at_work = np.arange(sentences)  # which sentence a row is
         self.unfinished = np.ones(sentences, bool)
-        self.tokens = np.full((sentences, beam), end)
-        self.scores = np.full((sentences, beam, 1), -np.inf, np.float32)
-        self.scores[:, 0] = 0  # the beams are alike at first: one of them counts
-        self.places = np.empty((0, sentences, beam), np.int64)
+        rows = 1 if width > 2 * beam else beam
+        self.tokens = np.full((sentences, rows), end)
+        self.scores = np.full((sentences, rows, 1), -np.inf, np.float32)
+        self.scores[:, 0] = 0  # the others are alike, and count for nothing
+        self.places = np.empty((0, sentences, rows), np.int64)
         self.now = np.empty((layers, 1, channels), np.float32)
         # By place: what a step left there for the mixers, the token that it was told, and the score
         # of the beam up to that.
         self.used = 0
-        places = _STEPS * self.tokens.size
+        places = _STEPS * sentences * beam
         self.history = np.empty((places, layers * channels), np.float32)
         self.told = np.empty(places, np.int64)
         self.reached = np.empty(places, np.float32)
@@ -56,12 +58,11 @@ class Beams:
 
     def _make_answers(self) -> None:
         """What a step answers: the best continuations, and the scores of ending here."""
-        sentences, beam = self.tokens.shape
-        self.rows = np.arange(sentences)[:, None]
-        best = sentences, min(2, self.width) * beam
+        sentences, rows = self.tokens.shape
+        best = sentences, min(2, self.width) * self.beam
         self.best_scores = np.empty(best, np.float32)
         self.best_tokens, self.best_places = np.empty(best, np.int64), np.empty(best, np.int64)
-        self.ends = np.empty((sentences, beam, 1), np.float32)
+        self.ends = np.empty((sentences, rows, 1), np.float32)
 
     def make_room(self) -> bool:
         """Enlarge the history if a step more does not fit; returns whether it has moved."""
@@ -102,21 +103,25 @@ class Beams:
                 self.best_scores[row, 0] = self.scores[row, 0, 0] + log_p[row, 0, column]
                 self.best_places[row] = 0
 
-    def advance(self, lenpen: float) -> None:
-        """Keep the translations that ended; go on with the best M of the others."""
+    def advance(self, lenpen: float) -> bool:
+        """Keep the translations that ended; go on with the best M of the others.
+
+        Returns whether there are more beams than before, in other arrays.
+        """
         scores, tokens, parents = self.best_scores, self.best_tokens, self.best_places // self.width
-        beam, ended, rows = (
-            self.tokens.shape[1],
-            tokens == self.end,
-            np.arange(len(tokens))[:, None],
-        )
+        beam, ended, rows = self.beam, tokens == self.end, np.arange(len(tokens))[:, None]
         if ended.any():
             if len(self.places) > 1:  # a translation has a token
                 self._keep(ended[:, :beam], scores, parents, lenpen)
             order = np.argsort(ended, axis=1, kind="stable")
             tokens, scores, parents = tokens[rows, order], scores[rows, order], parents[rows, order]
-        self.tokens[:], self.scores[..., 0] = tokens[:, :beam], scores[:, :beam]
         self.places = self.places[:, rows, parents[:, :beam]]
+        if grown := self.tokens.shape[1] < beam:
+            self.tokens, self.scores = tokens[:, :beam].copy(), scores[:, :beam, None].copy()
+            self._make_answers()
+        else:
+            self.tokens[:], self.scores[..., 0] = tokens[:, :beam], scores[:, :beam]
+        return grown
 
     def end_all(self, lenpen: float) -> None:
         """Keep all beams as translations, ended here."""
@@ -138,11 +143,11 @@ class Beams:
         self._make_answers()
 
     def _keep(self, ended: np.ndarray, scores: np.ndarray, parents: np.ndarray, lenpen: float):
-        steps, _, beam = self.places.shape
+        steps = len(self.places)
         for row, rank in np.argwhere(ended).tolist():
             found, score = self.found[self.at_work[row]], scores[row, rank].item()
-            if len(found) < beam and math.isfinite(score):
+            if len(found) < self.beam and math.isfinite(score):
                 places = self.places[1:, row, parents[row, rank]]
                 reached = np.array([0, *self.reached[places], score], np.float32)
                 found.append(Found(self.told[places], score / steps**lenpen, np.diff(reached)))
-                self.unfinished[row] = len(found) < beam
+                self.unfinished[row] = len(found) < self.beam

@@ -241,16 +241,16 @@ class FoldedSearch:
             if position < led:
                 tokens = [prefix[position : position + 1] for prefix in prefixes]
                 beams.force(tokens, log_p, choice and choice.candidates)
-            beams.advance(lenpen)
+            moved = beams.advance(lenpen)
             left = np.count_nonzero(beams.unfinished)
             if left == 0:
                 break
             if left <= (1 - _WORTH_DROPPING) * len(beams.unfinished):
                 choice = choice and choice.keep(beams.unfinished)
                 beams.drop_finished()
-            elif position != led - 1:  # the last step that had to answer log_p
-                continue
-            step.bind(choice)
+                moved = True
+            if moved or position == led - 1:  # the last step that had to answer log_p
+                step.bind(choice)
         else:
             step.run(longest)
             beams.end_all(lenpen)
