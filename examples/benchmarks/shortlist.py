@@ -1,11 +1,12 @@
 """Race exports with a shortlist against CTranslate2 with a vocabulary map, and both without.
 
-python examples/benchmarks/shortlist.py --export EXPORT --ctranslate2 FOLDER \
+python examples/benchmarks/shortlist.py --export EXPORT --preview EXPORT --ctranslate2 FOLDER \
     --input TEST.en --csv examples/benchmarks/shortlist.csv
 
 All rivals are in one process and take turns. A rate is sentences by the second of processor time,
 on one thread, so that other work on the machine counts less. The models may be untrained: they then
-say as many subwords as they may. shortlist.sh makes them.
+say as many subwords as they may. Both sides take as many steps: the last one of ours says the end.
+shortlist.sh makes the models.
 """
 
 import argparse
@@ -31,25 +32,32 @@ def main() -> None:
     """Race."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--export", required=True, help="made with --shortlist")
+    parser.add_argument("--preview", required=True, help="the same model, made with --preview")
     parser.add_argument("--ctranslate2", required=True, help="converted with --vocab_mapping")
     parser.add_argument("--input", type=Path, required=True, metavar="FILE")
     parser.add_argument("--size", default="", help="a word for the column")
     parser.add_argument("--type", default="", help="of the weights, for the column")
     parser.add_argument("--lines", type=int, default=64)
-    parser.add_argument("--steps", type=int, default=30, help="of a translation, at most")
+    parser.add_argument("--steps", type=int, default=30, help="of the decoder, at most")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
-    ours = Translator.from_pretrained(arguments.export, threads=1)
+    ours, previewing = (
+        Translator.from_pretrained(folder, threads=1)
+        for folder in (arguments.export, arguments.preview)
+    )
     theirs = ctranslate2.Translator(arguments.ctranslate2, inter_threads=1, intra_threads=1)
     texts = [ours.codec.split(t)[:60] for t in islice(read_lines(arguments.input), arguments.lines)]
     texts.sort(key=len)
 
-    def search(batch: list, listed: bool) -> None:
-        sources = [ours.codec.encode(pieces) for pieces in batch]
-        options = SearchOptions(arguments.beam, max_len_b=arguments.steps, shortlist=listed)
-        ours.engine.search(sources, options)
+    def search(batch: list, listed: bool, model: Translator = ours) -> None:
+        sources = [model.codec.encode(pieces) for pieces in batch]
+        options = SearchOptions(arguments.beam, max_len_b=arguments.steps - 1, shortlist=listed)
+        model.engine.search(sources, options)
+
+    def look_ahead(batch: list, listed: bool) -> None:
+        search(batch, listed, previewing)
 
     def translate(batch: list, listed: bool) -> None:
         theirs.translate_batch(
@@ -62,6 +70,7 @@ def main() -> None:
     rivals = {
         "CTranslate2": (translate, False),
         "exported": (search, False),
+        "exported, preview": (look_ahead, False),
         "CTranslate2, vmap": (translate, True),
         "exported, shortlist": (search, True),
     }

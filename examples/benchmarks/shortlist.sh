@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Race our export against a Transformer in CTranslate2, with a shortlist on both sides and without:
+# Race our exports, one with a preview, against a Transformer in CTranslate2, with a shortlist on both
+# sides and without:
 #   bash examples/benchmarks/shortlist.sh SIZE DATA TRAIN TEST
 #   SIZE   base or tiny
 #   DATA   folder of `resmlp-mt prepare`, en-de, joined
@@ -46,11 +47,13 @@ esac
 python "$here/untrained.py" "$data" "$work/models" "$arch" "transformer ${small[*]-}"
 resmlp-mt export "$work/models/$arch.pt" --out "$work/export" "${flags[@]}" \
     --shortlist "$train.en" "$train.de" --shortlist-best "${BEST:-50}"
+resmlp-mt export "$work/models/$arch.pt" --out "$work/preview" "${flags[@]}" \
+    --preview "$train.en" "$train.de"
 python "$here/vmap.py" "$work/export" "$work/vmap.txt"
 ct2-fairseq-converter --model_path "$work/models/transformer.pt" --data_dir "$data" \
     --user_dir resmlp_mt --source_lang en --target_lang de --quantization "$type" \
     --output_dir "$work/ctranslate2" --vocab_mapping "$work/vmap.txt"
-python "$here/shortlist.py" --export "$work/export" --ctranslate2 "$work/ctranslate2" \
-    --input "$test" --size "$size" --type "$type" --lines "${LINES_OF_TEXT:-64}" \
-    --steps "${STEPS:-30}" --beam "${BEAM:-5}" --rounds "${ROUNDS:-5}" \
-    --csv "${CSV:-$here/shortlist.csv}"
+python "$here/shortlist.py" --export "$work/export" --preview "$work/preview" \
+    --ctranslate2 "$work/ctranslate2" --input "$test" --size "$size" --type "$type" \
+    --lines "${LINES_OF_TEXT:-64}" --steps "${STEPS:-30}" --beam "${BEAM:-5}" \
+    --rounds "${ROUNDS:-5}" --csv "${CSV:-$here/shortlist.csv}"

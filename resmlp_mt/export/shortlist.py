@@ -5,13 +5,11 @@ Brown et al. 1993, "The Mathematics of Statistical Machine Translation", section
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
-from pathlib import Path
 
 import numpy as np
 
-from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.export.parallel_text import ParallelText, encode_pair
 from resmlp_mt.inference.codec import TextCodec
 
 _ROUNDS = 5  # of expectation maximization
@@ -24,13 +22,12 @@ class ShortlistText:
     """What a shortlist is learned from, and how long it is to be.
 
     Attributes:
-        source, target: Files of which the lines belong together.
+        text: The files.
         best: Target subwords of each source subword, at most.
         first: Most frequent target subwords, which every sentence has.
     """
 
-    source: Path
-    target: Path
+    text: ParallelText
     best: int = 50
     first: int = 100
 
@@ -55,7 +52,7 @@ def learn_shortlist(text: ShortlistText, codec: TextCodec) -> dict[str, np.ndarr
         keys, places = np.unique(np.concatenate([keys, more]), return_inverse=True)
         counts = np.bincount(places, np.concatenate([counts, expected]))
     if not len(keys):
-        raise UserError(f"{text.source}, {text.target}: no words to learn a shortlist from")
+        raise UserError(f"{text.text}: no words to learn a shortlist from")
     frequency[[end, unknown]] = 0
     common = np.argsort(-frequency, kind="stable")[: text.first]
     always = np.unique([end, *common[frequency[common] > 0]])
@@ -73,14 +70,8 @@ def learn_shortlist(text: ShortlistText, codec: TextCodec) -> dict[str, np.ndarr
 def _read_blocks(text: ShortlistText, codec: TextCodec) -> Iterator[list[tuple]]:
     """Yield sentences in blocks, each sentence as its two sets of subwords."""
     block, pairs = [], 0
-    lines = zip_longest(read_lines(text.source), read_lines(text.target))
-    for number, (source, target) in enumerate(lines, 1):
-        if source is None or target is None:
-            longer, shorter = (text.target, text.source)[:: 1 if source is None else -1]
-            raise UserError(f"{longer} has a line {number}, {shorter} has none")
-        source = np.unique(codec.encode(codec.split(source))[:-1])
-        pieces = codec.target_subwords.encode(target.strip(), out_type=str)
-        target = np.unique(list(map(codec.target_dictionary.index, pieces)))
+    for pair in text.text.read():
+        source, target = map(np.unique, encode_pair(pair, codec))
         if len(source) and len(target):
             block.append((source, target))
             pairs += len(source) * len(target)

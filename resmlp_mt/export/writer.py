@@ -20,6 +20,8 @@ from resmlp_mt.checkpoints.loading import (
 from resmlp_mt.data.sentences import CARD
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
+from resmlp_mt.export.parallel_text import ParallelText
+from resmlp_mt.export.preview import learn_preview
 from resmlp_mt.export.shortlist import ShortlistText, learn_shortlist
 from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.files.export_layout import (
@@ -28,6 +30,7 @@ from resmlp_mt.files.export_layout import (
     CONFIG,
     FORMAT,
     MIXING,
+    PREVIEW,
     SELECTING,
     SHORTLIST,
     TRANSLATOR,
@@ -54,6 +57,7 @@ def export_model(
     int8: bool,
     shortlist: ShortlistText | None = None,
     weight_bits: int | None = None,
+    preview: ParallelText | None = None,
 ) -> None:
     """Make a folder that `Translator` or `Classifier.from_pretrained` take, and run fast.
 
@@ -63,6 +67,7 @@ def export_model(
         int8: Products in int8, a quarter of the size.
         shortlist: What to learn a shortlist from, for a translator.
         weight_bits: Round the weights of int8 to so many bits, one of `BITS`, and compress them.
+        preview: What to learn a preview from, for a translator.
 
     Raises:
         UserError: If something is missing, `out` holds something else, or the model cannot be
@@ -74,11 +79,12 @@ def export_model(
         )
     path, state = read_checkpoint(model)
     if is_for_images(state["cfg"].task):
-        if shortlist:
-            raise UserError("--shortlist: a classifier has no vocabulary")
+        for flag, text in (("shortlist", shortlist), ("preview", preview)):
+            if text:
+                raise UserError(f"--{flag}: a classifier has no vocabulary")
         export, trained = _export_classifier, load_classifier(path, state)
     else:
-        export = partial(_export_translator, shortlist=shortlist)
+        export = partial(_export_translator, shortlist=shortlist, preview=preview)
         trained = load_translator(path, state)
     with whole_folder(out, mark=CONFIG) as new:
         shared = SharedWeights(weight_bits or BITS[-1])
@@ -109,6 +115,7 @@ def _export_translator(
     int8: bool,
     shared: SharedWeights,
     shortlist: ShortlistText | None,
+    preview: ParallelText | None,
 ) -> dict:
     if not isinstance(trained.model, ResMLPModel):
         raise UserError(
@@ -124,6 +131,9 @@ def _export_translator(
                 "has no folded form; translate with the checkpoint itself"
             )
     symbols = trained.task.target_dictionary
+    codec = TextCodec.from_folder(
+        trained.folder, (trained.source, trained.target), (trained.task.source_dictionary, symbols)
+    )
     banned = [symbols.pad(), symbols.unk()]
     (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
     step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared)
@@ -136,10 +146,9 @@ def _export_translator(
         step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared, selects=True)
         (out / SELECTING[0]).write_bytes(step)
         (out / SELECTING[1]).write_bytes(graphs.build_selection(decoder, int8, shared))
-        dictionaries = trained.task.source_dictionary, symbols
-        languages = trained.source, trained.target
-        codec = TextCodec.from_folder(trained.folder, languages, dictionaries)
         (out / SHORTLIST).write_bytes(save(learn_shortlist(shortlist, codec)))
+    if preview:
+        (out / PREVIEW).write_bytes(save(learn_preview(preview, trained.model, codec)))
     # Not `save_file`, whose file only its owner may read: a service may run as another user.
     mixing = describe_mixing(trained.model)
     if int8:  # half the size, and still more exact than the products
@@ -158,6 +167,7 @@ def _export_translator(
         "target_positions": decoder.longest,
         **described,
         "shortlist": shortlist and {"best": shortlist.best, "first": shortlist.first},
+        "preview": preview is not None,
     }
 
 

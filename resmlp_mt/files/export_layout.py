@@ -10,6 +10,7 @@ COMPRESSED = "weights.safetensors.gz"  # in its place, where "weight_bits" stand
 # With a shortlist: the step over the rows that the other selects, and which they are.
 SELECTING = ("step-shortlist.onnx", "select.onnx")
 SHORTLIST = "shortlist.safetensors"
+PREVIEW = "preview.safetensors"
 CLASSIFIER = "classifier.onnx"
 # Of what stands in CONFIG and the other files: a change that older or newer code would misread
 # takes the next number.

@@ -25,8 +25,8 @@ class Found(NamedTuple):
 class Beams:
     """The beams of a batch: their last tokens, their scores, and the places that they came through.
 
-    A step reads and writes the arrays where they lie. At first the beams of a sentence are alike, so
-    there is one, where its continuations are enough for all.
+    A step reads and writes the arrays where they lie. At first the beams of a sentence are alike.
+    There is one then, if its continuations are enough for all.
 
     Args:
         sentences: B.

@@ -18,6 +18,7 @@ from resmlp_mt.files.export_layout import (
     CONFIG,
     FORMAT,
     MIXING,
+    PREVIEW,
     READABLE,
     SELECTING,
     SHORTLIST,
@@ -54,6 +55,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         shared = _read_weights(folder, config) if shares else {}
         dictionaries = codec.source_dictionary, codec.target_dictionary
         banned = [dictionaries[1].pad(), dictionaries[1].unk()]
+        preview = read_arrays(folder / PREVIEW) if config.get("preview") else None
         engine = FoldedSearch(
             *(read_graph(folder / name, shares) for name in TRANSLATOR),
             weights,
@@ -62,7 +64,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
             config["source_positions"],
             config["target_positions"],
             **_read_shortlist(folder, config),
-            **build_native(config, weights, shared, *dictionaries, banned),
+            **build_native(config, weights, shared, *dictionaries, banned, preview),
             folder=folder,
         )
     return engine, codec

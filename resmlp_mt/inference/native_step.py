@@ -33,12 +33,18 @@ class _Layer(ctypes.Structure):
     _fields_ += [("mlp", MlpStruct)]
 
 
+class _Preview(ctypes.Structure):
+    _fields_ = [("narrow", ProductStruct), ("wide", ProductStruct)]
+    _fields_ += [("bytes", Pointer), ("floats", Pointer)]
+
+
 class _Decoder(ctypes.Structure):
     _fields_ = [(name, Integer) for name in ("layers", "channels", "heads")]
     _fields_ += [("layer", ctypes.POINTER(_Layer)), ("embedding", ProductStruct)]
     _fields_ += [(name, Float) for name in ("embedding_scale", "norm")]
     _fields_ += [(name, Pointer) for name in ("alpha", "beta", "banned")]
     _fields_ += [(name, Integer) for name in ("bans", "end")]
+    _fields_ += [("preview", ctypes.POINTER(_Preview))]
 
 
 class _Step(ctypes.Structure):
@@ -69,6 +75,8 @@ class NativeDecoder:
         banned: Symbols that no translation has.
         end: The end of a sentence.
         compute: `step_avx512` or `step_avx2` of the library.
+        preview: What `learn_preview` found: the search then looks at all symbols through it, and at
+            the best of them in full.
 
     Raises:
         ValueError: If something does not fit.
@@ -84,6 +92,7 @@ class NativeDecoder:
         banned: list[int],
         end: int,
         compute: Callable,
+        preview: dict[str, np.ndarray] | None = None,
     ):
         self._weights, self.compute = NativeWeights(arrays), compute
         self.channels, self.layers = channels, layers
@@ -124,6 +133,7 @@ class NativeDecoder:
             self._banned.ctypes.data,
             len(banned),
             end,
+            self._read_preview(preview) if preview else None,
         )
 
     def _read_table(self, names: dict, symbols: int) -> tuple[tuple, PackedProduct]:
@@ -132,6 +142,21 @@ class NativeDecoder:
         if weight.shape != (symbols, self.channels):
             raise ValueError(f"{names['weight']} {weight.shape} for {symbols} symbols")
         return (weight, scales), PackedProduct(weight.T, scales, None)
+
+    def _read_preview(self, arrays: dict[str, np.ndarray]) -> "ctypes.pointer[_Preview]":
+        narrow, wide, scales = (arrays[name] for name in ("narrow", "wide", "scales"))
+        size, symbols = narrow.shape[-1], len(self._rows[0])
+        if narrow.shape != (self.channels, size) or not 1 <= size <= self.channels:
+            raise ValueError(f"a preview through {narrow.shape} for {self.channels} channels")
+        if wide.shape != (symbols, size):
+            raise ValueError(f"a preview of {wide.shape} for {symbols} symbols")
+        if not all(np.isfinite(array).all() for array in (narrow, scales)):
+            raise ValueError("a preview that is not of finite numbers")
+        self._preview = PackedProduct(narrow, None, None), PackedProduct(wide.T, scales, None)
+        rows = np.ascontiguousarray(self._rows[0])
+        self._rows = rows, self._rows[1]
+        places = (rows.ctypes.data, None) if rows.dtype == np.int8 else (None, rows.ctypes.data)
+        return ctypes.pointer(_Preview(*(product.struct for product in self._preview), *places))
 
     def select(self, candidates: np.ndarray) -> dict[str, PackedProduct]:
         """The product with some rows of the output layer. (K,)."""
@@ -169,7 +194,7 @@ class NativeStep:
         self._memory = {
             "keys": pad_last(memory[::2].swapaxes(3, 4), GROUP),
             "lengths": np.count_nonzero(mask == 0, axis=(1, 2, 3)),
-            "memory": pad_last(memory[1::2], GROUP),
+            "memory": memory if width % GROUP == 0 else pad_last(memory, GROUP),
         }
         self._sizes = sentences, source
         self.bind(choice)

@@ -14,6 +14,7 @@ def build_native(
     source_dictionary,
     target_dictionary,
     banned: list[int],
+    preview: dict[str, np.ndarray] | None = None,
 ) -> dict:
     """What `FoldedSearch` takes as `native` and `native_encoder`.
 
@@ -26,6 +27,7 @@ def build_native(
         shared: The weights that the descriptions name.
         source_dictionary, target_dictionary: fairseq's.
         banned: Symbols that no translation has.
+        preview: As for `NativeDecoder`.
 
     Raises:
         ValueError: If something does not fit.
@@ -35,7 +37,8 @@ def build_native(
         return {}
     layers, channels = len(weights["decoder.matrix"]), weights["decoder.scale"].size
     sizes = len(target_dictionary), channels // layers, layers
-    decoder = NativeDecoder(described, shared, *sizes, banned, target_dictionary.eos(), compute)
+    end = target_dictionary.eos()
+    decoder = NativeDecoder(described, shared, *sizes, banned, end, compute, preview)
     if (described := config.get("encoder")) is None:
         return {"native": decoder}
     sizes = len(source_dictionary), config["source_positions"]

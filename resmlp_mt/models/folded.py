@@ -76,6 +76,10 @@ class NamedWeights:
         """Rows in int8, (out, in), and the scale of each, (out,); else the rows as they are."""
         if not self.int8:
             return weight, None
-        most = self.shared.most if self.shared else 127
-        scales = np.maximum(np.abs(weight).max(1) / most, 1e-12).astype(np.float32)
-        return np.round(weight / scales[:, None]).astype(np.int8), scales
+        return round_rows(weight, self.shared.most if self.shared else 127)
+
+
+def round_rows(weight: np.ndarray, most: int = 127) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in int8, up to `most`, and the scale of each."""
+    scales = np.maximum(np.abs(weight).max(1) / most, 1e-12).astype(np.float32)
+    return np.round(weight / scales[:, None]).astype(np.int8), scales

@@ -34,6 +34,14 @@ typedef struct {
     Mlp mlp;
 } Layer;
 
+/* A look at all logits through few numbers. Those of the best are then computed as the output layer
+ * has them. */
+typedef struct {
+    Product narrow, wide; /* of the features to these numbers, and of them to logits nearby */
+    const int8_t *bytes;  /* (V, C), the rows of the output layer as they are, */
+    const float *floats;  /* or in full; the other one is NULL */
+} Preview;
+
 typedef struct {
     int64_t layers, channels, heads;
     const Layer *layer;
@@ -42,6 +50,7 @@ typedef struct {
     const float *alpha, *beta;
     const int64_t *banned; /* symbols that no translation has */
     int64_t bans, end;
+    const Preview *preview; /* of all symbols, or NULL */
 } Decoder;
 
 /* One step: B of all sentences with M beams, S source positions, t positions before this one, K
@@ -59,7 +68,8 @@ typedef struct {
     const int64_t *at_work;      /* (B), which of them the others are */
     const float *keys;           /* (D, all, E, C / E, S), S padded to groups */
     const int64_t *lengths;      /* (all), how many of the S are not padding */
-    const float *memory;         /* (D, all, E, S, C / E), attended to, C / E padded to groups */
+    const float *memory;         /* (2 D, all, E, S, C / E), of which every second one is attended
+                                  * to; C / E padded to groups */
     const Product *output;       /* features to logits */
     const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all symbols */
     const float *barred;         /* (B, K), what is added to logits of candidates */
@@ -76,8 +86,8 @@ typedef struct {
 
 /* Room for what a step computes on its way. */
 typedef struct {
-    float *x, *y, *both, *hidden, *past, *logits, *blocks, *weights, *found, *scales;
-    int32_t *sums;
+    float *x, *y, *both, *hidden, *past, *logits, *blocks, *maxima, *weights, *found, *scales;
+    int32_t *sums, *likely;
     int8_t *inputs;
 } Room;
 

@@ -33,6 +33,9 @@
 #endif
 #define TILE (VECTORS * LANES)
 
+/* The loop after it is written out, so that the sums of a tile stay in registers. */
+#define WRITTEN_OUT PRAGMA(GCC unroll 8)
+
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(4)));
@@ -108,7 +111,11 @@ static inline __attribute__((always_inline)) void multiply_bytes(
     int64_t width = padded(product->inputs, INPUTS);
     const uint8_t *weight = product->bytes + first * width;
     ints found[ROWS][VECTORS];
-    memset(found, 0, sizeof found);
+    WRITTEN_OUT
+    for (int row = 0; row < rows; row++)
+        WRITTEN_OUT
+        for (int vector = 0; vector < VECTORS; vector++)
+            found[row][vector] = (ints){0};
     for (int64_t k = 0; k < width; k += 4 * FOURS) {
         bytes weights[VECTORS][FOURS], inputs[FOURS];
         for (int vector = 0; vector < VECTORS; vector++) {
@@ -124,10 +131,12 @@ static inline __attribute__((always_inline)) void multiply_bytes(
                 found[row][vector] = add_products(found[row][vector], weights[vector], inputs);
         }
     }
+    WRITTEN_OUT
     for (int vector = 0; vector < VECTORS; vector++) {
         int64_t output = first + vector * LANES;
         const floats scale = *(const floats *)(product->scale + output);
         const floats bias = *(const floats *)(product->bias + output);
+        WRITTEN_OUT
         for (int row = 0; row < rows; row++) {
             floats y = __builtin_convertvector(found[row][vector] - 128 * sums[row], floats);
             floats *place = (floats *)(to + row * stride + output);
@@ -144,7 +153,11 @@ static inline __attribute__((always_inline)) void multiply_floats(
     int64_t inputs = product->inputs;
     const float *weight = product->floats + first * inputs;
     floats found[ROWS][VECTORS];
-    memset(found, 0, sizeof found);
+    WRITTEN_OUT
+    for (int row = 0; row < rows; row++)
+        WRITTEN_OUT
+        for (int vector = 0; vector < VECTORS; vector++)
+            found[row][vector] = (floats){0};
     for (int64_t k = 0; k < inputs; k++) {
         floats weights[VECTORS];
         for (int vector = 0; vector < VECTORS; vector++) {
@@ -156,9 +169,11 @@ static inline __attribute__((always_inline)) void multiply_floats(
             for (int vector = 0; vector < VECTORS; vector++)
                 found[row][vector] += x[row * width + k] * weights[vector];
     }
+    WRITTEN_OUT
     for (int vector = 0; vector < VECTORS; vector++) {
         int64_t output = first + vector * LANES;
         const floats bias = *(const floats *)(product->bias + output);
+        WRITTEN_OUT
         for (int row = 0; row < rows; row++) {
             floats *place = (floats *)(to + row * stride + output);
             *place = (add ? *place : (floats){0}) + found[row][vector] + bias;
@@ -221,6 +236,44 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
                                                       stride, add))
             }
         }
+}
+
+/* sum + products of weights and inputs that lie in one order. Two of these meet in 16 bits. */
+static inline ints add_in_order(ints sum, bytes weights, bytes inputs)
+{
+#ifdef __AVX512VNNI__
+    return (ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)inputs);
+#else
+    __m256i twos = _mm256_maddubs_epi16((__m256i)weights, (__m256i)inputs);
+    return sum + (ints)_mm256_madd_epi16(twos, _mm256_set1_epi16(1));
+#endif
+}
+
+/* One output of a product in 8 bits, from its weights as they were before packing. */
+static inline float multiply_bytes_row(const Product *product, int64_t output, const int8_t *weights,
+                                       const int8_t *x, float step, int32_t sum)
+{
+    ints found = {0};
+    int32_t total = -128 * sum;
+    int64_t k = 0, size = sizeof found;
+    for (; k + size <= product->inputs; k += size)
+        found = add_in_order(found, *(const bytes *)(weights + k) ^ 128, *(const bytes *)(x + k));
+    for (; k < product->inputs; k++)
+        total += (weights[k] + 128) * x[k];
+    for (int lane = 0; lane < LANES; lane++)
+        total += found[lane];
+    return total * (product->scale[output] * step) + product->bias[output];
+}
+
+/* The same in full. */
+static inline float multiply_floats_row(const Product *product, int64_t output, const float *weights,
+                                        const float *x)
+{
+    float total = 0;
+    SUM(total)
+    for (int64_t i = 0; i < product->inputs; i++)
+        total += weights[i] * x[i];
+    return total + product->bias[output];
 }
 
 /* A weight of input i and output o, as it was before packing. */

@@ -31,6 +31,8 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     room->past = (float *)take(&place, rows * decoder->layers * channels * size);
     room->logits = (float *)take(&place, chosen * size);
     room->blocks = (float *)take(&place, padded(step->output->outputs, BLOCK) / BLOCK * size);
+    room->maxima = (float *)take(&place, padded(step->output->outputs, BLOCK) / 4 * size);
+    room->likely = (int32_t *)take(&place, (padded(step->output->outputs, BLOCK) + 1) * size);
     room->weights = (float *)take(&place, ROWS * padded(step->source, GROUP) * size);
     room->found = (float *)take(&place, ROWS * padded(channels / decoder->heads, GROUP) * size);
     room->scales = (float *)take(&place, rows * size);

@@ -8,6 +8,11 @@
 #include "products.h"
 #include "room.h"
 
+#define LOOKED_AT 256 /* logits, at least, that are computed in full after a preview */
+#define HALVINGS 12   /* in search of the number that so many reach */
+#define FAR 50        /* what has so much less than the best is as good as impossible */
+#define AHEAD 4       /* rows of weights that are on their way from memory */
+
 static void embed(const Decoder *decoder, const Step *step, float *x)
 {
     int64_t channels = decoder->channels, stride = padded(channels, BLOCK);
@@ -111,8 +116,9 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
         for (int64_t head = 0; head < heads; head++) {
             int64_t source = step->at_work[sentence];
             int64_t part = (number * step->all + source) * heads + head;
+            int64_t values = ((2 * number + 1) * step->all + source) * heads + head;
             const float *keys = step->keys + part * width * places;
-            const float *memory = step->memory + part * step->source * wide;
+            const float *memory = step->memory + values * step->source * wide;
             for (int64_t beam = 0; beam < step->beam; beam += ROWS) {
                 int64_t row = sentence * step->beam + beam, left = step->beam - beam;
                 WITH_ROWS(left, attend_with_head(
@@ -122,6 +128,92 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
             }
         }
     multiply(&layer->out, rows, room->y, stride, room->x, stride, 1, room);
+}
+
+/* What at least `some` of n numbers reach, and not many more: of those that are at most FAR below the
+ * largest. */
+static float find_bar(const float *x, int64_t n, int64_t some)
+{
+    float high = largest_of(x, n), low = high - FAR;
+    for (int tries = 0; tries < HALVINGS; tries++) {
+        float middle = 0.5f * (low + high);
+        int32_t reach = 0;
+        SUM(reach)
+        for (int64_t i = 0; i < n; i++)
+            reach += x[i] >= middle;
+        if (reach < some)
+            high = middle;
+        else
+            low = middle;
+        if (some <= reach && reach <= some + some / 8)
+            break;
+    }
+    return low;
+}
+
+/* Of logits the places of those that are among the first LOOKED_AT, and of some more. Their number. */
+static int64_t find_likely(float *logits, int64_t symbols, float *maxima, int32_t *places)
+{
+    int64_t blocks = padded(symbols, BLOCK) / BLOCK, n = 0;
+    for (int64_t i = symbols; i < blocks * BLOCK; i++)
+        logits[i] = -INFINITY;
+    for (int64_t block = 0; block < blocks; block++)
+        for (int64_t lane = 0; lane < GROUP; lane++) {
+            const float *x = logits + block * BLOCK + lane;
+            float a = x[0] > x[GROUP] ? x[0] : x[GROUP];
+            float b = x[2 * GROUP] > x[3 * GROUP] ? x[2 * GROUP] : x[3 * GROUP];
+            maxima[block * GROUP + lane] = a > b ? a : b;
+        }
+    float bar = find_bar(maxima, blocks * GROUP, LOOKED_AT);
+    for (int64_t i = 0; i < blocks * GROUP; i++)
+        if (maxima[i] >= bar)
+            for (int64_t place = i / GROUP * BLOCK + i % GROUP, k = 0; k < BLOCK; k += GROUP)
+                if (logits[place + k] >= bar && place + k < symbols)
+                    places[n++] = place + k;
+    return n;
+}
+
+/* Put logits as the output layer has them in the place of those that a preview finds likely, and of
+ * the end. */
+static void look_closer(const Decoder *decoder, const Product *output, const float *y, float *logits,
+                        Room *room)
+{
+    const Preview *preview = decoder->preview;
+    int64_t channels = decoder->channels;
+    int32_t sum = 0, *likely = room->likely;
+    float step = 0;
+    if (preview->bytes)
+        step = quantise(room->inputs, y, channels, reach_of(y, channels), STEPS, &sum);
+    int64_t n = find_likely(logits, output->outputs, room->maxima, likely);
+    likely[n++] = decoder->end;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t i = likely[k], next = likely[k + AHEAD < n ? k + AHEAD : k];
+        if (preview->bytes) {
+            for (int64_t byte = 0; byte < channels; byte += 64)
+                __builtin_prefetch(preview->bytes + next * channels + byte);
+            logits[i] = multiply_bytes_row(output, i, preview->bytes + i * channels, room->inputs,
+                                           step, sum);
+        } else {
+            logits[i] = multiply_floats_row(output, i, preview->floats + i * channels, y);
+        }
+    }
+}
+
+/* Logits of some rows, from their features. (rows, wide). */
+static void compute_logits(const Decoder *decoder, const Step *step, int64_t rows, const float *y,
+                           Room *room)
+{
+    const Preview *preview = decoder->preview;
+    int64_t stride = padded(decoder->channels, BLOCK), wide = padded(step->output->outputs, BLOCK);
+    if (!preview || step->candidates || step->log_p) {
+        multiply(step->output, rows, y, stride, room->logits, wide, 0, room);
+        return;
+    }
+    int64_t narrow = padded(preview->narrow.outputs, BLOCK);
+    multiply(&preview->narrow, rows, y, stride, room->both, narrow, 0, room);
+    multiply(&preview->wide, rows, room->both, narrow, room->logits, wide, 0, room);
+    for (int64_t row = 0; row < rows; row++)
+        look_closer(decoder, step->output, y + row * stride, room->logits + row * wide, room);
 }
 
 /* Put a continuation in its place among the best of a sentence, which are sorted. */
@@ -198,7 +290,7 @@ void STEP(const Decoder *decoder, const Step *step)
     }
     for (int64_t row = 0; row < rows; row += AT_ONCE) {
         int64_t some = rows - row < AT_ONCE ? rows - row : AT_ONCE;
-        multiply(step->output, some, room.y + row * stride, stride, room.logits, wide, 0, &room);
+        compute_logits(decoder, step, some, room.y + row * stride, &room);
         for (int64_t i = 0; i < some; i++)
             choose(decoder, step, row + i, room.logits + i * wide, &room);
     }

@@ -34,8 +34,9 @@ def translate(model, *options, **run_options):
 @pytest.fixture(scope="module")
 def exported(packed, raw, tmp_path_factory):
     out = tmp_path_factory.mktemp("exported") / "model"
-    shortlist = ["--shortlist", raw / "train.en", raw / "train.de"]
-    output = run("resmlp-mt", "export", packed, "--out", out, *shortlist).stdout
+    text = [raw / "train.en", raw / "train.de"]
+    flags = ["--shortlist", *text, "--preview", *text]
+    output = run("resmlp-mt", "export", packed, "--out", out, *flags).stdout
     assert f"wrote {out}" in output and "step.onnx" in output
     return out
 
@@ -107,9 +108,10 @@ def test_a_model_exported_anew_takes_the_place_of_the_old_one(exported, packed, 
     shutil.copytree(exported, copy)
     (copy / "stray").write_text("")
     run("resmlp-mt", "export", packed, "--out", copy)
-    # Without a shortlist, that of the old one goes too.
+    # Without a shortlist and a preview, those of the old one go too.
     left = {path.name for path in exported.iterdir()} - {path.name for path in copy.iterdir()}
-    assert left == {"select.onnx", "shortlist.safetensors", "step-shortlist.onnx"}
+    shortlist = {"select.onnx", "shortlist.safetensors", "step-shortlist.onnx"}
+    assert left == shortlist | {"preview.safetensors"}
     assert not (copy / "stray").exists()
 
 
@@ -126,13 +128,17 @@ def test_what_has_no_export_is_refused(exported, prepared, tmp_path):
 def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
-    text = ["--shortlist", raw / "train.en", raw / "test.de"]
+    text, preview = (
+        [flag, raw / "train.en", raw / "test.de"] for flag in ("--shortlist", "--preview")
+    )
     for model, out, said in (
         ([packed], tmp_path / "other", "something else"),
         ([tmp_path / "none"], tmp_path / "out", "no such model"),
         ([packed, *text], tmp_path / "out", "test.de has none"),
+        ([packed, *preview], tmp_path / "out", "test.de has none"),
         ([packed, *text, "--shortlist-best", 0], tmp_path / "out", "--shortlist-best"),
-        ([classifier, *text], tmp_path / "out", "a classifier has no vocabulary"),
+        ([classifier, *text], tmp_path / "out", "--shortlist: a classifier has no vocabulary"),
+        ([classifier, *preview], tmp_path / "out", "--preview: a classifier has no vocabulary"),
         ([packed, "--weight-bits", 6], tmp_path / "out", "--weight-bits 6: weights of --int8"),
         ([packed, "--int8", "--weight-bits", 3], tmp_path / "out", "can have 4 to 8 bits"),
     ):
@@ -143,7 +149,8 @@ def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["step.onnx", "weights.safetensors", "shortlist.safetensors", "export.json", "dict.de.txt"],
+    ["step.onnx", "weights.safetensors", "shortlist.safetensors", "preview.safetensors"]
+    + ["export.json", "dict.de.txt"],
 )
 def test_a_broken_export_is_refused(name, exported, tmp_path):
     copy = tmp_path / "model"

@@ -61,8 +61,8 @@ def step(request, monkeypatch):
     return request.param
 
 
-def engines(model, task, int8=False, shortlist=None):
-    """The fast one, with the arrays of a shortlist if there are any, and the reference."""
+def engines(model, task, int8=False, shortlist=None, preview=None):
+    """The fast one, perhaps with the arrays of a shortlist or a preview, and the reference."""
     model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
     banned, selecting, native = [symbols.pad(), symbols.unk()], (), {}
     mixing = describe_mixing(model)
@@ -73,7 +73,8 @@ def engines(model, task, int8=False, shortlist=None):
         described = json.loads(json.dumps(describe_decoder(model.decoder, int8, shared)))
         channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
         sizes, end = (len(symbols), channels, layers), symbols.eos()
-        decoder = NativeDecoder(described, shared.arrays, *sizes, banned, end, _steps["step"])
+        compute = _steps["step"], preview
+        decoder = NativeDecoder(described, shared.arrays, *sizes, banned, end, *compute)
         described = describe_encoder(model.encoder, model.decoder, int8, shared)
         described = json.loads(json.dumps(described))
         sizes = len(task.source_dictionary), model.encoder.longest

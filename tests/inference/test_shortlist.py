@@ -13,6 +13,7 @@ from inference.test_folded_search import (  # noqa: F401
 
 from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
 from resmlp_mt.errors import UserError
+from resmlp_mt.export.parallel_text import ParallelText
 from resmlp_mt.export.shortlist import ShortlistText, learn_shortlist
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.guides import Guide
@@ -129,7 +130,7 @@ def test_the_table_is_learned_from_text_in_any_order(tmp_path):
     paths[1].write_text(
         "".join(" ".join(words[w] for w in random.permutation(line)) + "\n" for line in lines)
     )
-    arrays = learn_shortlist(ShortlistText(*paths, best=1, first=2), codec)
+    arrays = learn_shortlist(ShortlistText(ParallelText(*paths), best=1, first=2), codec)
     for word, translation in words.items():
         (subword,) = codec.encode(codec.split(word))[:-1]
         row = arrays["symbols"][arrays["starts"][subword] : arrays["starts"][subword + 1]]
@@ -139,4 +140,4 @@ def test_the_table_is_learned_from_text_in_any_order(tmp_path):
     assert (np.diff(arrays["starts"]) > 0).sum() == len(words)
     paths[1].write_text("Hund\n" * 61)
     with pytest.raises(UserError, match="x.de has a line 61, .*x.en has none"):
-        learn_shortlist(ShortlistText(*paths), codec)
+        learn_shortlist(ShortlistText(ParallelText(*paths)), codec)

@@ -1,0 +1,96 @@
+"""A cheap look at all logits of the output layer, after Shim et al. 2017, "SVD-softmax".
+
+The output layer E multiplies features h of C numbers. Of all products with W numbers in between,
+`wide (narrow h)` is the nearest to E h on what the model says of a text. There features lie in few
+directions, so W may be much smaller than C. A plain decomposition of E, as in the paper, needs
+three times as many numbers.
+"""
+
+import numpy as np
+import torch
+
+from resmlp_mt.errors import UserError
+from resmlp_mt.export.parallel_text import ParallelText, encode_pair
+from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.models.folded import round_rows
+from resmlp_mt.models.translation import ResMLPModel
+
+_SHARE, _MULTIPLE = 4, 8  # W is a quarter of C, in eights
+_PAIRS = 1000  # of sentences; up to twice as many
+_TOGETHER = 50
+_LEAST = 1e-4  # of the mean variance: directions that the text has not are looked at too
+
+
+def learn_preview(
+    text: ParallelText, model: ResMLPModel, codec: TextCodec
+) -> dict[str, np.ndarray]:
+    """The arrays of a preview: float32 "narrow", (C, W), and int8 "wide", (V, W), with "scales".
+
+    Args:
+        text: Like what will be translated. About a thousand pairs are taken evenly.
+        model: In eval mode.
+        codec: Its subwords and dictionaries.
+
+    Raises:
+        UserError: If the files cannot be read, differ in length, or have no words that fit into the
+            model; or it computes what is no number.
+    """
+    moment = _measure_features(text, model, codec)
+    if not moment.isfinite().all():
+        raise UserError(f"{text}: the model makes of it what is no number")
+    rows = model.decoder.output.weight.detach().double()
+    channels = rows.shape[1]
+    size = min(channels, -(-channels // (_SHARE * _MULTIPLE)) * _MULTIPLE)
+    moment += _LEAST * moment.trace() / channels * torch.eye(channels)
+    variances, axes = torch.linalg.eigh(moment)
+    whiten, colour = axes * variances**-0.5 @ axes.T, axes * variances**0.5 @ axes.T
+    # The main directions of E h for white h, the largest last.
+    _, directions = torch.linalg.eigh(colour @ (rows.T @ rows) @ colour)
+    directions = directions[:, -size:]
+    wide, scales = round_rows((rows @ colour @ directions).float().numpy())
+    narrow = (whiten @ directions).float().contiguous()
+    return {"narrow": narrow.numpy(), "wide": wide, "scales": scales}
+
+
+def _take_evenly(text: ParallelText) -> list[tuple[str, str]]:
+    """Pairs from everywhere in the text, `_PAIRS` to twice as many; all if it has fewer."""
+    kept, stride = [], 1
+    for number, pair in enumerate(text.read()):
+        if number % stride == 0:
+            kept.append(pair)
+        if len(kept) == 2 * _PAIRS:
+            kept, stride = kept[::2], 2 * stride
+    return kept
+
+
+@torch.no_grad()
+def _measure_features(text: ParallelText, model: ResMLPModel, codec: TextCodec) -> torch.Tensor:
+    """The mean of h h^T over the subwords of the translations. (C, C)."""
+    longest = model.encoder.longest - 1, model.decoder.longest - 1
+    pairs = [encode_pair(pair, codec) for pair in _take_evenly(text)]
+    kept = [
+        pair for pair in pairs
+        if all(0 < len(side) <= most for side, most in zip(pair, longest, strict=True))
+    ]  # fmt: skip
+    if not kept:
+        raise UserError(f"{text}: no words to learn a preview from")
+    kept.sort(key=lambda pair: len(pair[1]))
+    end, pad = codec.target_dictionary.eos(), codec.target_dictionary.pad()
+    moment, seen = 0, 0
+    for first in range(0, len(kept), _TOGETHER):
+        sources, targets = zip(*kept[first : first + _TOGETHER], strict=True)
+        source = _lay_out([[*s, codec.source_dictionary.eos()] for s in sources], pad)
+        target = _lay_out([[end, *t] for t in targets], pad)
+        lengths = torch.tensor([len(s) + 1 for s in sources])
+        features, _ = model(source, lengths, target, features_only=True)
+        features = features[target != pad].double()
+        moment, seen = moment + features.T @ features, seen + len(features)
+    return moment / seen
+
+
+def _lay_out(rows: list[list[int]], pad: int) -> torch.Tensor:
+    """Rows side by side, padded on the right."""
+    padded = torch.full((len(rows), max(map(len, rows))), pad)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = torch.tensor(row)
+    return padded
