@@ -22,6 +22,7 @@ from resmlp_mt.inference.broken import computing
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.native_encoder import NativeEncoder
+from resmlp_mt.inference.native_memory import NativeMemory
 from resmlp_mt.inference.native_step import NativeDecoder, NativeStep
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.shortlist import Choice, Shortlist
@@ -226,12 +227,11 @@ class FoldedSearch:
         choice = shortlist and shortlist.choose(sources, prefixes)
         symbols = len(choice.candidates) if choice else self.symbols
         beam, lenpen = options.beam, options.lenpen
-        memory, mask = self.encode(self._pad(sources))
         # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
-        beams = self._start_beams(memory, beam, width=min(2 * beam + 3, symbols))
+        beams = self._start_beams(len(sources), beam, width=min(2 * beam + 3, symbols))
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
         check_room(guides or [], longest)
-        step = self._begin(memory, mask, beams, choice)
+        step = self._begin(self._pad(sources), beams, choice)
         for position in range(longest):
             if position < led:
                 log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
@@ -278,15 +278,15 @@ class FoldedSearch:
                 f"a translation of {steps - 1} subwords; the model has room for "
                 f"{self.target_positions - 1}"
             )
-        memory, mask = self.encode(source[None])
-        beams = self._start_beams(memory, len(targets), width=1)
+        beams = self._start_beams(1, len(targets), width=1)
         choice = self.shortlist and self.shortlist.choose([source], [])
-        step, key = self._begin(memory, mask, beams, choice), memory[-2, 0]
+        step = self._begin(source[None], beams, choice)
         queries = np.empty((steps, *beams.tokens.shape, beams.now.shape[2]), np.float32)
         for position, query in enumerate(queries):
             step.answer("query", query)
             step.run(position)
             beams.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
+        key = step.keys
         heads, _, width = key.shape
         queries = queries.reshape(steps, len(targets), heads, width).transpose(1, 2, 0, 3)
         scores = queries @ key.swapaxes(1, 2) * width**-0.5  # (M, E, T, S)
@@ -300,8 +300,8 @@ class FoldedSearch:
             if len(target) and not 0 <= target.min() <= target.max() < self.symbols:
                 raise UserError(f"tokens {target}, of {self.symbols} in the dictionary")
 
-    def _start_beams(self, memory: np.ndarray, beam: int, width: int) -> Beams:
-        layers, sentences = len(memory) // 2, memory.shape[1]
+    def _start_beams(self, sentences: int, beam: int, width: int) -> Beams:
+        layers = len(self.weights["decoder.matrix"])
         channels = self.weights["decoder.scale"].size // layers
         return Beams(sentences, beam, width, self.end, layers, channels)
 
@@ -323,7 +323,9 @@ class FoldedSearch:
         """
         real = tokens != self.pad
         mask = np.where(real, np.float32(0), _FAR_BELOW)[:, None, None]
-        return (self.native_encoder or self._run_encoder)(tokens, real), mask
+        if self.native_encoder:
+            return self.native_encoder(tokens, real).to_graph(), mask
+        return self._run_encoder(tokens, real), mask
 
     def _run_encoder(self, tokens: np.ndarray, real: np.ndarray) -> np.ndarray:
         """The keys and values, by the graph. real: where tokens are no padding. Both (B, S)."""
@@ -374,11 +376,15 @@ class FoldedSearch:
         return self.step.run(["log_p", "values"], feed, run_options)
 
     def _begin(
-        self, memory: np.ndarray, mask: np.ndarray, beams: Beams, choice: Choice | None
+        self, tokens: np.ndarray, beams: Beams, choice: Choice | None
     ) -> "OnnxStep | NativeStep":
-        """What runs the steps of a batch."""
-        about = memory, mask, beams, choice, self.rows, self.tables
+        """What runs the steps of a batch of sources, padded on the right. (B, S)."""
+        about = beams, choice, self.rows, self.tables
+        if self.native_encoder:
+            memory = self.native_encoder(tokens, tokens != self.pad)
+            return NativeStep(self.native, memory, *about)
+        memory = self.encode(tokens)
         if self.native:
-            return NativeStep(self.native, *about)
+            return NativeStep(self.native, NativeMemory.from_graph(*memory), *about)
         step = import_with_onnx("resmlp_mt.inference.onnx_step").OnnxStep
-        return step(self.selecting_step if choice else self.step, *about)
+        return step(self.selecting_step if choice else self.step, *memory, *about)

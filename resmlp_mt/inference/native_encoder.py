@@ -22,6 +22,7 @@ from resmlp_mt.inference.native_code import (
     find_library,
     read_number,
 )
+from resmlp_mt.inference.native_memory import NativeMemory
 
 
 class _Layer(ctypes.Structure):
@@ -40,7 +41,8 @@ class _Encoder(ctypes.Structure):
 
 class _Encoding(ctypes.Structure):
     _fields_ = [(name, Integer) for name in ("sentences", "longest")]
-    _fields_ += [(name, Pointer) for name in ("starts", "x", "memory", "room")]
+    _fields_ += [("starts", Pointer), ("x", Pointer), ("half", Integer)]
+    _fields_ += [(name, Pointer) for name in ("keys", "values", "room")]
 
 
 class NativeEncoder:
@@ -121,8 +123,8 @@ class NativeEncoder:
             pack(described["memory"], (channels, int(np.prod(sides)))),
         )
 
-    def __call__(self, tokens: np.ndarray, real: np.ndarray) -> np.ndarray:
-        """The keys and values, (2 D, B, E, S, C / E). Those of padded positions are 0.
+    def __call__(self, tokens: np.ndarray, real: np.ndarray) -> NativeMemory:
+        """The keys and values, in 16 bits where the weights have 8.
 
         Args:
             tokens: Padded on the right. (B, S).
@@ -133,12 +135,12 @@ class NativeEncoder:
         """
         if tokens.shape[1] > self._struct.positions:
             raise ValueError(f"{tokens.shape[1]} tokens for {self._struct.positions} positions")
-        sides, heads, width = self._sides
-        memory = np.zeros((sides, len(tokens), heads, tokens.shape[1], width), np.float32)
-        starts = np.concatenate([[0], np.cumsum(real.sum(1))])
+        half = self._scales is not None
+        memory = NativeMemory.make_room(self._sides, real, np.float16 if half else np.float32)
+        starts = np.concatenate([[0], np.cumsum(memory.lengths)])
         x = self._embed(tokens[real], np.nonzero(real)[1])
-        places = [array.ctypes.data for array in (starts, x, memory)]
-        encoding = _Encoding(*tokens.shape, *places)
+        places = [array.ctypes.data for array in (starts, x, memory.keys, memory.values)]
+        encoding = _Encoding(*tokens.shape, *places[:2], half, *places[2:])
         call = ctypes.byref(self._struct), ctypes.byref(encoding)
         room = np.empty(find_library().count_encoder_room(*call), np.uint8)
         encoding.room = room.ctypes.data

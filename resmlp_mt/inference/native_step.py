@@ -12,7 +12,6 @@ import numpy as np
 from resmlp_mt.inference.beams import Beams
 from resmlp_mt.inference.mixing import MixingRows
 from resmlp_mt.inference.native_code import (
-    GROUP,
     Float,
     Integer,
     MlpStruct,
@@ -21,9 +20,9 @@ from resmlp_mt.inference.native_code import (
     Pointer,
     ProductStruct,
     find_library,
-    pad_last,
     read_number,
 )
+from resmlp_mt.inference.native_memory import NativeMemory
 from resmlp_mt.inference.shortlist import Choice
 
 
@@ -53,8 +52,8 @@ class _Step(ctypes.Structure):
         (name, Pointer)
         for name in ("tokens", "scores", "history", "ancestors", "row", "offset", "position")
     ]
-    _fields_ += [("all", Integer)]
-    _fields_ += [(name, Pointer) for name in ("at_work", "keys", "lengths", "memory")]
+    _fields_ += [("all", Integer), ("at_work", Pointer), ("lengths", Pointer), ("half", Integer)]
+    _fields_ += [(name, Pointer) for name in ("keys", "memory")]
     _fields_ += [("output", ctypes.POINTER(ProductStruct))]
     _fields_ += [(name, Pointer) for name in ("candidates", "barred")]
     _fields_ += [(name, Integer) for name in ("best", "width")]
@@ -170,7 +169,8 @@ class NativeStep:
 
     Args:
         decoder: The decoder.
-        memory, mask, beams, choice, rows, tables: As for `OnnxStep`.
+        memory: What it attends to.
+        beams, choice, rows, tables: As for `OnnxStep`.
 
     Raises:
         ValueError: If the decoder does not fit the encoder.
@@ -179,33 +179,33 @@ class NativeStep:
     def __init__(
         self,
         decoder: NativeDecoder,
-        memory: np.ndarray,
-        mask: np.ndarray,
+        memory: NativeMemory,
         beams: Beams,
         choice: Choice | None,
         rows: MixingRows,
         tables: dict[str, np.ndarray],
     ):
         self._decoder, self._beams, self._rows, self._tables = decoder, beams, rows, tables
-        sentences, source, width = len(mask), memory.shape[3], decoder.channels // decoder.heads
-        shape = 2 * decoder.layers, sentences, decoder.heads, source, width
-        if memory.shape != shape:
-            raise ValueError(f"keys and values of {memory.shape}, not {shape}")
-        self._memory = {
-            "keys": pad_last(memory[::2].swapaxes(3, 4), GROUP),
-            "lengths": np.count_nonzero(mask == 0, axis=(1, 2, 3)),
-            "memory": memory if width % GROUP == 0 else pad_last(memory, GROUP),
-        }
-        self._sizes = sentences, source
+        layers, _, heads, width, _ = memory.keys.shape
+        if (layers, heads, width) != (decoder.layers, decoder.heads, decoder.channels // heads):
+            raise ValueError(f"keys of {memory.keys.shape} for {decoder.layers} layers")
+        self._memory = memory
         self.bind(choice)
+
+    @property
+    def keys(self) -> np.ndarray:
+        """Those of the last layer for the first sentence. (E, S, C / E)."""
+        return self._memory.to_graph()[-2, 0]
 
     def bind(self, choice: Choice | None) -> None:
         """Take the beams as they are, from the next run on; forget all other `answer`s."""
-        beams, (sentences, source) = self._beams, self._sizes
-        step = self._step = _Step(*beams.tokens.shape, source)
-        self._kept, step.all = {}, sentences
-        for name, array in self._memory.items():
-            self._point(name, array)
+        beams, memory = self._beams, self._memory
+        step = self._step = _Step(*beams.tokens.shape, memory.values.shape[3])
+        self._kept, step.all = {}, len(memory.lengths)
+        step.half = memory.keys.dtype == np.float16
+        self._point("lengths", memory.lengths)
+        self._point("keys", memory.keys)
+        self._point("memory", memory.values)
         product = choice.output["product"] if choice else self._decoder.output
         if choice:
             self._point("candidates", choice.candidates)

@@ -35,6 +35,11 @@ class OnnxStep:
         self._beams, self._rows, self._tables = beams, rows, tables
         self.bind(choice)
 
+    @property
+    def keys(self) -> np.ndarray:
+        """Those of the last layer for the first sentence. (E, S, C / E)."""
+        return self._memory[-2, 0]
+
     def bind(self, choice: Choice | None) -> None:
         """Take the beams as they are, from the next run on; forget all other `answer`s."""
         self._feed, beams = self._session.io_binding(), self._beams

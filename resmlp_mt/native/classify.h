@@ -174,11 +174,7 @@ static void mix_channels(const Classifier *classifier, int64_t number, Team *tea
     const Mlp *mlp = &classifier->block[number].mlp;
     int64_t rows = team->last - team->first;
     float *x = team->shared.x + team->first * padded(classifier->channels, BLOCK);
-    Workspace *own = team->own;
-    if (mlp->second.bytes)
-        apply_mlp_with(gelu_near, mlp, rows, x, own->y, own->hidden, &own->room);
-    else
-        apply_mlp_with(gelu_of, mlp, rows, x, own->y, own->hidden, &own->room);
+    apply_mlp(mlp, rows, x, team->own->y, team->own->hidden, &team->own->room);
 }
 
 static void classify_one(const Classifier *classifier, const Batch *batch, int64_t number, Team *team)

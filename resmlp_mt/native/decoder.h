@@ -66,10 +66,10 @@ typedef struct {
     const float *position;       /* (C), or NULL */
     int64_t all;                 /* sentences, of which some may have been dropped */
     const int64_t *at_work;      /* (B), which of them the others are */
-    const float *keys;           /* (D, all, E, C / E, S), S padded to groups */
     const int64_t *lengths;      /* (all), how many of the S are not padding */
-    const float *memory;         /* (2 D, all, E, S, C / E), of which every second one is attended
-                                  * to; C / E padded to groups */
+    int64_t half;                /* whether keys and memory are in 16 bits */
+    const void *keys;            /* (D, all, E, C / E, S), S padded to groups */
+    const void *memory;          /* (D, all, E, S, C / E), attended to, C / E padded to groups */
     const Product *output;       /* features to logits */
     const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all symbols */
     const float *barred;         /* (B, K), what is added to logits of candidates */

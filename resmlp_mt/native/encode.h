@@ -18,7 +18,7 @@ static inline __attribute__((always_inline)) void mix_with_head(
     int64_t width = encoder->channels / encoder->heads, room = padded(width, GROUP);
     const float *matrix = layer->matrix + head * encoder->size + encoder->start;
     matrix += first * encoder->next;
-    multiply_matrix(rows, length, own->value, room, room, matrix, encoder->next, own->found);
+    multiply_matrix(rows, 0, length, own->value, room, room, matrix, encoder->next, own->found);
     for (int row = 0; row < rows; row++) {
         float *found = own->found + row * room;
         if (!layer->gated) {
@@ -88,15 +88,28 @@ static void mix_positions(const Encoder *encoder, const EncoderLayer *layer,
 
 /* Put the keys and values of a row where the attention finds them. */
 static void put_away(const Encoder *encoder, const Encoding *encoding, int64_t sentence,
-                     int64_t position, const float *from)
+                     int64_t position, const float *from, Bench *own)
 {
-    int64_t sides = encoder->sides, heads = encoder->attention_heads;
-    int64_t width = encoder->memory.outputs / sides / heads;
-    for (int64_t side = 0; side < sides; side++)
-        for (int64_t head = 0; head < heads; head++, from += width) {
-            int64_t part = (side * encoding->sentences + sentence) * heads + head;
-            memcpy(encoding->memory + (part * encoding->longest + position) * width, from,
-                   width * sizeof(float));
+    int64_t heads = encoder->attention_heads, width = encoder->memory.outputs / encoder->sides / heads;
+    int64_t places = padded(encoding->longest, GROUP), wide = padded(width, GROUP);
+    int64_t size = encoding->half ? sizeof(uint16_t) : sizeof(float);
+    const char *row = (const char *)from;
+    if (encoding->half) {
+        halve(own->halves, from, encoder->memory.outputs);
+        row = (const char *)own->halves;
+    }
+    for (int64_t layer = 0; layer < encoder->sides / 2; layer++)
+        for (int64_t head = 0; head < heads; head++) {
+            int64_t part = (layer * encoding->sentences + sentence) * heads + head;
+            int64_t value = (part * encoding->longest + position) * wide;
+            int64_t key = part * width * places + position;
+            const char *keys = row + (2 * layer * heads + head) * width * size;
+            memcpy((char *)encoding->values + value * size, keys + heads * width * size, width * size);
+            for (int64_t i = 0; i < width; i++)
+                if (encoding->half)
+                    ((uint16_t *)encoding->keys)[key + i * places] = ((const uint16_t *)keys)[i];
+                else
+                    ((float *)encoding->keys)[key + i * places] = ((const float *)keys)[i];
         }
 }
 
@@ -116,7 +129,7 @@ static void keep_memory(const Encoder *encoder, const Encoding *encoding, int64_
         for (int64_t i = 0; i < rows; i++, row++) {
             while (row >= starts[sentence + 1])
                 sentence++;
-            put_away(encoder, encoding, sentence, row - starts[sentence], own->both + i * wide);
+            put_away(encoder, encoding, sentence, row - starts[sentence], own->both + i * wide, own);
         }
     }
 }

@@ -34,7 +34,10 @@ typedef struct {
     int64_t sentences, longest;
     const int64_t *starts; /* (B + 1), the first row of each, and their number */
     float *x;              /* (rows, stride), embeddings, which are overwritten */
-    float *memory;         /* (2 D, B, E, S, C / E), of which padded positions are left as they are */
+    int64_t half;          /* whether keys and values are written in 16 bits */
+    void *keys;            /* (D, B, E, C / E, S), S padded to groups */
+    void *values;          /* (D, B, E, S, C / E), C / E padded to groups; of both what is padding is
+                            * left as it is */
     void *room;            /* as many bytes as `count_encoder_room` says */
 } Encoding;
 

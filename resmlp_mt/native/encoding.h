@@ -10,6 +10,7 @@
 typedef struct {
     float *y, *both, *hidden; /* (rows, stride); (rows, 2 C) or keys and values; (CHUNK, hidden) */
     float *value, *found;     /* of a head, (S, C / H) and (ROWS, C / H), C / H padded to groups */
+    uint16_t *halves;         /* keys and values of a row */
     Room room;                /* of products */
 } Bench;
 
@@ -30,6 +31,7 @@ static inline int64_t lay_out_bench(const Encoder *encoder, int64_t longest, voi
     to->hidden = (float *)take(&place, CHUNK * hidden * size);
     to->value = (float *)take(&place, longest * head * size);
     to->found = (float *)take(&place, ROWS * head * size);
+    to->halves = (uint16_t *)take(&place, encoder->memory.outputs * sizeof(uint16_t));
     to->room.scales = (float *)take(&place, rows * size);
     to->room.sums = (int32_t *)take(&place, rows * size);
     to->room.inputs = (int8_t *)take(&place, inputs);

@@ -25,9 +25,13 @@ static inline __attribute__((always_inline)) void apply_mlp_with(
     }
 }
 
+/* Products in 8 bits have enough of GELU nearby. */
 static void apply_mlp(const Mlp *mlp, int64_t rows, float *x, float *y, float *hidden, Room *room)
 {
-    apply_mlp_with(gelu_of, mlp, rows, x, y, hidden, room);
+    if (mlp->second.bytes)
+        apply_mlp_with(gelu_near, mlp, rows, x, y, hidden, room);
+    else
+        apply_mlp_with(gelu_of, mlp, rows, x, y, hidden, room);
 }
 
 #endif

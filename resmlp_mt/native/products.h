@@ -181,10 +181,34 @@ static inline __attribute__((always_inline)) void multiply_floats(
     }
 }
 
-/* The first outputs, in whole groups, of a matrix as it is, (inner, stride). to: (rows, outputs). */
+/* A vector of numbers in 16 bits, or in full. */
+static inline __attribute__((always_inline)) floats load(int half, const void *numbers, int64_t i)
+{
+    if (!half)
+        return *(const floats *)((const float *)numbers + i);
+    const void *place = (const uint16_t *)numbers + i;
+#ifdef __AVX512VNNI__
+    return (floats)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)place));
+#else
+    return (floats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)place));
+#endif
+}
+
+/* Numbers in 16 bits. */
+static inline void halve(uint16_t *to, const float *x, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
+    for (; i < n; i++)
+        to[i] = _cvtss_sh(x[i], 0);
+}
+
+/* The first outputs, in whole groups, of a matrix as it is, (inner, stride), in 16 bits or in full. to:
+ * (rows, outputs). `half` is a constant where it is called. */
 static inline __attribute__((always_inline)) void multiply_matrix(
-    int rows, int64_t inner, const float *matrix, int64_t stride, int64_t outputs, const float *x,
-    int64_t width, float *to)
+    int rows, int half, int64_t inner, const void *matrix, int64_t stride, int64_t outputs,
+    const float *x, int64_t width, float *to)
 {
     for (int64_t first = 0; first < outputs; first += GROUP) {
         floats found[ROWS][GROUP / LANES];
@@ -192,7 +216,7 @@ static inline __attribute__((always_inline)) void multiply_matrix(
         for (int64_t k = 0; k < inner; k++) {
             floats column[GROUP / LANES];
             for (int vector = 0; vector < GROUP / LANES; vector++)
-                column[vector] = *(const floats *)(matrix + k * stride + first + vector * LANES);
+                column[vector] = load(half, matrix, k * stride + first + vector * LANES);
             for (int row = 0; row < rows; row++)
                 for (int vector = 0; vector < GROUP / LANES; vector++)
                     found[row][vector] += x[row * width + k] * column[vector];

@@ -81,19 +81,25 @@ static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number,
 /* The attention of some beams of a sentence with one head. query, to: (rows, stride). keys: (width,
  * places), of which only those up to `length` count. */
 static inline __attribute__((always_inline)) void attend_with_head(
-    int rows, const float *query, int64_t stride, int64_t width, const float *keys, int64_t places,
-    const float *memory, int64_t length, float *to, Room *room)
+    int rows, int64_t half, const float *query, int64_t stride, int64_t width, const void *keys,
+    int64_t places, const void *memory, int64_t length, float *to, Room *room)
 {
     int64_t groups = padded(length, GROUP), wide = padded(width, GROUP);
     float scale = 1.0f / sqrtf(width);
-    multiply_matrix(rows, width, keys, places, groups, query, stride, room->weights);
+    if (half)
+        multiply_matrix(rows, 1, width, keys, places, groups, query, stride, room->weights);
+    else
+        multiply_matrix(rows, 0, width, keys, places, groups, query, stride, room->weights);
     for (int row = 0; row < rows; row++) {
         float *weights = room->weights + row * groups;
         for (int64_t s = 0; s < length; s++)
             weights[s] *= scale;
         softmax(weights, length);
     }
-    multiply_matrix(rows, length, memory, wide, wide, room->weights, groups, room->found);
+    if (half)
+        multiply_matrix(rows, 1, length, memory, wide, wide, room->weights, groups, room->found);
+    else
+        multiply_matrix(rows, 0, length, memory, wide, wide, room->weights, groups, room->found);
     for (int row = 0; row < rows; row++)
         memcpy(to + row * stride, room->found + row * wide, width * sizeof(float));
 }
@@ -116,15 +122,15 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
         for (int64_t head = 0; head < heads; head++) {
             int64_t source = step->at_work[sentence];
             int64_t part = (number * step->all + source) * heads + head;
-            int64_t values = ((2 * number + 1) * step->all + source) * heads + head;
-            const float *keys = step->keys + part * width * places;
-            const float *memory = step->memory + values * step->source * wide;
+            int64_t size = step->half ? sizeof(uint16_t) : sizeof(float);
+            const char *keys = (const char *)step->keys + part * width * places * size;
+            const char *memory = (const char *)step->memory + part * step->source * wide * size;
             for (int64_t beam = 0; beam < step->beam; beam += ROWS) {
                 int64_t row = sentence * step->beam + beam, left = step->beam - beam;
-                WITH_ROWS(left, attend_with_head(
-                                    R, room->both + row * stride + head * width, stride, width,
-                                    keys, places, memory, step->lengths[source],
-                                    room->y + row * stride + head * width, room))
+                const float *query = room->both + row * stride + head * width;
+                float *to = room->y + row * stride + head * width;
+                WITH_ROWS(left, attend_with_head(R, step->half, query, stride, width, keys, places,
+                                                 memory, step->lengths[source], to, room))
             }
         }
     multiply(&layer->out, rows, room->y, stride, room->x, stride, 1, room);
