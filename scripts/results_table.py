@@ -62,6 +62,7 @@ _COLUMNS = {
     "value": "value",
     "method": "method",
     "weight_bits": "bits",
+    "preview": "preview",
     "megabytes": "MB",
     "set": "test set",
     "pair": "languages",

@@ -50,6 +50,19 @@ def test_fewer_bits_are_sized_and_scored(tmp_path):
     assert sizes == sorted(sizes, reverse=True) and sizes[0] > sizes[2]
 
 
+def test_a_preview_is_scored_beside_the_plain_export(tmp_path):
+    for lang, line in (("en", "A man rides a bike."), ("de", "Ein Mann fährt Rad.")):
+        (tmp_path / f"test.{lang}").write_text(f"{line}\n" * 3)
+    text = [tmp_path / "test.en", tmp_path / "test.de"]
+    command = ["python", SCRIPTS / "preview.py", "multi30k-en-de", "--preview", *text]
+    run(*command, "--test", "three", *text, "--csv", tmp_path / "p.csv")
+    with open(tmp_path / "p.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    kinds = [(row["type"], row["preview"]) for row in rows]
+    assert kinds == [(t, p) for t in ("float32", "int8") for p in ("no", "yes")]
+    assert all(0 < float(row["bleu"]) <= 100 and row["set"] == "three" for row in rows)
+
+
 def test_the_loss_in_chunks_is_raced_with_that_of_fairseq(tmp_path):
     command = ["python", SCRIPTS / "loss.py", "--size", "tiny", "--vocab-size", 60, "--models"]
     command += ["plus", "--max-tokens", 8, "--length", 4, "--rounds", 1]

@@ -134,7 +134,7 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     shutil.copy(next((tmp_path / "drawn").rglob("*.png")), tmp_path / "photo.jpg")
     from cli.test_light import PACKAGES  # whose tests build the wheel, and run with these alone
 
-    translated, small, smaller, listed, classified, _, contained, packed = (
+    translated, small, smaller, listed, ahead, classified, _, contained, packed = (
         t for _, t in FENCE.findall(EXPORT)
     )
     packages = " ".join(PACKAGES)
@@ -142,7 +142,7 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     assert f"`pip install {packages}`" in re.sub(r"\s+", " ", README)
     for lang, text in (("en", "A man rides a bike."), ("de", "Ein Mann fährt Fahrrad.")):
         (tmp_path / f"train.{lang}").write_text(text + "\n", "utf-8")
-    for commands in (translated, small, smaller, listed):
+    for commands in (translated, small, smaller, listed, ahead):
         assert "Mann" in run_each(commands, tmp_path)
     assert run_each(classified, tmp_path).count("%") == 5
     run_each(packed, tmp_path)

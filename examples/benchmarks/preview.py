@@ -1,0 +1,49 @@
+"""What a preview of the output layer costs in BLEU and chrF.
+
+    python examples/benchmarks/preview.py en-de --csv examples/benchmarks/preview.csv \
+        --preview train.en train.de --test tatoeba test1.en test1.de
+
+The model is exported in 8 bits and in full, each with a preview and without. --test may be repeated.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from weight_bits import score
+
+from resmlp_mt.benchmark.report import append_rows, print_table
+from resmlp_mt.export.parallel_text import ParallelText
+from resmlp_mt.export.writer import export_model
+
+
+def main() -> None:
+    """Export, translate and score; print a table, and append to the CSV."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", help="a shipped model, folder, checkpoint")
+    parser.add_argument(
+        "--preview", nargs=2, type=Path, required=True, metavar=("SOURCE", "TARGET")
+    )
+    parser.add_argument(
+        "--test", nargs=3, action="append", required=True, metavar=("NAME", "SOURCE", "TARGET")
+    )
+    parser.add_argument("--csv", type=Path)
+    arguments = parser.parse_args()
+    rows = []
+    for kind in ("float32", "int8"):
+        for preview in (None, ParallelText(*arguments.preview)):
+            with tempfile.TemporaryDirectory() as name:
+                folder = Path(name) / "export"
+                export_model(arguments.model, folder, kind == "int8", preview=preview)
+                about = {"model": arguments.model, "type": kind}
+                about["preview"] = "yes" if preview else "no"
+                rows += [about | scores for scores in score(folder, arguments.test)]
+    print_table(rows)
+    if arguments.csv:
+        append_rows(arguments.csv, rows)
+
+
+if __name__ == "__main__":
+    main()
