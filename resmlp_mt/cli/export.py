@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar=("SOURCE", "TARGET"),
         help="text like what will be translated, also .gz and .xz: probabilities are computed "
-        "roughly at first, as it suits this text, and then exactly for the likely subwords",
+        "roughly at first, as it suits this text, and then exactly for the likely subwords; for "
+        "vocabularies of 16,000 and more",
     )
 
 
