@@ -3,7 +3,8 @@
     python examples/benchmarks/preview.py en-de --csv examples/benchmarks/preview.csv \
         --preview train.en train.de --test tatoeba test1.en test1.de
 
-The model is exported in 8 bits and in full, each with a preview and without. --test may be repeated.
+The model is exported in 8 bits and in full, each with a preview and without. --test may be
+repeated.
 """
 
 import argparse

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("SOURCE", "TARGET"),
         help="text like what will be translated, also .gz and .xz: probabilities are computed "
         "roughly at first, as it suits this text, and then exactly for the likely subwords; for "
-        "vocabularies of 16,000 and more",
+        "large vocabularies: 32,000 subwords gain, 8,000 lose",
     )
 
 

@@ -2,8 +2,8 @@
 
 The output layer E multiplies features h of C numbers. Of all products with W numbers in between,
 `wide (narrow h)` is the nearest to E h on what the model says of a text. There features lie in few
-directions, so W may be much smaller than C. A plain decomposition of E, as in the paper, needs
-three times as many numbers.
+directions, so W may be much smaller than C. A plain decomposition of E, as in the paper, needs many
+more numbers.
 """
 
 import numpy as np
@@ -33,11 +33,11 @@ def learn_preview(
 
     Raises:
         UserError: If the files cannot be read, differ in length, or have no words that fit into the
-            model; or it computes what is no number.
+            model; or its features are 0, or no numbers.
     """
     moment = _measure_features(text, model, codec)
-    if not moment.isfinite().all():
-        raise UserError(f"{text}: the model makes of it what is no number")
+    if not (moment.isfinite().all() and moment.trace() > 0):
+        raise UserError(f"{text}: the model makes nothing of it")
     rows = model.decoder.output.weight.detach().double()
     channels = rows.shape[1]
     size = min(channels, -(-channels // (_SHARE * _MULTIPLE)) * _MULTIPLE)
@@ -53,9 +53,13 @@ def learn_preview(
 
 
 def _take_evenly(text: ParallelText) -> list[tuple[str, str]]:
-    """Pairs from everywhere in the text, `_PAIRS` to twice as many; all if it has fewer."""
+    """Pairs from everywhere in the text, `_PAIRS` to twice as many; all if it has fewer.
+
+    Those without words do not count.
+    """
     kept, stride = [], 1
-    for number, pair in enumerate(text.read()):
+    pairs = (pair for pair in text.read() if all(side.strip() for side in pair))
+    for number, pair in enumerate(pairs):
         if number % stride == 0:
             kept.append(pair)
         if len(kept) == 2 * _PAIRS:

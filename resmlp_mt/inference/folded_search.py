@@ -235,7 +235,8 @@ class FoldedSearch:
         for position in range(longest):
             if position < led:
                 log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
-                step.answer("log_p", log_p)
+                forced = [len(prefixes[sentence]) > position for sentence in beams.at_work]
+                step.answer_log_p(log_p, np.array(forced))
             check_wanted()
             step.run(position)
             if position < led:
@@ -379,12 +380,13 @@ class FoldedSearch:
         self, tokens: np.ndarray, beams: Beams, choice: Choice | None
     ) -> "OnnxStep | NativeStep":
         """What runs the steps of a batch of sources, padded on the right. (B, S)."""
-        about = beams, choice, self.rows, self.tables
+        about, real = (beams, choice, self.rows, self.tables), tokens != self.pad
         if self.native_encoder:
-            memory = self.native_encoder(tokens, tokens != self.pad)
-            return NativeStep(self.native, memory, *about)
-        memory = self.encode(tokens)
+            return NativeStep(self.native, self.native_encoder(tokens, real), *about)
+        memory, mask = self.encode(tokens)
         if self.native:
-            return NativeStep(self.native, NativeMemory.from_graph(*memory), *about)
+            decoder = self.native
+            sides = 2 * decoder.layers, decoder.heads, decoder.channels // decoder.heads
+            return NativeStep(decoder, NativeMemory.from_graph(sides, real, memory), *about)
         step = import_with_onnx("resmlp_mt.inference.onnx_step").OnnxStep
-        return step(self.selecting_step if choice else self.step, *memory, *about)
+        return step(self.selecting_step if choice else self.step, memory, mask, *about)

@@ -40,10 +40,24 @@ class NativeMemory:
         return cls(keys, values, np.count_nonzero(real, axis=1))
 
     @classmethod
-    def from_graph(cls, memory: np.ndarray, mask: np.ndarray) -> "NativeMemory":
-        """What the graph of the encoder answers: (2 D, B, E, S, C / E) and (B, 1, 1, S)."""
+    def from_graph(
+        cls, sides: tuple[int, int, int], real: np.ndarray, memory: np.ndarray
+    ) -> "NativeMemory":
+        """What the graph of the encoder answers.
+
+        Args:
+            sides, real: As for `make_room`.
+            memory: (2 D, B, E, S, C / E).
+
+        Raises:
+            ValueError: If it has another shape.
+        """
+        (both, heads, width), (sentences, source) = sides, real.shape
+        shape = both, sentences, heads, source, width
+        if memory.shape != shape:
+            raise ValueError(f"keys and values of {memory.shape}, not {shape}")
         keys, values = pad_last(memory[::2].swapaxes(3, 4), GROUP), pad_last(memory[1::2], GROUP)
-        return cls(keys, values, np.count_nonzero(mask == 0, axis=(1, 2, 3)))
+        return cls(keys, values, np.count_nonzero(real, axis=1))
 
     def to_graph(self) -> np.ndarray:
         """As the graph of the encoder answers it, in float32. What is padding is 0."""

@@ -61,7 +61,7 @@ class _Step(ctypes.Structure):
         (name, Pointer)
         for name in ("best_scores", "best_tokens", "best_places", "ends", "values", "query")
     ]
-    _fields_ += [(name, Pointer) for name in ("log_p", "room")]
+    _fields_ += [(name, Pointer) for name in ("log_p", "forced", "room")]
 
 
 class NativeDecoder:
@@ -144,7 +144,7 @@ class NativeDecoder:
 
     def _read_preview(self, arrays: dict[str, np.ndarray]) -> "ctypes.pointer[_Preview]":
         narrow, wide, scales = (arrays[name] for name in ("narrow", "wide", "scales"))
-        size, symbols = narrow.shape[-1], len(self._rows[0])
+        symbols, size = len(self._rows[0]), narrow.shape[-1] if narrow.ndim else 0
         if narrow.shape != (self.channels, size) or not 1 <= size <= self.channels:
             raise ValueError(f"a preview through {narrow.shape} for {self.channels} channels")
         if wide.shape != (symbols, size):
@@ -234,6 +234,14 @@ class NativeStep:
     def _point(self, name: str, array: np.ndarray) -> None:
         self._kept[name] = array
         setattr(self._step, name, array.ctypes.data)
+
+    def answer_log_p(self, into: np.ndarray, forced: np.ndarray) -> None:
+        """Write log-probabilities into (B, M, K), from the next run on.
+
+        forced: Of which sentences they are exact, where there is a preview. (B,) of bool.
+        """
+        self.answer("log_p", into)
+        self._point("forced", forced)
 
     def answer(self, name: str, into: np.ndarray) -> None:
         """Write an output into an array, from the next run on."""

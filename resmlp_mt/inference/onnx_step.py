@@ -83,6 +83,13 @@ class OnnxStep:
         value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
         self._feed.bind_ortvalue_input(name, value)
 
+    def answer_log_p(self, into: np.ndarray, forced: np.ndarray) -> None:
+        """Write log-probabilities into (B, M, K), from the next run on.
+
+        forced: Of which sentences they must be exact, here those of all. (B,) of bool.
+        """
+        self.answer("log_p", into)
+
     def answer(self, name: str, into: np.ndarray) -> None:
         """Write an output of the graph into an array, from the next run on."""
         self._feed.bind_ortvalue_output(name, onnxruntime.OrtValue.ortvalue_from_numpy(into))

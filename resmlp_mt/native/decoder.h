@@ -81,6 +81,7 @@ typedef struct {
     float *values;               /* (B, M, D C) */
     float *query;                /* (B, M, C), of the last layer, or NULL */
     float *log_p;                /* (B, M, K), or NULL */
+    const uint8_t *forced;       /* (B), which sentences have exact ones, if there is a preview */
     void *room;                  /* as many bytes as `count_room` says */
 } Step;
 

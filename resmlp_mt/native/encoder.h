@@ -36,8 +36,7 @@ typedef struct {
     float *x;              /* (rows, stride), embeddings, which are overwritten */
     int64_t half;          /* whether keys and values are written in 16 bits */
     void *keys;            /* (D, B, E, C / E, S), S padded to groups */
-    void *values;          /* (D, B, E, S, C / E), C / E padded to groups; of both what is padding is
-                            * left as it is */
+    void *values;          /* (D, B, E, S, C / E), C / E padded to groups. Padding is not written. */
     void *room;            /* as many bytes as `count_encoder_room` says */
 } Encoding;
 

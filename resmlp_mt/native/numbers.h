@@ -44,7 +44,8 @@ static inline float gelu_of(float x)
     return x * (x < 0.0f ? tail : 1.0f - tail);
 }
 
-/* GELU to 2e-4, for what is rounded to 8 bits next: Phi by a polynomial, which is 0 and 1 from 4 on. */
+/* GELU to 2e-4 between -8 and 8, for what is rounded to 8 bits next: Phi by a polynomial, which is
+ * nearly 0 and 1 from 4 on. */
 static inline float gelu_near(float x)
 {
     float size = x < -4.0f ? -4.0f : x > 4.0f ? 4.0f : x, square = size * size;

@@ -8,7 +8,7 @@
 #include "products.h"
 #include "room.h"
 
-#define LOOKED_AT 256 /* logits, at least, that are computed in full after a preview */
+#define LOOKED_AT 256 /* of the likeliest logits are computed in full after a preview, and some more */
 #define HALVINGS 12   /* in search of the number that so many reach */
 #define FAR 50        /* what has so much less than the best is as good as impossible */
 #define AHEAD 4       /* rows of weights that are on their way from memory */
@@ -206,20 +206,25 @@ static void look_closer(const Decoder *decoder, const Product *output, const flo
 }
 
 /* Logits of some rows, from their features. (rows, wide). */
-static void compute_logits(const Decoder *decoder, const Step *step, int64_t rows, const float *y,
-                           Room *room)
+static void compute_logits(const Decoder *decoder, const Step *step, int64_t first, int64_t rows,
+                           const float *y, Room *room)
 {
     const Preview *preview = decoder->preview;
     int64_t stride = padded(decoder->channels, BLOCK), wide = padded(step->output->outputs, BLOCK);
-    if (!preview || step->candidates || step->log_p) {
+    if (!preview || step->candidates) {
         multiply(step->output, rows, y, stride, room->logits, wide, 0, room);
         return;
     }
     int64_t narrow = padded(preview->narrow.outputs, BLOCK);
     multiply(&preview->narrow, rows, y, stride, room->both, narrow, 0, room);
     multiply(&preview->wide, rows, room->both, narrow, room->logits, wide, 0, room);
-    for (int64_t row = 0; row < rows; row++)
-        look_closer(decoder, step->output, y + row * stride, room->logits + row * wide, room);
+    for (int64_t row = 0; row < rows; row++) {
+        float *logits = room->logits + row * wide;
+        if (step->log_p && step->forced[(first + row) / step->beam])
+            multiply(step->output, 1, y + row * stride, stride, logits, wide, 0, room);
+        else
+            look_closer(decoder, step->output, y + row * stride, logits, room);
+    }
 }
 
 /* Put a continuation in its place among the best of a sentence, which are sorted. */
@@ -296,7 +301,7 @@ void STEP(const Decoder *decoder, const Step *step)
     }
     for (int64_t row = 0; row < rows; row += AT_ONCE) {
         int64_t some = rows - row < AT_ONCE ? rows - row : AT_ONCE;
-        compute_logits(decoder, step, some, room.y + row * stride, &room);
+        compute_logits(decoder, step, row, some, room.y + row * stride, &room);
         for (int64_t i = 0; i < some; i++)
             choose(decoder, step, row + i, room.logits + i * wide, &room);
     }

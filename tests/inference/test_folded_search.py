@@ -36,6 +36,7 @@ from resmlp_mt.export.translation_graphs import (  # noqa: E402
 from resmlp_mt.inference.folded_search import FoldedSearch  # noqa: E402
 from resmlp_mt.inference.native_code import find_library  # noqa: E402
 from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
+from resmlp_mt.inference.native_memory import NativeMemory  # noqa: E402
 from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
 from resmlp_mt.tasks.search import mend_generator  # noqa: E402
 
@@ -175,6 +176,14 @@ def test_long_sentences_and_many_short_ones(preset, build_model, task):
     batch = [np.array([*torch.randint(4, 17, (length,)).tolist(), 2]) for length in lengths]
     options = SearchOptions(2, max_len_b=4)
     assert_alike(fast.search(batch, options), reference.search(batch, options))
+
+
+def test_keys_and_values_of_another_shape_are_refused():
+    sides, real = (4, 3, 8), np.ones((2, 5), bool)
+    NativeMemory.from_graph(sides, real, np.ones((4, 2, 3, 5, 8), np.float32))
+    for shape in ((4, 2, 3, 1, 8), (4, 1, 3, 5, 8), (3, 2, 3, 5, 8), (4, 2, 3, 5, 6), (4, 2)):
+        with pytest.raises(ValueError, match="keys and values of"):
+            NativeMemory.from_graph(sides, real, np.ones(shape, np.float32))
 
 
 def test_more_positions_than_the_model_has_are_refused(build_model, task):

@@ -21,7 +21,7 @@ from resmlp_mt.models.folded import round_rows
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
-SYMBOLS, CHANNELS = 3000, 40
+SYMBOLS, CHANNELS = 3000, 136  # more than a vector of bytes, and no whole ones
 SIZES = dict(encoder_embed_dim=CHANNELS, decoder_embed_dim=CHANNELS, decoder_attention_heads=2)
 PAIRS = [
     ("A man rides a bike.", "Ein Mann fährt Fahrrad."),
@@ -55,7 +55,7 @@ def test_likely_symbols_have_the_logits_of_the_output_layer(int8, step, build_mo
     model = build_model("resmlp_plus_tiny", task=large, **SIZES)
     with torch.no_grad():
         model.decoder.output.weight.mul_(0.2)  # all symbols count for something
-    rough = cut(model.decoder.output.weight, size=24)
+    rough = cut(model.decoder.output.weight, size=100)
     (plain, _), (fast, _) = (
         engines(model, large, int8, preview=preview) for preview in (None, rough)
     )
@@ -91,6 +91,18 @@ def test_with_as_many_numbers_as_channels_it_finds_what_fairseq_finds(build_mode
             assert ours[0][0].tolist() in near
 
 
+def test_a_sentence_has_the_same_scores_beside_one_with_a_prefix(build_model, large):
+    model = build_model("resmlp_plus_tiny", task=large, **SIZES)
+    fast, _ = engines(model, large, preview=cut(model.decoder.output.weight, size=40))
+    batch, options = sources()[:3], SearchOptions(3)
+    prefixes = [np.array([], int), np.array([300]), np.array([300, 9, 500])]
+    guides = [Guide(prefix) for prefix in prefixes]
+    together = fast.search(batch, options, guides)
+    for source, guide, found in zip(batch, guides, together, strict=True):
+        (alone,) = fast.search([source], options, [guide])
+        assert_alike([alone], [found])
+
+
 def test_in_a_small_vocabulary_all_symbols_are_likely(build_model, task):
     nonsense = {
         "narrow": np.random.default_rng(1).normal(size=(24, 5)).astype(np.float32),
@@ -108,6 +120,7 @@ def test_in_a_small_vocabulary_all_symbols_are_likely(build_model, task):
     [
         ("narrow", np.ones((23, 5), np.float32), "24 channels"),
         ("narrow", np.ones((24, 25), np.float32), "24 channels"),
+        ("narrow", np.array(1, np.float32), "24 channels"),
         ("narrow", np.full((24, 5), np.nan, np.float32), "finite"),
         ("narrow", np.ones((24, 5)), "float64"),
         ("wide", np.ones((18, 5), np.int8), "19 symbols"),
@@ -160,9 +173,11 @@ def test_it_is_nearest_on_text_like_that_it_was_learned_from(tmp_path, step):  #
         learn_preview(ParallelText(*paths), model, codec)
     paths[1].write_text("Hund\n" * 7)
     with torch.no_grad():
-        model.decoder.norm.weight.fill_(torch.inf)
-    with pytest.raises(UserError, match="x.en, .*x.de: the model makes of it what is no number"):
-        learn_preview(ParallelText(*paths), model, codec)
+        model.decoder.norm.bias.fill_(0)
+    for weight in (torch.inf, 0):
+        torch.nn.init.constant_(model.decoder.norm.weight, weight)
+        with pytest.raises(UserError, match="x.en, .*x.de: the model makes nothing of it"):
+            learn_preview(ParallelText(*paths), model, codec)
     for path in paths:
         path.write_text("\n")
     with pytest.raises(UserError, match="no words to learn a preview from"):
