@@ -195,7 +195,8 @@ class NativeStep:
     @property
     def keys(self) -> np.ndarray:
         """Those of the last layer for the first sentence. (E, S, C / E)."""
-        return self._memory.to_graph()[-2, 0]
+        keys, source = self._memory.keys[-1, 0], self._memory.values.shape[3]
+        return keys[..., :source].swapaxes(1, 2)
 
     def bind(self, choice: Choice | None) -> None:
         """Take the beams as they are, from the next run on; forget all other `answer`s."""

@@ -206,7 +206,7 @@ static inline void halve(uint16_t *to, const float *x, int64_t n)
 
 /* The first outputs, in whole groups, of a matrix as it is, (inner, stride), in 16 bits or in full. to:
  * (rows, outputs). `half` is a constant where it is called. */
-static inline __attribute__((always_inline)) void multiply_matrix(
+static inline __attribute__((always_inline)) void multiply_matrix_of(
     int rows, int half, int64_t inner, const void *matrix, int64_t stride, int64_t outputs,
     const float *x, int64_t width, float *to)
 {
@@ -225,6 +225,16 @@ static inline __attribute__((always_inline)) void multiply_matrix(
             for (int vector = 0; vector < GROUP / LANES; vector++)
                 *(floats *)(to + row * outputs + first + vector * LANES) = found[row][vector];
     }
+}
+
+static inline __attribute__((always_inline)) void multiply_matrix(
+    int rows, int64_t half, int64_t inner, const void *matrix, int64_t stride, int64_t outputs,
+    const float *x, int64_t width, float *to)
+{
+    if (half)
+        multiply_matrix_of(rows, 1, inner, matrix, stride, outputs, x, width, to);
+    else
+        multiply_matrix_of(rows, 0, inner, matrix, stride, outputs, x, width, to);
 }
 
 /* Each number of rows with registers of its own. */

@@ -21,7 +21,8 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     int64_t stride = padded(channels, BLOCK);
     int64_t hidden = padded(decoder->layer->mlp.first.outputs, BLOCK) * CHUNK;
     int64_t inputs = rows * stride > hidden ? rows * stride : hidden;
-    int64_t chosen = (rows < AT_ONCE ? rows : AT_ONCE) * padded(step->output->outputs, BLOCK);
+    int64_t symbols = padded(step->output->outputs, BLOCK);
+    int64_t chosen = (rows < AT_ONCE ? rows : AT_ONCE) * symbols;
     int64_t size = sizeof(float);
     char *start = (char *)padded((intptr_t)step->room, 64), *place = start;
     room->x = (float *)take(&place, rows * stride * size);
@@ -30,9 +31,9 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     room->hidden = (float *)take(&place, hidden * size);
     room->past = (float *)take(&place, rows * decoder->layers * channels * size);
     room->logits = (float *)take(&place, chosen * size);
-    room->blocks = (float *)take(&place, padded(step->output->outputs, BLOCK) / BLOCK * size);
-    room->maxima = (float *)take(&place, padded(step->output->outputs, BLOCK) / 4 * size);
-    room->likely = (int32_t *)take(&place, (padded(step->output->outputs, BLOCK) + 1) * size);
+    room->blocks = (float *)take(&place, symbols / BLOCK * size);
+    room->maxima = (float *)take(&place, symbols / BLOCK * GROUP * size);
+    room->likely = (int32_t *)take(&place, (symbols + 1) * size);
     room->weights = (float *)take(&place, ROWS * padded(step->source, GROUP) * size);
     room->found = (float *)take(&place, ROWS * padded(channels / decoder->heads, GROUP) * size);
     room->scales = (float *)take(&place, rows * size);

@@ -86,20 +86,14 @@ static inline __attribute__((always_inline)) void attend_with_head(
 {
     int64_t groups = padded(length, GROUP), wide = padded(width, GROUP);
     float scale = 1.0f / sqrtf(width);
-    if (half)
-        multiply_matrix(rows, 1, width, keys, places, groups, query, stride, room->weights);
-    else
-        multiply_matrix(rows, 0, width, keys, places, groups, query, stride, room->weights);
+    multiply_matrix(rows, half, width, keys, places, groups, query, stride, room->weights);
     for (int row = 0; row < rows; row++) {
         float *weights = room->weights + row * groups;
         for (int64_t s = 0; s < length; s++)
             weights[s] *= scale;
         softmax(weights, length);
     }
-    if (half)
-        multiply_matrix(rows, 1, length, memory, wide, wide, room->weights, groups, room->found);
-    else
-        multiply_matrix(rows, 0, length, memory, wide, wide, room->weights, groups, room->found);
+    multiply_matrix(rows, half, length, memory, wide, wide, room->weights, groups, room->found);
     for (int row = 0; row < rows; row++)
         memcpy(to + row * stride, room->found + row * wide, width * sizeof(float));
 }
