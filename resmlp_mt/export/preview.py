@@ -8,6 +8,7 @@ more numbers.
 
 import numpy as np
 import torch
+from fairseq.data.data_utils import collate_tokens
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText, encode_pair
@@ -27,7 +28,7 @@ def learn_preview(
     """The arrays of a preview: float32 "narrow", (C, W), and int8 "wide", (V, W), with "scales".
 
     Args:
-        text: Like what will be translated. About a thousand pairs are taken evenly.
+        text: Like what will be translated. 1,000 to 2,000 pairs are taken evenly.
         model: In eval mode.
         codec: Its subwords and dictionaries.
 
@@ -83,18 +84,10 @@ def _measure_features(text: ParallelText, model: ResMLPModel, codec: TextCodec) 
     moment, seen = 0, 0
     for first in range(0, len(kept), _TOGETHER):
         sources, targets = zip(*kept[first : first + _TOGETHER], strict=True)
-        source = _lay_out([[*s, codec.source_dictionary.eos()] for s in sources], pad)
-        target = _lay_out([[end, *t] for t in targets], pad)
-        lengths = torch.tensor([len(s) + 1 for s in sources])
-        features, _ = model(source, lengths, target, features_only=True)
+        last = codec.source_dictionary.eos()
+        source = collate_tokens([torch.tensor([*s, last]) for s in sources], pad)
+        target = collate_tokens([torch.tensor([end, *t]) for t in targets], pad)
+        features, _ = model(source, None, target, features_only=True)
         features = features[target != pad].double()
         moment, seen = moment + features.T @ features, seen + len(features)
     return moment / seen
-
-
-def _lay_out(rows: list[list[int]], pad: int) -> torch.Tensor:
-    """Rows side by side, padded on the right."""
-    padded = torch.full((len(rows), max(map(len, rows))), pad)
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = torch.tensor(row)
-    return padded

@@ -131,9 +131,6 @@ def _export_translator(
                 "has no folded form; translate with the checkpoint itself"
             )
     symbols = trained.task.target_dictionary
-    codec = TextCodec.from_folder(
-        trained.folder, (trained.source, trained.target), (trained.task.source_dictionary, symbols)
-    )
     banned = [symbols.pad(), symbols.unk()]
     (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
     step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared)
@@ -142,6 +139,10 @@ def _export_translator(
         "encoder": describe_encoder(encoder, decoder, int8, shared),
         "decoder": describe_decoder(decoder, int8, shared),
     }
+    if shortlist or preview:
+        dictionaries = trained.task.source_dictionary, symbols
+        languages = trained.source, trained.target
+        codec = TextCodec.from_folder(trained.folder, languages, dictionaries)
     if shortlist:
         step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared, selects=True)
         (out / SELECTING[0]).write_bytes(step)
