@@ -20,6 +20,7 @@ from resmlp_mt.cli.flags import check_positive
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
+    text = dict(nargs=2, type=Path, metavar=("SOURCE", "TARGET"))
     parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument("--int8", action="store_true", help="products of 8-bit integers")
@@ -32,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--shortlist",
-        nargs=2,
-        type=Path,
-        metavar=("SOURCE", "TARGET"),
+        **text,
         help="training text, also .gz and .xz: the search looks only at subwords that it has as "
         "translations",
     )
@@ -54,9 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--preview",
-        nargs=2,
-        type=Path,
-        metavar=("SOURCE", "TARGET"),
+        **text,
         help="text like what will be translated, also .gz and .xz: probabilities are computed "
         "roughly at first, as it suits this text, and then exactly for the likely subwords; for "
         "large vocabularies: 32,000 subwords gain, 8,000 lose",
