@@ -34,9 +34,19 @@ class Beams:
         width: Continuations of each beam that a step looks at.
         end: The end of a sentence.
         layers, channels: D and C.
+        kind: Of the numbers that a step leaves for later ones.
     """
 
-    def __init__(self, sentences: int, beam: int, width: int, end: int, layers: int, channels: int):
+    def __init__(
+        self,
+        sentences: int,
+        beam: int,
+        width: int,
+        end: int,
+        layers: int,
+        channels: int,
+        kind: type = np.float32,
+    ):
         self.beam, self.width, self.end = beam, width, end
         self.found: list[list[Found]] = [[] for _ in range(sentences)]
         self.at_work = np.arange(sentences)  # which sentence a row is
@@ -51,7 +61,7 @@ class Beams:
         # of the beam up to that.
         self.used = 0
         places = _STEPS * sentences * beam
-        self.history = np.empty((places, layers * channels), np.float32)
+        self.history = np.empty((places, layers * channels), kind)
         self.told = np.empty(places, np.int64)
         self.reached = np.empty(places, np.float32)
         self._make_answers()

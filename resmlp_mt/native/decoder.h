@@ -59,7 +59,8 @@ typedef struct {
     int64_t sentences, beam, source, past;
     const int64_t *tokens;       /* (B, M), the last ones */
     const float *scores;         /* (B, M), of the beams so far */
-    const float *history;        /* (n, D C), what earlier steps left in `values` */
+    int64_t half_history;        /* whether history and values are in 16 bits */
+    const void *history;         /* (n, D C), what earlier steps left in `values` */
     const int64_t *ancestors;    /* (t, B, M), the rows of it that each beam comes from */
     const float *row;            /* (t + 1, D C), what they and this position are multiplied with */
     const float *offset;         /* (D C), or NULL */
@@ -78,7 +79,7 @@ typedef struct {
     int64_t *best_tokens;        /* (B, best) */
     int64_t *best_places;        /* (B, best), the beam it goes on from, times width */
     float *ends;                 /* (B, M), the score of ending here */
-    float *values;               /* (B, M, D C) */
+    void *values;                /* (B, M, D C) */
     float *query;                /* (B, M, C), of the last layer, or NULL */
     float *log_p;                /* (B, M, K), or NULL */
     const uint8_t *forced;       /* (B), which sentences have exact ones, if there is a preview */

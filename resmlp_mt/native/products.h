@@ -82,6 +82,13 @@ static inline float quantise(int8_t *to, const float *x, int64_t n, float reach,
     return reach / steps;
 }
 
+/* Let bytes come to the cache while something else is computed. */
+static inline void fetch(const void *start, int64_t size)
+{
+    for (int64_t i = 0; i < size; i += 64)
+        __builtin_prefetch((const char *)start + i, 0, 2);
+}
+
 /* The 4 inputs from `four` on, for each output. */
 static inline bytes spread(const int8_t *four)
 {
@@ -194,6 +201,16 @@ static inline __attribute__((always_inline)) floats load(int half, const void *n
 #endif
 }
 
+/* Which of LANES numbers reach a bar: a bit for each. */
+static inline uint32_t find_reaching(const float *x, float bar)
+{
+#ifdef __AVX512VNNI__
+    return _mm512_cmp_ps_mask(_mm512_loadu_ps(x), _mm512_set1_ps(bar), _CMP_GE_OQ);
+#else
+    return _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x), _mm256_set1_ps(bar), _CMP_GE_OQ));
+#endif
+}
+
 /* Numbers in 16 bits. */
 static inline void halve(uint16_t *to, const float *x, int64_t n)
 {
@@ -202,6 +219,17 @@ static inline void halve(uint16_t *to, const float *x, int64_t n)
         _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), 0));
     for (; i < n; i++)
         to[i] = _cvtss_sh(x[i], 0);
+}
+
+/* to += x factor, of numbers in 16 bits or in full. */
+static inline __attribute__((always_inline)) void add_scaled(float *to, int half, const void *x,
+                                                             const float *factor, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        *(floats *)(to + i) += load(half, x, i) * *(const floats *)(factor + i);
+    for (; i < n; i++)
+        to[i] += (half ? _cvtsh_ss(((const uint16_t *)x)[i]) : ((const float *)x)[i]) * factor[i];
 }
 
 /* The first outputs, in whole groups, of a matrix as it is, (inner, stride), in 16 bits or in full. to:
@@ -257,9 +285,13 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
             room->scales[row] = quantise(inputs + row * width, x + row * from, product->inputs,
                                          reach_of(x + row * from, product->inputs), STEPS,
                                          room->sums + row);
-    /* The weights of a tile stay in the cache for all rows. */
+    /* The weights of a tile stay in the cache for all rows. In 8 bits there is room for the next ones,
+     * of which a share comes with every few rows. */
+    int64_t size = TILE * width, share = size / ((rows + ROWS - 1) / ROWS) + 1;
     for (int64_t first = 0; first < outputs; first += TILE)
         for (int64_t row = 0; row < rows; row += ROWS) {
+            if (product->bytes && first + TILE < outputs)
+                fetch(product->bytes + (first + TILE) * width + row / ROWS * share, share);
             float *place = to + row * stride;
             if (product->bytes) {
                 WITH_ROWS(rows - row, multiply_bytes(R, product, first, inputs + row * width,
@@ -310,15 +342,20 @@ static inline float multiply_floats_row(const Product *product, int64_t output, 
     return total + product->bias[output];
 }
 
-/* A weight of input i and output o, as it was before packing. */
-static inline float weight_of(const Product *product, int64_t output, int64_t i)
+/* The weights of an output, as they were before packing. */
+static inline void unpack(const Product *product, int64_t output, float *to)
 {
-    int64_t group = output / GROUP, lane = output % GROUP;
-    if (product->floats)
-        return product->floats[(group * product->inputs + i) * GROUP + lane];
-    int64_t fours = padded(product->inputs, INPUTS) / 4;
-    uint8_t byte = product->bytes[((group * fours + i / 4) * GROUP + lane) * 4 + i % 4];
-    return ((int32_t)byte - 128) * product->scale[output];
+    int64_t group = output / GROUP, lane = output % GROUP, inputs = product->inputs;
+    int64_t fours = padded(inputs, INPUTS) / 4;
+    if (product->floats) {
+        const float *from = product->floats + group * inputs * GROUP + lane;
+        for (int64_t i = 0; i < inputs; i++)
+            to[i] = from[i * GROUP];
+        return;
+    }
+    const uint8_t *from = product->bytes + (group * fours * GROUP + lane) * 4;
+    for (int64_t i = 0; i < inputs; i++)
+        to[i] = ((int32_t)from[i / 4 * 4 * GROUP + i % 4] - 128) * product->scale[output];
 }
 
 #endif

@@ -5,13 +5,20 @@
 #include "decoder.h"
 
 #define CHUNK 48   /* rows whose hidden layer stays in the cache */
-#define AT_ONCE 36 /* rows that the output layer takes at once: their logits stay in the cache */
 
 static inline char *take(char **place, int64_t bytes)
 {
     char *found = *place;
     *place += padded(bytes, 64);
     return found;
+}
+
+/* Rows that the output layer takes at once. The weights are read once for them all, and their logits
+ * stay in the cache. A preview has few weights, so that a nearer cache pays. */
+static inline int64_t count_rows_at_once(const Decoder *decoder, const Step *step)
+{
+    int64_t rows = step->sentences * step->beam, most = decoder->preview && !step->candidates ? 18 : 36;
+    return rows < most ? rows : most;
 }
 
 /* Sets all pointers of `room`, from that of the step on; returns how many bytes they take. */
@@ -22,7 +29,7 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     int64_t hidden = padded(decoder->layer->mlp.first.outputs, BLOCK) * CHUNK;
     int64_t inputs = rows * stride > hidden ? rows * stride : hidden;
     int64_t symbols = padded(step->output->outputs, BLOCK);
-    int64_t chosen = (rows < AT_ONCE ? rows : AT_ONCE) * symbols;
+    int64_t chosen = count_rows_at_once(decoder, step) * symbols;
     int64_t size = sizeof(float);
     char *start = (char *)padded((intptr_t)step->room, 64), *place = start;
     room->x = (float *)take(&place, rows * stride * size);

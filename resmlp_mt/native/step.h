@@ -11,37 +11,43 @@
 #define LOOKED_AT 256 /* of the likeliest logits are computed in full after a preview, and some more */
 #define HALVINGS 12   /* in search of the number that so many reach */
 #define FAR 50        /* what has so much less than the best is as good as impossible */
-#define AHEAD 4       /* rows of weights that are on their way from memory */
+#define AHEAD 8       /* rows of weights that are on their way from memory */
 
 static void embed(const Decoder *decoder, const Step *step, float *x)
 {
     int64_t channels = decoder->channels, stride = padded(channels, BLOCK);
     for (int64_t row = 0; row < step->sentences * step->beam; row++, x += stride) {
-        for (int64_t i = 0; i < channels; i++) {
-            float added = step->position ? step->position[i] : 0;
-            x[i] = weight_of(&decoder->embedding, step->tokens[row], i) * decoder->embedding_scale +
-                   added;
-        }
+        unpack(&decoder->embedding, step->tokens[row], x);
+        for (int64_t i = 0; i < channels; i++)
+            x[i] = x[i] * decoder->embedding_scale + (step->position ? step->position[i] : 0);
         memset(x + channels, 0, (stride - channels) * sizeof *x);
     }
 }
 
-/* What the earlier positions add to this one, in all layers. (B M, D C). The beams of a sentence have
- * many of them in common, which the cache then holds. */
-static void remember(const Decoder *decoder, const Step *step, float *past)
+/* What the earlier positions add to this one. (B M, D C). The beams of a sentence have many of them in
+ * common, which the cache then holds, as it does the sums of a layer. `half` is a constant where it is
+ * called. */
+static inline __attribute__((always_inline)) void remember(const Decoder *decoder, const Step *step,
+                                                           int half, float *past)
 {
-    int64_t width = decoder->layers * decoder->channels, rows = step->sentences * step->beam;
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t i = 0; i < width; i++)
-            past[row * width + i] = step->offset ? step->offset[i] : 0;
-    for (int64_t first = 0; first < rows; first += step->beam)
-        for (int64_t t = 0; t < step->past; t++) {
-            const float *factor = step->row + t * width;
-            for (int64_t row = first; row < first + step->beam; row++) {
-                const float *from = step->history + step->ancestors[t * rows + row] * width;
-                float *to = past + row * width;
-                for (int64_t i = 0; i < width; i++)
-                    to[i] += from[i] * factor[i];
+    int64_t channels = decoder->channels, width = decoder->layers * channels;
+    int64_t beam = step->beam, rows = step->sentences * beam;
+    int64_t size = half ? sizeof(uint16_t) : sizeof(float);
+    for (int64_t first = 0; first < rows; first += beam, past += beam * width)
+        for (int64_t start = 0; start < width; start += channels) {
+            const char *history = (const char *)step->history + start * size;
+            for (int64_t row = 0; row < beam; row++)
+                for (int64_t i = start; i < start + channels; i++)
+                    past[row * width + i] = step->offset ? step->offset[i] : 0;
+            for (int64_t t = 0; t < step->past; t++) {
+                const float *factor = step->row + t * width + start;
+                const int64_t *places = step->ancestors + t * rows + first;
+                const int64_t *next = t + 1 < step->past ? places + rows : places;
+                for (int64_t row = 0; row < beam; row++) {
+                    fetch(history + next[row] * width * size, channels * size);
+                    add_scaled(past + row * width + start, half, history + places[row] * width * size,
+                               factor, channels);
+                }
             }
         }
 }
@@ -63,16 +69,24 @@ static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number,
         const float *gate = room->both + row * wide;
         const float *value = layer->gated ? gate + channels : room->y + row * stride;
         const float *past = room->past + row * width + number * channels;
-        float *kept = step->values + row * width + number * channels, *x = room->x + row * stride;
-        float *gated = room->y + row * stride;
-        for (int64_t i = 0; i < channels; i++) {
-            float mixed = past[i] + value[i] * now[i];
-            kept[i] = value[i];
-            if (projected)
-                gated[i] = sigmoid_of(gate[i]) * mixed;
-            else
-                x[i] += layer->gated ? gate[i] * mixed : mixed;
-        }
+        float *x = room->x + row * stride, *gated = room->y + row * stride;
+        int64_t place = row * width + number * channels;
+        if (step->half_history)
+            halve((uint16_t *)step->values + place, value, channels);
+        else
+            memcpy((float *)step->values + place, value, channels * sizeof *value);
+        if (projected)
+            SIDE_BY_SIDE
+            for (int64_t i = 0; i < channels; i++)
+                gated[i] = sigmoid_of(gate[i]) * (past[i] + value[i] * now[i]);
+        else if (layer->gated)
+            SIDE_BY_SIDE
+            for (int64_t i = 0; i < channels; i++)
+                x[i] += gate[i] * (past[i] + value[i] * now[i]);
+        else
+            SIDE_BY_SIDE
+            for (int64_t i = 0; i < channels; i++)
+                x[i] += past[i] + value[i] * now[i];
     }
     if (projected)
         multiply(&layer->project, rows, room->y, stride, room->x, stride, 1, room);
@@ -89,9 +103,9 @@ static inline __attribute__((always_inline)) void attend_with_head(
     multiply_matrix(rows, half, width, keys, places, groups, query, stride, room->weights);
     for (int row = 0; row < rows; row++) {
         float *weights = room->weights + row * groups;
-        for (int64_t s = 0; s < length; s++)
-            weights[s] *= scale;
-        softmax(weights, length);
+        for (int64_t s = 0; s < groups; s++) /* whole groups are whole vectors */
+            weights[s] = s < length ? weights[s] * scale : -INFINITY;
+        softmax(weights, groups);
     }
     multiply_matrix(rows, half, length, memory, wide, wide, room->weights, groups, room->found);
     for (int row = 0; row < rows; row++)
@@ -119,6 +133,7 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
             int64_t size = step->half ? sizeof(uint16_t) : sizeof(float);
             const char *keys = (const char *)step->keys + part * width * places * size;
             const char *memory = (const char *)step->memory + part * step->source * wide * size;
+            fetch(memory, step->lengths[source] * wide * size);
             for (int64_t beam = 0; beam < step->beam; beam += ROWS) {
                 int64_t row = sentence * step->beam + beam, left = step->beam - beam;
                 const float *query = room->both + row * stride + head * width;
@@ -165,11 +180,14 @@ static int64_t find_likely(float *logits, int64_t symbols, float *maxima, int32_
             maxima[block * GROUP + lane] = a > b ? a : b;
         }
     float bar = find_bar(maxima, blocks * GROUP, LOOKED_AT);
-    for (int64_t i = 0; i < blocks * GROUP; i++)
-        if (maxima[i] >= bar)
-            for (int64_t place = i / GROUP * BLOCK + i % GROUP, k = 0; k < BLOCK; k += GROUP)
-                if (logits[place + k] >= bar && place + k < symbols)
-                    places[n++] = place + k;
+    for (int64_t first = 0; first < blocks * GROUP; first += LANES)
+        for (uint32_t found = find_reaching(maxima + first, bar); found; found &= found - 1) {
+            int64_t i = first + __builtin_ctz(found), place = i / GROUP * BLOCK + i % GROUP;
+            for (int64_t k = place; k < place + BLOCK; k += GROUP) {
+                places[n] = k; /* to stay, if it counts */
+                n += logits[k] >= bar;
+            }
+        }
     return n;
 }
 
@@ -276,7 +294,10 @@ void STEP(const Decoder *decoder, const Step *step)
     Room room;
     lay_out(decoder, step, &room);
     embed(decoder, step, room.x);
-    remember(decoder, step, room.past);
+    if (step->half_history)
+        remember(decoder, step, 1, room.past);
+    else
+        remember(decoder, step, 0, room.past);
     for (int64_t number = 0; number < decoder->layers; number++) {
         mix_tokens(decoder, step, number, &room);
         attend(decoder, step, number, &room);
@@ -293,8 +314,9 @@ void STEP(const Decoder *decoder, const Step *step)
         step->best_tokens[i] = decoder->end;
         step->best_places[i] = 0;
     }
-    for (int64_t row = 0; row < rows; row += AT_ONCE) {
-        int64_t some = rows - row < AT_ONCE ? rows - row : AT_ONCE;
+    int64_t at_once = count_rows_at_once(decoder, step);
+    for (int64_t row = 0; row < rows; row += at_once) {
+        int64_t some = rows - row < at_once ? rows - row : at_once;
         compute_logits(decoder, step, row, some, room.y + row * stride, &room);
         for (int64_t i = 0; i < some; i++)
             choose(decoder, step, row + i, room.logits + i * wide, &room);
