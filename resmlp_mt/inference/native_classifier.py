@@ -24,6 +24,7 @@ from resmlp_mt.inference.native_code import (
     NativeWeights,
     Pointer,
     ProductStruct,
+    check_structures,
     find_library,
     read_number,
 )
@@ -64,6 +65,7 @@ class NativeClassifier:
 
     Raises:
         ValueError: If something does not fit.
+        UserError: If the compiled code is of an older build.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class NativeClassifier:
         threads: int,
         compute: Callable,
     ):
+        check_structures("classify", _Block, _Classifier, _Batch)
         self._weights = weights = NativeWeights(arrays)
         self._compute, self._threads = compute, threads
         self._start_threads()

@@ -66,6 +66,27 @@ def find_compute(name: str) -> Callable | None:
     return kind and getattr(find_library(), f"{name}_{kind}")
 
 
+def check_structures(name: str, *structures: type[ctypes.Structure]) -> None:
+    """Check that a function was built for the structures that it is given.
+
+    Args:
+        name: As for `find_compute`.
+        structures: In the order of native/library.c.
+
+    Raises:
+        UserError: If it was not, as where a newer version was put beside an older build.
+    """
+    try:
+        built = (Integer * len(structures)).in_dll(find_library(), f"{name}_structures")
+    except ValueError:  # before there were any
+        built = ()
+    if [*built] != [ctypes.sizeof(structure) for structure in structures]:
+        raise UserError(
+            "the compiled code was built from other sources than these: build it again, with "
+            "pip install -e . in a checkout, or set RESMLP_CPU_ISA=none to do without it"
+        )
+
+
 class PackedProduct:
     """A product in the order in which the compiled code reads it.
 

@@ -19,6 +19,7 @@ from resmlp_mt.inference.native_code import (
     NativeWeights,
     Pointer,
     ProductStruct,
+    check_structures,
     find_library,
     read_number,
 )
@@ -59,6 +60,7 @@ class NativeEncoder:
 
     Raises:
         ValueError: If something does not fit.
+        UserError: If the compiled code is of an older build.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class NativeEncoder:
         sides: tuple[int, int, int],
         compute: Callable,
     ):
+        check_structures("encode", _Layer, _Encoder, _Encoding)
         self._weights, self._compute, self._sides = NativeWeights(arrays), compute, sides
         self._table, self._scales, _ = self._weights.find(described["embedding"])
         self._factor = read_number(described["embedding_scale"])

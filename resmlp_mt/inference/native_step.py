@@ -19,6 +19,7 @@ from resmlp_mt.inference.native_code import (
     PackedProduct,
     Pointer,
     ProductStruct,
+    check_structures,
     find_library,
     read_number,
 )
@@ -49,9 +50,7 @@ class _Decoder(ctypes.Structure):
 class _Step(ctypes.Structure):
     _fields_ = [(name, Integer) for name in ("sentences", "beam", "source", "past")]
     _fields_ += [("tokens", Pointer), ("scores", Pointer), ("half_history", Integer)]
-    _fields_ += [
-        (name, Pointer) for name in ("history", "ancestors", "row", "offset", "position")
-    ]
+    _fields_ += [(name, Pointer) for name in ("history", "ancestors", "row", "offset", "position")]
     _fields_ += [("all", Integer), ("at_work", Pointer), ("lengths", Pointer), ("half", Integer)]
     _fields_ += [(name, Pointer) for name in ("keys", "memory")]
     _fields_ += [("output", ctypes.POINTER(ProductStruct))]
@@ -83,6 +82,7 @@ class NativeDecoder:
 
     Raises:
         ValueError: If something does not fit.
+        UserError: If the compiled code is of an older build.
     """
 
     def __init__(
@@ -97,6 +97,7 @@ class NativeDecoder:
         compute: Callable,
         preview: dict[str, np.ndarray] | None = None,
     ):
+        check_structures("step", _Layer, _Preview, _Decoder, _Step)
         self._weights, self.compute = NativeWeights(arrays), compute
         self.channels, self.layers = channels, layers
         self._rows, self.output = self._read_table(described["output"], symbols)

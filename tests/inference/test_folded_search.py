@@ -10,6 +10,7 @@ from fairseq.search import LexicallyConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
 from fairseq.token_generation_constraints import pack_constraints
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.alignment import align_subwords, align_words
 from resmlp_mt.inference.ensemble import Ensemble
 from resmlp_mt.inference.fairseq_search import FairseqSearch
@@ -33,8 +34,13 @@ from resmlp_mt.export.translation_graphs import (  # noqa: E402
     build_selection,
     build_step,
 )
+from resmlp_mt.inference import native_encoder, native_step  # noqa: E402
 from resmlp_mt.inference.folded_search import FoldedSearch  # noqa: E402
-from resmlp_mt.inference.native_code import find_library  # noqa: E402
+from resmlp_mt.inference.native_code import (  # noqa: E402
+    Integer,
+    check_structures,
+    find_library,
+)
 from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
 from resmlp_mt.inference.native_memory import NativeMemory  # noqa: E402
 from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
@@ -157,6 +163,29 @@ def test_more_rows_outputs_and_symbols_than_the_compiled_code_takes_at_once(
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 def test_the_compiled_code_is_there():
     assert find_library() is not None
+
+
+@pytest.mark.parametrize(
+    ("module", "structure"), [(native_step, "_Step"), (native_encoder, "_Encoder")]
+)
+def test_a_build_for_other_structures_is_refused(
+    module, structure, step, monkeypatch, build_model, task
+):
+    if step == "graph":
+        pytest.skip("the graphs are of no build")
+
+    class Newer(getattr(module, structure)):
+        _fields_ = [("more", Integer)]
+
+    monkeypatch.setattr(module, structure, Newer)
+    with pytest.raises(UserError, match="build it again"):
+        engines(build_model("resmlp_plus_tiny"), task())
+
+
+@pytest.mark.skipif(find_library() is None, reason="the compiled code was not built")
+def test_a_build_that_does_not_know_its_structures_is_refused():
+    with pytest.raises(UserError, match="build it again"):
+        check_structures("step_of_an_older_build", native_step._Step)
 
 
 def test_a_sentence_is_translated_the_same_alone_and_in_a_batch(build_model, task):
