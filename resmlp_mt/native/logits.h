@@ -1,0 +1,110 @@
+/* Logits of a step, of all symbols or candidates. With a preview those of the likely symbols alone are
+ * as the output layer has them.
+ */
+#ifndef LOGITS_H
+#define LOGITS_H
+
+#include "decoder.h"
+#include "numbers.h"
+#include "products.h"
+
+#define LOOKED_AT 256 /* of the likeliest logits are computed in full after a preview, and some more */
+#define HALVINGS 12   /* in search of the number that so many reach */
+#define FAR 50        /* what has so much less than the best is as good as impossible */
+#define AHEAD 8       /* rows of weights that are on their way from memory */
+
+/* What at least `some` of n numbers reach, and not many more: of those that are at most FAR below the
+ * largest. */
+static float find_bar(const float *x, int64_t n, int64_t some)
+{
+    float high = largest_of(x, n), low = high - FAR;
+    for (int tries = 0; tries < HALVINGS; tries++) {
+        float middle = 0.5f * (low + high);
+        int32_t reach = 0;
+        SUM(reach)
+        for (int64_t i = 0; i < n; i++)
+            reach += x[i] >= middle;
+        if (reach < some)
+            high = middle;
+        else
+            low = middle;
+        if (some <= reach && reach <= some + some / 8)
+            break;
+    }
+    return low;
+}
+
+/* Of logits the places of those that are among the first LOOKED_AT, and of some more. Their number. */
+static int64_t find_likely(float *logits, int64_t symbols, float *maxima, int32_t *places)
+{
+    int64_t blocks = padded(symbols, BLOCK) / BLOCK, n = 0;
+    for (int64_t i = symbols; i < blocks * BLOCK; i++)
+        logits[i] = -INFINITY;
+    for (int64_t block = 0; block < blocks; block++)
+        for (int64_t lane = 0; lane < GROUP; lane++) {
+            const float *x = logits + block * BLOCK + lane;
+            float a = x[0] > x[GROUP] ? x[0] : x[GROUP];
+            float b = x[2 * GROUP] > x[3 * GROUP] ? x[2 * GROUP] : x[3 * GROUP];
+            maxima[block * GROUP + lane] = a > b ? a : b;
+        }
+    float bar = find_bar(maxima, blocks * GROUP, LOOKED_AT);
+    for (int64_t first = 0; first < blocks * GROUP; first += LANES)
+        for (uint32_t found = find_reaching(maxima + first, bar); found; found &= found - 1) {
+            int64_t i = first + __builtin_ctz(found), place = i / GROUP * BLOCK + i % GROUP;
+            for (int64_t k = place; k < place + BLOCK; k += GROUP) {
+                places[n] = k; /* to stay, if it counts */
+                n += logits[k] >= bar;
+            }
+        }
+    return n;
+}
+
+/* Put logits as the output layer has them in the place of those that a preview finds likely, and of
+ * the end. */
+static void look_closer(const Decoder *decoder, const Product *output, const float *y, float *logits,
+                        Room *room)
+{
+    const Preview *preview = decoder->preview;
+    int64_t channels = decoder->channels;
+    int32_t sum = 0, *likely = room->likely;
+    float step = 0;
+    if (preview->bytes)
+        step = quantise(room->inputs, y, channels, reach_of(y, channels), STEPS, &sum);
+    int64_t n = find_likely(logits, output->outputs, room->maxima, likely);
+    likely[n++] = decoder->end;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t i = likely[k], next = likely[k + AHEAD < n ? k + AHEAD : k];
+        if (preview->bytes) {
+            for (int64_t byte = 0; byte < channels; byte += 64)
+                __builtin_prefetch(preview->bytes + next * channels + byte);
+            logits[i] = multiply_bytes_row(output, i, preview->bytes + i * channels, room->inputs,
+                                           step, sum);
+        } else {
+            logits[i] = multiply_floats_row(output, i, preview->floats + i * channels, y);
+        }
+    }
+}
+
+/* Logits of some rows, from their features. (rows, wide). */
+static void compute_logits(const Decoder *decoder, const Step *step, int64_t first, int64_t rows,
+                           const float *y, Room *room)
+{
+    const Preview *preview = decoder->preview;
+    int64_t stride = padded(decoder->channels, BLOCK), wide = padded(step->output->outputs, BLOCK);
+    if (!preview || step->candidates) {
+        multiply(step->output, rows, y, stride, room->logits, wide, 0, room);
+        return;
+    }
+    int64_t narrow = padded(preview->narrow.outputs, BLOCK);
+    multiply(&preview->narrow, rows, y, stride, room->both, narrow, 0, room);
+    multiply(&preview->wide, rows, room->both, narrow, room->logits, wide, 0, room);
+    for (int64_t row = 0; row < rows; row++) {
+        float *logits = room->logits + row * wide;
+        if (step->log_p && step->forced[(first + row) / step->beam])
+            multiply(step->output, 1, y + row * stride, stride, logits, wide, 0, room);
+        else
+            look_closer(decoder, step->output, y + row * stride, logits, room);
+    }
+}
+
+#endif
