@@ -53,7 +53,7 @@ static int64_t find_likely(float *logits, int64_t symbols, float *maxima, int32_
             int64_t i = first + __builtin_ctz(found), place = i / GROUP * BLOCK + i % GROUP;
             for (int64_t k = place; k < place + BLOCK; k += GROUP) {
                 places[n] = k; /* to stay, if it counts */
-                n += logits[k] >= bar;
+                n += (logits[k] >= bar) & (k < symbols); /* all may be -inf, and so is the bar then */
             }
         }
     return n;

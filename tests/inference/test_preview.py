@@ -139,6 +139,18 @@ def test_a_forged_preview_is_refused(name, value, said, step, build_model, task)
         engines(model, task(), preview=arrays)
 
 
+def test_a_preview_that_overflows_only_finds_symbols_that_there_are(build_model, task):
+    # Where all logits are -inf, so is what the likely ones must reach. Padding has as much.
+    narrow = np.zeros((24, 5), np.float32)
+    narrow[0] = 1e30
+    arrays = {"narrow": narrow, "wide": np.full((19, 5), 127, np.int8)}
+    arrays |= {"scales": np.full(19, 3e38, np.float32)}
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
+    fast, _ = engines(model, task(), preview=arrays)
+    for found in fast.find(sources(), SearchOptions(4, max_len_b=5)):
+        assert all(0 <= symbol < 19 for beam in found for symbol in beam.tokens)
+
+
 def test_it_is_nearest_on_text_like_that_it_was_learned_from(tmp_path, step):  # noqa: F811
     if step != "graph":
         pytest.skip("nothing is searched")
