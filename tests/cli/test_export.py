@@ -76,7 +76,10 @@ def test_int8_is_smaller_and_says_nearly_the_same(tmp_path):
 def test_weights_of_fewer_bits_take_less_room(tmp_path):
     kinds = {"float": [], "8 bits": ["--int8"]}
     kinds |= {f"to {bits}": ["--int8", "--weight-bits", bits] for bits in (8, 6)}
-    weights, sizes, tables, translations = {}, {}, {}, {}
+    # Of these lists no sentence is German.
+    (tmp_path / "text").write_text(CAPTIONS)
+    kinds["to 8"] += ["--shortlist", *2 * [tmp_path / "text"], "--shortlist-first", 20]
+    weights, sizes, tables, translations, listed = {}, {}, {}, {}, {}
     for kind, flags in kinds.items():
         out = tmp_path / kind
         run("resmlp-mt", "export", "multi30k-en-de", "--out", out, *flags)
@@ -87,7 +90,9 @@ def test_weights_of_fewer_bits_take_less_room(tmp_path):
         weights[kind] = load(gzip.decompress(data) if "to" in kind else data)
         names = json.loads((out / "export.json").read_text())["decoder"]["output"]
         tables[kind] = [names[part] and weights[kind][names[part]] for part in ("weight", "scales")]
-        translations[kind] = translate(out, stdin=CAPTIONS).stdout
+        translations[kind] = translate(out, "--no-shortlist", stdin=CAPTIONS).stdout
+        listed[kind] = translate(out, stdin=CAPTIONS).stdout
+    assert [kind for kind in kinds if listed[kind] != translations[kind]] == ["to 8"]
     assert sizes["to 8"] < 0.95 * sizes["8 bits"]
     assert sizes["to 6"] < 0.75 * sizes["8 bits"]
     assert translations["to 8"] == translations["8 bits"]
