@@ -11,4 +11,7 @@
 #include "classify.h"
 #define ENCODE encode_avx2
 #include "encode.h"
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 #endif

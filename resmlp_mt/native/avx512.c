@@ -5,10 +5,14 @@
 #else
 #pragma GCC target("arch=x86-64-v4,avx512vnni,prefer-vector-width=512")
 #endif
+#define WITH_AVX512
 #define STEP step_avx512
 #include "step.h"
 #define CLASSIFY classify_avx512
 #include "classify.h"
 #define ENCODE encode_avx512
 #include "encode.h"
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
 #endif

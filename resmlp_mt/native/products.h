@@ -22,7 +22,7 @@
 #include "decoder.h"
 #include "numbers.h"
 
-#ifdef __AVX512VNNI__
+#ifdef WITH_AVX512
 #define LANES 16  /* of a vector */
 #define VECTORS 4 /* of a tile: with so many rows their sums fill the registers */
 #define FOURS 1   /* of inputs in 8 bits, that are multiplied at once */
@@ -38,11 +38,11 @@
 
 typedef float floats __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
-typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(4)));
+typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(1)));
 
 /* STEPS of a row are as large as what must not be larger: its largest number, or the largest sum of
  * four that meet. That one may be rounded up by 2. */
-#ifdef __AVX512VNNI__
+#ifdef WITH_AVX512
 #define STEPS 127
 #define reach_of size_of_largest
 #else
@@ -100,7 +100,7 @@ static inline bytes spread(const int8_t *four)
 /* sum + weights of each output times inputs, FOURS of both. */
 static inline ints add_products(ints sum, const bytes *weights, const bytes *inputs)
 {
-#ifdef __AVX512VNNI__
+#ifdef WITH_AVX512
     return (ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)*weights, (__m512i)*inputs);
 #else
     __m256i fours =
@@ -194,7 +194,7 @@ static inline __attribute__((always_inline)) floats load(int half, const void *n
     if (!half)
         return *(const floats *)((const float *)numbers + i);
     const void *place = (const uint16_t *)numbers + i;
-#ifdef __AVX512VNNI__
+#ifdef WITH_AVX512
     return (floats)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)place));
 #else
     return (floats)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)place));
@@ -204,7 +204,7 @@ static inline __attribute__((always_inline)) floats load(int half, const void *n
 /* Which of LANES numbers reach a bar: a bit for each. */
 static inline uint32_t find_reaching(const float *x, float bar)
 {
-#ifdef __AVX512VNNI__
+#ifdef WITH_AVX512
     return _mm512_cmp_ps_mask(_mm512_loadu_ps(x), _mm512_set1_ps(bar), _CMP_GE_OQ);
 #else
     return _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(x), _mm256_set1_ps(bar), _CMP_GE_OQ));
@@ -287,7 +287,7 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
                                          room->sums + row);
     /* The weights of a tile stay in the cache for all rows. In 8 bits there is room for the next ones,
      * of which a share comes with every few rows. */
-    int64_t size = TILE * width, share = size / ((rows + ROWS - 1) / ROWS) + 1;
+    int64_t size = TILE * width, share = size * ROWS / (rows + ROWS) + 1;
     for (int64_t first = 0; first < outputs; first += TILE)
         for (int64_t row = 0; row < rows; row += ROWS) {
             if (product->bytes && first + TILE < outputs)
@@ -307,7 +307,7 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
 /* sum + products of weights and inputs that lie in one order. Two of these meet in 16 bits. */
 static inline ints add_in_order(ints sum, bytes weights, bytes inputs)
 {
-#ifdef __AVX512VNNI__
+#ifdef WITH_AVX512
     return (ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)inputs);
 #else
     __m256i twos = _mm256_maddubs_epi16((__m256i)weights, (__m256i)inputs);
