@@ -157,7 +157,7 @@ STAGES = [
         "multi30k-mixers", "multi30k", "", _VARIANTS, _CAPTIONS,
         ("5e-3",), ("0.3",), pilot_updates=8000, updates=0, seeds=(),
     ),
-    # The mixer of the lowest loss among them, for its BLEU. It fits the training text closest, so a
+    # The mixer of the lowest loss so far, for its BLEU. It fits the training text closest, so a
     # higher dropout is tried too.
     Stage(
         "multi30k-keys", "multi30k", "", {"sigmoid_key_out": _VARIANTS["sigmoid_key_out"]},

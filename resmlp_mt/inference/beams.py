@@ -34,7 +34,7 @@ class Beams:
         width: Continuations of each beam that a step looks at.
         end: The end of a sentence.
         layers, channels: D and C.
-        kind: Of the numbers that a step leaves for later ones.
+        dtype: Of the numbers that a step leaves for later ones.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Beams:
         end: int,
         layers: int,
         channels: int,
-        kind: type = np.float32,
+        dtype: type = np.float32,
     ):
         self.beam, self.width, self.end = beam, width, end
         self.found: list[list[Found]] = [[] for _ in range(sentences)]
@@ -61,7 +61,7 @@ class Beams:
         # of the beam up to that.
         self.used = 0
         places = _STEPS * sentences * beam
-        self.history = np.empty((places, layers * channels), kind)
+        self.history = np.empty((places, layers * channels), dtype)
         self.told = np.empty(places, np.int64)
         self.reached = np.empty(places, np.float32)
         self._make_answers()

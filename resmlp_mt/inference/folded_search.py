@@ -304,8 +304,8 @@ class FoldedSearch:
     def _start_beams(self, sentences: int, beam: int, width: int) -> Beams:
         layers = len(self.weights["decoder.matrix"])
         channels = self.weights["decoder.scale"].size // layers
-        kind = self.native.kind if self.native else np.float32
-        return Beams(sentences, beam, width, self.end, layers, channels, kind)
+        dtype = self.native.dtype if self.native else np.float32
+        return Beams(sentences, beam, width, self.end, layers, channels, dtype)
 
     def _pad(self, sources: list[np.ndarray]) -> np.ndarray:
         tokens = np.full((len(sources), max(map(len, sources))), self.pad)

@@ -74,7 +74,8 @@ def check_structures(name: str, *structures: type[ctypes.Structure]) -> None:
         structures: In the order of native/library.c.
 
     Raises:
-        UserError: If it was not, as where a newer version was put beside an older build.
+        UserError: If these have other sizes, as where a newer version was put beside an older
+            build.
     """
     try:
         built = (Integer * len(structures)).in_dll(find_library(), f"{name}_structures")

@@ -51,7 +51,12 @@ class _Step(ctypes.Structure):
     _fields_ = [(name, Integer) for name in ("sentences", "beam", "source", "past")]
     _fields_ += [("tokens", Pointer), ("scores", Pointer), ("half_history", Integer)]
     _fields_ += [(name, Pointer) for name in ("history", "ancestors", "row", "offset", "position")]
-    _fields_ += [("all", Integer), ("at_work", Pointer), ("lengths", Pointer), ("half", Integer)]
+    _fields_ += [
+        ("all", Integer),
+        ("at_work", Pointer),
+        ("lengths", Pointer),
+        ("half_memory", Integer),
+    ]
     _fields_ += [(name, Pointer) for name in ("keys", "memory")]
     _fields_ += [("output", ctypes.POINTER(ProductStruct))]
     _fields_ += [(name, Pointer) for name in ("candidates", "barred")]
@@ -67,8 +72,8 @@ class NativeDecoder:
     """The decoder of a folded translator, for the compiled code.
 
     Attributes:
-        kind: Of the numbers that a step leaves for later ones: float16 where the weights have 8
-            bits.
+        dtype: Of the numbers that a step leaves for later ones: float16 where the output layer
+            has 8 bits.
 
     Args:
         described: What `describe_decoder` wrote.
@@ -101,7 +106,7 @@ class NativeDecoder:
         self._weights, self.compute = NativeWeights(arrays), compute
         self.channels, self.layers = channels, layers
         self._rows, self.output = self._read_table(described["output"], symbols)
-        self.kind = np.float16 if self._rows[0].dtype == np.int8 else np.float32
+        self.dtype = np.float16 if self._rows[0].dtype == np.int8 else np.float32
         self._embedding = self.output
         if described["embedding"] != described["output"]:
             _, self._embedding = self._read_table(described["embedding"], symbols)
@@ -209,7 +214,7 @@ class NativeStep:
         beams, memory = self._beams, self._memory
         step = self._step = _Step(*beams.tokens.shape, memory.values.shape[3])
         self._kept, step.all = {}, len(memory.lengths)
-        step.half = memory.keys.dtype == np.float16
+        step.half_memory = memory.keys.dtype == np.float16
         step.half_history = beams.history.dtype == np.float16
         self._point("lengths", memory.lengths)
         self._point("keys", memory.keys)

@@ -17,7 +17,7 @@ static inline __attribute__((always_inline)) void attend_with_head(
     multiply_matrix(rows, half, width, keys, places, groups, query, stride, room->weights);
     for (int row = 0; row < rows; row++) {
         float *weights = room->weights + row * groups;
-        for (int64_t s = 0; s < groups; s++) /* whole groups are whole vectors */
+        for (int64_t s = 0; s < groups; s++) /* padding gets no weight */
             weights[s] = s < length ? weights[s] * scale : -INFINITY;
         softmax(weights, groups);
     }
@@ -44,7 +44,7 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
         for (int64_t head = 0; head < heads; head++) {
             int64_t source = step->at_work[sentence];
             int64_t part = (number * step->all + source) * heads + head;
-            int64_t size = step->half ? sizeof(uint16_t) : sizeof(float);
+            int64_t size = step->half_memory ? sizeof(uint16_t) : sizeof(float);
             const char *keys = (const char *)step->keys + part * width * places * size;
             const char *memory = (const char *)step->memory + part * step->source * wide * size;
             fetch(memory, step->lengths[source] * wide * size);
@@ -52,7 +52,7 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
                 int64_t row = sentence * step->beam + beam, left = step->beam - beam;
                 const float *query = room->both + row * stride + head * width;
                 float *to = room->y + row * stride + head * width;
-                WITH_ROWS(left, attend_with_head(R, step->half, query, stride, width, keys, places,
+                WITH_ROWS(left, attend_with_head(R, step->half_memory, query, stride, width, keys, places,
                                                  memory, step->lengths[source], to, room))
             }
         }

@@ -68,7 +68,7 @@ typedef struct {
     int64_t all;                 /* sentences, of which some may have been dropped */
     const int64_t *at_work;      /* (B), which of them the others are */
     const int64_t *lengths;      /* (all), how many of the S are not padding */
-    int64_t half;                /* whether keys and memory are in 16 bits */
+    int64_t half_memory;         /* whether keys and memory are in 16 bits */
     const void *keys;            /* (D, all, E, C / E, S), S padded to groups */
     const void *memory;          /* (D, all, E, S, C / E), attended to, C / E padded to groups */
     const Product *output;       /* features to logits */

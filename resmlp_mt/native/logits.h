@@ -52,7 +52,7 @@ static int64_t find_likely(float *logits, int64_t symbols, float *maxima, int32_
         for (uint32_t found = find_reaching(maxima + first, bar); found; found &= found - 1) {
             int64_t i = first + __builtin_ctz(found), place = i / GROUP * BLOCK + i % GROUP;
             for (int64_t k = place; k < place + BLOCK; k += GROUP) {
-                places[n] = k; /* to stay, if it counts */
+                places[n] = k; /* the next one takes its place, unless it counts */
                 n += (logits[k] >= bar) & (k < symbols); /* all may be -inf, and so is the bar then */
             }
         }
@@ -75,11 +75,11 @@ static void look_closer(const Decoder *decoder, const Product *output, const flo
     for (int64_t k = 0; k < n; k++) {
         int64_t i = likely[k], next = likely[k + AHEAD < n ? k + AHEAD : k];
         if (preview->bytes) {
-            for (int64_t byte = 0; byte < channels; byte += 64)
-                __builtin_prefetch(preview->bytes + next * channels + byte);
+            fetch(preview->bytes + next * channels, channels);
             logits[i] = multiply_bytes_row(output, i, preview->bytes + i * channels, room->inputs,
                                            step, sum);
         } else {
+            fetch(preview->floats + next * channels, channels * sizeof(float));
             logits[i] = multiply_floats_row(output, i, preview->floats + i * channels, y);
         }
     }

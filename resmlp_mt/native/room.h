@@ -4,6 +4,8 @@
 
 #include "decoder.h"
 
+#define AT_ONCE 36 /* rows of logits */
+#define AFTER_PREVIEW 18
 #define CHUNK 48   /* rows whose hidden layer stays in the cache */
 
 static inline char *take(char **place, int64_t bytes)
@@ -14,10 +16,11 @@ static inline char *take(char **place, int64_t bytes)
 }
 
 /* Rows that the output layer takes at once. The weights are read once for them all, and their logits
- * stay in the cache. A preview has few weights, so that a nearer cache pays. */
+ * stay in the cache. The weights of a preview are few: they may be read more often, so that the logits
+ * stay in a nearer cache. */
 static inline int64_t count_rows_at_once(const Decoder *decoder, const Step *step)
 {
-    int64_t rows = step->sentences * step->beam, most = decoder->preview && !step->candidates ? 18 : 36;
+    int64_t rows = step->sentences * step->beam, most = decoder->preview && !step->candidates ? AFTER_PREVIEW : AT_ONCE;
     return rows < most ? rows : most;
 }
 

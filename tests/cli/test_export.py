@@ -76,7 +76,7 @@ def test_int8_is_smaller_and_says_nearly_the_same(tmp_path):
 def test_weights_of_fewer_bits_take_less_room(tmp_path):
     kinds = {"float": [], "8 bits": ["--int8"]}
     kinds |= {f"to {bits}": ["--int8", "--weight-bits", bits] for bits in (8, 6)}
-    # Of these lists no sentence is German.
+    # Both sides of the list are English, so nothing comes out in German.
     (tmp_path / "text").write_text(CAPTIONS)
     kinds["to 8"] += ["--shortlist", *2 * [tmp_path / "text"], "--shortlist-first", 20]
     weights, sizes, tables, translations, listed = {}, {}, {}, {}, {}

@@ -188,6 +188,18 @@ def test_a_build_that_does_not_know_its_structures_is_refused():
         check_structures("step_of_an_older_build", native_step._Step)
 
 
+def test_a_source_of_nothing_harms_no_other(step, build_model, task):
+    if step == "graph":
+        pytest.skip("graphs have no such source")
+    fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    nothing, source = np.array([], np.int64), sources()[1]
+    assert fast.search([nothing], SearchOptions(2))[0]
+    assert_alike(
+        [fast.search([nothing, source], SearchOptions(2))[1]],
+        fast.search([source], SearchOptions(2)),
+    )
+
+
 def test_a_sentence_is_translated_the_same_alone_and_in_a_batch(build_model, task):
     fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
     batch = sources()
