@@ -285,8 +285,10 @@ def score(
     """Translate a test set, and score it. Returns JSON."""
     source, target = stage.langs
     hypotheses = folder / f"{subset}.hypotheses.{target}"
+    flags = stage.models[columns["model"]].split()
+    plugin = flags[flags.index("--user-dir") :][:2] if "--user-dir" in flags else []
     translated = call(
-        program("resmlp-mt"), "translate", "--model", model,
+        program("resmlp-mt"), "translate", "--model", model, *plugin,
         "--input", data / "raw" / f"{subset}.{source}",
     )  # fmt: skip
     hypotheses.write_text(translated, encoding="utf-8")

@@ -39,6 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "translate together",
     )
     parser.add_argument(
+        "--user-dir",
+        type=Path,
+        metavar="DIR",
+        help="the fairseq plugin of a checkpoint whose architecture is of another one than this",
+    )
+    parser.add_argument(
         "--input",
         type=Path,
         nargs="+",
@@ -137,6 +143,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
     from resmlp_mt.errors import UserError
+    from resmlp_mt.extras import import_with_fairseq
     from resmlp_mt.files.finding import pretrained_names
     from resmlp_mt.files.partial_text import is_finished
     from resmlp_mt.inference.glossary import Glossary, read_glossary
@@ -165,6 +172,10 @@ def run(arguments: argparse.Namespace) -> None:
         )
     terms = arguments.glossary and read_glossary(arguments.glossary)
     import_engines(arguments.model)
+    if arguments.user_dir:
+        import_with_fairseq("resmlp_mt.compat.plugins", "--user-dir").import_plugin(
+            arguments.user_dir
+        )
     # Opened first: what cannot be written fails before the work.
     with _open_output(arguments) if arguments.output else nullcontext() as out:
         load = Translator.from_pretrained

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 import torch
 from cli.commands import ENVIRONMENT, ROOT, assert_refused, run, start
+from compat.written import write_checkpoint
+
+from resmlp_mt.compat.plugins import import_plugin
 
 HOSTILE = [
     "",
@@ -244,6 +247,19 @@ def test_ten_thousand_words_in_one_line_translate(packed, sources):
     line = " ".join(random.Random(2).choices(" ".join(sources).split(), k=10_000))
     output = translate(packed, "--beam", 1, stdin=line + "\n").stdout
     assert output.count("\n") == 1 and len(output.split()) > 100
+
+
+def test_a_model_of_another_plugin_is_translated_with_that(prepared, tmp_path):
+    plugin, model = ROOT / "examples/ablation/variants", tmp_path / "model.pt"
+    import_plugin(plugin)
+    flags = ["--arch", "resmlp_plus_tiny_variant", "--gate", "sigmoid", "--encoder-layers", 1]
+    write_checkpoint(model, "--user-dir", plugin, *flags, "--decoder-layers", 1, data=prepared)
+    said = translate(model, "--user-dir", plugin, stdin="a man\n\n").stdout
+    assert said.splitlines()[1:] == [""]
+    refusal = translate(model, stdin="a man\n", check=False)
+    assert_refused(refusal, "--arch resmlp_plus_tiny_variant, which neither fairseq nor this")
+    refusal = translate(model, "--user-dir", tmp_path, stdin="a man\n", check=False)
+    assert_refused(refusal, f"--user-dir {tmp_path}: no plugin is there")
 
 
 def test_a_line_is_its_sentences_joined(packed, trained, prepared, sources, expected, tmp_path):

@@ -1,0 +1,42 @@
+"""Plugins of fairseq that users name."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from fairseq import utils
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+
+from resmlp_mt.errors import UserError
+
+
+def import_plugin(folder: Path) -> None:
+    """Import a plugin, so that fairseq knows the models and tasks that it registers.
+
+    Args:
+        folder: What --user-dir says.
+
+    Raises:
+        UserError: If there is none.
+    """
+    if not (folder / "__init__.py").is_file():
+        raise UserError(f"--user-dir {folder}: no plugin is there, for want of an __init__.py")
+    utils.import_user_module(Namespace(user_dir=str(folder)))
+
+
+def check_arch(path: Path, cfg) -> None:
+    """Check that the architecture of a checkpoint is registered.
+
+    Args:
+        path: Of the checkpoint, for the message.
+        cfg: Its configuration.
+
+    Raises:
+        UserError: If it is not.
+    """
+    model = cfg.get("model")
+    name = model.get("_name") if model else None
+    if isinstance(name, str) and name not in {*ARCH_MODEL_REGISTRY, *MODEL_DATACLASS_REGISTRY}:
+        raise UserError(
+            f"{path}: a model of --arch {name:.80}, which neither fairseq nor this plugin has; "
+            "'resmlp-mt translate' takes the plugin that has it with --user-dir"
+        )
