@@ -34,7 +34,7 @@ def check_arch(path: Path, cfg) -> None:
         UserError: If it is not.
     """
     model = cfg.get("model")
-    name = model.get("_name") if model else None
+    name = getattr(model, "_name", None) or getattr(model, "arch", None)  # as fairseq finds it
     if isinstance(name, str) and name not in {*ARCH_MODEL_REGISTRY, *MODEL_DATACLASS_REGISTRY}:
         raise UserError(
             f"{path}: a model of --arch {name:.80}, which neither fairseq nor this plugin has; "
