@@ -8,7 +8,7 @@
 #include "numbers.h"
 #include "products.h"
 
-#define LOOKED_AT 256 /* of the likeliest logits are computed in full after a preview, and some more */
+#define LOOKED_AT 256 /* of the likeliest logits, or more, are computed in full after a preview */
 #define HALVINGS 12   /* in search of the number that so many reach */
 #define FAR 50        /* what has so much less than the best is as good as impossible */
 #define AHEAD 8       /* rows of weights that are on their way from memory */
@@ -34,8 +34,9 @@ static float find_bar(const float *x, int64_t n, int64_t some)
     return low;
 }
 
-/* Of logits the places of those that are among the first LOOKED_AT, and of some more. Their number. */
-static int64_t find_likely(float *logits, int64_t symbols, float *maxima, int32_t *places)
+/* Of logits the places of those that are among the first `some`, and of a few more. Their number. */
+static int64_t find_likely(float *logits, int64_t symbols, int64_t some, float *maxima,
+                           int32_t *places)
 {
     int64_t blocks = padded(symbols, BLOCK) / BLOCK, n = 0;
     for (int64_t i = symbols; i < blocks * BLOCK; i++)
@@ -47,7 +48,7 @@ static int64_t find_likely(float *logits, int64_t symbols, float *maxima, int32_
             float b = x[2 * GROUP] > x[3 * GROUP] ? x[2 * GROUP] : x[3 * GROUP];
             maxima[block * GROUP + lane] = a > b ? a : b;
         }
-    float bar = find_bar(maxima, blocks * GROUP, LOOKED_AT);
+    float bar = find_bar(maxima, blocks * GROUP, some);
     for (int64_t first = 0; first < blocks * GROUP; first += LANES)
         for (uint32_t found = find_reaching(maxima + first, bar); found; found &= found - 1) {
             int64_t i = first + __builtin_ctz(found), place = i / GROUP * BLOCK + i % GROUP;
@@ -60,24 +61,25 @@ static int64_t find_likely(float *logits, int64_t symbols, float *maxima, int32_
 }
 
 /* Put logits as the output layer has them in the place of those that a preview finds likely, and of
- * the end. */
-static void look_closer(const Decoder *decoder, const Product *output, const float *y, float *logits,
+ * the end. A wide beam goes on with more of them: in the first step all with those of one row. */
+static void look_closer(const Decoder *decoder, const Step *step, const float *y, float *logits,
                         Room *room)
 {
     const Preview *preview = decoder->preview;
-    int64_t channels = decoder->channels;
+    const Product *output = step->output;
+    int64_t channels = decoder->channels, some = step->best > LOOKED_AT ? step->best : LOOKED_AT;
     int32_t sum = 0, *likely = room->likely;
-    float step = 0;
+    float size = 0;
     if (preview->bytes)
-        step = quantise(room->inputs, y, channels, reach_of(y, channels), STEPS, &sum);
-    int64_t n = find_likely(logits, output->outputs, room->maxima, likely);
+        size = quantise(room->inputs, y, channels, reach_of(y, channels), STEPS, &sum);
+    int64_t n = find_likely(logits, output->outputs, some, room->maxima, likely);
     likely[n++] = decoder->end;
     for (int64_t k = 0; k < n; k++) {
         int64_t i = likely[k], next = likely[k + AHEAD < n ? k + AHEAD : k];
         if (preview->bytes) {
             fetch(preview->bytes + next * channels, channels);
             logits[i] = multiply_bytes_row(output, i, preview->bytes + i * channels, room->inputs,
-                                           step, sum);
+                                           size, sum);
         } else {
             fetch(preview->floats + next * channels, channels * sizeof(float));
             logits[i] = multiply_floats_row(output, i, preview->floats + i * channels, y);
@@ -103,7 +105,7 @@ static void compute_logits(const Decoder *decoder, const Step *step, int64_t fir
         if (step->log_p && step->forced[(first + row) / step->beam])
             multiply(step->output, 1, y + row * stride, stride, logits, wide, 0, room);
         else
-            look_closer(decoder, step->output, y + row * stride, logits, room);
+            look_closer(decoder, step, y + row * stride, logits, room);
     }
 }
 
