@@ -163,12 +163,15 @@ def build(name: str, root: Path):
         uses = (use, use, use, _export, _pack, _read_matrices)
         return Models(models, ("model.pt",), mutate_checkpoint, uses)
     exports = seeds.make_exports(root / "exports", models)
+    if use is _translate:
+        exports.append(seeds.make_learned_export(root / "exports" / "learned", models[0]))
     if name == "dictionary":
         return Models(models + exports, ("dict.en.txt", "dict.de.txt"), mutate_text, (use,))
     if name == "subwords":
         return Models(models + exports, ("spm.model",), mutate_subwords, (use,))
     files = ("export.json", "encoder.onnx", "step.onnx", "classifier.onnx")
     files += ("mixing.safetensors", "weights.safetensors", "weights.safetensors.gz")
+    files += ("shortlist.safetensors", "preview.safetensors")
     return Models(exports, files, mutate_export, (use,))
 
 

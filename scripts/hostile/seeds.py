@@ -13,6 +13,8 @@ from PIL import Image
 from examples.lesson.sentences import sentence_pairs
 from resmlp_mt.checkpoints.pack import save_weights
 from resmlp_mt.data.subwords import load_subwords, train_subwords
+from resmlp_mt.export.parallel_text import ParallelText
+from resmlp_mt.export.shortlist import ShortlistText
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.files.finding import PRETRAINED
 
@@ -102,6 +104,17 @@ def make_exports(root: Path, models: list[Path]) -> list[Path]:
     for folder, bits in zip(folders[-2:], (None, 6), strict=True):
         export_model(models[0], folder, int8=True, weight_bits=bits)
     return folders
+
+
+def make_learned_export(folder: Path, model: Path) -> Path:
+    """An export of a translator in int8 with what is learned from text: a shortlist, a preview."""
+    words = [[side.split()[0] for side in pair] for pair in sentence_pairs(40)]
+    paths = folder.with_name("words.en"), folder.with_name("words.de")
+    for path, lines in zip(paths, zip(*words, strict=True), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = ParallelText(*paths)
+    export_model(model, folder, int8=True, shortlist=ShortlistText(text), preview=text)
+    return folder
 
 
 def make_pictures(folder: Path) -> list[Path]:
