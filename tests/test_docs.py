@@ -274,10 +274,10 @@ def test_documentation_of_fine_tuning_goes_on_from_the_model(tmp_path):
     assert "BLEU" in shell(block("resmlp-mt translate --model multi", TUNING), tmp_path)
     start = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de"
     for name in ("dict.en.txt", "dict.de.txt", "spm.model"):
-        assert (tmp_path / "data-bin/mine" / name).read_bytes() == (start / name).read_bytes()
+        assert (tmp_path / "data-bin/tuned" / name).read_bytes() == (start / name).read_bytes()
     before, after = (
         rename(torch.load(path, weights_only=True)["model"])
-        for path in (start / "model.pt", tmp_path / "checkpoints/mine/checkpoint_best.pt")
+        for path in (start / "model.pt", tmp_path / "checkpoints/tuned/checkpoint_best.pt")
     )
     assert before.keys() == after.keys()
     for name, weights in before.items():  # two updates of Adam at the start of the warm-up

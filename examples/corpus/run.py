@@ -1,6 +1,6 @@
 r"""Translate a corpus with many workers: Ray Data hands out its parts to a pool of actors.
 
-    python examples/corpus/run.py --model checkpoints/fast --out translated \
+    python examples/corpus/run.py --model checkpoints/captions --out translated \
         --field text --into translation --workers 4 corpus/*.jsonl
 
 Takes text with a line for a line, JSON lines (both also packed), and Parquet. OUT gets a file for

@@ -70,7 +70,7 @@ class ImageTaskConfig(AugmentConfig):
         default=False,
         metadata={
             "help": "no weight decay for biases, norms and LayerScale, as in timm (--optimizer "
-            "adamw or lamb)"
+            "adamw, muon or lamb)"
         },
     )
     seed: int = II("common.seed")
