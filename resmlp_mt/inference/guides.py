@@ -78,7 +78,8 @@ def lay_beside(
         listed = isinstance(held, Iterable) and not isinstance(held, str)
         if not listed or not all(isinstance(word, str) for word in held):
             raise ValueError(f"words: a list of texts for line {number}, not {shorten(held)}")
-        yield line, begin, held
+        # What is blank leads nothing.
+        yield line, begin if begin.strip() else "", [word for word in held if word.strip()]
 
 
 @dataclass(frozen=True)

@@ -307,6 +307,10 @@ def test_every_line_has_its_own_prefix_or_words(translator):
     words = [["Hund", "Katze"], [], ["Haus"]]
     held = translator.translate([lines[0], "", lines[3]], words=words)
     assert held[0].index("Hund") < held[0].index("Katze") and held[1] == "" and "Haus" in held[2]
+    # What is blank leads nothing: the line is divided as ever.
+    two = "A dog sleeps. A woman sings."
+    for blank in (dict(words=[[" ", ""]]), dict(prefix=" ")):
+        assert translator.translate([two], **blank) == translator.translate([two])
     with pytest.raises(UserError, match="line 3: too long"):
         translator.translate(lines, words=[[], [], ["Hund"], []])
     with pytest.raises(ValueError, match="words: a list of texts for line 1, not 'Hund'"):
