@@ -84,10 +84,9 @@ def lay_beside(
 
 @dataclass(frozen=True)
 class Begun:
-    """A translation that was begun: `kept` for the first `done` parts of a line, and the `rest`."""
+    """A translation that was begun: `kept` for the first parts of a line, one each; the `rest`."""
 
-    kept: str
-    done: int
+    kept: tuple[str, ...]
     rest: str
 
 
@@ -100,13 +99,13 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> Begun:
         language: Of the prefix.
     """
     if not prefix or len(parts) < 2:
-        return Begun("", 0, prefix)
+        return Begun((), prefix)
     # Whether its last sentence is finished shows in where one more letter goes.
     sentences = split_sentences(prefix + "X", language)[:-1]
     if parts_sentences_by_blanks(language) and sentences and not sentences[-1][-1].isspace():
         sentences.pop()  # its full stop may be that of a number
-    kept = "".join(sentences := sentences[: len(parts) - 1])
-    return Begun(kept, len(sentences), prefix[len(kept) :])
+    kept = tuple(sentences[: len(parts) - 1])
+    return Begun(kept, prefix[sum(map(len, kept)) :])
 
 
 def make_guides(

@@ -53,7 +53,10 @@ def explain_unknown(text: str) -> str:
 
 
 def join(
-    parts: list[list[Hypothesis]], segments: list[Segment], language: str, before: str = ""
+    parts: list[list[Hypothesis]],
+    segments: list[Segment],
+    language: str,
+    before: Hypothesis | None = None,
 ) -> list[Hypothesis]:
     """Put a text together: its k-th translation from the k-th of every part.
 
@@ -61,18 +64,23 @@ def join(
         parts: The translations of what `Translator.split` returned.
         segments: What it returned; the white space between the parts is taken from there.
         language: Of the translation.
-        before: A translation of what comes before the segments.
+        before: The translation of what comes before the segments, with the white space behind it.
+            Its score does not count.
     """
     if not parts:
         return [Hypothesis("", 0.0)]
     spaces = find_spaces(segments, " " if parts_sentences_by_blanks(language) else "")
-    if before:  # which has the white space behind it
-        spaces[0] = before
+    if before:
+        spaces[0] = before.text
     return [
         Hypothesis(
             spaces[0] + "".join(h.text + space for h, space in zip(kth, spaces[1:], strict=True)),
             sum(hypothesis.score for hypothesis in kth) / len(kth),
-            [attention for hypothesis in kth for attention in hypothesis.attention],
+            [
+                attention
+                for hypothesis in ([before, *kth] if before else kth)
+                for attention in hypothesis.attention
+            ],
         )
         for kth in zip(*parts, strict=False)  # as many as the part with the fewest
     ]

@@ -273,7 +273,7 @@ class Translator:
                 divide_begun(prefix, line, self.codec.target_language)
                 for (_, prefix, _), line in zip(buffer, parts, strict=True)
             ]
-            left = [line[b.done :] for b, line in zip(begun, parts, strict=True)]
+            left = [line[len(b.kept) :] for b, line in zip(begun, parts, strict=True)]
             buffer = [
                 (line, b.rest, words) for (line, _, words), b in zip(buffer, begun, strict=True)
             ]
@@ -285,7 +285,8 @@ class Translator:
             found = self.translate_segments(segments, options, batch_tokens, attention, guides)
             for line, rest, b in zip(parts, left, begun, strict=True):
                 hypotheses = list(islice(found, len(rest)))
-                best = join(hypotheses, rest, self.codec.target_language, b.kept)
+                before = b.kept and self._keep(line, b.kept, attention)
+                best = join(hypotheses, rest, self.codec.target_language, before or None)
                 unknown = self.codec.share_unknown(find_translated(line))
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)
@@ -440,6 +441,19 @@ class Translator:
                 target = [*self.codec.name_target(tokens), subwords[-1]]
                 hypothesis.attention = [Attention(subwords, target, rows)]
         return hypotheses
+
+    def _keep(
+        self, segments: list[Segment], sentences: tuple[str, ...], attention: bool
+    ) -> Hypothesis:
+        """The translation of the first segments that a prefix has, a sentence for each."""
+        kept = Hypothesis("".join(sentences), 0.0)
+        if attention:
+            for segment, sentence in zip(segments, sentences, strict=False):
+                tokens = self.codec.encode_target(sentence.strip())
+                source = self.codec.encode(segment.pieces)
+                (found,) = self.describe(segment, source, [(tokens, 0.0)], attention)
+                kept.attention += found.attention
+        return kept
 
     def _copy(self, segment: Segment, source: np.ndarray, attention: bool) -> Hypothesis:
         """The segment as its own translation, of which the model has no doubt."""

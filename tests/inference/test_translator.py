@@ -341,6 +341,12 @@ def test_a_translation_begun_goes_on_from_its_last_sentence(translator):
     # More sentences than the line has belong to the last of them.
     found = translator.translate("A girl sings. Two dogs.", prefix=begun * 3)
     assert found.startswith(begun) and found.count("fährt") == 3
+    # What the prefix translates is aligned as if it had been found.
+    (whole,) = translator.translate_nbest(line, attention=True)
+    first = translator.translate("A man rides a bike.")
+    (found,) = translator.translate_nbest(line, prefix=f"{first} ", attention=True)
+    assert found[0].text == whole[0].text
+    assert align_words(found[0].attention) == align_words(whole[0].attention)
 
 
 @pytest.mark.parametrize("options", [dict(), dict(sampling=True)], ids=["plain", "guided"])
