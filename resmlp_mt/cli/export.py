@@ -1,4 +1,4 @@
-"""Write a translator or a classifier in the form that is fastest on a CPU, for ONNX Runtime.
+"""Write a translator or a classifier in the form that is fastest on a CPU, without torch.
 
 Norms and scales are folded into the weights beside them. With --int8 the weights take a quarter of
 the size, and less time. --weight-bits makes the folder smaller still. `translate` and `classify`

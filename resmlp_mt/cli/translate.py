@@ -9,7 +9,7 @@ name. If the command was stopped half way, repeat it with --resume.
   resmlp-mt translate --model multi30k-en-de "A man rides a bike."
   resmlp-mt translate --model checkpoints/mine < text.en > text.de
 
-docs/translate.md shows every option, and which of the two engines has it.
+docs/translate.md shows every option, for checkpoints and for exported models.
 """
 
 import argparse
