@@ -38,6 +38,9 @@ _PUNCTUATION = re.compile(r"[.,;:!?…。，；：！？)\]»”\"']+$")
 
 # Deeper documents are made to do harm.
 _DEEPEST = 100
+# So are those with more beginnings that have no end: the parser looks for each to the last letter.
+_MOST_OPEN = 1000
+_ENDS = (("<!--", "-->"), ("<![", "]]>"), ("<![", "]>"))
 
 _Tags = tuple[Tag, ...]
 
@@ -185,10 +188,16 @@ class Markup:
         html: Its source.
 
     Raises:
-        ValueError: If it is nested too deeply.
+        ValueError: If it is nested too deeply, or too much in it has no end.
     """
 
     def __init__(self, html: str):
+        # No tag begins behind the last that ends. The parser would look for the end of each.
+        cut = html.rfind(">") + 1
+        html = html[:cut] + html[cut:].replace("<", "&lt;")
+        for begin, end in _ENDS:
+            if html.count(begin, html.rfind(end) + 1) > _MOST_OPEN:
+                raise ValueError(f"the HTML has more than {_MOST_OPEN:,} {begin} without {end}")
         self.soup = BeautifulSoup(html, "html.parser")
         depths = {id(self.soup): 0}
         for node in self.soup.descendants:

@@ -192,3 +192,21 @@ def test_where_nothing_moves_all_is_where_it_was(html):
     markup = Markup(html)
     found = markup.put(whole(markup, *(Hypothesis(text, 0.0) for text in markup.texts)))
     assert "".join(found.split()) == "".join(str(BeautifulSoup(html, "html.parser")).split())
+
+
+@pytest.mark.parametrize("tag", ["<a ", '<a b="', "<!--", "<![if "])
+def test_tags_that_never_end_are_text_and_take_no_time(tag):
+    tail = tag * 30_000  # looking for the end of each would take minutes
+    markup = Markup("<p>one</p> two <b>three</b> " + tail)
+    one, rest = markup.texts
+    assert (one, rest) == ("one", " ".join(f"two three {tail}".split()))
+    found = str(markup.soup)
+    assert BeautifulSoup(found, "html.parser").get_text().endswith(tail)
+
+
+@pytest.mark.parametrize("tag", ["<!-- >", "<![CDATA[>", "<![if>"])
+def test_markup_with_too_much_that_has_no_end_is_refused(tag):
+    Markup("a" + tag * 1000)
+    Markup("<!-- --> <![CDATA[ ]]> <![if x]>" * 1001 + tag)
+    with pytest.raises(ValueError, match="more than 1,000 <!"):
+        Markup("a" + tag * 150_000)
