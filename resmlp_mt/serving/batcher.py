@@ -231,4 +231,5 @@ class Batcher:
 
 def _weigh(hypothesis: Hypothesis) -> int:
     """About the bytes of a translation in JSON."""
-    return 50 + len(hypothesis.text) + _WEIGHT * sum(a.weights.size for a in hypothesis.attention)
+    weights = sum(attention.weights.size for attention in hypothesis.attention)
+    return 50 + len(hypothesis.text.encode()) + _WEIGHT * weights

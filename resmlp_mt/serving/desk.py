@@ -78,6 +78,7 @@ class Desk:
             HTTPException: If the texts cannot be queued or begun so, or the answer is too large.
         """
         size = sum(map(len, texts))
+        self.check_answer(size * options.search.nbest)
         recase = recase and not options.prefix
         split = await self.read(size, self._split_now, texts, options, split_sentences, recase)
         segments = [segment for parts in split for segment in parts]
@@ -88,10 +89,19 @@ class Desk:
         except QueueFull:
             raise _too_busy() from None
         except AnswerTooLarge:
-            most = f"{self.limits.answer_bytes:,}"
-            message = f"the answer is larger than {most} bytes; ask for less"
-            raise HTTPException(413, message) from None
-        return await self._run(size, lambda: describe(_join(texts, split, found, options)))
+            raise self._too_large() from None
+        answer = await self._run(size, lambda: describe(_join(texts, split, found, options)))
+        self.check_answer(len(answer))
+        return answer
+
+    def check_answer(self, size: int) -> None:
+        """Check that an answer of so many bytes, or about so many, may be given.
+
+        Raises:
+            HTTPException: If it may not.
+        """
+        if size > self.limits.answer_bytes:
+            raise self._too_large()
 
     async def read(self, size: int, function: Callable, *arguments):
         """Read texts of so many characters, beside the event loop.
@@ -112,6 +122,10 @@ class Desk:
     def _run(self, size: int, function: Callable, *arguments) -> asyncio.Future:
         pool = self.quick if size <= _LONG else self.slow
         return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
+
+    def _too_large(self) -> HTTPException:
+        most = f"{self.limits.answer_bytes:,}"
+        return HTTPException(413, f"the answer is larger than {most} bytes; ask for less")
 
     def _split_now(
         self, texts: list[str], options: Options, split_sentences: bool | None, recase: bool

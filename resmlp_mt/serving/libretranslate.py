@@ -149,8 +149,10 @@ class LibreTranslate:
         options = Options(model.translator, SearchOptions(beam=beam, nbest=count), attention=html)
         plain = texts
         if html:
+            size = sum(map(len, texts))
+            self.desk.check_answer(size * count)
             try:
-                plain = await self.desk.read(sum(map(len, texts)), _read_markup, texts)
+                plain = await self.desk.read(size, _read_markup, texts)
             except ValueError as error:
                 raise HTTPException(400, f"Invalid request: {error}") from None
             if len(plain) > self.limits.queue_size:

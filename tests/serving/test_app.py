@@ -13,7 +13,10 @@ from resmlp_mt.serving.limits import LOOPBACK, Limits
 
 @pytest.fixture
 def asked():
-    """asked(translator, *texts, limits): the responses to requests sent one after the other."""
+    """asked(*texts, translator, **limits): the responses to requests sent one after the other.
+
+    A text may be all of a request.
+    """
 
     async def ask_all(translator, texts, limits, then):
         held = build_app(held_models(translator), limits)
@@ -21,7 +24,8 @@ def asked():
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             requests = []
             for text in texts:
-                requests.append(asyncio.create_task(client.post("/translate", json={"text": text})))
+                body = text if isinstance(text, dict) else {"text": text}
+                requests.append(asyncio.create_task(client.post("/translate", json=body)))
                 if len(requests) == 1:  # the worker is busy with the first
                     assert await asyncio.to_thread(translator.at_work.acquire, timeout=60)
                 await asyncio.sleep(0.05)
@@ -63,6 +67,21 @@ def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch)
     texts = ["busy", *(letter * 20 for letter in "abc"), "short"]
     responses = asked(*texts, translator=Slow())
     assert [r.status_code for r in responses] == [200, 200, 200, 429, 200]
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"text": "a|" + " " * 900 + "b", "beam": 4, "nbest": 4},  # blanks that are not translated
+        {"text": "é" * 1000},  # of two bytes each, in the source and the translation
+        {"q": "a" + "<br>" * 300, "source": "de", "target": "en", "format": "html"}
+        | {"alternatives": 3},
+    ],
+)
+def test_no_answer_is_larger_than_the_limit(asked, large):
+    _, small, refused = asked("busy", "e" * 1000, large, answer_bytes=3000)
+    assert small.status_code == 200 and refused.status_code == 413, refused.text
+    assert "larger than 3,000 bytes" in refused.json()["error"]
 
 
 def test_what_takes_too_long_is_answered_with_503(asked):
