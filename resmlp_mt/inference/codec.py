@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from reprlib import repr as shorten
 
 import numpy as np
 
@@ -100,7 +101,8 @@ class TextCodec:
         indices = [self.target_dictionary.index(piece) for piece in pieces]
         for piece, index in zip(pieces, indices, strict=True):
             if index == self.target_dictionary.unk():
-                raise UserError(f"{text!r}: the model cannot say {piece.replace('▁', ' ')!r}")
+                said = shorten(piece.replace("▁", " "))
+                raise UserError(f"{shorten(text)}: the model cannot say {said}")
         return np.array(indices, np.int64)
 
     def encode_held(self, text: str) -> np.ndarray:

@@ -79,11 +79,10 @@ class Desk:
         """
         size = sum(map(len, texts))
         self.check_answer(size * options.search.nbest)
+        size += len(options.prefix)
         recase = recase and not options.prefix
         split = await self.read(size, self._split_now, texts, options, split_sentences, recase)
         segments = [segment for parts in split for segment in parts]
-        if options.prefix or options.alternatives:
-            _check_beginning(segments, options)
         try:
             found = await asyncio.wrap_future(self.batcher.submit(segments, options).answer)
         except QueueFull:
@@ -139,6 +138,8 @@ class Desk:
             count += max(1, len(split[-1]))
             if count > self.limits.queue_size:
                 raise too_many(count, self.limits)
+        if begun:
+            _check_beginning(sum(map(len, split)), options)
         return split
 
 
@@ -146,10 +147,10 @@ def _too_busy() -> HTTPException:
     return HTTPException(429, "too many texts wait; try again", headers={"Retry-After": "1"})
 
 
-def _check_beginning(segments: list[Segment], options: Options) -> None:
-    """Check that a text can be translated from a given beginning on."""
-    if len(segments) > 1:
-        message = f"the text is translated in {len(segments)} parts; send the one that is begun"
+def _check_beginning(parts: int, options: Options) -> None:
+    """Check that a text of so many parts can be translated from a given beginning on."""
+    if parts > 1:
+        message = f"the text is translated in {parts} parts; send the one that is begun"
         raise HTTPException(422, f"prefix, alternatives: {message}")
     try:
         guide = Guide(options.translator.codec.encode_target(options.prefix))

@@ -1,6 +1,8 @@
 """The application under more than it can do, with an engine that answers when it is told to."""
 
 import asyncio
+import threading
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -67,6 +69,20 @@ def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch)
     texts = ["busy", *(letter * 20 for letter in "abc"), "short"]
     responses = asked(*texts, translator=Slow())
     assert [r.status_code for r in responses] == [200, 200, 200, 429, 200]
+
+
+def test_a_prefix_is_read_beside_the_event_loop(asked):
+    translator, readers = Held(), []
+
+    def encode(text):
+        readers.append(threading.current_thread())
+        return list(text)
+
+    translator.codec.encode_target = encode
+    translator.engine = SimpleNamespace(target_positions=10)
+    _, refused = asked("busy", {"text": "a", "prefix": "b" * 20}, translator=translator)
+    assert refused.status_code == 422 and "a prefix of 20 subwords" in refused.json()["error"]
+    assert readers and threading.main_thread() not in readers
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,8 @@ def test_many_clients_each_get_their_own_answers(server):
         (b"\xff{", "body"),
         ('{"text": "a", "%s": 1}' % ("x" * 900_000), "x: unknown"),
         (json.dumps({str(key): 1 for key in range(80_000)}), "0, 1, 2 and 79,997 more: unknown"),
+        ('{"text": "a", "prefix": "%s"}' % ("ab " * 300_000), "prefix: a prefix of "),
+        ('{"text": "a", "prefix": "%s"}' % ("ab " * 99 + "\u2603" * 9999), "the model cannot say"),
         (json.dumps({"text": [1] * 2000}), "text.2: Input should be a valid string and 1,997 more"),
     ],
 )
