@@ -9,7 +9,8 @@ from itertools import accumulate, pairwise
 
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
 
-_LINE = re.compile("[^\n\u2028\u2029]*[\n\u2028\u2029]|[^\n\u2028\u2029]+")
+LINE_ENDS = "\n\u2028\u2029"
+_LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
 # Where a sentence that is too long is cut: after a clause, or else between words. Burmese, Khmer
 # and Thai may have blanks without width between words; Tibetan has a mark between syllables.
 _CLAUSE = re.compile(rf"(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
@@ -72,19 +73,19 @@ def split_text(
     def length(part: str) -> int:
         return len(find_pieces(part.strip()))
 
-    texts: list[str] = []  # as they are read
-    blank = ""  # what comes before the first subword
+    # What each segment is joined of, as it is read; and what comes before the first subword.
+    found: list[list[str]] = []
+    blank: list[str] = []
     for line in _LINE.findall(text):
         apart = sentences or length(read(line)) > longest
         for piece in map(read, cut(line) if apart else [line]):
             if length(piece):
                 first, *others = _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
-                texts += [blank + first, *others]
-                blank = ""
-            elif texts:
-                texts[-1] += piece
+                found += [[*blank, first], *([other] for other in others)]
+                blank = []
             else:
-                blank += piece
+                (found[-1] if found else blank).append(piece)
+    texts = list(map("".join, found))
     ends = accumulate(map(len, texts), initial=0)
     return [
         Segment(text[start:end], find_pieces(part.strip())[:longest], part != text[start:end])

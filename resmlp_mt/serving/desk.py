@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.hypotheses import Hypothesis, join
-from resmlp_mt.inference.segments import Segment, find_translated
+from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_translated
 from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.request import too_many
@@ -129,7 +129,7 @@ class Desk:
     def _split_now(
         self, texts: list[str], options: Options, split_sentences: bool | None, recase: bool
     ) -> list[list[Segment]]:
-        count = sum(text.count("\n") for text in texts)
+        count = sum(text.count(end) for text in texts for end in LINE_ENDS)
         if count > _BLANK * self.limits.queue_size:
             raise too_many(count, self.limits)
         split, count, begun = [], 0, bool(options.prefix or options.alternatives)

@@ -219,6 +219,12 @@ def test_a_sentence_without_end_and_open_quotes_take_no_time():
         assert "".join(split_sentences(text, "en")) == text
 
 
+def test_blank_lines_take_no_time():
+    text = "a" + "\u2028" * 200_000
+    (segment,) = split_text(text, lambda line: [line], str.split, 100, False)
+    assert segment.text == text
+
+
 @given(
     st.text(alphabet="Ab .,;!?\n\u3000\u2028\x85\"'“”。，『』と\u200f१\x01क्।ๆำ།་؟𑁇🇩", max_size=120),
     st.integers(min_value=1, max_value=12),

@@ -151,6 +151,7 @@ def test_other_mistakes_are_answered_in_json_too(server):
         (ask(server, text=["a"] * 2001), 413, "2,001 sentences; send 2,000 at most"),
         (ask(server, text=["A dog. " * 2001]), 413, "sentences; send 2,000 at most"),
         (ask(server, text="\n" * 400_000), 413, "400,000 sentences; send 2,000 at most"),
+        (ask(server, text="\u2028" * 20_001), 413, "20,001 sentences; send 2,000 at most"),
         (ask(server, text=[1] * 300_000), 413, "300,000 sentences; send 2,000 at most"),
         (ask(server, text=[""] * 200_000), 413, "200,000 sentences; send 2,000 at most"),
         (ask(server, text="a" * 1_000_001), 413, "1,000,000 bytes"),
