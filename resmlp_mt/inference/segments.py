@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
 
@@ -184,6 +184,9 @@ def _fill(parts: list[str], find_pieces: Callable[[str], Sequence[str]], longest
     def length(part: str) -> int:
         return len(find_pieces(part.strip()))
 
+    # There may be very many without subwords, so they are joined at once.
+    runs = groupby(parts, key=lambda part: length(part) == 0)
+    parts = [part for blank, run in runs for part in (["".join(run)] if blank else run)]
     filled, room = [], 0
     for part in parts:
         size = length(part)

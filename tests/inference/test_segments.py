@@ -225,6 +225,12 @@ def test_blank_lines_take_no_time():
     assert segment.text == text
 
 
+def test_blanks_without_width_take_no_time():
+    text = "a " * 20 + "\u200b" * 100_000
+    parts = split(text, 12, pieces=lambda part: part.replace("\u200b", " ").split())
+    assert "".join(parts) == text and len(parts) == 2
+
+
 @given(
     st.text(alphabet="Ab .,;!?\n\u3000\u2028\x85\"'“”。，『』と\u200f१\x01क्।ๆำ།་؟𑁇🇩", max_size=120),
     st.integers(min_value=1, max_value=12),
