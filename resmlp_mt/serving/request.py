@@ -72,12 +72,12 @@ class TranslationRequest(BaseModel):
         "there is a prefix, the text is taken as typed.",
     )
     prefix: Text = Field(
-        "",
-        description="What the translation of the text begins with. If it ends in a blank, its last "
-        "word is whole.",
+        "", description="What the translation of the text begins with. Its last word may go on."
     )
     alternatives: bool = Field(
-        False, description="Return translations that go on in different ways behind `prefix`."
+        False,
+        description="Return translations that go on in different ways behind `prefix`. If that "
+        "ends in a blank, its last word is whole.",
     )
     parts: bool = Field(False, description="Return what was translated at once, too.")
     attention: bool = Field(False, description="Return where each translation was made from.")
