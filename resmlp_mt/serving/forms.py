@@ -10,6 +10,7 @@ from starlette.requests import Request
 from resmlp_mt.serving.limits import refuse
 
 _KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_PATHS = ("/translate", "/detect")
 _MOST_FIELDS = 20
 
 
@@ -29,7 +30,8 @@ class FormsAsJson:
         """Answer a request."""
         headers = dict(scope.get("headers", ()))
         kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0]
-        if scope["type"] != "http" or kind.strip().lower() not in _KINDS:
+        is_form = scope["type"] == "http" and kind.strip().lower() in _KINDS
+        if not is_form or scope["path"] not in _PATHS:
             return await self.app(scope, receive, send)
         request = Request(scope, receive)
         body = await request.body()

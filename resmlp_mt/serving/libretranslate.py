@@ -208,6 +208,10 @@ def build_router(models: Models, keys: Keys) -> APIRouter:
         found = [_describe(*pair) for pair in ranked]
         return [Detected(**one) for one in found if one["confidence"] > 0 or one is found[0]]
 
+    @router.post("/translate_file", include_in_schema=False)
+    async def refuse_file():
+        raise HTTPException(403, "files are not translated here; send their text to /translate")
+
     @router.get("/frontend/settings")
     async def show_settings() -> dict:
         """What a page may offer."""

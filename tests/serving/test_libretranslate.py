@@ -113,6 +113,9 @@ def test_other_mistakes_are_answered_too(server):
     for path in ("/translate", "/detect"):
         form = httpx.post(server + path, files={"q": ("x.txt", b"x")}, data={"source": "en"})
         assert form.status_code == 400 and form.json()["error"]
+    sent = {"files": {"file": ("x.txt", b"A dog.")}, "data": {"source": "en", "target": "de"}}
+    file = httpx.post(f"{server}/translate_file", **sent)
+    assert file.status_code == 403 and "files are not translated" in file.json()["error"]
     assert post(server, "/detect", q="").json() == {"error": "Invalid request: missing q parameter"}
 
 
