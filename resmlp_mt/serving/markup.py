@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import attrgetter, itemgetter
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import BeautifulSoup, NavigableString, ParserRejectedMarkup, Tag
 from bs4.element import PageElement
 
 from resmlp_mt.inference.alignment import align_words
@@ -188,7 +188,7 @@ class Markup:
         html: Its source.
 
     Raises:
-        ValueError: If it is nested too deeply, or too much in it has no end.
+        ValueError: If it is nested too deeply, too much in it has no end, or it cannot be parsed.
     """
 
     def __init__(self, html: str):
@@ -198,7 +198,10 @@ class Markup:
         for begin, end in _ENDS:
             if html.count(begin, html.rfind(end) + 1) > _MOST_OPEN:
                 raise ValueError(f"the HTML has more than {_MOST_OPEN:,} {begin} without {end}")
-        self.soup = BeautifulSoup(html, "html.parser")
+        try:
+            self.soup = BeautifulSoup(html, "html.parser")
+        except ParserRejectedMarkup:
+            raise ValueError("the HTML has a <! that the parser does not know") from None
         depths = {id(self.soup): 0}
         for node in self.soup.descendants:
             depths[id(node)] = 1 + depths[id(node.parent)]

@@ -210,3 +210,9 @@ def test_markup_with_too_much_that_has_no_end_is_refused(tag):
     Markup("<!-- --> <![CDATA[ ]]> <![if x]>" * 1001 + tag)
     with pytest.raises(ValueError, match="more than 1,000 <!"):
         Markup("a" + tag * 150_000)
+
+
+@pytest.mark.parametrize("html", ["a <![foo> b", "<![ ]>"])
+def test_markup_that_cannot_be_parsed_is_refused(html):
+    with pytest.raises(ValueError, match="does not know"):
+        Markup(html)
