@@ -165,6 +165,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.resume and not arguments.output:
         raise UserError("--resume needs --output and the name of a file")
     if arguments.resume and is_finished(arguments.output):
+        _check_finished(arguments)
         return print(
             f"resmlp-mt translate: {arguments.output} is finished; to make it anew, leave out "
             "--resume",
@@ -224,6 +225,33 @@ def _check_joining(arguments: argparse.Namespace) -> None:
                 f"{flag} goes by the lines of the input, which --join-lines puts together: give "
                 "one of the two"
             )
+
+
+def _check_finished(arguments: argparse.Namespace) -> None:
+    """Refuse to take an --output for finished that has other lines than the input gives.
+
+    How many it gives is not known before the work of standard input and pipes, and of several
+    translations or joined lines only whether there are any.
+    """
+    from resmlp_mt.data.shards import take_shard
+    from resmlp_mt.data.text import read_lines
+    from resmlp_mt.errors import UserError
+
+    lines: Iterable[str] = chain.from_iterable(text.split("\n") for text in arguments.text)
+    if not arguments.text:
+        if not arguments.input or not all(path.is_file() for path in arguments.input):
+            return
+        lines = chain.from_iterable(map(read_lines, arguments.input))
+    if arguments.shard is not None and arguments.input:
+        lines, _ = take_shard(arguments.input, arguments.shard, Places())
+    given = sum(1 for _ in lines)
+    found = sum(1 for _ in read_lines(arguments.output))
+    is_line_for_line = not arguments.join_lines and (arguments.json or arguments.nbest == 1)
+    if found != given if is_line_for_line else bool(found) != bool(given):
+        raise UserError(
+            f"{arguments.output} has {found:,} lines, and the input {given:,}: it is no finished "
+            "output of that; write to another file, or leave out --resume to replace it"
+        )
 
 
 def _open_output(arguments: argparse.Namespace):

@@ -200,6 +200,33 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
     assert again.returncode == 0 and "long.de is finished" in again.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "given", "found", "said"),
+    [
+        ([], "a\nb\n", "", "x.de has 0 lines, and the input 2"),
+        ([], "a\nb\n", "A\n", "x.de has 1 lines, and the input 2"),
+        (["--json"], "a\n", "A\nB\n", "x.de has 2 lines, and the input 1"),
+        (["--shard", "2/2"], "a\nb\n", "A\nB\n", "x.de has 2 lines, and the input 1"),
+        (["--nbest", 2], "a\n", "", "x.de has 0 lines, and the input 1"),
+        ([], "a\nb\n", "A\nB\n", None),
+        ([], "", "", None),
+        (["--shard", "2/2"], "a\nb\n", "B\n", None),
+        (["--nbest", 2], "a\n", "A\nB\n", None),
+        (["--join-lines"], "a\nb.\n", "A B.\n", None),
+    ],
+)
+def test_what_another_input_gave_is_not_taken_for_finished(options, given, found, said, tmp_path):
+    (tmp_path / "x.en").write_text(given)
+    (tmp_path / "x.de").write_text(found)
+    files = ["--input", "x.en", "--output", "x.de", "--resume"]
+    result = translate("multi30k-en-de", *files, *options, cwd=tmp_path, check=False)
+    if said:
+        assert_refused(result, said, "leave out --resume")
+    else:
+        assert result.returncode == 0 and "x.de is finished" in result.stderr
+    assert (tmp_path / "x.de").read_text() == found
+
+
 def test_output_may_be_a_pipe_or_a_link_and_be_compressed(packed, raw, tmp_path, expected):
     command = f"{sys.executable} -m resmlp_mt.cli translate --model {packed} "
     command += f"--input {raw}/test.en --output"
