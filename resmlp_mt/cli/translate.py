@@ -264,11 +264,12 @@ def _open_output(arguments: argparse.Namespace):
     refuse_overwriting(arguments.output, [0 if path == _STANDARD else path for path in inputs])
     names = ("json", "print_alignment", "field", "into", "shard")
     names += ("split_sentences", "batch_tokens", "buffer_size")
-    options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
-    options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
-    options |= {"--model": arguments.model, **search_settings(arguments)}
-    options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
+    options = {"--model": arguments.model}  # first, as what a refusal begins with
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
+    options |= {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+    options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
+    options |= search_settings(arguments)
+    options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
     return open_text(arguments.output, options, arguments.resume)
 
 

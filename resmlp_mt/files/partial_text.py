@@ -151,12 +151,16 @@ class PartialText(TextStream):
             self.lines, self.expected, size = state["lines"], state["sha256"], state["bytes"]
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{self.state}: broken; remove it and {self.part}") from None
-        changed = [k for k, v in self.options.items() if state.get("options", {}).get(k) != v]
+        was = state.get("options", {})
+        changed = [
+            f"{name} {_say(was.get(name))}, not {_say(value)}"
+            for name, value in self.options.items()
+            if was.get(name) != value
+        ]
         if changed:
-            was = state.get("options", {}).get(changed[0])
             raise UserError(
-                f"{self.part} was begun with {changed[0]} {was}, not {self.options[changed[0]]}: "
-                "give the same options, or remove it"
+                f"{self.part} was begun with {'; '.join(changed)}: give the same options, or "
+                "remove it"
             )
         if self.part.stat().st_size < size:
             raise UserError(f"{self.part}: shorter than it was; remove it")
@@ -211,6 +215,13 @@ class PartialText(TextStream):
                 logger.warning(
                     "%s: stopped half way; the same command with --resume goes on", self.part
                 )
+
+
+def _say(value: object) -> str:
+    """What an option was, in words."""
+    if value is None or isinstance(value, bool):
+        return {None: "left out", False: "off", True: "on"}[value]
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _open_alone(path: Path) -> BinaryIO:

@@ -95,7 +95,7 @@ def test_what_was_put_together_can_be_resumed(packed, sources, expected, tmp_pat
     assert_refused(translate(packed, *options, check=False), "not UTF-8", "stopped half way")
     text.write_bytes(b"\n".join(lines))
     changed = translate(packed, *options[1:], "--resume", check=False)
-    assert_refused(changed, "was begun with --join-lines True, not None")
+    assert_refused(changed, "was begun with --join-lines on, not left out")
     translate(packed, *options, "--resume")
     assert out.read_text("utf-8").splitlines() == expected
 

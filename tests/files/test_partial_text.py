@@ -62,6 +62,16 @@ def test_a_part_is_not_continued_with_other_options(stopped):
         PartialText(stopped, {"--beam": 4}, True)
 
 
+def test_all_options_that_a_part_differs_in_are_said(tmp_path):
+    same, now = {"--seed": 1}, {"--model": ["a", "b"], "--beam": 4, "--json": True}
+    was = {"--model": ["c"], "--beam": None, "--json": False}
+    with pytest.raises(KeyboardInterrupt), PartialText(tmp_path / "x", was | same, False) as part:
+        shout(part, LINES, stop=10)
+    said = "with --model c, not a b; --beam left out, not 4; --json off, not on: give"
+    with pytest.raises(UserError, match=said):
+        PartialText(tmp_path / "x", now | same, True)
+
+
 @pytest.mark.parametrize("lines", [LINES[1:], LINES[:8], [*LINES[:8], "other"], []])
 def test_a_part_is_not_continued_from_other_lines(stopped, lines):
     with (
