@@ -40,16 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shortlist-best",
         type=int,
-        default=50,
         metavar="N",
-        help="translations of each subword, at most (default: %(default)s)",
+        help="translations of each subword, at most (default: 50)",
     )
     parser.add_argument(
         "--shortlist-first",
         type=int,
-        default=100,
         metavar="N",
-        help="most frequent subwords, always in (default: %(default)s)",
+        help="most frequent subwords, always in (default: 100)",
     )
     parser.add_argument(
         "--preview",
@@ -63,14 +61,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Export, and list what is in the folder."""
     from resmlp_mt.cli.pack import print_folder
+    from resmlp_mt.errors import UserError
     from resmlp_mt.export.parallel_text import ParallelText
     from resmlp_mt.export.writer import ShortlistText, export_model
 
-    check_positive(arguments, "shortlist_best", "shortlist_first")
+    lengths = {}
+    for name in ("best", "first"):
+        if (length := getattr(arguments, f"shortlist_{name}")) is not None:
+            check_positive(arguments, f"shortlist_{name}")
+            if not arguments.shortlist:
+                raise UserError(f"--shortlist-{name} needs --shortlist and its two files")
+            lengths[name] = length
     shortlist = None
     if arguments.shortlist:
-        lengths = arguments.shortlist_best, arguments.shortlist_first
-        shortlist = ShortlistText(ParallelText(*arguments.shortlist), *lengths)
+        shortlist = ShortlistText(ParallelText(*arguments.shortlist), **lengths)
     preview = ParallelText(*arguments.preview) if arguments.preview else None
     export_model(
         arguments.model, arguments.out, arguments.int8, shortlist, arguments.weight_bits, preview

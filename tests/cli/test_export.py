@@ -142,6 +142,8 @@ def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
         ([packed, *text], tmp_path / "out", "test.de has none"),
         ([packed, *preview], tmp_path / "out", "test.de has none"),
         ([packed, *text, "--shortlist-best", 0], tmp_path / "out", "--shortlist-best"),
+        ([packed, "--shortlist-best", 9], tmp_path / "out", "--shortlist-best needs --shortlist"),
+        ([packed, "--shortlist-first", 9], tmp_path / "out", "--shortlist-first needs --shortlist"),
         ([classifier, *text], tmp_path / "out", "--shortlist: a classifier has no vocabulary"),
         ([classifier, *preview], tmp_path / "out", "--preview: a classifier has no vocabulary"),
         ([packed, "--weight-bits", 6], tmp_path / "out", "--weight-bits 6: weights of --int8"),
