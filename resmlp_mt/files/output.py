@@ -51,7 +51,7 @@ def whole_file(path: Path) -> Iterator[Path]:
             os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o600))
         with naming(given):
             yield new
-        os.chmod(new, 0o666 & ~_umask())
+        os.chmod(new, find_mode(path))
         os.replace(new, path)
     finally:
         new.unlink(missing_ok=True)
@@ -198,7 +198,11 @@ def refuse_overwriting(path: Path, sources: Iterable[Path | int]) -> None:
                 raise UserError(f"{path}: would be read and written; write to another file")
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def find_mode(path: Path) -> int:
+    """The permission bits of what is written there: those of the file it replaces, if any."""
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.output import creating, find_target, naming, open_stream, whole_file
+from resmlp_mt.files.output import creating, find_mode, find_target, naming, open_stream, whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class PartialText(TextStream):
         self.expected = self.digest.hexdigest()
         stopped = self.part.exists() and self.state.exists()
         with creating(path):
-            stream = _open_alone(self.part)
+            stream = _open_alone(self.part, find_mode(path))
         super().__init__(stream, pack)
         try:
             if stopped and not resume:
@@ -207,6 +207,7 @@ class PartialText(TextStream):
         with self.stream:
             if kind is None:
                 self._finish()
+                os.chmod(self.part, find_mode(self.path))
                 os.replace(self.part, self.path)
                 self.state.unlink(missing_ok=True)
             elif not self.state.exists():
@@ -224,14 +225,18 @@ def _say(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _open_alone(path: Path) -> BinaryIO:
+def _open_alone(path: Path, mode: int) -> BinaryIO:
     """Open a file that no other process has opened so; it may be new.
+
+    Args:
+        path: The file.
+        mode: Permission bits of a new one, to which those that its owner works with are added.
 
     Raises:
         UserError: If another one has it.
     """
     while True:
-        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode | 0o600), "r+b")
         try:
             # The system unlocks it however a process ends.
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

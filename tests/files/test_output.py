@@ -30,6 +30,16 @@ def test_a_file_has_the_rights_of_any_new_file(tmp_path):
     assert modes[0] == modes[1]
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o444, 0o666])
+def test_a_file_keeps_the_rights_of_the_one_it_replaces(tmp_path, mode):
+    target = tmp_path / "x"
+    target.write_text("old")
+    target.chmod(mode)
+    with whole_file(target) as path:
+        path.write_text("new")
+    assert stat.S_IMODE(target.stat().st_mode) == mode and target.read_text() == "new"
+
+
 def test_links_are_followed(tmp_path):
     target, link, far = tmp_path / "there" / "x", tmp_path / "link", tmp_path / "far"
     link.symlink_to("there/x")

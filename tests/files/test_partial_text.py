@@ -204,6 +204,19 @@ def test_what_is_finished_is_told_from_what_is_made_anew(tmp_path):
     assert target.read_text() == "new" and (tmp_path / "link").is_symlink()
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o444, 0o666])
+def test_what_takes_the_place_of_a_file_has_its_rights_from_the_start(tmp_path, mode):
+    target = tmp_path / "x"
+    target.write_text("old")
+    target.chmod(mode)
+    with pytest.raises(KeyboardInterrupt), PartialText(target, {}, False) as part:
+        assert not (tmp_path / "x.part").stat().st_mode & ~(mode | 0o600) & 0o777
+        shout(part, LINES, stop=10)
+    with PartialText(target, {}, True) as part:
+        shout(part, LINES)
+    assert target.stat().st_mode & 0o777 == mode and target.read_text("utf-8") != "old"
+
+
 @pytest.mark.parametrize("name", ["x", "/dev/full"])
 def test_a_full_disk_is_named_and_what_is_there_stays(tmp_path, name):
     # The limit on the size of a file stands for a full disk.
