@@ -31,7 +31,10 @@ def main() -> int:
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             warnings.formatwarning = lambda message, *_, **__: f"resmlp-mt {command}: {message}\n"
             # Exit as after an error, so that half-written files are removed.
-            signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+            signal.signal(signal.SIGTERM, _leave)
+            # Under nohup it is ignored, and Windows has none.
+            if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+                signal.signal(signal.SIGHUP, _leave)
             status = arguments.run(arguments) or 0
             sys.stdout.flush()
             return status
@@ -67,6 +70,10 @@ def main() -> int:
         name = error.filename or ("standard output" if error.errno in FULL else None)
         return _fail(command, f"{name}: {error.strerror}" if name else error.strerror)
     return 0
+
+
+def _leave(number: int, _) -> None:
+    sys.exit(128 + number)
 
 
 def _drop_output() -> None:

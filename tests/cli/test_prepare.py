@@ -378,7 +378,9 @@ def test_a_full_disk_leaves_the_old_result_whole(raw, prepared, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_an_interrupt_leaves_the_old_result_whole(raw, prepared, tmp_path, sent, status):
     out = shutil.copytree(prepared, tmp_path / "out")
     before = snapshot(out)
@@ -389,8 +391,8 @@ def test_an_interrupt_leaves_the_old_result_whole(raw, prepared, tmp_path, sent,
         [sys.executable, "-m", "resmlp_mt.cli", *command, "--out", str(out)],
         stderr=subprocess.PIPE,
         text=True,
-        # A test run in the background passes on that interrupts are ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        # A test run in the background passes on that interrupts are ignored, and hang-ups too.
+        preexec_fn=lambda: signal.signal(sent, signal.SIG_DFL),
     )
     while len(list(tmp_path.iterdir())) < 2 and process.poll() is None:
         time.sleep(0.01)  # until its working folder appears
