@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -45,9 +46,15 @@ def make_rows(results: list[Result], rounds: int, threads: int, **described) -> 
     ]
 
 
-def print_table(rows: list[dict]) -> None:
-    """Print the rows as a table, without what is the same in all."""
-    names = [n for n in rows[0] if len({row[n] for row in rows}) > 1 or n in ("rival", "ratio")]
+def print_table(rows: list[dict], measured: Iterable[str] = ()) -> None:
+    """Print the rows as a table, without what is the same in all.
+
+    Args:
+        rows: As `make_rows` made them.
+        measured: Columns that stay if they are the same, which is a result.
+    """
+    stays = {"rival", "ratio", *(name for name in measured if rows[0][name])}
+    names = [name for name in rows[0] if name in stays or len({row[name] for row in rows}) > 1]
     lines = [names, *([str(row[name]) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

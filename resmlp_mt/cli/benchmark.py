@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
             [result], arguments.rounds, arguments.threads, **describe(result.rival)
         )
     ]
-    print_table(rows)
+    print_table(rows, results[0].figures)
     if arguments.csv:
         append_rows(arguments.csv, rows)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from resmlp_mt.benchmark.report import print_table
 from resmlp_mt.benchmark.rounds import Rival, peak_memory, race
 from resmlp_mt.errors import UserError
 
@@ -81,3 +82,10 @@ def test_memory_is_that_of_the_process_and_not_of_what_made_it():
     options = dict(capture_output=True, text=True, check=True, preexec_fn=lambda: None)
     done = subprocess.run([sys.executable, "-c", code], **options)
     assert 5 < float(done.stdout) < 300 and len(large) < peak_memory() * 2**20
+
+
+def test_what_is_measured_is_in_the_table_even_if_it_is_the_same(capsys):
+    rows = [dict(rival=n, beam=5, bleu="3.1", p95_ms="", ratio="1.00", threads=2) for n in "ab"]
+    print_table(rows, ["bleu", "p95_ms"])
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert table == [["rival", "bleu", "ratio"], ["a", "3.1", "1.00"], ["b", "3.1", "1.00"]]
