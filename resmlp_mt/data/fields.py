@@ -1,9 +1,14 @@
 """Lines that hold more than a text: tables with tabs, and JSON objects."""
 
 import json
+import re
 from collections.abc import Callable
 
 from resmlp_mt.errors import UserError, name_some, on_a_line
+
+# Whole numbers may have more digits than Python makes an int of.
+_DECODER = json.JSONDecoder(parse_int=float)
+_BEFORE_NAME, _BEFORE_VALUE = re.compile(r'[\s,]*(?=")'), re.compile(r"\s*:\s*")
 
 # The text of a line, and what puts a translation into that line.
 Taken = tuple[str, Callable[[str], str]]
@@ -46,7 +51,7 @@ class Column:
 
 
 class Key:
-    """A field of lines that are JSON objects. The other fields stay as they are.
+    """A field of lines that are JSON objects. The others stay as they are, to the letter.
 
     Args:
         source: The name of the field to translate.
@@ -66,7 +71,7 @@ class Key:
         if not line.strip():
             return "", lambda _: line
         try:
-            entry = json.loads(line)
+            entry = _DECODER.decode(line)
         except (ValueError, RecursionError) as error:
             raise UserError(f"{place}: no JSON ({error})") from None
         if not isinstance(entry, dict):
@@ -75,11 +80,29 @@ class Key:
             others = on_a_line(name_some(list(entry))) or "none"
             raise UserError(f"{place}: there is no --field {self.source}, but {others}")
         text = entry[self.source]
-        if text is None:
-            return "", lambda _: _write(entry | {self.target: None})
-        if not isinstance(text, str):
+        if not isinstance(text, str | None):
             raise UserError(f"{place}: --field {self.source} is no text: {on_a_line(line):.60}")
-        return text, lambda text: _write(entry | {self.target: text})
+        return text or "", lambda new: self._put(line, None if text is None else new)
+
+    def _put(self, line: str, text: str | None) -> str:
+        """The line with that in the field. Numbers stay as written: floats hold not all of them."""
+        places = _find_values(line)
+        if self.target in places:
+            start, end = places[self.target]
+            return line[:start] + _write(text) + line[end:]
+        end = line.rindex("}")
+        return f"{line[:end].rstrip()}, {_write(self.target)}: {_write(text)}{line[end:]}"
+
+
+def _find_values(line: str) -> dict[str, tuple[int, int]]:
+    """Where the value of each field of a JSON object begins and ends."""
+    places, at = {}, line.index("{") + 1
+    while found := _BEFORE_NAME.match(line, at):
+        name, at = _DECODER.raw_decode(line, found.end())
+        start = _BEFORE_VALUE.match(line, at).end()
+        _, at = _DECODER.raw_decode(line, start)
+        places[name] = start, at
+    return places
 
 
 def choose_field(source: str, target: str | None) -> Column | Key:
@@ -98,10 +121,10 @@ def choose_field(source: str, target: str | None) -> Column | Key:
     return Column(int(source), int(target))
 
 
-def _write(entry: dict) -> str:
-    line = json.dumps(entry, ensure_ascii=False)
+def _write(text: str | None) -> str:
+    written = json.dumps(text, ensure_ascii=False)
     try:
-        line.encode()
+        written.encode()
     except UnicodeEncodeError:  # halves of surrogate pairs, which only an escape can say
-        line = json.dumps(entry)
-    return line
+        written = json.dumps(text)
+    return written

@@ -14,14 +14,21 @@ from resmlp_mt.errors import UserError
         ("1", "4", "a\tb\t", "a", "a\tb\t\tX"),
         ("t", None, '{"n": 1, "t": "b\\nc"}', "b\nc", '{"n": 1, "t": "X"}'),
         ("t", "de", '{"t": "ü", "n": null}', "ü", '{"t": "ü", "n": null, "de": "X"}'),
+        ("t", "d\ud83d", '{"t": "u" }', "u", '{"t": "u", "d\\ud83d": "X"}'),
+        ("t", None, '{"n":1e400,"t":"u","l":[0.10,{"t":2}]}', "u", None),
+        ("t", None, f' {{"n": {"12" * 3000}, "t" : "u"}} ', "u", None),
+        ("t", None, '{"t": 1, "u": "\\u00fc\\"t", "t": "u"}', "u", None),
         ("t", "de", '{"t": "", "s": "\\ud83d"}', "", '{"t": "", "s": "\\ud83d", "de": "X"}'),
     ],
 )
 def test_one_part_is_taken_and_changed(source, into, line, text, changed):
     taken, put = choose_field(source, into).take(line, "line 7")
+    if changed is None:  # this and no more
+        changed = "X".join(line.rsplit(text, 1))
     assert taken == text and put("X") == changed
     if source == "t":
-        assert json.loads(put("\n\t\x01"))[into or source] == "\n\t\x01" and "\n" not in put("\n")
+        found = json.loads(put("\n\t\x01"), parse_int=float)  # of any number of digits
+        assert found[into or source] == "\n\t\x01" and "\n" not in put("\n")
 
 
 @pytest.mark.parametrize(
