@@ -79,7 +79,11 @@ class _Arrivals:
         return True
 
     def _read(self) -> None:
-        data = os.read(self.descriptor, 1 << 16)
+        try:
+            data = os.read(self.descriptor, 1 << 16)
+        except BlockingIOError:  # whoever opened it may have asked for this in place of waiting
+            select.select([self.descriptor], [], [])
+            return
         self._ended = not data
         if self._ended or b"\n" in data:
             *whole, rest = (b"".join(self._begun) + data).split(b"\n")
