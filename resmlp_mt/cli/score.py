@@ -61,7 +61,10 @@ def run(arguments: argparse.Namespace) -> None:
     check_positive(arguments, "paired_bs_n", *(["seed"] if arguments.seed is not None else []))
     if arguments.paired_bs and len(arguments.hypotheses) < 2:
         raise UserError("--paired-bs compares files: name two or more")
-    texts = {path: _read(path) for path in [*arguments.ref, *arguments.hypotheses]}
+    paths = [*arguments.ref, *arguments.hypotheses]
+    if paths.count(Path("-")) > 1:
+        raise UserError("-: standard input can be read once; name files for the others")
+    texts = {path: _read(path) for path in paths}
     expected = len(texts[arguments.ref[0]])
     for path, lines in texts.items():
         if not lines:

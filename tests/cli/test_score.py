@@ -156,6 +156,12 @@ def test_a_system_does_not_differ_from_itself(files):
     assert [test["p_value"] for test in rows[1]["paired_bs"].values()] == [1.0, 1.0, 1.0]
 
 
+def test_standard_input_is_named_once(files):
+    for names in (["-", "-", "--ref", files["ref"]], ["-", "--ref", "-"]):
+        refused = run("resmlp-mt", "score", *names, stdin="ein Hund\n", check=False)
+        assert_refused(refused, "-: standard input can be read once")
+
+
 def test_impossible_comparisons_are_refused(files):
     command = ["resmlp-mt", "score", "--ref", files["ref"], "--paired-bs", files["hyp"]]
     assert_refused(run(*command, check=False), "name two or more")
