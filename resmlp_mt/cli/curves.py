@@ -8,11 +8,13 @@ Train with --log-format json --log-file FILE; several files are drawn together.
 import argparse
 from pathlib import Path
 
+from resmlp_mt.cli.flags import add_picture, picture_format
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
-    parser.add_argument("--out", required=True, type=Path, metavar="PNG")
+    add_picture(parser, required=True)
     parser.add_argument(
         "--metric", default="nll_loss", help="what to draw (default: %(default)s, base 2)"
     )
@@ -43,5 +45,5 @@ def run(arguments: argparse.Namespace) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend()
     with whole_file(arguments.out) as path:
-        figure.savefig(path, format="png", dpi=150)
+        figure.savefig(path, format=picture_format(arguments.out), dpi=150)
     print(f"wrote {arguments.out}")

@@ -1,6 +1,7 @@
 """Flags that several commands have."""
 
 import argparse
+from pathlib import Path
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
@@ -8,6 +9,23 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device", default="auto", help="auto, cpu, cuda ... (default: %(default)s)"
     )
+
+
+def add_picture(parser: argparse.ArgumentParser, **options) -> None:
+    """Add --out, a picture, with more that `add_argument` takes."""
+    parser.add_argument("--out", type=_read_picture, metavar="PNG|PDF|SVG", **options)
+
+
+def picture_format(path: Path) -> str:
+    """What its ending names; a name without one, as of a pipe, is of a PNG."""
+    return path.suffix[1:].lower() or "png"
+
+
+def _read_picture(text: str) -> Path:
+    path = Path(text)
+    if picture_format(path) not in ("png", "pdf", "svg"):
+        raise argparse.ArgumentTypeError(f"{text}: let its name end in .png, .pdf or .svg")
+    return path
 
 
 def check_positive(arguments: argparse.Namespace, *names: str) -> None:

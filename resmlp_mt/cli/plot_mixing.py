@@ -15,11 +15,13 @@ MODEL is a checkpoint, a folder with one, or the name of a model that comes with
 import argparse
 from pathlib import Path
 
+from resmlp_mt.cli.flags import add_picture, picture_format
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("--out", required=True, type=Path, metavar="PNG")
+    add_picture(parser, required=True)
     parser.add_argument(
         "--layers",
         type=_numbers,
@@ -70,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
     name = "/".join(Path(arguments.model).parts[-2:])
     figure.suptitle(f"{name}\n{said}", fontsize=10, parse_math=False)
     with whole_file(arguments.out) as path:
-        figure.savefig(path, format="png", dpi=200, bbox_inches="tight")
+        figure.savefig(path, format=picture_format(arguments.out), dpi=200, bbox_inches="tight")
     print(f"wrote {arguments.out}")
 
 

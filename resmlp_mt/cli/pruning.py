@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from resmlp_mt.cli.flags import picture_format
+
 
 def score_pruned(arguments: argparse.Namespace) -> list[dict]:
     """A row for each threshold, with 0 first, which prunes nothing.
@@ -115,4 +117,4 @@ def draw(rows: list[dict], arguments: argparse.Namespace) -> None:
     name = "/".join(Path(arguments.model).parts[-2:])
     figure.suptitle(f"{name}: {arguments.matrices} pruned", parse_math=False)
     with whole_file(arguments.out) as path:
-        figure.savefig(path, format="png", dpi=150, bbox_inches="tight")
+        figure.savefig(path, format=picture_format(arguments.out), dpi=150, bbox_inches="tight")

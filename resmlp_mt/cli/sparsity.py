@@ -20,13 +20,13 @@ import argparse
 from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize
-from resmlp_mt.cli.flags import add_device
+from resmlp_mt.cli.flags import add_device, add_picture, picture_format
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("--out", type=Path, metavar="PNG", help="draw the shares over the layers")
+    add_picture(parser, help="draw the shares over the layers")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write them as CSV")
     parser.add_argument(
         "--threshold",
@@ -150,4 +150,4 @@ def _draw(rows: list, arguments: argparse.Namespace) -> None:
     name = "/".join(Path(arguments.model).parts[-2:])
     figure.suptitle(f"{name}: weights below {limit}", parse_math=False)
     with whole_file(arguments.out) as path:
-        figure.savefig(path, format="png", dpi=150, bbox_inches="tight")
+        figure.savefig(path, format=picture_format(arguments.out), dpi=150, bbox_inches="tight")

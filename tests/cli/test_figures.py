@@ -203,6 +203,22 @@ def test_flags_out_of_range_are_refused(command, said, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.svg", b"<?xml"), ("a", b"\x89P")],
+)
+def test_a_picture_is_of_the_kind_that_its_name_ends_in(name, begins, tmp_path):
+    call("sparsity", SHIPPED, "--out", tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize("command", ["plot-mixing", "sparsity", "curves"])
+def test_other_kinds_of_pictures_are_refused(command, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        call(command, "nowhere", "--out", tmp_path / "a.tsv")
+    assert "a.tsv: let its name end in .png, .pdf or .svg" in capsys.readouterr().err
+
+
 def test_layers_that_are_no_numbers_are_refused(capsys):
     with pytest.raises(SystemExit, match="2"):
         call("plot-mixing", SHIPPED, "--layers", "all", "--out", "a.png")
