@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -115,7 +116,7 @@ def search_settings(arguments: argparse.Namespace) -> dict:
     from resmlp_mt.inference.glossary import read_glossary
 
     names = (*_names_of_search(), "prefix", "prefix_column")
-    settings = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
+    settings = {_flag(name): getattr(arguments, name) for name in names}
     if arguments.glossary:
         said = json.dumps(read_glossary(arguments.glossary))
         settings["--glossary of SHA-256"] = hashlib.sha256(said.encode()).hexdigest()
@@ -145,7 +146,10 @@ def read_search(arguments: argparse.Namespace):
         name, rest = str(error).split(" ", 1)
         if arguments.glossary and name == "constraints":
             name, rest = "glossary", rest.partition(" ")[2]
-        raise UserError(f"--{name.replace('_', '-')} {rest}") from None
+        # Rules speak of other options by their names in Python.
+        named = rf"\b({'|'.join(_names_of_search())})\b"
+        rest = re.sub(named, lambda found: _flag(found[0]), rest)
+        raise UserError(f"{_flag(name)} {rest}") from None
 
 
 class Columns:
@@ -182,6 +186,10 @@ class Columns:
     def _words(self) -> Iterator[list[str]]:
         while True:
             yield self.rest
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _names_of_search() -> list[str]:

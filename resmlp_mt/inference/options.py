@@ -59,7 +59,8 @@ class SearchOptions:
             object.__setattr__(self, "beam", self.nbest if self.sampling else 5)
         self._check("beam", is_count(self.beam, 1), FROM_1)
         if self.sampling:
-            self._check("beam", self.beam == self.nbest, "must be nbest where it samples")
+            rule = "must be left out: with sampling, nbest says how many"
+            self._check("beam", self.beam == self.nbest, rule)
         within = is_count(self.nbest, 1) and self.nbest <= self.beam
         self._check("nbest", within, f"must be a whole number from 1 to the beam of {self.beam}")
         # Beyond these, powers of lengths and quotients of logits are no numbers in 32 bits.

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import count, islice
 from pathlib import Path
 from reprlib import repr as shorten
@@ -218,6 +218,10 @@ class Translator:
         if words is not None or glossary is not None:
             order = "ordered" if glossary is None else "unordered"
             search = {"constraints": order} | search
+        known = [field.name for field in fields(SearchOptions)]
+        for name in search:
+            if name not in known:
+                raise ValueError(f"{name}: no such option; there are {', '.join(known)}")
         options = options or SearchOptions(**search)
         if (words is None and glossary is None) != (options.constraints is None):
             raise ValueError(

@@ -466,11 +466,11 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--nbest", 3, "--beam", 2], "--nbest 3 must be a whole number from 1 to the beam of 2"),
+        (["--nbest", 3, "--beam", 2], "--nbest 3 must be a whole number from 1 to the --beam of 2"),
         (["--beam", 0], "--beam 0 must be a whole number, 1 or more"),
         (["--lenpen", "nan"], "--lenpen nan must be a number from -10 to 10"),
-        (["--sampling-topk", 3], "--sampling-topk 3 needs sampling"),
-        (["--sampling", "--beam", 3], "--beam 3 must be nbest where it samples"),
+        (["--sampling-topk", 3], "--sampling-topk 3 needs --sampling"),
+        (["--sampling", "--beam", 3], "left out: with --sampling, --nbest says how many"),
         (["--prefix", "x", "--constraints"], "give one of --prefix"),
         (["--prefix-column", 1], "--prefix-column must be 2 or more"),
         (["--prefix", "the \u2603"], "line 1: 'the \u2603': the model cannot say '\u2603'"),

@@ -179,6 +179,7 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
         dict(max_len_a=-1),
         dict(max_len_b=0),
         dict(max_len_b=-3, max_len_a=5),
+        dict(foo=1),
         dict(batch_tokens=0),
         dict(batch_tokens="many"),
         dict(buffer_size=2.5),
