@@ -233,17 +233,14 @@ def _check_finished(arguments: argparse.Namespace) -> None:
     How many it gives is not known before the work of standard input and pipes, and of several
     translations or joined lines only whether there are any.
     """
-    from resmlp_mt.data.shards import take_shard
     from resmlp_mt.data.text import read_lines
     from resmlp_mt.errors import UserError
 
-    lines: Iterable[str] = chain.from_iterable(text.split("\n") for text in arguments.text)
-    if not arguments.text:
-        if not arguments.input or not all(path.is_file() for path in arguments.input):
-            return
-        lines = chain.from_iterable(map(read_lines, arguments.input))
-    if arguments.shard is not None and arguments.input:
-        lines, _ = take_shard(arguments.input, arguments.shard, Places())
+    files = arguments.input and all(path.is_file() for path in arguments.input)
+    if not (arguments.text or files):
+        return
+    # The language says which lines are joined, not whether there are any.
+    lines, _, _ = _open_input(arguments, "en", Places())
     given = sum(1 for _ in lines)
     found = sum(1 for _ in read_lines(arguments.output))
     is_line_for_line = not arguments.join_lines and (arguments.json or arguments.nbest == 1)
