@@ -39,6 +39,4 @@ class ParallelText:
 def encode_pair(pair: tuple[str, str], codec: TextCodec) -> tuple[np.ndarray, np.ndarray]:
     """The symbols of a source, (S,), and its translation, (T,), without the end of a sentence."""
     source, target = pair
-    pieces = codec.target_subwords.encode(target.strip(), out_type=str)
-    symbols = list(map(codec.target_dictionary.index, pieces))
-    return codec.encode(codec.split(source))[:-1], np.array(symbols, np.int64)
+    return codec.encode(codec.split(source))[:-1], codec.encode_translation(target)

@@ -91,6 +91,11 @@ class TextCodec:
                 unknown += size
         return unknown / max(total, 1)
 
+    def encode_translation(self, text: str) -> np.ndarray:
+        """Token indices of a finished translation, without an end. Subwords may be unknown."""
+        pieces = self.target_subwords.encode(text.strip(), out_type=str)
+        return np.array([self.target_dictionary.index(piece) for piece in pieces], np.int64)
+
     def encode_target(self, text: str) -> np.ndarray:
         """Token indices of a text that a translation shall begin with, without an end.
 

@@ -289,8 +289,8 @@ class Translator:
             found = self.translate_segments(segments, options, batch_tokens, attention, guides)
             for line, rest, b in zip(parts, left, begun, strict=True):
                 hypotheses = list(islice(found, len(rest)))
-                before = b.kept and self._keep(line, b.kept, attention)
-                best = join(hypotheses, rest, self.codec.target_language, before or None)
+                before = self._keep(line, b.kept, attention) if b.kept else None
+                best = join(hypotheses, rest, self.codec.target_language, before)
                 unknown = self.codec.share_unknown(find_translated(line))
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)
@@ -453,7 +453,7 @@ class Translator:
         kept = Hypothesis("".join(sentences), 0.0)
         if attention:
             for segment, sentence in zip(segments, sentences, strict=False):
-                tokens = self.codec.encode_target(sentence.strip())
+                tokens = self.codec.encode_translation(sentence)
                 source = self.codec.encode(segment.pieces)
                 (found,) = self.describe(segment, source, [(tokens, 0.0)], attention)
                 kept.attention += found.attention

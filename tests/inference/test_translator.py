@@ -348,6 +348,9 @@ def test_a_translation_begun_goes_on_from_its_last_sentence(translator):
     (found,) = translator.translate_nbest(line, prefix=f"{first} ", attention=True)
     assert found[0].text == whole[0].text
     assert align_words(found[0].attention) == align_words(whole[0].attention)
+    # It may hold what the model cannot say, since nothing has to.
+    (found,) = translator.translate_nbest(line, prefix="Ein ☃ fährt. ", attention=True)
+    assert found[0].text == f"Ein ☃ fährt. {dogs} {girl}" and len(found[0].attention) == 3
 
 
 @pytest.mark.parametrize("options", [dict(), dict(sampling=True)], ids=["plain", "guided"])
