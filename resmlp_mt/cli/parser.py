@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import sys
 from difflib import get_close_matches
 
 from resmlp_mt import __version__
@@ -29,8 +30,15 @@ COMMANDS = {
 }
 
 
-class _Command(argparse.ArgumentParser):
-    """Refuses flags that it has not with its own usage, where argparse shows that of the whole."""
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, where argparse shows all flags first."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}; '{self.prog} --help' shows what it takes\n")
+
+
+class _Command(_Parser):
+    """Refuses flags that it has not itself, where argparse lets the whole command do it."""
 
     def parse_known_args(self, args=None, namespace=None):
         found, unknown = super().parse_known_args(args, namespace)
@@ -46,15 +54,14 @@ class _Command(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="resmlp-mt",
         description="Machine translation and image classification with ResMLP: a learned matrix "
         "over positions in place of self-attention. A fairseq plugin.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", parser_class=_Command
-    )
+    parser.set_defaults(run=lambda _: parser.print_help(sys.stderr) or 2)
+    commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Command)
     for name, text in COMMANDS.items():
         module = importlib.import_module(f"resmlp_mt.cli.{name.replace('-', '_')}")
         command = commands.add_parser(
