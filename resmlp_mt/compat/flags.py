@@ -58,6 +58,7 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
     _check_modality(flags)
+    _check_data(flags)
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
@@ -112,6 +113,13 @@ def _check_modality(flags: Namespace) -> None:
             f"--arch {arch} is a model of images, --task {task} is for text: give --task "
             "image_classification, or another --arch"
         )
+
+
+def _check_data(flags: Namespace) -> None:
+    """Refuse data that are not there before a training makes its folder."""
+    for path in utils.split_paths(getattr(flags, "data", None) or ""):
+        if not (PathManager.path_requires_pathmanager(path) or os.path.exists(path)):
+            raise UserError(f"{path}: no such file or folder, where the data should be")
 
 
 def _mend_hardware(flags: Namespace) -> None:

@@ -397,6 +397,16 @@ def test_models_mixers_and_flags_that_are_not_there_are_refused_in_a_line(flags,
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "kind", ["--arch resmlp_tiny", "--arch resmlp_s12 --task image_classification"]
+)
+def test_data_that_are_not_there_are_refused_before_a_folder_is_made(kind, tmp_path):
+    flags = [*kind.split(), "--batch-size", 8, "--optimizer", "adam"]
+    result = run("resmlp-mt", "train", "nowhere", *flags, check=False, cwd=tmp_path)
+    assert_refused(result, "train: nowhere: no such file or folder")
+    assert len(result.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("program", ["generate", "interactive", "validate"])
 def test_a_checkpoint_that_is_not_there_is_refused(prepared, program):
     for path in "nope.pt", f"{prepared}:nope.pt":
