@@ -101,7 +101,7 @@ def prepare(
     Args:
         langs: Codes of the source and the target language, the suffixes of the files.
         splits: Prefix of the raw files of each split: train, valid, test, test1 ...
-        out: The folder to make. A folder that `prepare` made is replaced.
+        out: The folder to make. One that `prepare` made is replaced, if its subwords are the same.
         subwords: What to learn; or a folder whose SentencePiece models and dictionaries are taken.
         limits: Which training pairs are kept.
         filters: Which others are left out, before subwords are learnt: keys of
@@ -113,7 +113,7 @@ def prepare(
 
     Raises:
         UserError: If a file is missing, empty, not parallel or not UTF-8, if no training pair is
-            left, or if `out` holds something else.
+            left, or if `out` holds something else, or other subwords.
     """
     if langs[0] == langs[1]:
         raise UserError(f"--source-lang and --target-lang are both {langs[0]}")
@@ -136,6 +136,7 @@ def prepare(
             for lang in langs:
                 shutil.copy(subwords / f"dict.{lang}.txt", folder)
             known = [Vocabulary(folder / f"dict.{lang}.txt") for lang in langs]
+            _refuse_others(folder, out)
         else:
             learnt = subwords.sentences // (2 if subwords.joined else 1)
 
@@ -143,6 +144,7 @@ def prepare(
                 return _spread(read_pairs(splits["train"], *langs), counts["train"], learnt)
 
             models = _train_models(read_learnt, langs, subwords, folder)
+            _refuse_others(folder, out)
         occurrences, usual_length = {}, 0
         for split, prefix in splits.items():
             encode = Encoder(models, known, limits if split == "train" else None)
@@ -166,6 +168,7 @@ def prepare(
             ]
             paths = write_dictionaries(models, seen, langs, folder)
             known = [Vocabulary(path) for path in paths]
+            _refuse_others(folder, out)
         for side, lang in enumerate(langs):
             table = find_indices(models[side], known[side])
             for split, report in reports.items():
@@ -227,6 +230,21 @@ def _refuse_nothing(left: int, report: SplitReport) -> None:
         raise UserError(
             f"{report.prefix}: no pair is left for training (dropped: {report.dropped})"
         )
+
+
+def _refuse_others(folder: Path, out: Path) -> None:
+    """Refuse to replace the SentencePiece models and dictionaries of a folder by others."""
+    for new in [*folder.glob("*.model"), *folder.glob("dict.*.txt")]:
+        read = Path.read_bytes if new.suffix == ".model" else _read_symbols
+        if (old := out / new.name).is_file() and read(old) != read(new):
+            raise UserError(
+                f"{old}: other subwords than these, and what was trained on them needs them; name "
+                "another --out, or remove this one"
+            )
+
+
+def _read_symbols(path: Path) -> list[str]:
+    return Vocabulary(path).symbols
 
 
 def _watch(items: Iterable, what: str, total: int | None = None) -> tqdm:

@@ -363,6 +363,20 @@ def test_a_folder_that_holds_something_else_is_left_alone(raw, tmp_path):
     assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
 
 
+@pytest.mark.parametrize("sharing", ["--joined", "--separate"])
+def test_subwords_that_trained_models_need_are_not_replaced_by_others(raw, tmp_path, sharing):
+    out = tmp_path / "out"
+    prepare(raw, out, "--joined")
+    before = snapshot(out)
+    for flags in ["--vocab-size", 250], ["--max-length", 12]:  # the second has another order
+        refused = prepare(raw, out, sharing, *flags, check=False)
+        assert_refused(refused, f"{out}/", "other subwords than these", "another --out")
+        assert snapshot(out) == before
+    (out / "report.json").write_text("made anew")
+    prepare(raw, out, "--joined")
+    assert snapshot(out) == before
+
+
 def snapshot(folder):
     return {p.name: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
