@@ -14,9 +14,16 @@ def choose_device(device: str) -> str:
     if device == "auto":
         return find_accelerator() or "cpu"
     try:
-        torch.empty(0, device=device)
+        torch.device(device)
+    except RuntimeError:  # which lists twenty kinds of hardware
+        raise UserError(
+            f"device {device}: none of that name; take auto, cpu, cuda or mps"
+        ) from None
+    try:
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"device {device}: {str(error).splitlines()[0]}") from None
+        reason = str(error).splitlines()[0].partition(". ")[0]
+        raise UserError(f"device {device}: {reason}; take auto or cpu") from None
     return device
 
 
