@@ -37,8 +37,9 @@ def list_rivals(
 ) -> list[Rival]:
     """One rival for each name and model: what `Translator` takes, or a folder of CTranslate2.
 
-    All use the subwords of the first, and take as long sentences as it does; it cannot be one of
-    CTranslate2. Shortlists, and the vocabulary maps of CTranslate2, are used where there are any.
+    Those of CTranslate2 get the subwords of the first, and as long sentences as it takes. So the
+    first cannot be one of them. Ours have their own subwords. Shortlists, and the vocabulary maps
+    of CTranslate2, are used where there are any.
 
     Args:
         models: By name.
