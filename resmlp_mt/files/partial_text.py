@@ -123,10 +123,11 @@ class PartialText(TextStream):
         self.state = self.part.with_name(f"{self.part.name}.json")
         self.digest, size = hashlib.sha256(), 0
         self.expected = self.digest.hexdigest()
-        stopped = self.part.exists() and self.state.exists()
         with creating(path):
             stream = _open_alone(self.part, find_mode(path))
         super().__init__(stream, pack)
+        # Asked under the lock: another run may have finished just before.
+        stopped = self.state.exists() and os.fstat(stream.fileno()).st_size > 0
         try:
             if stopped and not resume:
                 raise UserError(

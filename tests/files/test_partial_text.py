@@ -148,21 +148,25 @@ def test_a_second_run_is_refused_while_the_first_is_at_work(tmp_path, end):
         assert len(list(part.follow(["a", "b"]))) == (1 if end == "killed" else 2)
 
 
-def test_who_waited_for_the_lock_does_not_write_to_what_is_finished(tmp_path, monkeypatch):
+@pytest.mark.parametrize("resume", [False, True])
+def test_who_waited_for_the_lock_does_not_write_to_what_is_finished(tmp_path, monkeypatch, resume):
     flock, target = fcntl.flock, tmp_path / "x"
     first = PartialText(target, {}, False)
+    first.write("first")
+    first.flush()  # which leaves something to go on from
 
     def finish_and_lock(stream, how):
         if not target.exists():
             with first:
-                first.write("first")
+                pass
         flock(stream, how)
 
     monkeypatch.setattr(fcntl, "flock", finish_and_lock)
-    with pytest.raises(KeyboardInterrupt), PartialText(target, {}, False) as second:
+    with pytest.raises(KeyboardInterrupt), PartialText(target, {}, resume) as second:
+        assert second.lines == 0
         second.write("second")
         raise KeyboardInterrupt
-    assert target.read_text() == "first"
+    assert target.read_text() == "first" and is_finished(target)
 
 
 @pytest.mark.parametrize(("suffix", "unpack"), [(".gz", gzip), (".xz", lzma)])
