@@ -32,6 +32,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
+_WORK = "text"  # a folder for what is removed in the end
 _SAMPLE = 100_000  # pairs, which tell what the training text is like
 _SAMPLE_BATCH = 2000
 _MUCH = 0.01  # the share of rewritten lines that is worth a word
@@ -121,82 +122,48 @@ def prepare(
         # Reading everything first shows a mistake in the last line before the long work.
         counts = {split: _count(prefix, langs) for split, prefix in splits.items()}
         reports = {split: SplitReport(prefix) for split, prefix in splits.items()}
-        text = folder / "text"
-        text.mkdir()
+        train = reports["train"]
+        (folder / _WORK).mkdir()
         if filters:
-            dropped = reports["train"].dropped
-            kept = _filter(splits["train"], langs, filters, counts["train"], dropped, workers)
-            _write_raw(kept, text, "filtered", langs)
-            counts["train"] -= sum(dropped.values())
-            _refuse_nothing(counts["train"], reports["train"])
-            splits = splits | {"train": str(text / "filtered")}
-        known = None
+            kept = _filter(splits["train"], langs, filters, counts["train"], train.dropped, workers)
+            _write_raw(kept, folder / _WORK, "filtered", langs)
+            counts["train"] -= sum(train.dropped.values())
+            _refuse_nothing(counts["train"], train)
+            splits = splits | {"train": str(folder / _WORK / "filtered")}
         if isinstance(subwords, Path):
-            models = _take_models(subwords, langs, folder)
-            for lang in langs:
-                shutil.copy(subwords / f"dict.{lang}.txt", folder)
-            known = [Vocabulary(folder / f"dict.{lang}.txt") for lang in langs]
-            _refuse_others(folder, out)
+            models, known = _take_models(subwords, langs, folder)
         else:
-            learnt = subwords.sentences // (2 if subwords.joined else 1)
-
-            def read_learnt():
-                return _spread(read_pairs(splits["train"], *langs), counts["train"], learnt)
-
-            models = _train_models(read_learnt, langs, subwords, folder)
-            _refuse_others(folder, out)
-        occurrences, usual_length = {}, 0
+            read = partial(read_pairs, splits["train"], *langs)
+            models, known = _train_models(read, counts["train"], langs, subwords, folder), None
+        _refuse_others(folder, out)
+        totals = {}
         for split, prefix in splits.items():
             encode = Encoder(models, known, limits if split == "train" else None)
-            found = map_blocks(encode, read_blocks(prefix, *langs), workers)
-            totals = write_numbers(
-                _watch_blocks(found, f"encode {split}", counts[split]),
-                [text / f"{split}.{lang}" for lang in langs],
+            encoded = map_blocks(encode, read_blocks(prefix, *langs), workers)
+            totals[split] = write_numbers(
+                _watch_blocks(encoded, f"encode {split}", counts[split]),
+                [folder / _WORK / f"{split}.{lang}" for lang in langs],
             )
-            occurrences[split] = totals.counts
-            if split == "train":
-                usual_length = _find_usual(totals.lengths[0])
-                if isinstance(subwords, Path):  # its model knows longer lines, or all
-                    known_length = read_card(subwords).usual_length
-                    usual_length = known_length and max(known_length, usual_length)
-            _report(totals, langs, models, reports[split])
-        _refuse_nothing(reports["train"].kept, reports["train"])
+            _report(totals[split], langs, models, reports[split])
+        _refuse_nothing(train.kept, train)
         if known is None:
-            seen = [
-                {model.id_to_piece(i): int(n) for i, n in enumerate(counts[: len(model)])}
-                for model, counts in zip(models, occurrences["train"], strict=True)
-            ]
-            paths = write_dictionaries(models, seen, langs, folder)
-            known = [Vocabulary(path) for path in paths]
+            known = _make_dictionaries(models, totals["train"], langs, folder)
             _refuse_others(folder, out)
-        for side, lang in enumerate(langs):
-            table = find_indices(models[side], known[side])
-            for split, report in reports.items():
-                name = text / f"{split}.{lang}"
-                prefix = folder / f"{split}.{'-'.join(langs)}.{lang}"
-                numbers, sizes = (name.with_name(f"{name.name}.{k}") for k in ("numbers", "sizes"))
-                write_binary(numbers, sizes, table, len(known[side]), prefix)
-                numbers.unlink()
-                found = occurrences[split][side]
-                unknown = int(found[table[: len(found)] == known[side].unk()].sum())
-                report.unknown_rate[lang] = unknown / max(int(found.sum()) - report.kept, 1)
+        for split, report in reports.items():
+            _binarize(split, totals[split], models, known, langs, folder, report)
         sample = _spread(read_pairs(splits["train"], *langs), counts["train"], _SAMPLE)
-        batches = iter(lambda: list(islice(sample, _SAMPLE_BATCH)), [])
-        look_at = partial(_look_at, model=models[1], lang=langs[0])
-        found = [(len(batch), *seen) for batch, seen in map_blocks(look_at, batches, workers)]
-        looked_at, several, rewritten = map(sum, zip(*found, strict=True))
-        report = reports["train"]
-        report.several_sentences, report.rewritten = several / looked_at, rewritten / looked_at
-        write_card(folder, report.several_sentences, usual_length)
-        shutil.rmtree(text)
+        _look_at_all(sample, models[1], langs[0], workers, train)
+        usual = _find_usual(totals["train"].lengths[0])
+        if isinstance(subwords, Path):  # its model knows longer lines, or all
+            longer = read_card(subwords).usual_length
+            usual = longer and max(longer, usual)
+        write_card(folder, train.several_sentences, usual)
+        shutil.rmtree(folder / _WORK)
         for split, prefix in splits.items():
             if split != "train":
                 _write_raw(read_pairs(prefix, *langs), folder / "raw", split, langs)
-        (folder / REPORT_NAME).write_text(
-            json.dumps({split: asdict(report) for split, report in reports.items()}, indent=1)
-            + "\n",
-            encoding="utf-8",
-        )
+        report = {split: asdict(report) for split, report in reports.items()}
+        (folder / REPORT_NAME).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return reports
 
 
@@ -301,6 +268,21 @@ def _find_usual(lengths: np.ndarray) -> int:
     return max(_LEAST, int(_MORE * np.searchsorted(up_to, _USUAL * up_to[-1])))
 
 
+def _look_at_all(
+    sample: Iterator[tuple[str, str]],
+    model: sentencepiece.SentencePieceProcessor,
+    lang: str,
+    workers: int,
+    report: SplitReport,
+) -> None:
+    """Find which share of the sources has several sentences, and which of the targets changes."""
+    batches = iter(lambda: list(islice(sample, _SAMPLE_BATCH)), [])
+    look_at = partial(_look_at, model=model, lang=lang)
+    found = [(len(batch), *seen) for batch, seen in map_blocks(look_at, batches, workers)]
+    looked_at, several, rewritten = map(sum, zip(*found, strict=True))
+    report.several_sentences, report.rewritten = several / looked_at, rewritten / looked_at
+
+
 def _look_at(
     pairs: list[tuple[str, str]], model: sentencepiece.SentencePieceProcessor, lang: str
 ) -> tuple[int, int]:
@@ -318,19 +300,22 @@ def _spread(items: Iterable, total: int, wanted: int) -> Iterator:
 
 def _train_models(
     read: Callable[[], Iterable[tuple[str, str]]],
+    total: int,
     langs: tuple[str, str],
     subwords: NewSubwords,
     folder: Path,
 ) -> list[sentencepiece.SentencePieceProcessor]:
+    """Learn SentencePiece models of pairs, of which there are so many."""
     sides = (
         {JOINED_NAME: slice(2)}
         if subwords.joined
         else {f"spm.{lang}.model": slice(i, i + 1) for i, lang in enumerate(langs)}
     )
+    wanted = subwords.sentences // (2 if subwords.joined else 1)
     for name, side in sides.items():
-        lines = _watch((line for pair in read() for line in pair[side]), f"learn {name}")
+        pairs = _spread(read(), total, wanted)
         model = train_subwords(
-            lines,
+            _watch((line for pair in pairs for line in pair[side]), f"learn {name}"),
             subwords.vocab_size,
             subwords.model_type,
             subwords.character_coverage,
@@ -346,12 +331,47 @@ def _train_models(
 
 def _take_models(
     source: Path, langs: tuple[str, str], folder: Path
-) -> list[sentencepiece.SentencePieceProcessor]:
-    """Copy the SentencePiece models of another folder, and load them."""
-    paths = [find_subwords(source, lang) for lang in langs]
-    for path in set(paths):
-        shutil.copy(path, folder / path.name)
-    return [load_subwords(path) for path in paths]
+) -> tuple[list[sentencepiece.SentencePieceProcessor], list[Vocabulary]]:
+    """Copy the SentencePiece models and dictionaries of another folder, and load them."""
+    models = [find_subwords(source, lang) for lang in langs]
+    dictionaries = [source / f"dict.{lang}.txt" for lang in langs]
+    for path in {*models, *dictionaries}:
+        shutil.copy(path, folder)
+    return list(map(load_subwords, models)), list(map(Vocabulary, dictionaries))
+
+
+def _make_dictionaries(
+    models: list[sentencepiece.SentencePieceProcessor],
+    totals: Totals,
+    langs: tuple[str, str],
+    folder: Path,
+) -> list[Vocabulary]:
+    """Dictionaries of all subwords, in the order of how often they are in the training text."""
+    seen = [
+        {model.id_to_piece(i): int(n) for i, n in enumerate(counts[: len(model)])}
+        for model, counts in zip(models, totals.counts, strict=True)
+    ]
+    return list(map(Vocabulary, write_dictionaries(models, seen, langs, folder)))
+
+
+def _binarize(
+    split: str,
+    totals: Totals,
+    models: list[sentencepiece.SentencePieceProcessor],
+    known: list[Vocabulary],
+    langs: tuple[str, str],
+    folder: Path,
+    report: SplitReport,
+) -> None:
+    """Turn the numbers of a split into fairseq's files, and report what has no symbol."""
+    for lang, model, dictionary, seen in zip(langs, models, known, totals.counts, strict=True):
+        table = find_indices(model, dictionary)
+        numbers, sizes = (folder / _WORK / f"{split}.{lang}.{k}" for k in ("numbers", "sizes"))
+        prefix = folder / f"{split}.{'-'.join(langs)}.{lang}"
+        write_binary(numbers, sizes, table, len(dictionary), prefix)
+        numbers.unlink()  # as large as the result
+        unknown = int(seen[table[: len(seen)] == dictionary.unk()].sum())
+        report.unknown_rate[lang] = unknown / max(int(seen.sum()) - report.kept, 1)
 
 
 def _write_raw(
