@@ -18,20 +18,25 @@ from torch import Tensor
 from resmlp_mt.data.subwords import find_subwords, load_subwords
 from resmlp_mt.errors import UserError
 
-_BLANK = "\u2581"  # what SentencePiece writes for a blank
 _NBEST = 64  # segmentations that one of unigrams is drawn from
 
 
+def cut_fully(text: str, subwords: sentencepiece.SentencePieceProcessor) -> list[str]:
+    """What BPE begins with: characters, user-defined symbols, and bytes of what has no piece."""
+    # SentencePiece leaves out every merge where alpha is 1.
+    return subwords.encode(text, out_type=str, enable_sampling=True, alpha=1.0, nbest_size=-1)
+
+
 def drop_merges(
-    text: str, scores: dict[str, float], dropout: float, draw: random.Random
+    pieces: list[str], scores: dict[str, float], dropout: float, draw: random.Random
 ) -> list[str]:
-    """Cut text by BPE that leaves out merges at random, as SentencePiece does.
+    """Merge pieces by BPE that leaves out merges at random, as SentencePiece does.
 
     BPE-dropout (Provilkov et al., 2020). A merge that was left out comes back only where a
     neighbour's merge makes a new pair.
 
     Args:
-        text: With SentencePiece's sign for blanks.
+        pieces: As `cut_fully` gives them.
         scores: Of each piece; the pair that makes the piece with the highest is merged first.
         dropout: The share of merges that are left out; with 0 it is plain BPE.
         draw: Where chance comes from.
@@ -39,27 +44,28 @@ def drop_merges(
     Returns:
         The pieces.
     """
-    pieces = list(text)  # a merged piece stands at its first character, and None at the others
-    before, behind = list(range(-1, len(text) - 1)), list(range(1, len(text) + 1))
+    # A merged piece stands where its first part stood, and None where the others did.
+    pieces, count = list(pieces), len(pieces)
+    before, behind = list(range(-1, count - 1)), list(range(1, count + 1))
     pairs: list[tuple[float, int, str]] = []
 
     def offer(left: int) -> None:
-        if left >= 0 and (right := behind[left]) < len(text):
+        if left >= 0 and (right := behind[left]) < count:
             merged = pieces[left] + pieces[right]
             if merged in scores:
                 heapq.heappush(pairs, (-scores[merged], left, merged))
 
-    for left in range(len(text) - 1):
+    for left in range(count - 1):
         offer(left)
     while pairs:
         _, left, merged = heapq.heappop(pairs)
-        if pieces[left] is None or (right := behind[left]) == len(text):
+        if pieces[left] is None or (right := behind[left]) == count:
             continue
         if pieces[left] + pieces[right] != merged or draw.random() < dropout:
             continue
         pieces[left], pieces[right] = merged, None
         behind[left] = behind[right]
-        if behind[right] < len(text):
+        if behind[right] < count:
             before[behind[right]] = left
         offer(before[left])
         offer(left)
@@ -75,7 +81,7 @@ def draw_segmentation(
     probability to the power of alpha.
 
     Args:
-        text: With SentencePiece's sign for blanks.
+        text: As SentencePiece decodes it.
         subwords: A model of unigrams.
         alpha: 0 makes all alike, 1 takes the model's own probabilities.
         draw: Where chance comes from.
@@ -83,10 +89,13 @@ def draw_segmentation(
     Returns:
         The pieces.
     """
-    plain = text.replace(_BLANK, " ").strip()
-    best = subwords.nbest_encode(plain, nbest_size=_NBEST, out_type=int)
-    scores = [sum(map(subwords.get_score, ids)) for ids in best]
-    weights = [math.exp(alpha * (score - scores[0])) for score in scores]
+    best = subwords.nbest_encode(text, nbest_size=_NBEST, out_type=int)
+    scores = [list(map(subwords.get_score, ids)) for ids in best]
+    # User-defined symbols have the score 0, as bytes do. The best has them all, others spell some.
+    weights = [
+        math.exp(alpha * (sum(each) - sum(scores[0]))) * (each.count(0) == scores[0].count(0))
+        for each in scores
+    ]
     (ids,) = draw.choices(best, weights)
     return [subwords.id_to_piece(i) for i in ids]
 
@@ -132,10 +141,11 @@ class SampledSubwords(BaseWrapperDataset):
         entries = prepared[:-1].tolist()
         if self.dictionary.unk() in entries:
             return prepared
-        text = "".join(map(self.dictionary.__getitem__, entries))
+        text = self.subwords.decode(list(map(self.dictionary.__getitem__, entries)))
         draw = random.Random(f"{self.seed} {self.epoch.item()} {index}")
         if self.is_bpe:
-            pieces = drop_merges(text, self.scores, self.alpha, draw)
+            pieces = cut_fully(text, self.subwords)
+            pieces = drop_merges(pieces, self.scores, self.alpha, draw)
         else:
             pieces = draw_segmentation(text, self.subwords, self.alpha, draw)
         sampled = [self.dictionary.index(piece) for piece in pieces]

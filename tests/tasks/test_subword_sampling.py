@@ -11,6 +11,7 @@ from examples.lesson import write_lesson
 from resmlp_mt.data.subwords import load_subwords, train_subwords
 from resmlp_mt.tasks.subword_sampling import (
     SampledSubwords,
+    cut_fully,
     draw_segmentation,
     drop_merges,
 )
@@ -22,7 +23,13 @@ def prepared(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("text")
     write_lesson(folder, train=60, valid=2, test=2)
     text = (folder / "train.en").read_text("utf-8").splitlines()
-    (folder / "spm.model").write_bytes(train_subwords(text, 90, request.param))
+    # A symbol of one's own, at whose place no other piece begins, and a character in bytes.
+    text = [f"PERSON {line}" for line in text]
+    model = train_subwords(
+        text, 346, request.param, user_defined_symbols=["PERSON"], byte_fallback=True
+    )
+    text = [f"{line} \U0001f600" for line in text]
+    (folder / "spm.model").write_bytes(model)
     subwords = load_subwords(folder / "spm.model")
     dictionary = Dictionary()
     for i in range(3, len(subwords)):
@@ -49,6 +56,7 @@ def test_each_epoch_has_the_same_text_in_other_subwords(prepared):
         sampled.set_epoch(epoch)
         epochs.append([sampled[i] for i in range(len(text))])
         assert [decode(entries, subwords, dictionary) for entries in epochs[-1]] == text
+        assert all(dictionary.index("PERSON") in entries for entries in epochs[-1])
     for a, b in ((epochs[0], epochs[1]), (epochs[0], sentences)):
         differing = sum(not torch.equal(x, y) for x, y in zip(a, b, strict=True))
         assert differing > len(text) / 2
@@ -105,10 +113,11 @@ def test_bpe_without_dropout_is_sentencepieces_and_with_it_as_fine_as_sentencepi
     counts = [0, 0]
     for line in lines:
         plain = subwords.encode(line, out_type=str)
-        text = "".join(plain)
-        assert drop_merges(text, scores, 0.0, draw) == plain
-        assert drop_merges(text, scores, 1.0, draw) == list(text)
-        counts[0] += len(drop_merges(text, scores, 0.3, draw))
+        characters = cut_fully(line, subwords)
+        assert characters == list("".join(plain))
+        assert drop_merges(characters, scores, 0.0, draw) == plain
+        assert drop_merges(characters, scores, 1.0, draw) == characters
+        counts[0] += len(drop_merges(characters, scores, 0.3, draw))
         sampled = subwords.encode(line, enable_sampling=True, alpha=0.3, nbest_size=-1)
         counts[1] += len(sampled)
     assert counts[0] == pytest.approx(counts[1], rel=0.03)
@@ -119,11 +128,10 @@ def test_unigrams_are_drawn_by_their_probability(tmp_path):
     lines = (tmp_path / "train.en").read_text("utf-8").splitlines()
     (tmp_path / "spm.model").write_bytes(train_subwords(lines, 90, "unigram"))
     subwords, draw = load_subwords(tmp_path / "spm.model"), random.Random(1)
-    text = "".join(subwords.encode(lines[0], out_type=str))
-    drawn = [draw_segmentation(text, subwords, 1.0, draw) for _ in range(800)]
+    drawn = [draw_segmentation(lines[0], subwords, 1.0, draw) for _ in range(800)]
     best, second = subwords.nbest_encode(lines[0], nbest_size=2, out_type=str)
     odds = sum(map(subwords.get_score, map(subwords.piece_to_id, best)))
     odds -= sum(map(subwords.get_score, map(subwords.piece_to_id, second)))
     assert drawn.count(second) / drawn.count(best) == pytest.approx(2.718281828**-odds, rel=0.3)
-    sharp = [draw_segmentation(text, subwords, 100.0, draw) for _ in range(50)]
+    sharp = [draw_segmentation(lines[0], subwords, 100.0, draw) for _ in range(50)]
     assert sharp.count(best) == 50 or odds < 0.1
