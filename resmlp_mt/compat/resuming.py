@@ -19,9 +19,9 @@ LAST = "checkpoint_last.pt"  # fairseq's default
 
 PATCH = Patch(
     "going on",
-    "starts a training afresh, without a word, where the file that it looks for is missing, takes "
-    "an optimizer's state for weights of other sizes, which fails at a later step, and lets two "
-    "trainings overwrite each other's checkpoints",
+    "starts a training afresh, without a word, where the file that it looks for is missing or has "
+    "weights alone, takes an optimizer's state for weights of other sizes, which fails at a later "
+    "step, and lets two trainings overwrite each other's checkpoints",
     "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
     "--restore-file, changed the sizes of the model, or gives the same command twice",
     "it goes on from the newest checkpoint that is there, or says what is missing or does not fit; "
@@ -53,7 +53,7 @@ def find_and_load(load, cfg, trainer, **passed_on):
         found = {"restore_file": str(others[0]), "finetune_from_model": None}
         cfg = OmegaConf.merge(cfg, found)
     try:
-        return load(cfg, trainer, **passed_on)
+        extra_state, epochs = load(cfg, trainer, **passed_on)
     except UserError as error:
         whole = None
         if str(error).startswith(f"{last}: "):
@@ -63,6 +63,13 @@ def find_and_load(load, cfg, trainer, **passed_on):
         raise UserError(
             f"{error}, or go on from an older one that is whole: --restore-file {whole}"
         ) from None
+    anew = cfg.reset_optimizer or cfg.finetune_from_model
+    if extra_state is not None and not anew and trainer.get_num_updates() == 0:
+        raise UserError(
+            f"{cfg.restore_file}: weights alone, without the state of a training to go on with: "
+            "start a new training from them with --finetune-from-model"
+        )
+    return extra_state, epochs
 
 
 @PATCH.replaces("fairseq.optim.fairseq_optimizer:FairseqOptimizer.load_state_dict", "31855574a433")

@@ -41,6 +41,15 @@ def test_a_file_to_go_on_from_must_be_there(prepared, folder):
     assert_refused(refusal, f"did you mean {folder}/checkpoint2.pt?")
 
 
+def test_weights_alone_are_no_training_to_go_on_with(prepared, folder, tmp_path):
+    mean = tmp_path / "mean.pt"
+    run("resmlp-mt", "average", folder, "--last", 2, "--out", mean)
+    refusal = train(prepared, tmp_path / "new", "--restore-file", mean)
+    assert_refused(refusal, f"{mean}: weights alone, ", "--finetune-from-model")
+    reset = ["--restore-file", mean, "--reset-optimizer", "--max-update", 1]
+    assert train(prepared, tmp_path / "new", *reset).returncode == 0
+
+
 def test_a_folder_of_another_model_is_refused(prepared, folder):
     advice = "or into another --save-dir"
     refusal = train(prepared, folder, "--encoder-ffn-embed-dim", 32)
