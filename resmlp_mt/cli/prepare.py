@@ -135,6 +135,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Prepare and print the report."""
     from resmlp_mt.data.filters import FILTERS, Limits
     from resmlp_mt.data.prepare import NewSubwords, format_report, prepare
+    from resmlp_mt.data.vocabulary import Vocabulary
 
     check_positive(arguments, "subword_sentences", "workers")
     tests = arguments.test.split(",") if arguments.test else []
@@ -152,6 +153,9 @@ def run(arguments: argparse.Namespace) -> None:
             raise UserError(
                 f"--character-coverage is between 0.98 and 1, not {arguments.character_coverage:g}"
             )
+        symbols = tuple(filter(None, arguments.user_defined_symbols.split(",")))
+        if taken := [symbol for symbol in symbols if symbol in Vocabulary.SPECIAL]:
+            raise UserError(f"--user-defined-symbols {taken[0]}: fairseq has this symbol itself")
         subwords = NewSubwords(
             arguments.vocab_size,
             arguments.joined,
@@ -159,7 +163,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.character_coverage,
             arguments.normalization_rule_name,
             arguments.subword_sentences,
-            tuple(filter(None, arguments.user_defined_symbols.split(","))),
+            symbols,
             arguments.byte_fallback,
         )
     limits = Limits(arguments.max_length, arguments.max_ratio)

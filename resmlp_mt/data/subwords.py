@@ -33,7 +33,7 @@ def train_subwords(
         normalization_rule_name: Of SentencePiece: "nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf" or
             "identity". All but the last change text before it is cut into pieces, so that a model
             cannot write, for instance, "…".
-        user_defined_symbols: Texts that are pieces wherever they stand.
+        user_defined_symbols: Texts that are pieces wherever they stand; blanks may be in them.
         byte_fallback: Spell characters without a piece in bytes of UTF-8, which are 256 of the
             pieces.
         text: What an error calls the lines.
@@ -58,7 +58,7 @@ def train_subwords(
             model_type=model_type,
             character_coverage=character_coverage,
             normalization_rule_name=normalization_rule_name,
-            user_defined_symbols=list(user_defined_symbols),
+            user_defined_symbols=[text.replace(" ", "\u2581") for text in user_defined_symbols],
             byte_fallback=byte_fallback,
             minloglevel=2,
         )

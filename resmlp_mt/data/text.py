@@ -113,13 +113,15 @@ class Block:
         return len(self.lines[0])
 
     def decode(self) -> tuple[list[str], list[str]]:
-        """The lines as text, without their ends.
+        """The lines as text, without their ends. A carriage return within one is a blank.
+
+        It ends a line in Python, and so it would in a dictionary.
 
         Raises:
             UserError: If a line is not UTF-8; names the file and the line.
         """
         source, target = (
-            list(decode_lines(lines, name, self.first))
+            [line.replace("\r", " ") for line in decode_lines(lines, name, self.first)]
             for lines, name in zip(self.lines, self.names, strict=True)
         )
         return source, target

@@ -184,6 +184,18 @@ def test_characters_are_kept_as_flagged(raw, tmp_path):
     assert rates == [100 / 401, 0]
 
 
+def test_symbols_with_blanks_stay_whole_and_carriage_returns_are_blanks(raw, tmp_path):
+    folder = shutil.copytree(raw, tmp_path / "raw")
+    for lang in ("en", "de"):
+        with open(folder / f"train.{lang}", "ab") as text:
+            text.write(b"the dog of New York\rruns\r\n")
+    options = ["--normalization-rule-name", "identity", "--user-defined-symbols", "New York"]
+    prepare(folder, tmp_path / "out", *options)
+    assert decode(tmp_path / "out", "train", "en")[-1] == "the dog of New York runs"
+    subwords = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "out" / "spm.model"))
+    assert "New\u2581York" in subwords.encode("A boy in New York runs.", out_type=str)
+
+
 def test_characters_without_a_subword_are_spelled_in_bytes_if_asked(raw, tmp_path):
     folder = shutil.copytree(raw, tmp_path / "raw")
     for lang in ("en", "de"):
@@ -340,6 +352,7 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
         (["--subword-sentences", 0], ["--subword-sentences must be at least 1"]),
         (["--workers", 0], ["--workers must be at least 1"]),
         (["--character-coverage", 0.5], ["--character-coverage", "not 0.5"]),
+        (["--user-defined-symbols", "x,<pad>"], ["--user-defined-symbols <pad>: fairseq has"]),
     ],
     ids=[
         "vocabulary too large",
@@ -349,6 +362,7 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
         "nothing learnt",
         "no workers",
         "few characters",
+        "a symbol of fairseq's",
     ],
 )
 def test_impossible_flags_are_refused_and_leave_nothing(raw, tmp_path, options, said):
