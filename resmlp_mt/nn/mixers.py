@@ -13,8 +13,8 @@ others may hold it.
 
 Two more things a mixer may have. `resize(weights, old, new)` takes its weights for one grid of an
 image to another grid, or refuses with a `ValueError`; without it, its weights fit any grid.
-`fold(norm, scale)` gives what `fold.py` makes of it for inference; without it, a model is exported
-as it is.
+`fold(norm, scale)` gives what `fold.py` makes of it for inference; without it, a classifier is
+exported as it is, and a translator is not.
 
 The mixers here are one of three things around a matrix: `LinearMixer` applies it, `GatedMixer`
 applies it to a projection and multiplies the result with a gate, `ProjectedMixer` projects that
