@@ -39,7 +39,7 @@ def run_program(program: str, arguments: list[str]) -> None:
     if program == "train" and is_asked_for(arguments):
         arguments = apply_hyperrule(arguments)
     sys.argv = [f"resmlp-mt {program}", *arguments]
-    if program == "interactive" and "--bpe" not in arguments:
+    if program == "interactive":
         sys.argv += _name_subwords(arguments)
     module = importlib.import_module(f"fairseq_cli.{program}")
     try:
@@ -68,6 +68,8 @@ def log_as_fairseq(program: str) -> None:
 def _name_subwords(arguments: list[str]) -> list[str]:
     """The flags that let fairseq-interactive take raw text, if the data has a SentencePiece model.
 
+    None, if the user names what cuts text into subwords.
+
     Without them the words of raw text would be looked up whole, and most become <unk>.
     """
     from fairseq import options
@@ -76,7 +78,7 @@ def _name_subwords(arguments: list[str]) -> list[str]:
 
     flags = options.parse_args_and_arch(options.get_interactive_generation_parser(), arguments)
     model = find_splitter(flags)
-    if model is None:
+    if model is None or flags.bpe:
         return []
     print(f"raw text is split into subwords by {model} (--bpe sentencepiece)", file=sys.stderr)
     return ["--bpe", "sentencepiece", "--sentencepiece-model", str(model)]

@@ -152,6 +152,9 @@ def test_interactive_answers_raw_text_with_the_subwords_of_the_data(prepared, tr
         r"^D-.*", own.stdout, flags=re.M
     )
     assert "must be split" not in told.stderr
+    bpe = [f"--bpe={bpe[1]}", *bpe[2:]]
+    told = run("resmlp-mt", "interactive", prepared, *path, *bpe, **text)
+    assert "subwords by" not in told.stderr
 
 
 def test_a_model_of_other_languages_is_warned_of(prepared, trained, spoken):
