@@ -172,6 +172,9 @@ def format_report(reports: dict[str, SplitReport]) -> str:
     lines = []
     for split, report in reports.items():
         lines.append(f"{split}: {report.kept:,} pairs from {report.prefix}")
+        first = next(s for s, r in reports.items() if Path(r.prefix) == Path(report.prefix))
+        if first != split:
+            lines.append(f"  the same text as {first}: it will not tell how well others are done")
         for reason, count in report.dropped.items():
             lines.append(f"  dropped {count:,}: {reason}")
         for lang in report.mean_length:

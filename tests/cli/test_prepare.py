@@ -150,7 +150,8 @@ def test_packed_files_and_several_tests_are_read(raw, tmp_path, prepared):
         suffix = {gzip: ".gz", lzma: ".xz"}[opener]
         (folder / (name + suffix)).write_bytes(opener.compress((folder / name).read_bytes()))
         (folder / name).unlink()
-    prepare(folder, tmp_path / "out", "--test", f"{raw / 'test'},{raw / 'valid'}")
+    found = prepare(folder, tmp_path / "out", "--test", f"{raw / 'test'},{folder / 'valid'}")
+    assert found.stdout.count("the same text as valid") == found.stdout.count("the same text") == 1
     for name in ("train.en-de.en.bin", "train.en-de.de.bin", "spm.model"):
         assert (tmp_path / "out" / name).read_bytes() == (prepared / name).read_bytes()
     assert decode(tmp_path / "out", "test1", "en") == decode(prepared, "valid", "en")
