@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from forms import FORMS
@@ -41,6 +41,40 @@ _SIDES = tuple(enumerate(("en", "de")))
 
 def main() -> int:
     """Choose, write raw text to a temporary folder, and prepare it."""
+    arguments, others = build_parser().parse_known_args()
+    langs = ("en", "de") if arguments.source_lang == "en" else ("de", "en")
+    try:
+        check(arguments)
+        rows = read_rows(arguments.raw)
+        sets = split(rows, arguments.held_out, arguments.per_domain, arguments.pairs)
+        repeated = repeat(sets["train"], arguments.repeat)
+    except UserError as error:
+        print(f"prepare.py: {error}", file=sys.stderr)
+        return 2
+    sets["train"] = balance(sets["train"], arguments.balance) + repeated
+    copied = _spread(sets["train"], round(arguments.copied * len(sets["train"])))
+    sets["train"] += add_variants(sets, arguments.careless, arguments.swap, langs[0])
+    with tempfile.TemporaryDirectory() as folder:
+        for name, pairs in sets.items():
+            for side, lang in _SIDES:
+                _write(Path(folder, f"{name}.{lang}"), (pair[side] for pair in pairs))
+        tests = [str(arguments.news), f"{folder}/tatoeba", f"{folder}/domains"]
+        subwords = ["--vocab-size", arguments.vocab_size, "--joined"]
+        if arguments.like:
+            subwords = ["--like", arguments.like]
+        longest = ["--max-length", arguments.max_length] if arguments.max_length else []
+        flags = ["--test", ",".join(tests), *subwords, *longest, *others]
+        status = binarize(langs, Path(folder), "train", arguments.out, flags)
+        if not status and copied:
+            lines = [row[("en", "de").index(langs[1])] for row in copied]
+            status = _add_copied(lines, langs, Path(folder), arguments.out, longest)
+    if not status:
+        write_beside(rows, sets, arguments.monolingual, arguments.out / "raw")
+    return status
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The flags; those of `resmlp-mt prepare` are not among them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -97,72 +131,70 @@ def main() -> int:
     subwords = parser.add_mutually_exclusive_group()
     subwords.add_argument("--vocab-size", default="16000", help="default: %(default)s")
     subwords.add_argument("--like", metavar="MODEL", help="take its subwords, to train it further")
-    arguments, others = parser.parse_known_args()
-    longest = ["--max-length", arguments.max_length] if arguments.max_length else []
+    return parser
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse what cannot be, before anything is read.
+
+    Raises:
+        UserError: With the flag.
+    """
     counts = ["held_out", "per_domain"] + (["pairs"] if arguments.pairs is not None else [])
-    try:
-        check_positive(arguments, *counts)
-        if arguments.balance < 1:
-            raise UserError(f"--balance is at least 1, not {arguments.balance:g}")
-        for name in ("careless", "swap", "copied"):
-            if not 0 <= (share := getattr(arguments, name)) <= 1:
-                raise UserError(f"--{name} is between 0 and 1, not {share:g}")
-        for lang in ("en", "de"):
-            find_side(str(arguments.news), lang)
-        columns = [
-            list(read_lines(arguments.raw / f"train.{part}.xz")) for part in ("en", "de", "domain")
-        ]
-        if len({len(column) for column in columns}) > 1:
-            raise UserError(f"{arguments.raw}: the three files differ in length")
-        sets = split(
-            list(zip(*columns, strict=True)),
-            arguments.held_out,
-            arguments.per_domain,
-            arguments.pairs,
-        )
-        repeated = repeat(sets["train"], arguments.repeat)
-    except UserError as error:
-        print(f"prepare.py: {error}", file=sys.stderr)
-        return 2
-    sets["train"] = balance(sets["train"], arguments.balance) + repeated
-    source, target = ("en", "de") if arguments.source_lang == "en" else ("de", "en")
-    side = ("en", "de").index(source)
+    check_positive(arguments, *counts)
+    if arguments.balance < 1:
+        raise UserError(f"--balance is at least 1, not {arguments.balance:g}")
+    for name in ("careless", "swap", "copied"):
+        if not 0 <= (share := getattr(arguments, name)) <= 1:
+            raise UserError(f"--{name} is between 0 and 1, not {share:g}")
+    for lang in ("en", "de"):
+        find_side(str(arguments.news), lang)
+
+
+def read_rows(folder: Path) -> list[tuple[str, str, str]]:
+    """All pairs of the mix, as (English, German, source of the pair).
+
+    Raises:
+        UserError: If a file is missing or shorter than the others.
+    """
+    columns = [list(read_lines(folder / f"train.{part}.xz")) for part in ("en", "de", "domain")]
+    if len({len(column) for column in columns}) > 1:
+        raise UserError(f"{folder}: the three files differ in length")
+    return list(zip(*columns, strict=True))
+
+
+def add_variants(
+    sets: dict[str, list[tuple[str, str, str]]], careless: float, swapped: float, source: str
+) -> list[tuple[str, str, str]]:
+    """So large shares of the training pairs, typed carelessly or with other names and numbers."""
     held_out = [row for name, part in sets.items() if name != "train" for row in part]
-    copied = _spread(sets["train"], round(arguments.copied * len(sets["train"])))
-    swapped = _leave_out(held_out, swap(sets["train"], arguments.swap), _letters)
-    sets["train"] += type_carelessly(sets["train"], arguments.careless, side) + swapped
-    with tempfile.TemporaryDirectory() as folder:
-        for name, pairs in sets.items():
-            for side, lang in _SIDES:
-                text = "".join(f"{pair[side]}\n" for pair in pairs)
-                Path(folder, f"{name}.{lang}").write_text(text, encoding="utf-8")
-        tests = [str(arguments.news), f"{folder}/tatoeba", f"{folder}/domains"]
-        status = subprocess.run(
-            ["resmlp-mt", "prepare", "--source-lang", source, "--target-lang", target]
-            + ["--train", f"{folder}/train", "--valid", f"{folder}/valid"]
-            + ["--test", ",".join(tests), "--out", str(arguments.out)]
-            + (
-                ["--like", arguments.like]
-                if arguments.like
-                else ["--vocab-size", arguments.vocab_size, "--joined"]
-            )
-            + longest
-            + others
-        ).returncode
-        if not status and copied:
-            lines = [row[("en", "de").index(target)] for row in copied]
-            langs = source, target
-            status = _add_copied(lines, langs, Path(folder), arguments.out, longest)
-    if not status:
-        kept = {"test2.domain": map(domain_of, sets["domains"])}
-        if arguments.monolingual:
-            left = list_left(list(zip(*columns, strict=True)), sets)
-            kept["monolingual.de"] = (row[1] for row in _spread(left, arguments.monolingual))
-            kept |= {f"train.{lang}": [row[i] for row in sets["train"]] for i, lang in _SIDES}
-        for name, lines in kept.items():
-            with whole_file(arguments.out / "raw" / name) as path:
-                path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return status
+    typed = type_carelessly(sets["train"], careless, ("en", "de").index(source))
+    return typed + _leave_out(held_out, swap(sets["train"], swapped), _letters)
+
+
+def binarize(langs: tuple[str, str], folder: Path, train: str, out: Path, flags: list[str]) -> int:
+    """Call `resmlp-mt prepare` on a set of the folder; the status."""
+    return subprocess.run(
+        ["resmlp-mt", "prepare", "--source-lang", langs[0], "--target-lang", langs[1]]
+        + ["--train", f"{folder}/{train}", "--valid", f"{folder}/valid"]
+        + ["--out", str(out), *flags]
+    ).returncode
+
+
+def write_beside(
+    rows: list[tuple[str, str, str]],
+    sets: dict[str, list[tuple[str, str, str]]],
+    monolingual: int,
+    folder: Path,
+) -> None:
+    """Write the domains of the test set, and German text that no training pair has, if asked."""
+    kept = {"test2.domain": map(domain_of, sets["domains"])}
+    if monolingual:
+        kept["monolingual.de"] = (row[1] for row in _spread(list_left(rows, sets), monolingual))
+        kept |= {f"train.{lang}": [row[i] for row in sets["train"]] for i, lang in _SIDES}
+    for name, lines in kept.items():
+        with whole_file(folder / name) as path:
+            _write(path, lines)
 
 
 def _add_copied(
@@ -173,13 +205,9 @@ def _add_copied(
     They go past the filters, which leave out pairs whose sides are the same.
     """
     for lang in langs:
-        (folder / f"copied.{lang}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    status = subprocess.run(
-        ["resmlp-mt", "prepare", "--source-lang", langs[0], "--target-lang", langs[1]]
-        + ["--train", f"{folder}/copied", "--valid", f"{folder}/valid"]
-        + ["--like", str(out), "--out", f"{folder}/copied.bin", *longest]
-    ).returncode
-    if status:
+        _write(folder / f"copied.{lang}", lines)
+    like = ["--like", str(out), *longest]
+    if status := binarize(langs, folder, "copied", folder / "copied.bin", like):
         return status
     for path in (folder / "copied.bin").glob("train.*"):
         shutil.copy(path, out / f"train1{path.name.removeprefix('train')}")
@@ -288,6 +316,10 @@ def list_left(rows: list[tuple], sets: dict[str, list[tuple]]) -> list[tuple]:
 def domain_of(row: tuple[str, str, str]) -> str:
     """What stands before the first hyphen of a row's source."""
     return row[2].partition("-")[0]
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def _leave_out(known: list[tuple], rows: list[tuple], form: Callable[[str], str]) -> list[tuple]:
