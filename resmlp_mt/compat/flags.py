@@ -30,6 +30,8 @@ from resmlp_mt.files.finding import find_checkpoint
 logger = logging.getLogger(__name__)
 # What argparse says of a value that is none of those that a flag takes.
 _CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
+# What a flag without a default has in fairseq's configuration.
+_MISSING = re.compile(r"argument (--[\w-]+)\S*: invalid \w+ value: '\?\?\?'")
 
 PATCH = Patch(
     "flags",
@@ -86,6 +88,8 @@ def _refuse(error: Callable, arch: str | None, message: str) -> None:
         near = difflib.get_close_matches(given, re.findall(r"'([\w-]+)'", message)[1:])
         meant = f"; did you mean {', '.join(near)}?" if near else ";"
         raise UserError(f"{flag} {given}: there is none of that name{meant} --help lists them")
+    if missing := _MISSING.match(message):
+        raise UserError(f"{missing[1]} is missing")
     if message.startswith("argument "):
         raise UserError(message + (f", with --arch {arch}" if arch else ""))
     error(message)

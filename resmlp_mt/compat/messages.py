@@ -62,7 +62,7 @@ def explain(error: BaseException, program: str = "") -> str | None:
             "there is no prepared text in the data folder, and no --source-lang and --target-lang; "
             "for images give --task image_classification"
         )
-    if text.startswith(("Must specify batch size", "--path required")):
+    if text.startswith(("Must specify batch size", "--path required", "Please install ")):
         return text
     if text.startswith("Model file not found: "):
         return f"{text.split(': ', 1)[1]}: no such checkpoint"

@@ -391,6 +391,7 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         ("--arhc resmlp_tiny", "name a model with --arch, such as resmlp_plus_tiny"),
         ("--arch nonsense", "--arch nonsense: there is none of that name; --help lists them"),
         ("--arch resmlp_tiny --optimizer adamm", "--optimizer adamm: there is none of that name"),
+        ("--arch resmlp_tiny --lr-scheduler triangular", "--max-lr is missing"),
         ("--arch resmlp_tiny --max-tokens x", "argument --max-tokens: invalid int value: 'x'"),
     ],
 )
