@@ -78,12 +78,19 @@ def test_nn_imports_torch_and_the_standard_library_alone(module):
     assert roots - sys.stdlib_module_names <= {"torch", PACKAGE.name}
 
 
+@pytest.mark.parametrize("module", sorted(PACKAGE.glob("data/*.py")), ids=lambda path: path.name)
+def test_data_imports_no_fairseq(module):
+    """Which registers the plugin, and that imports what has not yet been executed."""
+    assert not {name for name in imports_of(module) if name.split(".")[0] == "fairseq"}
+
+
 def test_errors_imports_nothing():
     assert not imports_of(PACKAGE / "errors.py")
 
 
-def test_nn_can_be_imported_without_fairseq():
-    code = "import sys; sys.modules['fairseq'] = None; import resmlp_mt.nn.blocks"
+@pytest.mark.parametrize("module", ["nn.blocks", "data.views"])
+def test_nn_and_data_can_be_imported_without_fairseq(module):
+    code = f"import sys; sys.modules['fairseq'] = None; import resmlp_mt.{module}"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True
     )

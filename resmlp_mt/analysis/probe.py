@@ -20,10 +20,10 @@ from resmlp_mt.checkpoints.pack import moving_average
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.data.image_files import ImageFolder
-from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
+from resmlp_mt.tasks.image_dataset import ImageDataset
 from resmlp_mt.tasks.image_pretraining import PRETRAINING_TASK
 
 # The strengths of the L2 penalty to choose from, the strongest first.

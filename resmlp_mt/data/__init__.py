@@ -1,1 +1,1 @@
-"""Files -> batches. This room knows no model."""
+"""Files -> batches. This room knows neither fairseq nor a model."""

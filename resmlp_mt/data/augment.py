@@ -6,12 +6,10 @@ because kornia draws mixup's share uniformly and the recipe draws it from a Beta
 """
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from PIL import Image
 from torch import Tensor, nn
 
@@ -24,47 +22,11 @@ from resmlp_mt.extras import import_kornia
 _POLICIES = {"rand": RandAugment, "original": AutoAugment}
 
 
-@dataclass
-class AugmentConfig(FairseqDataclass):
-    """What every training does to images that are cut to size."""
-
-    hflip: float = field(default=0.5, metadata={"help": "probability of a horizontal flip"})
-    color_jitter: float = field(
-        default=0.4,
-        metadata={"help": "jitter of brightness, contrast and saturation"},
-    )
-
-
-@dataclass
-class RecipeConfig(AugmentConfig):
-    """What a training on classes can do besides (the recipe of DeiT)."""
-
-    aa: str = field(
-        default="",
-        metadata={
-            "help": "RandAugment, as 'rand-m9-mstd0.5-inc1', or AutoAugment, as 'original' (timm's "
-            "notation); --color-jitter has no part then"
-        },
-    )
-    reprob: float = field(default=0.0, metadata={"help": "probability of random erasing"})
-    remode: ChoiceEnum(["pixel", "const"]) = field(
-        default="pixel", metadata={"help": "what erased pixels become: noise, or the mean colour"}
-    )
-    mixup: float = field(default=0.0, metadata={"help": "mixup's alpha; 0: none"})
-    cutmix: float = field(default=0.0, metadata={"help": "cutmix's alpha; 0: none"})
-    mixup_prob: float = field(
-        default=1.0, metadata={"help": "probability of mixing a batch, where mixup or cutmix is on"}
-    )
-    mixup_switch_prob: float = field(
-        default=0.5, metadata={"help": "probability of cutmix, where both are on"}
-    )
-
-
 class AugmentPicture:
     """A picture that is cut to size -> flipped at random, and changed as --aa says.
 
     Args:
-        cfg: The flags.
+        cfg: The flags of `RecipeConfig`.
         mean: Of each channel, on a scale of 0 to 1.
         interpolation: "bicubic", "bilinear", or "random".
 
@@ -72,7 +34,7 @@ class AugmentPicture:
         UserError: If --aa is not in timm's notation.
     """
 
-    def __init__(self, cfg: RecipeConfig, mean: list[float], interpolation: str):
+    def __init__(self, cfg, mean: list[float], interpolation: str):
         self.hflip = cfg.hflip
         self.operations = _build_policy(cfg.aa, mean, interpolation) if cfg.aa else None
 
@@ -87,7 +49,7 @@ class Augment(nn.Module):
     """uint8 images -> normalised, augmented images and soft targets.
 
     Args:
-        cfg: The flags.
+        cfg: The flags of `RecipeConfig`.
         mean, std: Of each channel, on a scale of 0 to 1.
         num_classes: K.
 
@@ -95,7 +57,7 @@ class Augment(nn.Module):
         UserError: If a flag is out of range, or kornia is missing.
     """
 
-    def __init__(self, cfg: RecipeConfig, mean: list[float], std: list[float], num_classes: int):
+    def __init__(self, cfg, mean: list[float], std: list[float], num_classes: int):
         super().__init__()
         _check(cfg)
         self.cfg = cfg
@@ -177,7 +139,7 @@ def _paste(images: Tensor, share: float) -> tuple[Tensor, float]:
     return mixed, 1 - (bottom - top) * (right - left) / (height * width)
 
 
-def _check(cfg: RecipeConfig) -> None:
+def _check(cfg) -> None:
     for name in ("hflip", "reprob", "mixup_prob", "mixup_switch_prob"):
         if not 0 <= (value := getattr(cfg, name)) <= 1:
             raise UserError(f"--{name.replace('_', '-')} is a probability, not {value}")

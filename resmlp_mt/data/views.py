@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from resmlp_mt.data.augment import AugmentConfig, Normalise
+from resmlp_mt.data.augment import Normalise
 from resmlp_mt.extras import import_kornia
 
 GLOBAL_VIEWS = 2
@@ -21,7 +21,7 @@ class AugmentViews(nn.Module):
     would be less than a pixel wide. Grey images have their flips, blur and solarisation.
 
     Args:
-        cfg: The flags.
+        cfg: The flags of `AugmentConfig`.
         mean, std: Of each channel, on a scale of 0 to 1.
         image_size: Side of the images in pixels.
 
@@ -29,7 +29,7 @@ class AugmentViews(nn.Module):
         UserError: If kornia is missing.
     """
 
-    def __init__(self, cfg: AugmentConfig, mean: list[float], std: list[float], image_size: int):
+    def __init__(self, cfg, mean: list[float], std: list[float], image_size: int):
         super().__init__()
         K = import_kornia()
         jitter = cfg.color_jitter

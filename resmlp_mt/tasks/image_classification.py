@@ -8,11 +8,12 @@ from fairseq.tasks import register_task
 from torch import nn
 
 from resmlp_mt.criterions.image_classification import count_hits
-from resmlp_mt.data.augment import Augment, AugmentPicture, RecipeConfig
-from resmlp_mt.data.images import ImageDataset
+from resmlp_mt.data.augment import Augment, AugmentPicture
 from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.patches import init_linear
+from resmlp_mt.tasks.augmentation import RecipeConfig
+from resmlp_mt.tasks.image_dataset import ImageDataset
 from resmlp_mt.tasks.images import ImageTask, ImageTaskConfig, check_range
 from resmlp_mt.tasks.teacher import load_teacher
 

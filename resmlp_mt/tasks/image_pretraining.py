@@ -8,10 +8,10 @@ from fairseq.tasks import register_task
 from omegaconf import II
 from torch import Tensor, nn
 
-from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.data.views import GLOBAL_VIEWS, AugmentViews
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.projection import ProjectionHead
+from resmlp_mt.tasks.image_dataset import ImageDataset
 from resmlp_mt.tasks.images import ImageTask, ImageTaskConfig, check_range
 
 PRETRAINING_TASK = "image_pretraining"

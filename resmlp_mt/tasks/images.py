@@ -7,12 +7,13 @@ from fairseq.dataclass import ChoiceEnum
 from omegaconf import II
 from torch import nn
 
-from resmlp_mt.data.augment import AugmentConfig, Normalise
+from resmlp_mt.data.augment import Normalise
 from resmlp_mt.data.crops import CROP_MODES
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGENET
 from resmlp_mt.nn.marks import mark_undecayed
+from resmlp_mt.tasks.augmentation import AugmentConfig
 from resmlp_mt.tasks.batches import AllInBatches
 from resmlp_mt.tasks.optimizers import mark_for_optimizer
 

@@ -4,8 +4,9 @@ import torch
 from PIL import Image
 from torch.testing import assert_close
 
-from resmlp_mt.data.augment import Augment, AugmentPicture, Normalise, RecipeConfig
+from resmlp_mt.data.augment import Augment, AugmentPicture, Normalise
 from resmlp_mt.errors import UserError
+from resmlp_mt.tasks.augmentation import RecipeConfig
 
 B, K, SIDE = 32, 5, 16
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]

@@ -17,13 +17,14 @@ from PIL import Image
 from torch.utils.data import DataLoader
 
 from resmlp_mt.data import crops
-from resmlp_mt.data.augment import AugmentPicture, RecipeConfig
+from resmlp_mt.data.augment import AugmentPicture
 from resmlp_mt.data.crops import random_resized_crop
 from resmlp_mt.data.image_files import BrokenImage, ImageFolder, check_same_classes, decode
-from resmlp_mt.data.images import ImageDataset
 from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
+from resmlp_mt.tasks.augmentation import RecipeConfig
 from resmlp_mt.tasks.batches import AllInBatches
+from resmlp_mt.tasks.image_dataset import ImageDataset
 
 CLASSES = ("ant", "bee", "Cow")
 SIZE = 8  # of what is cut out
