@@ -124,6 +124,11 @@ def _export_translator(
         )
     graphs = import_with_onnx("resmlp_mt.export.translation_graphs")
     encoder, decoder = trained.model.encoder, trained.model.decoder
+    if not encoder.blocks:
+        raise UserError(
+            "a translator without encoder blocks (--encoder-layers 0) has no export; translate "
+            "with the checkpoint itself"
+        )
     for block in [*encoder.blocks, *decoder.blocks]:
         if not hasattr(block.mix_tokens, "fold"):
             raise UserError(

@@ -123,11 +123,15 @@ def test_a_model_exported_anew_takes_the_place_of_the_old_one(exported, packed, 
 def test_what_has_no_export_is_refused(exported, prepared, tmp_path):
     refusal = run("resmlp-mt", "export", exported, "--out", tmp_path / "out", check=False)
     assert_refused(refusal, f"{exported}: exported, for inference alone; name the checkpoint")
-    flags = ["--arch", "transformer_iwslt_de_en", "--encoder-layers", 1, "--decoder-layers", 1]
-    write_checkpoint(tmp_path / "transformer.pt", *flags, data=prepared)
-    model = tmp_path / "transformer.pt"
-    refusal = run("resmlp-mt", "export", model, "--out", tmp_path / "out", check=False)
-    assert_refused(refusal, "a TransformerModel has no export")
+    for arch, layers, said in (
+        ("transformer_iwslt_de_en", 1, "a TransformerModel has no export"),
+        ("resmlp_tiny", 0, "a translator without encoder blocks (--encoder-layers 0) has no exp"),
+    ):
+        flags = ["--arch", arch, "--encoder-layers", layers, "--decoder-layers", 1]
+        write_checkpoint(tmp_path / "model.pt", *flags, data=prepared)
+        command = ["resmlp-mt", "export", tmp_path / "model.pt", "--out", tmp_path / "out"]
+        assert_refused(run(*command, check=False), said)
+    assert not (tmp_path / "out").exists()
 
 
 def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
