@@ -73,8 +73,11 @@ class ProjectionHead(nn.Module):
     def update_centre(self, output: Tensor, momentum: float) -> None:
         """c = momentum c + (1 - momentum) mean(output), the mean of all workers' batches.
 
+        Without any output the centre stays.
+
         Args:
-            output: What the teacher's head gave. (..., out_dim).
+            output: What the teacher's head gave. (..., out_dim). A worker may have none, but all
+                of them have to call this.
             momentum: Share of the old centre.
         """
         total = output.flatten(0, -2).sum(0, dtype=torch.float32)
@@ -82,7 +85,7 @@ class ProjectionHead(nn.Module):
         if dist.is_available() and dist.is_initialized():
             dist.all_reduce(total)
             dist.all_reduce(count)
-        self.centre.lerp_(total / count, 1 - momentum)
+        self.centre.lerp_(total / count.clamp(min=1), (1 - momentum) * count.clamp(max=1))
 
     def rest_prototypes(self) -> None:
         """After a backward pass: leave the prototypes as they are in this update."""

@@ -107,7 +107,10 @@ class ResMLPImagePretrainingTask(ImageTask):
         views = self.augment.to(images.device)(images)
         sample = self._prepare(sample, views, model, ema_model) | {"update_num": update_num}
         result = super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
-        model.head.update_centre(sample["teacher_output"], self.cfg.center_momentum)
+        output = sample["teacher_output"]
+        if ignore_grad:  # fairseq's filling for a worker that has no batch left
+            output = output[:, :0]
+        model.head.update_centre(output, self.cfg.center_momentum)
         if update_num < self.cfg.freeze_last_layer_updates:
             model.head.rest_prototypes()
         return result

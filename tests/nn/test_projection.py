@@ -68,6 +68,9 @@ def test_the_centre_starts_at_0_and_moves_by_the_momentum():
     before = head.centre.clone()
     head.update_centre(output[:1], 0.7)
     assert_close(head.centre, 0.7 * before + 0.3 * output[0].mean(0))
+    before = head.centre.clone()
+    head.update_centre(output[:, :0], 0.7)
+    assert torch.equal(head.centre, before)
 
 
 WORKER = """

@@ -64,12 +64,12 @@ def sample(views=V):
     return {"id": torch.arange(B), "nsentences": B, "net_input": {"images": images}}
 
 
-def step(task, model, teacher, batch, update_num=0):
+def step(task, model, teacher, batch, update_num=0, **flags):
     """One training step without the optimizer's part."""
     torch.manual_seed(5)
     optimizer = SimpleNamespace(backward=lambda loss: loss.backward())
     loss = DinoCriterion(DinoCriterionConfig(), task)
-    return task.train_step(batch, model, loss, optimizer, update_num, ema_model=teacher)
+    return task.train_step(batch, model, loss, optimizer, update_num, ema_model=teacher, **flags)
 
 
 def normalised(images):
@@ -161,6 +161,13 @@ def test_the_centre_is_the_students_whatever_the_teachers_copy_holds(task, model
     loss = step(task, model, teacher, batch)[0]
     assert_close(model.head.centre, 0.8 * before + 0.2 * output[0].mean(0))
     assert torch.equal(loss, losses[0]) and not teacher.head.centre.any()
+
+
+def test_a_batch_that_is_ignored_leaves_the_centre(task, model):
+    torch.nn.init.normal_(model.head.centre)
+    before = model.head.centre.clone()
+    loss = step(task, model, copy.deepcopy(model), sample(), ignore_grad=True)[0]
+    assert loss == 0 and torch.equal(model.head.centre, before)
 
 
 def test_the_prototypes_rest_in_the_first_updates(task, model):
