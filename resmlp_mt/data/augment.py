@@ -59,7 +59,8 @@ class Augment(nn.Module):
 
     def __init__(self, cfg, mean: list[float], std: list[float], num_classes: int):
         super().__init__()
-        _check(cfg)
+        probabilities = ("hflip", "reprob", "mixup_prob", "mixup_switch_prob")
+        check_flags(cfg, probabilities, ("color_jitter", "mixup", "cutmix"))
         self.cfg = cfg
         self.num_classes = num_classes
         self.normalise = Normalise(mean, std)
@@ -139,11 +140,16 @@ def _paste(images: Tensor, share: float) -> tuple[Tensor, float]:
     return mixed, 1 - (bottom - top) * (right - left) / (height * width)
 
 
-def _check(cfg) -> None:
-    for name in ("hflip", "reprob", "mixup_prob", "mixup_switch_prob"):
+def check_flags(cfg, probabilities: tuple[str, ...], sizes: tuple[str, ...]) -> None:
+    """Refuse flags of the augmentation that mean nothing.
+
+    Raises:
+        UserError: Naming the flag.
+    """
+    for name in probabilities:
         if not 0 <= (value := getattr(cfg, name)) <= 1:
             raise UserError(f"--{name.replace('_', '-')} is a probability, not {value}")
-    for name in ("color_jitter", "mixup", "cutmix"):
+    for name in sizes:
         if (value := getattr(cfg, name)) < 0:
             raise UserError(f"--{name.replace('_', '-')} cannot be negative ({value})")
 

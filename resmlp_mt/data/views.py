@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from resmlp_mt.data.augment import Normalise
+from resmlp_mt.data.augment import Normalise, check_flags
 from resmlp_mt.extras import import_kornia
 
 GLOBAL_VIEWS = 2
@@ -26,11 +26,12 @@ class AugmentViews(nn.Module):
         image_size: Side of the images in pixels.
 
     Raises:
-        UserError: If kornia is missing.
+        UserError: If a flag is out of range, or kornia is missing.
     """
 
     def __init__(self, cfg, mean: list[float], std: list[float], image_size: int):
         super().__init__()
+        check_flags(cfg, ("hflip",), ("color_jitter",))
         K = import_kornia()
         jitter = cfg.color_jitter
         self.normalise = Normalise(mean, std)

@@ -234,6 +234,13 @@ def test_impossible_flags_are_refused(flags, said):
         ResMLPImagePretrainingTask(config(**flags))
 
 
+@pytest.mark.parametrize("flags", [dict(hflip=2.0), dict(color_jitter=-1.0)], ids=str)
+def test_impossible_augmentation_is_refused(flags):
+    (name,) = flags
+    with pytest.raises(UserError, match=f"--{name.replace('_', '-')} .*{flags[name]}"):
+        augment(**flags)
+
+
 def test_it_is_no_classification():
     # So fairseq itself refuses --mixup and the others.
     assert not issubclass(ResMLPImagePretrainingTask, ResMLPImageClassificationTask)
