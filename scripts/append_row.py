@@ -11,10 +11,7 @@ Of several logs, where one training went on from another, the seconds are added 
 """
 
 import argparse
-import csv
 import datetime
-import fcntl
-import io
 import json
 import os
 import platform
@@ -22,7 +19,7 @@ import re
 import sys
 from pathlib import Path
 
-from resmlp_mt.benchmark.report import describe_commit
+from resmlp_mt.benchmark.report import append_rows, describe_commit
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 
@@ -37,7 +34,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         row = build_row(sys.stdin.read(), arguments.log)
-        columns = append_row(arguments.results, row)
+        columns = append_rows(arguments.results, [row])
     except UserError as error:
         parser.exit(2, f"append_row.py: {error}\n")
     except OSError as error:
@@ -69,41 +66,6 @@ def build_row(figures: str, logs: list[Path]) -> dict:
     if missing := [name for name, value in row.items() if value is None]:
         raise UserError(f"no value of {', '.join(missing)}: name the training's log with --log")
     return row
-
-
-def append_row(path: Path, row: dict) -> list[str]:
-    """Write all of the row behind the others, or nothing. Returns the columns of the file.
-
-    Raises:
-        UserError: If the file has other columns.
-        OSError: If it cannot be written.
-    """
-    with open(path, "ab+", buffering=0) as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)  # another run may have ended at this moment
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(0)
-        before = stream.read().decode("utf-8", "replace")
-        columns = next(csv.reader(io.StringIO(before)), list(row))
-        for said, names in (
-            ("has no column", [name for name in row if name not in columns]),
-            ("needs a value of", [name for name in columns if name not in row]),
-        ):
-            if names:
-                raise UserError(f"{path}: {said} {', '.join(names)}; nothing was added")
-        new = io.StringIO()
-        writer = csv.DictWriter(new, columns, lineterminator="\n")
-        if not before:
-            writer.writeheader()
-        writer.writerow(row)
-        line_end = "\n" if before and not before.endswith("\n") else ""
-        rest = (line_end + new.getvalue()).encode()
-        try:
-            while rest:
-                rest = rest[stream.write(rest) :]
-        except BaseException:
-            stream.truncate(size)
-            raise
-    return columns
 
 
 def _read_logs(paths: list[Path], logs: list[str]) -> dict:

@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _print_table(checkpoints: list[Path], data: str) -> None:
-    writer = csv.writer(sys.stdout)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(
         "checkpoint,updates,ends_expected,ends_expected_early,beam,lenpen,bleu,brevity_penalty,"
         "length_ratio".split(",")

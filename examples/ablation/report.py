@@ -47,7 +47,7 @@ def main() -> int:
         print(f"report.py: {arguments.results}: {what}", file=sys.stderr)
         return 2
     with whole_file(arguments.out) as path, open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, COLUMNS)
+        writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(sum_up(runs))
     if arguments.plot:

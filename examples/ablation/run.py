@@ -27,7 +27,7 @@ from pathlib import Path
 from catalogue import BASES, RUNS
 from tqdm import tqdm
 
-from resmlp_mt.benchmark.report import describe_commit
+from resmlp_mt.benchmark.report import append_rows, describe_commit
 
 HERE = Path(__file__).parent
 COLUMNS = (
@@ -88,7 +88,7 @@ def main() -> int:
                     failed += 1
                     bar.write(f"{' '.join(_key(futures[future]))} failed: {error}", sys.stderr)
                 else:
-                    _append(arguments.results, future.result())
+                    append_rows(arguments.results, [future.result()], COLUMNS)
                 bar.update()
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -174,14 +174,6 @@ def _command(program: str, *arguments) -> str:
     if result.returncode:
         raise RuntimeError(f"{program} ended with {result.returncode}:\n{result.stdout[-3000:]}")
     return result.stdout
-
-
-def _append(path: Path, row: dict) -> None:
-    with open(path, "a", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, COLUMNS)
-        if stream.tell() == 0:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import matplotlib
 import numpy as np
 import runs
 
+from resmlp_mt.benchmark.report import append_rows
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.files.output import whole_file
 
@@ -88,7 +89,7 @@ def train(run: tuple[str, str, str, str], arguments: argparse.Namespace, results
         return False
     row = dict(zip(COLUMNS, run, strict=False)) | runs.describe(found)
     last = max(found.top1)
-    runs.append(results, COLUMNS, [row | {"updates": last, "top1": found.top1[last]}])
+    append_rows(results, [row | {"updates": last, "top1": found.top1[last]}], COLUMNS)
     return True
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import runs
 
+from resmlp_mt.benchmark.report import append_rows
+
 HERE = Path(__file__).parent
 COLUMNS = "model,images,seed,parameters,updates,top1,commit,date,machine".split(",")
 IMAGES = ("original", "patches", "pixels")
@@ -111,7 +113,7 @@ def train(run: tuple[str, str, str], arguments: argparse.Namespace) -> bool:
         return False
     about = {"model": model, "images": images, "seed": seed} | runs.describe(found)
     rows = [about | {"updates": update, "top1": value} for update, value in found.top1.items()]
-    runs.append(arguments.results, COLUMNS, rows)
+    append_rows(arguments.results, rows, COLUMNS)
     return True
 
 

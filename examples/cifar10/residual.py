@@ -15,6 +15,7 @@ from pathlib import Path
 import matplotlib
 import runs
 
+from resmlp_mt.benchmark.report import append_rows
 from resmlp_mt.files.output import whole_file
 
 matplotlib.use("agg")
@@ -111,7 +112,7 @@ def train(arguments: argparse.Namespace, form: str, batch: int, seed: int, resul
         return False
     row = {"study": arguments.study, "form": form, "batch": batch, "seed": seed}
     row |= {"images": updates * batch, "top1": found.top1[updates], "published": published}
-    runs.append(results, COLUMNS, [row | runs.describe(found)])
+    append_rows(results, [row | runs.describe(found)], COLUMNS)
     return True
 
 

@@ -94,12 +94,3 @@ def read(path: Path) -> list[dict]:
 def find_done(results: Path, columns: list[str]) -> set[tuple[str, ...]]:
     """The values of these columns that there are rows of."""
     return {tuple(row[column] for column in columns) for row in read(results)}
-
-
-def append(path: Path, columns: list[str], rows: list[dict]) -> None:
-    """Add rows, under a header where there is none."""
-    with open(path, "a", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        if stream.tell() == 0:
-            writer.writeheader()
-        writer.writerows(rows)

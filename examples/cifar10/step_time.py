@@ -95,7 +95,7 @@ def main() -> None:
         both = zip(seconds["resmlp"], seconds["teacher"], strict=True)
         seconds["distilled"] = list(map(sum, both))
     with open(arguments.out, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
+        writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(
             ["model", "parameters", "median_seconds", "ratio", "ratio_min", "ratio_max"]
         )

@@ -2,6 +2,8 @@
 
 import csv
 import datetime
+import fcntl
+import io
 import os
 import platform
 import shlex
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import naming
 
 _CPUINFO = Path("/proc/cpuinfo")  # of Linux
 _PACKAGES = ("torch", "ve-fairseq", "onnxruntime", "ctranslate2", "timm")
@@ -72,23 +75,46 @@ def check_table(path: Path) -> None:
         raise UserError(f"{path} has other columns than those of a race; name another file")
 
 
-def append_rows(path: Path, rows: list[dict]) -> None:
-    """Append the rows to a CSV file, or begin it.
+def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> list[str]:
+    """Append all rows to a CSV file, or nothing; returns its columns.
+
+    Args:
+        path: The file; a new one is begun.
+        rows: With values of all columns.
+        columns: The order of those in a new file; that of the rows where nothing is given.
 
     Raises:
         UserError: If the file has other columns.
+        OSError: If it cannot be written.
     """
-    header = ",".join(rows[0])
-    if path.exists():
-        first = path.read_text(encoding="utf-8").partition("\n")[0]
-        if first.strip() != header:
-            raise UserError(f"{path} has other columns; name another file")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "a", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-        if stream.tell() == 0:
+    with naming(path), open(path, "ab+", buffering=0) as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # another process may append at this moment
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        before = stream.read().decode("utf-8", "replace")
+        columns = next(csv.reader(io.StringIO(before)), list(columns or rows[0]))
+        for row in rows:
+            for said, names in (
+                ("has no column", [name for name in row if name not in columns]),
+                ("needs a value of", [name for name in columns if name not in row]),
+            ):
+                if names:
+                    raise UserError(f"{path}: {said} {', '.join(names)}; nothing was added")
+        new = io.StringIO()
+        writer = csv.DictWriter(new, columns, lineterminator="\n")
+        if not before:
             writer.writeheader()
         writer.writerows(rows)
+        line_end = "\n" if before and not before.endswith("\n") else ""
+        rest = (line_end + new.getvalue()).encode()
+        try:
+            while rest:
+                rest = rest[stream.write(rest) :]
+        except BaseException:
+            stream.truncate(size)
+            raise
+    return columns
 
 
 def describe_machine() -> str:

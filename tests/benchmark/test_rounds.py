@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resmlp_mt.benchmark.report import print_table
+from resmlp_mt.benchmark.report import append_rows, print_table
 from resmlp_mt.benchmark.rounds import Rival, peak_memory, race
 from resmlp_mt.errors import UserError
 
@@ -89,3 +89,33 @@ def test_what_is_measured_is_in_the_table_even_if_it_is_the_same(capsys):
     print_table(rows, ["bleu", "p95_ms"])
     table = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert table == [["rival", "bleu", "ratio"], ["a", "3.1", "1.00"], ["b", "3.1", "1.00"]]
+
+
+def test_rows_are_appended_in_the_columns_of_the_file_all_or_none(tmp_path):
+    path, new = tmp_path / "rows.csv", tmp_path / "new" / "rows.csv"
+    path.write_bytes(b"a,b\r\n1,2")  # without the last line's end
+    assert append_rows(path, [{"b": 4, "a": 3}, {"b": 6, "a": 5}]) == ["a", "b"]
+    assert path.read_bytes() == b"a,b\r\n1,2\n3,4\n5,6\n"
+    for row, said in (({"a": 1, "b": 2, "c": 3}, "has no column c"), ({"a": 1}, "a value of b")):
+        with pytest.raises(UserError, match=f"rows.csv: .*{said}; nothing was added"):
+            append_rows(path, [{"a": 7, "b": 8}, row])
+    assert path.read_bytes().endswith(b"\n5,6\n")
+    append_rows(new, [{"b": 4, "a": 3}], ["a", "b"])
+    assert new.read_bytes() == b"a,b\n3,4\n"
+
+
+APPENDER = """
+import sys
+from pathlib import Path
+from resmlp_mt.benchmark.report import append_rows
+for _ in range(50):
+    append_rows(Path(sys.argv[1]), 30 * [{"a": 99 * sys.argv[2]}])
+"""
+
+
+def test_rows_of_several_processes_keep_apart(tmp_path):
+    command = [sys.executable, "-c", APPENDER, tmp_path / "rows.csv"]
+    processes = [subprocess.Popen([*command, letter]) for letter in "xy"]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    header, *rows = (tmp_path / "rows.csv").read_text().splitlines()
+    assert header == "a" and sorted(rows) == ["x" * 99] * 1500 + ["y" * 99] * 1500
