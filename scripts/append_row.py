@@ -1,8 +1,9 @@
-"""Append what a training run came to as a row of a results.csv.
+"""Append what a training run came to as a row of a results.csv, or as several.
 
-Reads the run's own figures as JSON from standard input; adds what stands in its log, if it has one,
-and when and where it was recorded. The columns of a file that exists stay as they are: a row with
-others, or without all of them, is refused. COMMIT=... says the commit where git does not know it.
+Reads the run's own figures as JSON from standard input, an object or a list of them; adds what
+stands in its log, if it has one, and when and where it was recorded. The columns of a file that
+exists stay as they are: a row with others, or without all of them, is refused. All rows are added
+or none. COMMIT=... says the commit where git does not know it.
 
     python scripts/translation_figures.py RUN ... |
         python scripts/append_row.py results.csv --log RUN/train.log
@@ -25,7 +26,7 @@ from resmlp_mt.errors import UserError
 
 
 def main() -> None:
-    """Append and show the row; status 2 where there is none to append."""
+    """Append and show the rows; status 2 where there is none to append."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -33,39 +34,41 @@ def main() -> None:
     parser.add_argument("--log", type=Path, nargs="+", default=[], help="what fairseq-train wrote")
     arguments = parser.parse_args()
     try:
-        row = build_row(sys.stdin.read(), arguments.log)
-        columns = append_rows(arguments.results, [row])
+        rows = build_rows(sys.stdin.read(), arguments.log)
+        columns = append_rows(arguments.results, rows)
     except UserError as error:
         parser.exit(2, f"append_row.py: {error}\n")
     except OSError as error:
         place = error.filename or arguments.results
         parser.exit(2, f"append_row.py: {place}: {error.strerror}; nothing was added\n")
-    print(json.dumps({name: str(row[name]) for name in columns}, indent=1))
+    for row in rows:
+        print(json.dumps({name: str(row[name]) for name in columns}, indent=1))
 
 
-def build_row(figures: str, logs: list[Path]) -> dict:
+def build_rows(figures: str, logs: list[Path]) -> list[dict]:
     """The figures with those of the logs, and when and where they were recorded.
 
     Raises:
         UserError: If the figures or a log are not what they should be, or a figure is missing.
     """
     try:
-        row = json.loads(figures)
+        found = json.loads(figures)
     except ValueError as error:
         raise UserError(f"standard input is no JSON: {error}") from None
-    if not isinstance(row, dict):
+    rows = found if isinstance(found, list) else [found]
+    if not rows or not all(isinstance(row, dict) for row in rows):
         raise UserError("standard input has no figures by their names")
     texts = ["\n".join(read_lines(path)) for path in logs]
-    if logs:
-        row |= _read_logs(logs, texts)
-    row |= {
+    about = _read_logs(logs, texts) if logs else {}
+    about |= {
         "commit": describe_commit(),
         "date": datetime.date.today().isoformat(),
         "machine": _name_machine("\n".join(texts)),
     }
-    if missing := [name for name, value in row.items() if value is None]:
+    rows = [row | about for row in rows]
+    if missing := dict.fromkeys(n for row in rows for n, value in row.items() if value is None):
         raise UserError(f"no value of {', '.join(missing)}: name the training's log with --log")
-    return row
+    return rows
 
 
 def _read_logs(paths: list[Path], logs: list[str]) -> dict:

@@ -726,6 +726,10 @@ def test_a_row_is_added_with_the_commit_that_is_named(tmp_path):
     assert (second["model"], second["bleu"], second["commit"]) == ("b, c", "4.5", "abc")
     assert (second["parameters"], second["train_seconds"]) == ("1234", "12")
     assert json.loads(done.stdout) == second
+    several = json.dumps([figures | {"bleu": bleu} for bleu in "78"])
+    assert append_row(tmp_path, several, tmp_path / "log").returncode == 0
+    _, *rows = csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())
+    assert [(row["bleu"], row["parameters"]) for row in rows] == [("7", "1234"), ("8", "1234")]
 
 
 @pytest.mark.parametrize(

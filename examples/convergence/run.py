@@ -245,11 +245,12 @@ def write_rows(
         command = (folder / "command").read_text()
         row = {**common, "set": "", "parameters": None, "updates": updates}
         rows = [row | dict.fromkeys(SCORES, "") | {"command": command}]
-    for row in rows:
-        subprocess.run(
-            [sys.executable, SCRIPTS / "append_row.py", results, "--log", folder / "train.log"],
-            input=json.dumps(row | losses), text=True, check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+    # All at once, since a run that has a row counts as done.
+    subprocess.run(
+        [sys.executable, SCRIPTS / "append_row.py", results, "--log", folder / "train.log"],
+        input=json.dumps([row | losses for row in rows]), text=True, check=True,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 def count_subwords_per_character(data: Path, langs: tuple[str, str]) -> float:
