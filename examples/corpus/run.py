@@ -28,6 +28,7 @@ from resmlp_mt.checkpoints.checksum import checksum_model
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.cli.search_flags import add_search, read_search, search_settings
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.claim import claim_folder
 from resmlp_mt.files.output import whole_file
 from resmlp_mt.inference.glossary import Glossary, read_glossary
 
@@ -209,7 +210,8 @@ def keep_plan(out: Path, paths: list[Path], arguments: argparse.Namespace) -> No
     """Note in OUT what its parts are made from; what a killed worker had begun is removed.
 
     Raises:
-        UserError: If the parts that are there were made from something else.
+        UserError: If the parts that are there were made from something else, or others are being
+            made.
     """
     plan = {
         "--model of SHA-256": checksum_model(arguments.model),
@@ -218,6 +220,8 @@ def keep_plan(out: Path, paths: list[Path], arguments: argparse.Namespace) -> No
         **search_settings(arguments),
     }
     out.mkdir(parents=True, exist_ok=True)
+    if not claim_folder(out):
+        raise UserError(f"{out} is being filled by another run.py: wait for it, or end it")
     if (out / PLAN).exists():
         was = json.loads((out / PLAN).read_text(encoding="utf-8"))
         if changed := [name for name in plan if was.get(name) != plan[name]]:

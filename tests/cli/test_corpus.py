@@ -1,5 +1,6 @@
 """A corpus translated by real actors of Ray on this machine; a Ray takes seconds to start."""
 
+import fcntl
 import gzip
 import json
 import os
@@ -134,6 +135,18 @@ def test_a_corpus_is_that_of_one_process_whatever_is_killed(corpus):
     process = start_run(corpus, *files, "--beam", 3)
     said, _ = process.communicate(timeout=1800)
     assert process.returncode == 2 and "out was begun with another --beam" in said
+
+
+def test_a_folder_that_another_run_fills_is_left_alone(corpus):
+    (corpus / "taken").mkdir()
+    (corpus / "taken" / ".000000.txt").touch()  # what a worker of the other one writes
+    other = os.open(corpus / "taken", os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    process = start_run(corpus, "--out", "taken", "a.txt.gz")
+    said, _ = process.communicate(timeout=1800)
+    os.close(other)
+    assert process.returncode == 2 and "taken is being filled by another run.py" in said
+    assert [path.name for path in (corpus / "taken").iterdir()] == [".000000.txt"]
 
 
 def test_faults_of_a_corpus_are_named_by_file_and_line(tmp_path):
