@@ -203,6 +203,27 @@ def test_the_table_has_the_same_updates_and_the_same_time(tmp_path, shuffled, mo
     assert all((tmp_path / f"{name}.png").stat().st_size > 5000 for name in ("mixers", "shuffled"))
 
 
+def test_a_measurement_that_fails_leaves_the_costs_of_before(tmp_path, shuffled, monkeypatch):
+    import mixers_report
+
+    cost = tmp_path / "mixers_cost.csv"
+    cost.write_text("before\n")
+    given = []
+
+    def measure(words):
+        if status := given.pop(0):
+            return SimpleNamespace(returncode=status)
+        if "--csv" in words:
+            Path(words[words.index("--csv") + 1]).write_text("new\n")
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(mixers_report.subprocess, "run", measure)
+    for statuses, left in (([3], "before\n"), ([0, 3], "new\n")):
+        given += statuses
+        assert mixers_report.measure(tmp_path) == 3 and cost.read_text() == left
+    assert list(tmp_path.iterdir()) == [cost]
+
+
 def test_an_update_of_each_mixer_is_timed(tmp_path, shuffled):
     command = ["python", CIFAR10 / "step_time.py", "--mixers", "--rounds", 1]
     command += ["--bf16"] * multiplies_bf16()  # else it is slow

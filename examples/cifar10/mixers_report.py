@@ -63,15 +63,18 @@ def list_archs() -> dict[str, str]:
 
 
 def measure(folder: Path) -> int:
-    """Write both files of costs; returns a status."""
-    cost = folder / "mixers_cost.csv"
-    cost.unlink(missing_ok=True)
+    """Write both files of costs; returns a status, and leaves a file whose measurement failed."""
+    new = folder / "mixers_cost.new"
+    new.unlink(missing_ok=True)
     race = ["resmlp-mt", "benchmark", "images", "--image-size", "32", "--num-classes", "10"]
-    race += ["--threads", "1", "--rounds", "3", "--images", "128", "--csv", cost]
+    race += ["--threads", "1", "--rounds", "3", "--images", "128", "--csv", new]
     race += ["--arch", *list_archs().values()]
     times = [sys.executable, HERE / "step_time.py", "--mixers", "--bf16", "--rounds", "15"]
     times += ["--out", folder / "mixers_step_time.csv"]
-    return subprocess.run(race).returncode or subprocess.run(times).returncode
+    if status := subprocess.run(race).returncode:
+        return status
+    new.replace(folder / "mixers_cost.csv")
+    return subprocess.run(times).returncode
 
 
 def read(path: Path) -> list[dict]:
