@@ -1,7 +1,6 @@
 """Checkpoints are written whole or not at all."""
 
 import os
-import shutil
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,6 +9,7 @@ from fairseq.file_io import PathManager
 
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import FULL
 
 PATCH = Patch(
     "checkpoints whole",
@@ -34,8 +34,20 @@ def copy(copy_file, src_path, dst_path, overwrite=False):
     if any(map(PathManager.path_requires_pathmanager, (src_path, dst_path))):
         return copy_file(src_path, dst_path, overwrite)
     with open(src_path, "rb") as source:
-        _place(dst_path, lambda stream: shutil.copyfileobj(source, stream))
+        _place(dst_path, lambda stream: _pour(source, stream))
     return True
+
+
+def _pour(source: BinaryIO, stream: BinaryIO) -> None:
+    while True:
+        try:
+            data = source.read(2**20)
+        except OSError as error:
+            error.filename = source.name  # of which the system says no name
+            raise
+        if not data:
+            return
+        stream.write(data)
 
 
 def _place(filename: str, write) -> None:
@@ -47,9 +59,11 @@ def _place(filename: str, write) -> None:
             os.fsync(stream.fileno())
         os.replace(partial, filename)
     except OSError as error:
+        full = error.errno in FULL
+        place, advice = (None, "Make room") if full else (error.filename, "Put that right")
         raise UserError(
-            f"{filename}: {error.strerror}: it was not written, the checkpoints before it are "
-            "whole. Make room and give the same command again; it goes on from the last one"
+            f"{place or filename}: {error.strerror}: the checkpoint was not written, those before "
+            f"it are whole. {advice} and give the same command again; it goes on from the last one"
         ) from error
     finally:
         Path(partial).unlink(missing_ok=True)

@@ -135,6 +135,6 @@ def test_a_full_disk_leaves_the_checkpoint_before(prepared, uninterrupted, tmp_p
         "resmlp-mt", "train", prepared, *TRAIN, "--save-dir", tmp_path, check=False,
         preexec_fn=limit,
     )  # fmt: skip
-    assert_refused(result, "it was not written", "Make room", ".pt: File too large")
+    assert_refused(result, "was not written", "Make room", ".pt: File too large")
     assert count_updates(state(tmp_path)) == 2
     assert not list(tmp_path.glob("*.tmp"))
