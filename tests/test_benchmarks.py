@@ -141,6 +141,8 @@ def test_the_plot_of_lengths_shows_each_row(tmp_path):
         run("python", SCRIPTS / "length.py", *words)
     whole, less = (Image.open(tmp_path / f"{name}.png") for name in ("whole", "less"))
     assert whole.width > 1.5 * less.width > 0  # a panel for each batch
+    nameless = run("python", SCRIPTS / "length.py", "--draw", tmp_path / "less.csv", check=False)
+    assert_refused(nameless, "add --out FILE.png")
 
 
 def test_the_committed_picture_of_quality_and_speed_is_that_of_the_committed_rows(tmp_path):

@@ -40,6 +40,8 @@ def main() -> int:
     parser.add_argument("--draw", type=Path, metavar="CSV", help="draw, and race nothing")
     parser.add_argument("--out", type=Path, metavar="FILE.png")
     arguments = parser.parse_args()
+    if arguments.draw and not arguments.out:
+        parser.error("--draw needs the picture's name: add --out FILE.png")
     if arguments.draw:
         with open(arguments.draw, newline="", encoding="utf-8") as stream:
             draw(list(csv.DictReader(stream)), arguments.out)
