@@ -42,7 +42,7 @@ def main() -> None:
     command = [sys.executable, "-m", "resmlp_mt.cli", "serve", arguments.model, "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         try:
-            address = server.stderr.readline().removeprefix("translating at ").strip()
+            address = read_address(server)
             for clients in arguments.clients:
                 load = Load(address, sentences, clients, arguments.texts, arguments.seconds)
                 row = {"model": arguments.name or arguments.model} | load.run()
@@ -53,6 +53,16 @@ def main() -> None:
             server.terminate()
         if server.wait() != 0:
             sys.exit(f"the server ended with status {server.returncode}: {server.stderr.read()}")
+
+
+def read_address(server: subprocess.Popen) -> str:
+    """Where a server that starts listens; ends with what it said if it does not."""
+    said = []
+    for line in server.stderr:
+        if line.startswith("translating at "):
+            return line.removeprefix("translating at ").strip()
+        said.append(line)
+    sys.exit(f"the server did not start: {''.join(said)}")
 
 
 class Load:

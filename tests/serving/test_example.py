@@ -34,6 +34,13 @@ def test_load_counts_what_clients_were_answered(text, tmp_path):
     assert list(found[0]) == list(rows(SCRIPTS / "load.csv")[0])
 
 
+def test_load_says_why_a_server_does_not_start(text):
+    done = run("python", SCRIPTS / "load.py", "/none", "--input", text, check=False)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("the server did not start: ")
+    assert "/none: no such model" in done.stderr
+
+
 def test_stream_kills_and_compares(text, tmp_path):
     command = ["python", SCRIPTS / "stream.py", "multi30k-en-de", "--input", text]
     run(*command, "--beam", 1, "--kills", 1, "--csv", tmp_path / "stream.csv")
