@@ -8,7 +8,7 @@ from onnx import TensorProto
 from torch import nn
 
 from resmlp_mt.export.graph import Graph, Stream, mix_channels
-from resmlp_mt.models.folded import SharedWeights
+from resmlp_mt.models.folded import NamedWeights, SharedWeights
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
 from resmlp_mt.nn.fold import (
@@ -106,38 +106,38 @@ def describe_classifier(
         model, mean, std, int8, shared: As for `build_classifier`.
     """
     (stage,) = model.stages
-    graph, patches = Graph(int8, shared), stage.grid[0] * stage.grid[1]
+    named, patches = NamedWeights(int8, shared), stage.grid[0] * stage.grid[1]
     pool, layers = model.pool, []
     if isinstance(pool, ClassMLP):
-        layers = [_describe(graph, layer, _name_gathering(graph, layer)) for layer in pool.layers]
+        layers = [_describe(named, layer, _name_gathering(named, layer)) for layer in pool.layers]
     blocks = []
     for block in stage.blocks:
         mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
-        blocks.append(_describe(graph, block, _name_mixer(graph, mixer, patches)))
+        blocks.append(_describe(named, block, _name_mixer(named, mixer, patches)))
     return {
-        "embed": _name_embedding(graph, model.stem.proj, mean, std),
-        "centred": graph.name_product(_centre(_fold_embedding(model.stem.proj, mean, std))),
+        "embed": _name_embedding(named, model.stem.proj, mean, std),
+        "centred": named.name_product(_centre(_fold_embedding(model.stem.proj, mean, std))),
         "blocks": blocks,
         "layers": layers,
         "hidden": stage.blocks[0].mix_channels.fc1.out_features,
-        "embedding": graph.weight(pool.embedding.numpy()) if layers else None,
+        "embedding": named.weight(pool.embedding.numpy()) if layers else None,
         "norm": split_norm(pool.norm)[0],
-        "head": graph.name_product(fold_product(model.head, pool.norm)),
+        "head": named.name_product(fold_product(model.head, pool.norm)),
     }
 
 
-def _describe(graph: Graph, block: nn.Module, mixing: dict[str, str]) -> dict:
+def _describe(named: NamedWeights, block: nn.Module, mixing: dict[str, str]) -> dict:
     """A block, or a layer of the class embedding."""
-    first, second = map(graph.name_product, fold_channels(block))
+    first, second = map(named.name_product, fold_channels(block))
     norms = [split_norm(norm)[0] for norm in (block.norm_1, block.norm_2)]
     return {"norms": norms, "first": first, "second": second} | mixing
 
 
-def _name_mixer(graph: Graph, mixer: FoldedMixer, patches: int) -> dict[str, str]:
+def _name_mixer(named: NamedWeights, mixer: FoldedMixer, patches: int) -> dict[str, str]:
     """A (N, N), and what is multiplied with A x, (C,), and added to it, (N, C)."""
     rows, _ = mixer.matrix(0, patches)
     parts = {"matrix": rows[0], "scale": mixer.scale, "offset": make_offset(mixer, patches)}
-    return {name: graph.weight(part.detach().numpy()) for name, part in parts.items()}
+    return {name: named.weight(part.detach().numpy()) for name, part in parts.items()}
 
 
 def _fold_embedding(proj: nn.Conv2d, mean: list, std: list) -> Product:
@@ -153,9 +153,9 @@ def _centre(embedding: Product) -> Product:
     return Product(rows, embedding.bias + 128 * rows.sum(1))
 
 
-def _name_embedding(graph: Graph, proj: nn.Conv2d, mean: list, std: list) -> dict[str, str]:
+def _name_embedding(named: NamedWeights, proj: nn.Conv2d, mean: list, std: list) -> dict[str, str]:
     parts = vars(_fold_embedding(proj, mean, std))
-    return {name: graph.weight(part.detach().numpy()) for name, part in parts.items()}
+    return {name: named.weight(part.detach().numpy()) for name, part in parts.items()}
 
 
 def _embed(graph: Graph, proj: nn.Conv2d, mean: list, std: list, pixels: str) -> str:
@@ -183,10 +183,10 @@ def _gather(graph: Graph, layer: ClassMLPLayer, patches: Stream) -> str:
     return graph.Add(graph.Mul(y, scale), offset)
 
 
-def _name_gathering(graph: Graph, layer: ClassMLPLayer) -> dict[str, str]:
+def _name_gathering(named: NamedWeights, layer: ClassMLPLayer) -> dict[str, str]:
     """The one row of A, (1, N), and what is multiplied with the result and added to it."""
     _, alpha, beta = split_norm(layer.norm_1)
     row, scale = layer.aggregate.weight, layer.scale_1.gamma
     offset = scale * (beta * row.sum() + layer.aggregate.bias)
     parts = {"matrix": row, "scale": scale * alpha, "offset": offset[None]}
-    return {name: graph.weight(part.detach().numpy()) for name, part in parts.items()}
+    return {name: named.weight(part.detach().numpy()) for name, part in parts.items()}
