@@ -42,10 +42,10 @@ class NamedWeights:
 
     Args:
         int8: Keep their weights as int8.
-        shared: Where they go.
+        shared: Where they go. A subclass that puts them elsewhere has none, and rounds to 8 bits.
     """
 
-    def __init__(self, int8: bool, shared: SharedWeights):
+    def __init__(self, int8: bool, shared: SharedWeights | None):
         self.int8, self.shared = int8, shared
 
     def weight(self, value: np.ndarray) -> str:
