@@ -62,13 +62,17 @@ def test_processes_do_not_outlive_the_first(tmp_path):
     pids = [int(process.stdout.readline()) for _ in range(2)]
     process.kill()
     process.wait()
-    while any(os.path.exists(f"/proc/{pid}") and not is_dead(pid) for pid in pids):
+    deadline = time.monotonic() + 30
+    while (alive := [pid for pid in pids if is_alive(pid)]) and time.monotonic() < deadline:
         time.sleep(0.01)
+    for pid in alive:
+        os.kill(pid, signal.SIGKILL)
+    assert not alive
 
 
-def is_dead(pid):
+def is_alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as stream:
-            return stream.read().rpartition(")")[2].split()[0] == "Z"
+            return stream.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
-        return True
+        return False
