@@ -20,7 +20,8 @@ static inline char *take(char **place, int64_t bytes)
  * stay in a nearer cache. */
 static inline int64_t count_rows_at_once(const Decoder *decoder, const Step *step)
 {
-    int64_t rows = step->sentences * step->beam, most = decoder->preview && !step->candidates ? AFTER_PREVIEW : AT_ONCE;
+    int64_t rows = step->sentences * step->beam;
+    int64_t most = decoder->preview && !step->candidates ? AFTER_PREVIEW : AT_ONCE;
     return rows < most ? rows : most;
 }
 
