@@ -60,13 +60,13 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
     _check_modality(flags)
-    _check_data(flags)
+    if input_args is None:  # a command line in a list may be meant for another place
+        _check_data(flags)
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
         if input_args is None and getattr(flags, "fp16", False) and _is_on_cpu(flags):
-            # A command line in a list may be meant for another machine. fairseq fails at once, or
-            # when it overflows.
+            # fairseq fails at once, or when it overflows.
             raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
         _mend_precision(flags)
     warn_of_whole_words(flags)
