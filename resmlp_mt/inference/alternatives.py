@@ -62,7 +62,8 @@ def _find_following(
     """The likeliest subwords behind the beginning of a translation."""
     # Beams that must end behind the next subword are the likeliest of these.
     width, room = _MORE * options.nbest, len(begun) + 1
-    step = replace(options, beam=width, nbest=width, max_len_a=0.0, max_len_b=room)
+    most = min(room, options.longest(len(source)))
+    step = replace(options, beam=width, nbest=width, max_len_a=0.0, max_len_b=most)
     (beams,) = translator.search([source], step, 4096, [Guide(begun)], threads=1)
     following = [tokens[-1:] for tokens, _ in beams if len(tokens) == room]
     names = [translator.codec.name_target(token)[0] for token in following]

@@ -154,7 +154,9 @@ def _check_beginning(parts: int, options: Options) -> None:
         raise HTTPException(422, f"prefix, alternatives: {message}")
     try:
         guide = Guide(options.translator.codec.encode_target(options.prefix))
-        check_room([guide], options.translator.engine.target_positions - 1)
+        positions = options.translator.engine.target_positions
+        # No request has a length that goes by its source's.
+        check_room([guide], min(options.search.longest(0), positions - 1))
     except UserError as error:
         raise HTTPException(422, f"prefix: {error}") from None
 

@@ -42,8 +42,9 @@ def test_they_are_the_likeliest_subwords_each_completed(translator, prefix):
     assert all(len(h.attention) == 1 for h in found)
 
 
-def test_where_nothing_fits_behind_the_prefix_it_is_all_there_is(translator):
-    room = translator.engine.target_positions - 1
-    prefix = "Mann " * room
-    (found,) = find_alternatives(translator, translator.split(TEXT), SearchOptions(nbest=5), prefix)
+@pytest.mark.parametrize("most", [200, 7])
+def test_where_nothing_fits_behind_the_prefix_it_is_all_there_is(translator, most):
+    prefix = "Mann " * min(most, translator.engine.target_positions - 1)
+    options = SearchOptions(nbest=5, max_len_b=most)
+    (found,) = find_alternatives(translator, translator.split(TEXT), options, prefix)
     assert [hypothesis.text for hypothesis in found] == [prefix.strip()]

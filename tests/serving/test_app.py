@@ -71,7 +71,8 @@ def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch)
     assert [r.status_code for r in responses] == [200, 200, 200, 429, 200]
 
 
-def test_a_prefix_is_read_beside_the_event_loop(asked):
+@pytest.mark.parametrize(("positions", "length"), [(10, 20), (256, 201)])
+def test_a_prefix_is_read_beside_the_event_loop(asked, positions, length):
     translator, readers = Held(), []
 
     def encode(text):
@@ -79,9 +80,10 @@ def test_a_prefix_is_read_beside_the_event_loop(asked):
         return list(text)
 
     translator.codec.encode_target = encode
-    translator.engine = SimpleNamespace(target_positions=10)
-    _, refused = asked("busy", {"text": "a", "prefix": "b" * 20}, translator=translator)
-    assert refused.status_code == 422 and "a prefix of 20 subwords" in refused.json()["error"]
+    translator.engine = SimpleNamespace(target_positions=positions)
+    _, refused = asked("busy", {"text": "a", "prefix": "b" * length}, translator=translator)
+    said = f"a prefix of {length} subwords; a translation has {min(positions - 1, 200)} at most"
+    assert refused.status_code == 422 and said in refused.json()["error"]
     assert readers and threading.main_thread() not in readers
 
 
