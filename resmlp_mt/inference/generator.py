@@ -71,7 +71,14 @@ class Generator:
             led["constraints"] = pack_constraints(wanted)
         try:
             results = generator.generate(self.models, sample, **led)
-        except AssertionError:  # what fairseq answers where no score is a number
+        except AssertionError:  # nothing is finished: no score is a number, or all is barred
+            bars = options.no_repeat_ngram_size and any(guide.leads for guide in guides)
+            if bars or options.constraints:
+                raise UserError(
+                    "no translation holds the prefix or the words that it must: they repeat what "
+                    "no_repeat_ngram_size bars, or have no room; ask for less of them, bar less, "
+                    "or allow longer translations"
+                ) from None
             raise UserError("the model finds no translation; its weights are broken") from None
         return [
             [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]

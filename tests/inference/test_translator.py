@@ -324,6 +324,20 @@ def test_every_line_has_its_own_prefix_or_words(translator):
             translator.translate(lines, **{name: [given, None, given, given]})
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        dict(prefix="Haus Haus Haus Haus", no_repeat_ngram_size=2),
+        dict(prefix="Haus Haus Haus Haus", no_repeat_ngram_size=2, sampling=True),
+        dict(words=[["Haus Haus Haus Haus"]], no_repeat_ngram_size=2),
+    ],
+)
+def test_what_a_translation_must_hold_and_must_not_is_no_fault_of_the_weights(translator, asked):
+    with pytest.raises(UserError, match="no_repeat_ngram_size") as caught:
+        translator.translate(["The house is red."], max_len_b=20, **asked)
+    assert "weights" not in str(caught.value)
+
+
 def test_a_translation_begun_goes_on_from_its_last_sentence(translator):
     line = "A man rides a bike. Two dogs play. A girl sings."
     dogs, girl = translator.translate(["Two dogs play.", "A girl sings."])
