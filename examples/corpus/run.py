@@ -29,6 +29,7 @@ from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.cli.search_flags import add_search, read_search, search_settings
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.claim import claim_folder
+from resmlp_mt.files.finding import locate_model
 from resmlp_mt.files.output import whole_file
 from resmlp_mt.inference.glossary import Glossary, read_glossary
 
@@ -148,7 +149,7 @@ def translate_corpus(arguments: argparse.Namespace) -> int:
     corpus = ray.data.from_items(left, override_num_blocks=len(left)).map(
         Worker,
         fn_constructor_args=(
-            find_model(arguments.model), arguments.threads, search, terms,
+            locate_model(arguments.model), arguments.threads, search, terms,
             out, arguments.field, arguments.into,
         ),
         compute=ActorPoolStrategy(size=min(arguments.workers, len(left))),
@@ -199,11 +200,6 @@ def connect(arguments: argparse.Namespace) -> None:
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-
-
-def find_model(model: str) -> str:
-    """The model as all workers find it, whatever folder they are in."""
-    return str(Path(model).absolute()) if Path(model).exists() else model
 
 
 def keep_plan(out: Path, paths: list[Path], arguments: argparse.Namespace) -> None:

@@ -75,6 +75,13 @@ def is_exported(path: Path) -> bool:
     return (path / EXPORT_CONFIG).is_file()
 
 
+def locate_model(model: str | Path) -> str:
+    """What stands for a model in any working directory: its path, or its name if it is shipped."""
+    path = Path(model)
+    found = path if is_exported(path) else find_checkpoint(path)
+    return str(model if found.is_relative_to(PRETRAINED) else path.absolute())
+
+
 def numbered_checkpoints(folder: Path) -> list[tuple[Path, bool]]:
     """The numbered checkpoints of a training, oldest first.
 

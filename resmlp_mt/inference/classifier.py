@@ -15,7 +15,7 @@ from PIL import Image
 from resmlp_mt.data.crops import resize_and_crop
 from resmlp_mt.data.image_files import convert, decode, turn_upright
 from resmlp_mt.extras import import_with_fairseq
-from resmlp_mt.files.finding import is_exported
+from resmlp_mt.files.finding import is_exported, locate_model
 from resmlp_mt.inference.exported import load_exported_classifier
 from resmlp_mt.inference.options import FROM_1, is_count
 
@@ -90,8 +90,7 @@ class Classifier:
             classifier = cls(*trained.load_trained_classifier(model, device))
             if threads is not None:
                 import_with_fairseq("torch", use).set_num_threads(threads)
-        place = Path(model).absolute() if Path(model).exists() else model
-        classifier._loaded = str(place), device, threads
+        classifier._loaded = locate_model(model), device, threads
         return classifier
 
     def __reduce__(self) -> tuple:

@@ -17,6 +17,7 @@ from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
+from resmlp_mt.files.finding import locate_model
 from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.glossary import Glossary, read_glossary
@@ -98,8 +99,7 @@ class Translator:
         if threads is not None and not is_count(threads, 1):
             raise ValueError(f"threads {threads!r} {FROM_1}")
         translator = cls(*load_engine(models, device, threads))
-        places = [str(Path(name).absolute()) if Path(name).exists() else name for name in models]
-        translator._loaded = tuple(map(str, places)), device, threads
+        translator._loaded = tuple(map(locate_model, models)), device, threads
         return translator
 
     def __reduce__(self) -> tuple:

@@ -2,7 +2,7 @@ import pytest
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.files import finding
-from resmlp_mt.files.finding import PRETRAINED, find_checkpoint, shipped_translators
+from resmlp_mt.files.finding import PRETRAINED, find_checkpoint, locate_model, shipped_translators
 
 
 def test_a_model_is_a_name_a_folder_or_a_file(tmp_path, monkeypatch):
@@ -19,8 +19,10 @@ def test_a_folder_of_data_does_not_hide_a_model_of_the_same_name(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cifar10/train").mkdir(parents=True)
     assert find_checkpoint("cifar10") == PRETRAINED / "cifar10" / "model.pt"
+    assert locate_model("cifar10") == "cifar10"
     (tmp_path / "cifar10/checkpoint_best.pt").touch()
     assert find_checkpoint("cifar10").name == "checkpoint_best.pt"
+    assert locate_model("cifar10") == str(tmp_path / "cifar10")
 
 
 def test_what_is_no_model_is_refused(tmp_path):

@@ -68,7 +68,10 @@ def test_processes_load_it_from_any_folder(fast, monkeypatch, tmp_path):
         pickle.dumps(Classifier(classifier.compute, classifier.cfg, classifier.classes))
 
 
-def test_a_shipped_one_is_pickled_by_its_name(classifier):
+def test_a_shipped_one_is_pickled_by_its_name(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cifar10").mkdir()  # of data
+    classifier = Classifier.from_pretrained("cifar10", "cpu")
     copy = pickle.loads(pickle.dumps(classifier))
     assert copy.classify(PICTURES[1]) == classifier.classify(PICTURES[1])
 
