@@ -136,7 +136,7 @@ def translate_corpus(arguments: argparse.Namespace) -> int:
     paths = [path.absolute() for path in arguments.input]
     out = arguments.out.absolute()
     every = list(parts.find_parts(paths, arguments.rows))
-    keep_plan(out, paths, arguments)
+    keep_plan(out, paths, arguments, terms)
     left = [part for part in every if not (out / part["name"]).exists()]
     rows = {"all": sum(p["rows"] for p in every), "left": sum(p["rows"] for p in left)}
     print(f"{len(left)} of {len(every)} parts to translate, {rows['left']:,} rows", flush=True)
@@ -202,7 +202,9 @@ def connect(arguments: argparse.Namespace) -> None:
     context.print_on_execution_start = False
 
 
-def keep_plan(out: Path, paths: list[Path], arguments: argparse.Namespace) -> None:
+def keep_plan(
+    out: Path, paths: list[Path], arguments: argparse.Namespace, terms: dict[str, str] | None
+) -> None:
     """Note in OUT what its parts are made from; what a killed worker had begun is removed.
 
     Raises:
@@ -213,7 +215,7 @@ def keep_plan(out: Path, paths: list[Path], arguments: argparse.Namespace) -> No
         "--model of SHA-256": checksum_model(arguments.model),
         "files": [[path.name, path.stat().st_size] for path in paths],
         **{f"--{name}": getattr(arguments, name) for name in ("field", "into", "rows")},
-        **search_settings(arguments),
+        **search_settings(arguments, terms),
     }
     out.mkdir(parents=True, exist_ok=True)
     if not claim_folder(out):

@@ -111,14 +111,12 @@ def _add_guides(group) -> None:
     )
 
 
-def search_settings(arguments: argparse.Namespace) -> dict:
-    """All that these flags say, by name."""
-    from resmlp_mt.inference.glossary import read_glossary
-
+def search_settings(arguments: argparse.Namespace, terms: dict[str, str] | None) -> dict:
+    """All that these flags say, by name; `terms` are those that were read from --glossary."""
     names = (*_names_of_search(), "prefix", "prefix_column")
     settings = {_flag(name): getattr(arguments, name) for name in names}
     if arguments.glossary:
-        said = json.dumps(read_glossary(arguments.glossary))
+        said = json.dumps(terms)
         settings["--glossary of SHA-256"] = hashlib.sha256(said.encode()).hexdigest()
     return settings
 

@@ -178,7 +178,7 @@ def run(arguments: argparse.Namespace) -> None:
             arguments.user_dir
         )
     # Opened first: what cannot be written fails before the work.
-    with _open_output(arguments) if arguments.output else nullcontext() as out:
+    with _open_output(arguments, terms) if arguments.output else nullcontext() as out:
         load = Translator.from_pretrained
         translator = load(arguments.model, arguments.device, arguments.threads)
         glossary = terms and Glossary(terms, translator.codec)
@@ -251,7 +251,7 @@ def _check_finished(arguments: argparse.Namespace) -> None:
         )
 
 
-def _open_output(arguments: argparse.Namespace):
+def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None):
     """What --output names, opened; raises a `UserError` if it cannot be."""
     from resmlp_mt.checkpoints.checksum import checksum_model
     from resmlp_mt.files.output import refuse_overwriting
@@ -265,7 +265,7 @@ def _open_output(arguments: argparse.Namespace):
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
     options |= {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
     options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
-    options |= search_settings(arguments)
+    options |= search_settings(arguments, terms)
     options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
     return open_text(arguments.output, options, arguments.resume)
 

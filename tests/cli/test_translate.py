@@ -252,6 +252,18 @@ def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, 
     assert Path(source).read_text() == text and len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_part_goes_on_with_the_glossary_that_a_pipe_gave_it(tmp_path):
+    (tmp_path / "x.en").write_bytes(b"A dog.\n\xff\n")
+    command = ["resmlp-mt", "translate", "--model", "multi30k-en-de", "--buffer-size", 1]
+    command += ["--input", "x.en", "--output", "x.de", "--resume", "--glossary"]
+    process = start(*command, "/dev/stdin", stdin=subprocess.PIPE, cwd=tmp_path)
+    assert "x.en, line 2: not UTF-8" in process.communicate("dog\tHund\n")[0]
+    terms = tmp_path / "terms.tsv"
+    for term, said in (("Katze", "was begun with --glossary"), ("Hund", "x.en, line 2: not UTF-8")):
+        terms.write_text(f"dog\t{term}\n")
+        assert_refused(run(*command, terms, cwd=tmp_path, check=False), said)
+
+
 def test_batching_changes_nothing(packed, raw, expected):
     options = ["--input", raw / "test.en", "--batch-tokens", 1, "--buffer-size", 4]
     assert translate(packed, *options).stdout.splitlines() == expected
