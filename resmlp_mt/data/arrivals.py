@@ -4,6 +4,7 @@ import os
 import select
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 
@@ -26,31 +27,56 @@ class Lines:
 
     def __init__(self, paths: list[Path], places: Places):
         self.paths, self.places = paths, places
-        self._arrivals: _Arrivals | None = None  # of what is read now; None where nobody waits
+        # Of what is read now; None where nothing is waited for, then or later.
+        self._arrivals: _Arrivals | _Stored | None = None
 
     def texts(self) -> Iterator[Iterator[str]]:
         """Yield the lines of each file, which are read before those of the next."""
-        for path in self.paths:
+        last = max((i for i, path in enumerate(self.paths) if _comes(path)), default=0)
+        for i, path in enumerate(self.paths):
             name = "standard input" if str(path) == "-" else str(path)
-            yield self.places.follow(self._read(path, name), name)
+            yield self.places.follow(self._read(path, name, before_others=i < last), name)
 
-    def _read(self, path: Path, name: str) -> Iterator[str]:
+    def _read(self, path: Path, name: str, before_others: bool) -> Iterator[str]:
         if str(path) == "-":
             yield from self._follow(0, name)
-        elif path.is_fifo() or path.is_char_device():
+        elif _comes(path):
             with open(path, "rb", buffering=0) as stream:
                 yield from self._follow(stream.fileno(), name)
         else:
-            yield from read_lines(path)
+            lines = read_lines(path)
+            self._arrivals = _Stored(lines) if before_others else None
+            yield from self._arrivals or lines
 
     def _follow(self, descriptor: int, name: str) -> Iterator[str]:
         self._arrivals = _Arrivals(descriptor)
         yield from decode_lines(self._arrivals, name)
-        self._arrivals = None
 
     def ready(self, seconds: float) -> bool:
-        """Whether the next line, or the end, comes within so many seconds."""
+        """Whether the next line comes within so many seconds; no file's end is waited behind."""
         return self._arrivals is None or self._arrivals.ready(seconds)
+
+
+def _comes(path: Path) -> bool:
+    """Whether its lines may have to be waited for."""
+    return str(path) == "-" or path.is_fifo() or path.is_char_device()
+
+
+class _Stored:
+    """The lines of a file that is there, before another whose lines are waited for."""
+
+    def __init__(self, lines: Iterator[str]):
+        self._lines = lines
+        self._next: deque[str] = deque()
+
+    def __iter__(self) -> Iterator[str]:
+        while self.ready():
+            yield self._next.popleft()
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        if not self._next:
+            self._next.extend(islice(self._lines, 1))
+        return bool(self._next)
 
 
 class _Arrivals:
@@ -76,7 +102,7 @@ class _Arrivals:
             if not select.select([self.descriptor], [], [], max(0.0, until - monotonic()))[0]:
                 return False
             self._read()
-        return True
+        return bool(self._lines)
 
     def _read(self) -> None:
         try:

@@ -1,9 +1,16 @@
 import os
 import subprocess
 import sys
+import threading
 import time
+from itertools import chain
 
+import pytest
 from cli.commands import ENVIRONMENT
+
+from resmlp_mt.data.arrivals import Lines, take_arrived
+from resmlp_mt.data.joined import JoinedLines
+from resmlp_mt.data.places import Places
 
 READ = """
 from pathlib import Path
@@ -27,3 +34,22 @@ def test_standard_input_that_does_not_block_is_waited_for():
         time.sleep(0.1)  # in which there is nothing to read
     os.close(theirs)
     assert reader.communicate(timeout=60)[0] == b"" and reader.returncode == 0
+
+
+@pytest.mark.parametrize("joins", [False, True])
+@pytest.mark.parametrize("first", ["stored", "pipe"])
+def test_the_end_of_a_file_does_not_wait_for_the_next(first, joins, tmp_path):
+    stored, pipe, late = (tmp_path / name for name in ("stored", "pipe", "late"))
+    stored.write_text("One.\nTwo\n")
+    for path, seconds, data in ((pipe, 0, b"One.\nTwo\n"), (late, 1, b"Late.\n")):
+        os.mkfifo(path)
+        writer = threading.Timer(seconds, path.write_bytes, [data])
+        writer.daemon = True  # where nobody reads
+        writer.start()
+    files = Lines([stored if first == "stored" else pipe, late], Places())
+    joined = JoinedLines(files.texts(), "en", files.ready)
+    lines = joined if joins else chain.from_iterable(files.texts())
+    groups = take_arrived(lines, 10, (joined if joins else files).ready)
+    found = [next(groups) for _ in range(1 + joins)]
+    assert found == ([["One."], ["Two"]] if joins else [["One.", "Two"]])
+    assert next(groups) == ["Late."]
