@@ -14,7 +14,7 @@ from resmlp_mt.inference.translator import Translator
 
 # Of so many times the subwords that are wanted some only end the last word of the prefix, and some
 # lead to the same translation.
-_MORE = 2
+MORE = 2
 
 
 def find_alternatives(
@@ -61,7 +61,7 @@ def _find_following(
 ) -> list[int]:
     """The likeliest subwords behind the beginning of a translation."""
     # Beams that must end behind the next subword are the likeliest of these.
-    width, room = _MORE * options.nbest, len(begun) + 1
+    width, room = MORE * options.nbest, len(begun) + 1
     most = min(room, options.longest(len(source)))
     step = replace(options, beam=width, nbest=width, max_len_a=0.0, max_len_b=most)
     (beams,) = translator.search([source], step, 4096, [Guide(begun)], threads=1)

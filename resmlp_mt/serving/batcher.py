@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from resmlp_mt.inference.alternatives import find_alternatives
+from resmlp_mt.inference.alternatives import MORE, find_alternatives
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
@@ -46,8 +46,8 @@ class Options:
 
     @property
     def beams(self) -> int:
-        """Hypotheses that are kept for a segment at once."""
-        return self.search.beam * (self.search.nbest if self.alternatives else 1)
+        """Hypotheses that are kept for a segment at once, at most."""
+        return self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
 
     def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis]]:
         """Yield the translations of each segment."""

@@ -3,6 +3,7 @@
 import pytest
 from serving.held import Held, cut
 
+from resmlp_mt import Translator
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
 
@@ -180,3 +181,17 @@ def test_closing_translates_what_waits_and_takes_no_more(batch):
     assert job.answer.done() and texts(job) == ["a", "b", "c"]
     with pytest.raises(QueueFull):
         batcher.submit(cut("d"), Options(translator))
+
+
+def test_batches_of_alternatives_are_smaller_by_all_that_is_searched():
+    translator, most = Translator.from_pretrained("multi30k-en-de"), []
+    engine = translator.engine.search
+
+    def search(sources, options, guides=None):
+        most.append(len(sources) * options.beam)
+        return engine(sources, options, guides)
+
+    translator.engine.search = search
+    options = Options(translator, SearchOptions(beam=3, nbest=3), alternatives=True)
+    list(options.translate(translator.split("A man rides a bike.")))
+    assert options.beams / 2 < max(most) <= options.beams
