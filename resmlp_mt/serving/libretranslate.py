@@ -6,7 +6,7 @@ LibreTranslate's.
 
 import json
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter
@@ -243,11 +243,13 @@ def _read_markup(documents: list[str]) -> list[str]:
 
 def _mark_up(html: str, found: Sequence[Found], count: int) -> list[str]:
     """The translations of a document, best first."""
-    here = list(islice(found, len(Markup(html).texts)))
+    first = Markup(html)
+    here = list(islice(found, len(first.texts)))
     each = max([len(one.hypotheses) for one in here], default=1)
+    markups = chain([first], (Markup(html) for _ in range(1, min(each, count))))
     return [
-        Markup(html).put([_choose(one, min(k, len(one.hypotheses) - 1)) for one in here])
-        for k in range(min(each, count))
+        markup.put([_choose(one, min(k, len(one.hypotheses) - 1)) for one in here])
+        for k, markup in enumerate(markups)
     ]
 
 
