@@ -123,7 +123,8 @@ def run(arguments: argparse.Namespace) -> None:
     _check(arguments)
     try:
         from resmlp_mt.serving.keys import read_keys
-        from resmlp_mt.serving.limits import LOOPBACK, Limits
+        from resmlp_mt.serving.limits import Limits
+        from resmlp_mt.serving.middleware import LOOPBACK
         from resmlp_mt.serving.plan import Plan
         from resmlp_mt.serving.server import allow_files, listen
     except ModuleNotFoundError as error:

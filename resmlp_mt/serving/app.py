@@ -31,9 +31,10 @@ from resmlp_mt.serving.libretranslate import (
     explain_as_libretranslate,
     is_libretranslate,
 )
-from resmlp_mt.serving.limits import LOOPBACK, CheckHost, LimitBody, Limits, refuse
+from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.measure import Answered, Measure
 from resmlp_mt.serving.metrics import Metrics
+from resmlp_mt.serving.middleware import LOOPBACK, CheckHost, LimitBody, refuse
 from resmlp_mt.serving.models import Models
 from resmlp_mt.serving.request import TranslationRequest, explain, limit_request
 

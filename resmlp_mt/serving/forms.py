@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 
-from resmlp_mt.serving.limits import refuse
+from resmlp_mt.serving.middleware import refuse
 
 _KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _PATHS = ("/translate", "/detect")

@@ -10,7 +10,8 @@ from serving.held import Held, held_models
 
 from resmlp_mt.serving import desk
 from resmlp_mt.serving.app import build_app
-from resmlp_mt.serving.limits import LOOPBACK, Limits
+from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.middleware import LOOPBACK
 
 
 @pytest.fixture
