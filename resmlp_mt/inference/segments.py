@@ -28,12 +28,17 @@ class Segment:
     Attributes:
         text: With the white space around it.
         pieces: Its subwords, as it is read.
-        capitals: Whether it is in capitals, and read in lower case.
+        read: The text as it is read: in lower case where it is in capitals.
     """
 
     text: str
     pieces: Sequence[str]
-    capitals: bool = False
+    read: str
+
+    @property
+    def capitals(self) -> bool:
+        """Whether it is in capitals, and read in lower case."""
+        return self.read != self.text
 
     @property
     def has_letters(self) -> bool:
@@ -88,7 +93,7 @@ def split_text(
     texts = list(map("".join, found))
     ends = accumulate(map(len, texts), initial=0)
     return [
-        Segment(text[start:end], find_pieces(part.strip())[:longest], part != text[start:end])
+        Segment(text[start:end], find_pieces(part.strip())[:longest], part)
         for (start, end), part in zip(pairwise(ends), texts, strict=True)
     ]
 

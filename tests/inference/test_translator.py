@@ -98,7 +98,7 @@ def test_languages_without_blanks_between_sentences_lose_and_gain_them():
         ("en", ["https://a.", "b/c-", "d."], "121"),  # a word that was too long
         ("ja", ["Ein Satz. ", "\n\nNoch einer."], "1 \n\n2"),
     ]:
-        parts = [Segment(text, ()) for text in texts]
+        parts = [Segment(text, (), text) for text in texts]
         translations = [one, two, one, two][: len(parts)]
         assert join(translations, parts, language)[0].text == expected
 

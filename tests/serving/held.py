@@ -43,4 +43,4 @@ def held_models(translator):
 
 
 def cut(*texts):
-    return [Segment(text, tuple(text)) for text in texts]
+    return [Segment(text, tuple(text), text) for text in texts]
