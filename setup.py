@@ -35,7 +35,7 @@ setup(
     install_requires=[
         "torch>=2.6",
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
-        "sentencepiece",
+        "sentencepiece>=0.2.3",  # which tells where in a text its subwords stand
         "sentencex",  # sentence ends, in all languages
         "py3langid",  # which language a text is in
         "sacrebleu",

@@ -1,9 +1,10 @@
 """Hard alignments from attention: the source of each part of a translation."""
 
-from collections.abc import Sequence
-from itertools import accumulate
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 
-_SPACE = "▁"  # what SentencePiece writes for the space before a word
+_BLANK = "▁"  # what SentencePiece writes for one
 
 
 def align_subwords(attentions: Sequence) -> list[tuple[int, int]]:
@@ -27,17 +28,41 @@ def align_subwords(attentions: Sequence) -> list[tuple[int, int]]:
 def align_words(attentions: Sequence) -> list[tuple[int, int]]:
     """Which words those subwords belong to: each pair once, by the words of the translation.
 
-    Words are what stands between spaces, counted from 0.
+    Words are what stands between white space in the two texts, counted from 0.
     """
-    sources, targets = (
-        _number_words([word for a in attentions for word in getattr(a, side)[:-1]])
-        for side in ("source", "target")
-    )
-    pairs = {(targets[t], sources[s]) for s, t in align_subwords(attentions)}
+    pairs = {
+        (a.target_words[t], a.source_words[s])
+        for a in attentions
+        if a.target_words  # else the translation is blank
+        for s, t in align_subwords([a])
+    }
     return [(s, t) for t, s in sorted(pairs)]
 
 
-def _number_words(subwords: list[str]) -> list[int]:
-    """The word of each subword. The first subword always begins a word."""
-    begins = [i == 0 or word.startswith(_SPACE) for i, word in enumerate(subwords)]
-    return [count - 1 for count in accumulate(begins)]
+def count_words(text: str, places: Iterable[int]) -> list[int]:
+    """How many words of a text end before each place: the number of what stands there or next."""
+    ends = [word.end() for word in re.finditer(r"\S+", text)]
+    return [bisect_right(ends, place) for place in places]
+
+
+def number_words(text: str, found: Mapping[str, list]) -> list[int]:
+    """The word of each subword of a text, by its place there.
+
+    SentencePiece has other blanks than the text: it makes one of a part of "´", and drops some
+    characters, which then belong to a subword beside them. So the last letter of a subword counts.
+    A blank alone is of the word behind it, and the first bytes of a character of its word. Behind
+    the last word all is of that.
+
+    Args:
+        text: What the user has.
+        found: The subwords, and where each begins and ends: SentencePiece's offset mapping.
+
+    Returns:
+        A number for each subword, counted from 0; nothing for a blank text.
+    """
+    places = [
+        end if piece == _BLANK else start + max(len(text[start:end].rstrip()) - 1, 0)
+        for piece, (start, end) in zip(found["pieces"], found["offsets"], strict=True)
+    ]
+    last = len(text.split()) - 1
+    return [min(number, last) for number in count_words(text, places)] if last >= 0 else []

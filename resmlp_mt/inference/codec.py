@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from reprlib import repr as shorten
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from resmlp_mt.data.sentences import Card, read_card
 from resmlp_mt.data.subwords import find_subwords, load_subwords
 from resmlp_mt.data.vocabulary import Vocabulary, check_dictionaries
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.alignment import number_words
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 # What SentencePiece makes of bytes that are no character, and one of two blanks around it.
 _BROKEN = re.compile("(?<= )\ufffd+ |\ufffd+")
+_BROKEN_WORD = re.compile(r"(?<!\S)\ufffd+(?!\S)")
 _UNSPACED = re.compile(rf"\s*[{UNSPACED}]")
 # Of private use: no subword joins it with what follows, which so gets no blank before it.
 _APART = "\ue000"
@@ -71,6 +74,10 @@ class TextCodec:
         """The subwords of a source text, without white space around it."""
         return tuple(self.source_subwords.encode(text.strip(), out_type=str))
 
+    def number_source_words(self, text: str) -> list[int]:
+        """The word of each of those subwords, counted from 0."""
+        return _number_encoded(self.source_subwords, text)
+
     def encode(self, pieces: Iterable[str]) -> np.ndarray:
         """Token indices of a source's subwords, and the end."""
         indices = [self.source_dictionary.index(piece) for piece in pieces]
@@ -95,6 +102,10 @@ class TextCodec:
         """Token indices of a finished translation, without an end. Subwords may be unknown."""
         pieces = self.target_subwords.encode(text.strip(), out_type=str)
         return np.array([self.target_dictionary.index(piece) for piece in pieces], np.int64)
+
+    def number_translation_words(self, text: str) -> list[int]:
+        """The word of each of those subwords, counted from 0."""
+        return _number_encoded(self.target_subwords, text)
 
     def encode_target(self, text: str) -> np.ndarray:
         """Token indices of a text that a translation shall begin with, without an end.
@@ -143,6 +154,13 @@ class TextCodec:
         text = self.target_subwords.decode(self.name_target(tokens))
         return _BROKEN.sub("", text).strip() if "\ufffd" in text else text
 
+    def number_target_words(self, tokens: np.ndarray) -> list[int]:
+        """The word of each token in the text that `decode` makes of them, counted from 0."""
+        found = self.target_subwords.decode(self.name_target(tokens), out_type="offset_mapping")
+        # `decode` leaves out words that hold nothing else, and joins none.
+        text = _BROKEN_WORD.sub(lambda word: " " * len(word[0]), found["text"])
+        return number_words(text, found)
+
     def name_source(self, tokens: np.ndarray) -> list[str]:
         """The subwords of a source's token indices."""
         return [self.source_dictionary[i] for i in tokens.tolist()]
@@ -150,3 +168,8 @@ class TextCodec:
     def name_target(self, tokens: np.ndarray) -> list[str]:
         """The subwords of a translation's token indices."""
         return [self.target_dictionary[i] for i in tokens.tolist()]
+
+
+def _number_encoded(subwords: Any, text: str) -> list[int]:
+    text = text.strip()
+    return number_words(text, subwords.encode(text, out_type="offset_mapping"))

@@ -1,10 +1,13 @@
 """Translations: what is found for a text, and how its parts become one again."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import numpy as np
 
 from resmlp_mt.data.sentences import parts_sentences_by_blanks
+from resmlp_mt.inference.alignment import count_words
 from resmlp_mt.inference.segments import Segment, find_spaces
 
 MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
@@ -16,16 +19,22 @@ class Attention:
 
     `source` and `target` are subwords with the end of the sentence; `weights`, (T, S), has a row
     for each of the target's, which sums to 1.
+
+    `source_words` and `target_words` are the number of the word of each subword without the end:
+    of what stands between white space in the text, counted from 0. A blank translation has none.
     """
 
     source: list[str]
     target: list[str]
     weights: np.ndarray
+    source_words: list[int]
+    target_words: list[int]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Attention):
             return NotImplemented
-        alike = self.source == other.source and self.target == other.target
+        names = ("source", "target", "source_words", "target_words")
+        alike = all(getattr(self, name) == getattr(other, name) for name in names)
         return alike and np.array_equal(self.weights, other.weights)
 
 
@@ -56,31 +65,56 @@ def join(
     parts: list[list[Hypothesis]],
     segments: list[Segment],
     language: str,
-    before: Hypothesis | None = None,
+    before: Sequence[Hypothesis] = (),
 ) -> list[Hypothesis]:
     """Put a text together: its k-th translation from the k-th of every part.
 
     Args:
-        parts: The translations of what `Translator.split` returned.
+        parts: The translations of what `Translator.split` returned, but for those of `before`.
         segments: What it returned; the white space between the parts is taken from there.
         language: Of the translation.
-        before: The translation of what comes before the segments, with the white space behind it.
-            Its score does not count.
+        before: The translations of the first segments, with the white space behind each. Their
+            scores do not count.
     """
     if not parts:
         return [Hypothesis("", 0.0)]
-    spaces = find_spaces(segments, " " if parts_sentences_by_blanks(language) else "")
-    if before:
-        spaces[0] = before.text
+    usual = " " if parts_sentences_by_blanks(language) else ""
+    first, *spaces = find_spaces(segments[len(before) :], usual)
+    sources, begun = [segment.text for segment in segments], [h.text for h in before]
+    joined = []
+    for kth in zip(*parts, strict=False):  # as many as the part with the fewest
+        texts = begun + [h.text + space for h, space in zip(kth, spaces, strict=True)]
+        if not before:
+            texts[0] = first + texts[0]
+        score = sum(hypothesis.score for hypothesis in kth) / len(kth)
+        attention = _join_attention([*before, *kth], sources, texts)
+        joined.append(Hypothesis("".join(texts), score, attention))
+    return joined
+
+
+def _join_attention(
+    parts: list[Hypothesis], sources: list[str], targets: list[str]
+) -> list[Attention]:
+    """The attention of a text's parts, with its words counted over all of it.
+
+    Args:
+        parts: Their translations.
+        sources, targets: Texts of the parts that joined are the whole. A word may reach over
+            several.
+    """
+    if not any(part.attention for part in parts):
+        return []
     return [
-        Hypothesis(
-            spaces[0] + "".join(h.text + space for h, space in zip(kth, spaces[1:], strict=True)),
-            sum(hypothesis.score for hypothesis in kth) / len(kth),
-            [
-                attention
-                for hypothesis in ([before, *kth] if before else kth)
-                for attention in hypothesis.attention
-            ],
+        replace(
+            attention,
+            source_words=[source + word for word in attention.source_words],
+            target_words=[target + word for word in attention.target_words],
         )
-        for kth in zip(*parts, strict=False)  # as many as the part with the fewest
+        for part, source, target in zip(parts, _begin(sources), _begin(targets), strict=True)
+        for attention in part.attention
     ]
+
+
+def _begin(parts: list[str]) -> list[int]:
+    """The number of the word with which each part of a text begins."""
+    return count_words("".join(parts), accumulate(map(len, parts[:-1]), initial=0))

@@ -289,8 +289,8 @@ class Translator:
             found = self.translate_segments(segments, options, batch_tokens, attention, guides)
             for line, rest, b in zip(parts, left, begun, strict=True):
                 hypotheses = list(islice(found, len(rest)))
-                before = self._keep(line, b.kept, attention) if b.kept else None
-                best = join(hypotheses, rest, self.codec.target_language, before)
+                before = self._keep(line, b.kept, attention)
+                best = join(hypotheses, line, self.codec.target_language, before)
                 unknown = self.codec.share_unknown(find_translated(line))
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)
@@ -441,22 +441,24 @@ class Translator:
         if attention:
             subwords = self.codec.name_source(source)
             weights = self.engine.attend(source, [tokens for tokens, _ in beams])
+            words = self._number_words(segment)
             for hypothesis, (tokens, _), rows in zip(hypotheses, beams, weights, strict=True):
                 target = [*self.codec.name_target(tokens), subwords[-1]]
-                hypothesis.attention = [Attention(subwords, target, rows)]
+                said = self.codec.number_target_words(tokens)
+                hypothesis.attention = [Attention(subwords, target, rows, words, said)]
         return hypotheses
 
     def _keep(
         self, segments: list[Segment], sentences: tuple[str, ...], attention: bool
-    ) -> Hypothesis:
-        """The translation of the first segments that a prefix has, a sentence for each."""
-        kept = Hypothesis("".join(sentences), 0.0)
-        if attention:
-            for segment, sentence in zip(segments, sentences, strict=False):
-                tokens = self.codec.encode_translation(sentence)
-                source = self.codec.encode(segment.pieces)
-                (found,) = self.describe(segment, source, [(tokens, 0.0)], attention)
-                kept.attention += found.attention
+    ) -> list[Hypothesis]:
+        """The translations of the first segments that a prefix has, a sentence for each."""
+        kept = [Hypothesis(sentence, 0.0) for sentence in sentences]
+        for segment, hypothesis in zip(segments, kept if attention else (), strict=False):
+            tokens = self.codec.encode_translation(hypothesis.text)
+            source = self.codec.encode(segment.pieces)
+            (found,) = self.describe(segment, source, [(tokens, 0.0)], attention)
+            words = self.codec.number_translation_words(hypothesis.text)
+            hypothesis.attention = [replace(a, target_words=words) for a in found.attention]
         return kept
 
     def _copy(self, segment: Segment, source: np.ndarray, attention: bool) -> Hypothesis:
@@ -464,8 +466,14 @@ class Translator:
         hypothesis = Hypothesis(segment.text.strip(), 0.0)
         if attention:
             subwords = self.codec.name_source(source)
-            hypothesis.attention = [Attention(subwords, subwords, np.eye(len(subwords)))]
+            words = self._number_words(segment)
+            weights = np.eye(len(subwords))
+            hypothesis.attention = [Attention(subwords, subwords, weights, words, words)]
         return hypothesis
+
+    def _number_words(self, segment: Segment) -> list[int]:
+        """The word of each of its subwords, of which the last may be left out."""
+        return self.codec.number_source_words(segment.read)[: len(segment.pieces)]
 
 
 def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:

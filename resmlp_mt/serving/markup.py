@@ -340,8 +340,6 @@ def _find_sources(hypothesis: Hypothesis, sources: int, targets: int) -> list[in
     found: dict[int, int] = {}
     for source, target in align_words(hypothesis.attention):
         found.setdefault(target, source)
-    if found and (max(found) >= targets or max(found.values()) >= sources):
-        found = {}  # the model counts words otherwise, as where it changes white space
     return [found.get(i, i * sources // targets) for i in range(targets)]
 
 

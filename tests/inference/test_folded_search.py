@@ -527,12 +527,14 @@ def test_alignments_are_fairseqs(build_model, task):
         for found, target, rows in zip(beams, targets, weights, strict=True):
             names = [[*map(str, t), "end"] for t in (source[:-1], target)]
             if len(source) > 1:
-                assert align_subwords([Attention(*names, rows)]) == found["alignment"]
+                assert align_subwords([Attention(*names, rows, [], [])]) == found["alignment"]
 
 
 def test_words_are_aligned_by_their_subwords_over_all_parts():
-    first = Attention(["▁A", "▁dog", "s", "</s>"], ["▁Hunde", "▁", "!", "</s>"], None)
-    second = Attention(["▁Yes", "</s>"], ["▁Ja", "wohl", "</s>"], np.full((3, 2), 0.5))
+    sides = ["▁A", "▁dog", "s", "</s>"], ["▁Hunde", "▁", "!", "</s>"]
+    first = Attention(*sides, None, [0, 1, 1], [0, 1, 1])
+    sides = ["▁Yes", "</s>"], ["▁Ja", "wohl", "</s>"]
+    second = Attention(*sides, np.full((3, 2), 0.5), [2], [2, 2])
     first.weights = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0.1, 0.4, 0.2, 0.3], [0, 0, 0, 1]])
     assert align_subwords([first, second]) == [(2, 0), (0, 1), (1, 2), (3, 3), (3, 4)]
     assert align_words([first, second]) == [(1, 0), (0, 1), (1, 1), (2, 2)]

@@ -31,7 +31,7 @@ class Held:
         if "poison" in lines:
             raise ValueError("poison")
         for line in lines:
-            shown = [Attention([line], [line[::-1]], np.ones((1, 1)))] * attention
+            shown = [Attention([line], [line[::-1]], np.ones((1, 1)), [], [])] * attention
             yield [Hypothesis(line[::-1], 0.0, shown)] * nbest
 
     def split(self, text, split_sentences=None, recase=True, begun=False):

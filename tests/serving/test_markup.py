@@ -16,7 +16,8 @@ def translated(text, words, sources):
     weights = np.zeros((len(words) + 1, len(source) + 1))
     for row, place in enumerate(sources):
         weights[row, place] = 1
-    attention = Attention([*source, "</s>"], [*(f"▁{word}" for word in words), "</s>"], weights)
+    sides = [*source, "</s>"], [*(f"▁{word}" for word in words), "</s>"]
+    attention = Attention(*sides, weights, *(list(range(len(side) - 1)) for side in sides))
     return Hypothesis(" ".join(words), 0.0, [attention])
 
 
@@ -45,7 +46,7 @@ def whole(markup, *hypotheses):
         ("<i>a</i> b", "", [], ""),
         ("<em>a</em>", "A.", [0], "<em>A</em>."),
         ("1 &lt; 2 &amp; 3", "2 > 1 & 3", [2, 1, 0, 3, 4], "2 &gt; 1 &amp; 3"),
-        ("a <b>b</b>", "A B", [], "A <b>B</b>"),  # words that were counted otherwise
+        ("a <b>b</b>", "A B", [], "A <b>B</b>"),  # without an alignment
         # Words that are tagged in part, as sentences without blanks are.
         ("<b>赤い</b>犬が<a>魚</a>を買う。", "A B C.", [0] * 3, "<b><a>A B C.</a></b>"),
         ("<b>赤</b>い犬と<b>黒</b>", "A B", [0, 0], "<b><b>A B</b></b>"),
