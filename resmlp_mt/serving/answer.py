@@ -10,11 +10,16 @@ from resmlp_mt.serving.desk import Found
 
 
 class AttentionMap(BaseModel):
-    """Subwords with the end of the sentence, and a row of weights for each of the target."""
+    """Subwords with the end of the sentence, and a row of weights for each of the target.
+
+    Words are what stands between blanks, in the text as it was sent and in its translation.
+    """
 
     source: list[str]
     target: list[str]
     weights: list[list[float]]
+    source_words: list[int] = Field(description="The word of each subword, counted from 0.")
+    target_words: list[int] = Field(description="So too; none of a part that became nothing.")
 
 
 class Translation(BaseModel):
@@ -67,7 +72,13 @@ def _describe_translation(hypothesis: Hypothesis) -> dict:
     described: dict = {"text": hypothesis.text, "score": round(hypothesis.score, 4)}
     if hypothesis.attention:
         described["attention"] = [
-            {"source": a.source, "target": a.target, "weights": _round(a.weights)}
+            {
+                "source": a.source,
+                "target": a.target,
+                "weights": _round(a.weights),
+                "source_words": a.source_words,
+                "target_words": a.target_words,
+            }
             for a in hypothesis.attention
         ]
     return described

@@ -94,7 +94,8 @@ def test_attention_is_that_of_the_translator(server, translator):
             assert found["text"] == hypothesis.text
             assert len(found.get("attention", [])) == len(hypothesis.attention)
             for theirs, ours in zip(found.get("attention", []), hypothesis.attention, strict=True):
-                assert (theirs["source"], theirs["target"]) == (ours.source, ours.target)
+                for name in ("source", "target", "source_words", "target_words"):
+                    assert theirs[name] == getattr(ours, name)
                 np.testing.assert_allclose(theirs["weights"], ours.weights, atol=1e-3)
         assert len(expected[0].attention) == {CAPTIONS[0]: 1, "": 0}.get(text, 80)
 
