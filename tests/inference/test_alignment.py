@@ -40,7 +40,7 @@ class Copying:
         return [[(source[:-1], 0.0)] for source in sources]
 
     def attend(self, source, targets):
-        return [np.eye(len(source)) for _ in targets]
+        return [np.eye(len(target) + 1, len(source)) for target in targets]
 
 
 class Babbling(Copying):
@@ -118,20 +118,36 @@ def test_tags_stay_around_words_that_are_copied(given_text):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("model", "text", "expected"),
     [
-        ("One.Two words. 4711", [(0, 0), (0, 1), (1, 2), (2, 3)]),
-        ("a´b´ 4711", [(0, 0), (0, 1), (0, 2), (1, 3)]),
-        ("Donaudampf" * 9 + " 4711", [(0, 0), (1, 1)]),
+        ("en-de", "One.Two words. 4711", [(0, 0), (0, 1), (1, 2), (2, 3)]),
+        ("en-de", "a´b´ 4711", [(0, 0), (0, 1), (0, 2), (1, 3)]),
+        ("en-de", "Donaudampf" * 9 + " 4711", [(0, 0), (1, 1)]),
+        # Between blanks that are a subword alone, what SentencePiece takes for a blank too.
+        ("multi30k-en-de", "a \ufeff 8.15", [(0, 0), (2, 1)]),
     ],
 )
-def test_words_are_those_between_blanks(text, expected):
-    assert find(Translator(Copying(), codec("en-de")), text)[1] == expected
+def test_words_are_those_between_blanks(model, text, expected):
+    assert find(Translator(Copying(), codec(model)), text)[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ("▁H und ▁ <0xE5> ▁H und", [0, 0, 1, 1, 1, 1]),
+        ("▁H <0xE5> und <0xAF> ▁ ▁", [0] * 6),
+        ("▁ ▁H ▁ <0xE5> <0xAF> <0xBF> ▁und", [0, 0, 1, 1, 1, 1, 2]),
+        ("▁ <0xE5>", []),
+    ],
+)
+def test_subwords_that_say_nothing_make_no_word(pieces, expected):
+    indices = list(map(codec("en-de").target_dictionary.index, pieces.split()))
+    assert codec("en-de").number_target_words(np.array(indices)) == expected
 
 
 def test_words_of_a_prefix_are_counted_in_it():
-    translator = Translator(Copying(), codec("en-de"))
-    line, prefix = "One´s dog.Two dogs. 4711 dogs.", "Ein´s Hund. Zwei  Hunde. "
+    translator = Translator(Copying(), codec("multi30k-en-de"))
+    line, prefix = "One´s dog.Two dogs. 4711 dogs.", "Ein☃s Hund. Zwei  Hunde. "
     said, pairs = find(translator, line, prefix=prefix)
     assert said == f"{prefix}4711 dogs."
     sources = [{s for s, t in pairs if t in said} for said in ((0, 1), (2, 3), (4,), (5,))]
