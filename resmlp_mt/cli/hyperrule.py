@@ -1,6 +1,7 @@
 """`resmlp-mt train --hyperrule`: flags chosen by BiT's HyperRule, and printed before training."""
 
 import math
+from argparse import Namespace
 
 from resmlp_mt.errors import UserError
 
@@ -39,13 +40,16 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
     rest = [word for word in arguments if word.split("=")[0] != _FLAG]
     # What has flags of its own stands first: a given choice, which comes later, counts.
     choices = ["--optimizer", "sgd", "--lr-scheduler", "hyperrule"]
-    flags = options.parse_args_and_arch(options.get_training_parser(), [*choices, *rest])
+    parser = options.get_training_parser()
+    flags = options.parse_args_and_arch(parser, [*choices, *rest])
     if flags.task != IMAGE_TASK:
         raise UserError(f"{_FLAG} is for --task {IMAGE_TASK}, not {flags.task}")
     folder = ImageFolder(flags.data, "train", flags.in_chans)
     width, height = measure_images(folder)
     rule = choose_rule(len(folder), width * height, version)
-    given = {word.split("=")[0] for word in rest if word.startswith("--")}
+    # A flag may have another name: what was given is what the parser fills in.
+    filled = vars(parser.parse_args(rest, Namespace(**dict.fromkeys(vars(flags)))))
+    given = {f"--{name.replace('_', '-')}" for name, value in filled.items() if value is not None}
     found = _list_flags(rule, flags, given, len(folder))
     chosen = {name: value for name, value in found.items() if name not in given}
     print(
@@ -56,7 +60,7 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
         print(f"  given, and kept: {' '.join(kept)}")
     words = [word for name, value in chosen.items() for word in (name, str(value))]
     print(f"  chosen: {' '.join(words)}", flush=True)
-    return [*rest, *words]
+    return [*words, *rest]
 
 
 def _list_flags(rule, flags, given: set[str], images: int) -> dict[str, object]:
@@ -64,7 +68,7 @@ def _list_flags(rule, flags, given: set[str], images: int) -> dict[str, object]:
     from resmlp_mt.tasks.hyperrule import BATCH
 
     crop = flags.image_size if "--image-size" in given else rule.crop
-    batch = flags.batch_size if given & {"--batch-size", "--max-sentences"} else BATCH
+    batch = flags.batch_size if "--batch-size" in given else BATCH
     seen = batch * max(flags.distributed_world_size, 1)
     updates = rule.supports[-1]
     if "--supports" in given:

@@ -97,15 +97,15 @@ def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, t
     arch = ["--arch", "bit_r50x1", "--layers", "1,1", "--embed-dim", "128,128"]
     task = ["--task", "image_classification", "--criterion", "image_classification"]
     command = ["resmlp-mt", "train", pictures, *task, *arch, "--num-workers", 0]
-    flags = ["--image-size", 32, "--supports", "1,2,3", "--batch-size", 16]
-    flags += ["--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints"]
+    flags = ["--image-size", 32, "--supports", "1,2,3", "--max-sentences", 16]
+    flags += ["--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints", "--wd=0.3"]
     said = run(*command, *flags, "--hyperrule", "--save-dir", tmp_path).stdout
     head, kept, chosen, *rest = said.splitlines()
     assert head.startswith("HyperRule, as in BiT's paper: ") and head.endswith(": a small task")
-    assert kept == "  given, and kept: --batch-size --image-size --supports"
+    assert kept == "  given, and kept: --batch-size --image-size --supports --weight-decay"
     for words in (
         "--square-resize 40 --crop-mode squash",
-        "--optimizer sgd --momentum 0.9 --weight-decay 0 --lr 0.003 --lr-scheduler hyperrule",
+        "--optimizer sgd --momentum 0.9 --lr 0.003 --lr-scheduler hyperrule",
         "--max-update 3 --update-freq 32",
     ):
         assert words in chosen
@@ -114,8 +114,9 @@ def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, t
         "0.003",
         "0.0003",
     ]
-    cfg = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]["task"]
-    assert (cfg["square_resize"], cfg["crop_mode"], cfg["mixup"]) == (40, "squash", 0.0)
+    cfg = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]
+    chosen = [cfg["task"][name] for name in ("square_resize", "crop_mode", "mixup")]
+    assert (chosen, cfg["optimizer"].weight_decay) == ([40, "squash", 0.0], 0.3)
     plot = ["resmlp-mt", "plot-mixing", tmp_path, "--out", tmp_path / "a.png"]
     assert_refused(run(*plot, check=False), "no blocks of ResMLP in it; its model is 'bit_r50x1'")
     for more, said in (
