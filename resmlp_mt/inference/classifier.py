@@ -4,7 +4,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from reprlib import repr as shorten
 from typing import Any, BinaryIO, Self, overload
@@ -187,8 +187,9 @@ class Classifier:
 
         Raises:
             ValueError: If a number is none from 1 on, or the classifier was closed. When it is its
-                turn, if something is no picture; says which one, counted from 1.
-            UserError: If a file cannot be read.
+                turn, after the classes of those before it, if something is no picture; says which
+                one, counted from 1.
+            UserError: If a file cannot be read; likewise when it is its turn.
         """
         for name, value in (("topk", topk), ("batch_size", batch_size)):
             if not is_count(value, 1):
@@ -201,11 +202,27 @@ class Classifier:
     def _classify(
         self, images: Iterable[_Picture | np.ndarray], topk: int, batch_size: int
     ) -> Iterator[list[Prediction]]:
-        images = map(self._open, images, count(1))
-        while batch := list(islice(images, batch_size)):
+        for batch in _fill_batches(map(self._open, images, count(1)), batch_size):
             for scores in self.scores(batch):
                 best = np.argsort(-scores, kind="stable")[:topk].tolist()
                 yield [Prediction(i, self.classes[i], float(scores[i])) for i in best]
+
+
+def _fill_batches(images: Iterable[Image.Image], size: int) -> Iterator[list[Image.Image]]:
+    """Batches; where an image cannot be had, what was before it comes before the error."""
+    batch = []
+    try:
+        for image in images:
+            batch.append(image)
+            if len(batch) == size:
+                yield batch
+                batch = []
+    except Exception:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
 
 
 def _is_one(images: object) -> bool:
