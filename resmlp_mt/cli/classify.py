@@ -95,7 +95,6 @@ def _find_images(patterns: list[str]) -> list[Path]:
     from resmlp_mt.data.image_files import SUFFIXES
     from resmlp_mt.errors import UserError
 
-    suffixes = (*SUFFIXES, ".gif", ".webp")
     found = {}
     for pattern in patterns:
         path = Path(pattern)
@@ -103,7 +102,7 @@ def _find_images(patterns: list[str]) -> list[Path]:
             images = [path]
         else:
             matches = path.rglob("*") if pattern and path.is_dir() else _glob(pattern)
-            images = [match for match in matches if match.suffix.lower() in suffixes]
+            images = [match for match in matches if match.suffix.lower() in SUFFIXES]
             images = sorted(
                 image for image in images if image.is_file() and not _hidden(image, path)
             )

@@ -17,9 +17,8 @@ from resmlp_mt.errors import UserError, name_some
 
 logger = logging.getLogger(__name__)
 
-SUFFIXES = (".png", ".jpg", ".jpeg")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".jfif", ".gif", ".webp")
 SPLIT_FOLDERS = {"train": ("train",), "valid": ("val", "valid", "validation"), "test": ("test",)}
-# What else users may have as single images.
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 # Pillow only warns of more pixels than this. It refuses twice as many.
 _MAX_PIXELS = 1024**3 // 4 // 3
@@ -303,7 +302,8 @@ def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, di
     empty = sorted(f"{c}/" for c in members if not members[c])
     if empty:
         raise UserError(
-            f"{where}: no PNG or JPEG file in {name_some(empty)}; fill or remove what is empty"
+            f"{where}: no PNG, JPEG, GIF or WebP file in {name_some(empty)}; fill or remove what "
+            "is empty"
         )
     as_numbers = all(name.isdecimal() for name in members)
     order = sorted(members, key=(lambda name: (int(name), name)) if as_numbers else None)

@@ -52,14 +52,14 @@ def test_lines_can_be_piped_and_say_the_same(every, classifier, pictures):
 
 def test_pictures_of_any_mode_and_size_are_taken(classifier, pictures, tmp_path):
     picture = Image.open(pictures / "val/over/0.png")
-    picture.convert("CMYK").save(tmp_path / "cmyk.jpg", quality=100)
+    picture.convert("CMYK").save(tmp_path / "cmyk.jfif", quality=100)
     picture.resize((100, 60)).convert("RGBA").save(tmp_path / "wide.png")
     picture.convert("L").save(tmp_path / "grey.PNG")
     Image.new("I;16", (40, 40), 40_000).save(tmp_path / "deep.png")
     picture.convert("P").save(tmp_path / "moving.gif", save_all=True, append_images=[picture])
     lines = classify(classifier, tmp_path, "--topk", 1).stdout.splitlines()
     names = [line.split("\t")[0].rsplit("/", 1)[1] for line in lines]
-    assert names == ["cmyk.jpg", "deep.png", "grey.PNG", "moving.gif", "wide.png"]
+    assert names == ["cmyk.jfif", "deep.png", "grey.PNG", "moving.gif", "wide.png"]
     assert "over" in lines[0] and "over" in lines[4]
 
 

@@ -123,6 +123,16 @@ def test_every_image_and_nothing_else_is_found(folder, root):
     assert len(folder) == len(expected) == 12
 
 
+@pytest.mark.parametrize("form", ["GIF", "webp", "jfif"])
+def test_what_is_classified_is_trained_on(root, tmp_path, form):
+    for name in CLASSES:
+        noise(9, 9).save(root / f"train/{name}/x.{form}", "JPEG" if form == "jfif" else form)
+    for path in (root, pack(root, tmp_path / "x.tar")):
+        folder = ImageFolder(path, "train")
+        assert len(folder) == 15 and folder.names[-1].endswith(f"/bee/x.{form}")
+        assert folder.open(14).size == (9, 9)
+
+
 @pytest.mark.parametrize("name", ["val", "valid", "validation"])
 def test_validation_has_three_names(tmp_path, name):
     assert len(ImageFolder(fill(tmp_path, valid=name), "valid")) == 12
@@ -237,7 +247,7 @@ def test_empty_classes_are_named(root, tmp_path, suffix):
     (root / "train/text").mkdir()
     (root / "train/text/x.txt").write_text("no image")
     path = pack(root, tmp_path / "x.tar") if suffix else root
-    with pytest.raises(UserError, match="no PNG or JPEG file in empty/, text/; fill or remove"):
+    with pytest.raises(UserError, match="no PNG, .* WebP file in empty/, text/; fill or remove"):
         ImageFolder(path, "train")
 
 
