@@ -1,18 +1,19 @@
 """Name what is in pictures.
 
-Takes files, folders with all that is in them, and quoted globs. Prints a line for each picture: its
-path, then classes with their probabilities, the best first, with tabs between them. Control
-characters in names, such as newlines, are escaped; with --json names stay as they are.
+Takes files, folders with all that is in them, and quoted globs; - is one picture on standard input.
+Prints a line for each picture: its path, then classes with their probabilities, the best first,
+with tabs between them. Control characters in names, such as newlines, are escaped; with --json
+names stay as they are.
 
   resmlp-mt classify cifar10 photo.jpg pictures/
   resmlp-mt classify checkpoints/mine 'pictures/*.png' --topk 1 --json
+  cat photo.jpg | resmlp-mt classify cifar10 -
 """
 
 import argparse
 import glob
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
@@ -21,7 +22,7 @@ from resmlp_mt.cli.flags import add_device, check_positive
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
-    parser.add_argument("images", nargs="+", metavar="IMAGE", help="files, folders, globs")
+    parser.add_argument("images", nargs="+", metavar="IMAGE", help="files, folders, globs, or -")
     parser.add_argument(
         "--topk", type=int, default=5, metavar="K", help="classes named (default: %(default)s)"
     )
@@ -57,7 +58,8 @@ def run(arguments: argparse.Namespace) -> None:
     def read():
         for path in Bar(paths, desc="classify", unit="image", disable=_quiet(paths), leave=False):
             try:
-                image = decode(path, classifier.cfg.in_chans, str(path))
+                source = sys.stdin.buffer if path == "-" else path
+                image = decode(source, classifier.cfg.in_chans, str(path))
             except (BrokenImage, OSError) as error:
                 broken.append(path)
                 Bar.write(f"resmlp-mt classify: {on_a_line(str(error))}", file=sys.stderr)
@@ -78,7 +80,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"{len(broken)} of {len(paths)} images could not be read")
 
 
-def _quiet(paths: list[Path]) -> bool | None:
+def _quiet(paths: list) -> bool | None:
     return True if len(paths) < 2 or sys.stdout.isatty() else None
 
 
@@ -86,40 +88,48 @@ def _as_json(guess) -> dict:
     return {"index": guess.index, "class": guess.name, "probability": guess.probability}
 
 
-def _find_images(patterns: list[str]) -> list[Path]:
-    """The pictures that files, folders and globs stand for, each once.
+def _find_images(patterns: list[str]) -> list[Path | str]:
+    """The pictures that files, folders and globs stand for, each once; "-" stays as it is.
 
     Raises:
         UserError: If one of them stands for nothing.
     """
-    from resmlp_mt.data.image_files import SUFFIXES
     from resmlp_mt.errors import UserError
 
     found = {}
     for pattern in patterns:
         path = Path(pattern)
-        if path.is_file():
+        if pattern == "-":
+            images = [pattern]
+        elif pattern and path.is_dir():
+            images = _list_folder(path)
+        elif pattern and path.exists():  # a pipe too
             images = [path]
         else:
-            matches = path.rglob("*") if pattern and path.is_dir() else _glob(pattern)
-            images = [match for match in matches if match.suffix.lower() in SUFFIXES]
-            images = sorted(
-                image for image in images if image.is_file() and not _hidden(image, path)
-            )
+            images = _glob(pattern)
         if not images:
             raise UserError(f"{pattern}: no such image, and no image in it")
         found |= dict.fromkeys(images)
     return list(found)
 
 
-def _glob(pattern: str) -> Iterator[Path]:
-    """What a glob stands for, and all that lies in its folders."""
+def _glob(pattern: str) -> list[Path]:
+    """The pictures that a glob stands for, and those in its folders.
+
+    Of what is hidden a glob finds only what it names with its dot.
+    """
+    from resmlp_mt.data.image_files import SUFFIXES
+
+    found = set()
     for match in map(Path, glob.glob(pattern, recursive=True)):
-        yield match
         if match.is_dir():
-            yield from match.rglob("*")
+            found.update(_list_folder(match))
+        elif match.name.lower().endswith(SUFFIXES):
+            found.add(match)
+    return sorted(found)
 
 
-def _hidden(path: Path, folder: Path) -> bool:
-    within = path.relative_to(folder) if path.is_relative_to(folder) else path
-    return any(part.startswith(".") and part != ".." for part in within.parts)
+def _list_folder(folder: Path) -> list[Path]:
+    from resmlp_mt.data.image_files import SUFFIXES, walk
+
+    return sorted(folder / name for name in walk(str(folder)) if name.lower().endswith(SUFFIXES))

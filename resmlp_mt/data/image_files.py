@@ -151,7 +151,7 @@ class ImageFolder:
             folders = _first_parts(name.removeprefix(top) for name in tar.names)
         folder = _find_split(folders, split, str(path))
         where = f"{root}{folder}/"
-        files = enumerate(_walk(where)) if tar is None else _below(tar.names, f"{top}{folder}/")
+        files = enumerate(walk(where)) if tar is None else _below(tar.names, f"{top}{folder}/")
         members = _sort_by_class(files, where)
         self.classes = list(members)
         self.names = [f"{where}{c}/{name}" for c in members for name in members[c]]
@@ -256,7 +256,7 @@ def _find_split(folders: set[str], split: str, path: str) -> str:
     )
 
 
-def _walk(top: str) -> Iterator[str]:
+def walk(top: str) -> Iterator[str]:
     """Yield what lies in a folder at any depth: files, and folders with a slash at the end.
 
     Raises:

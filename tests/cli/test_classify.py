@@ -1,7 +1,9 @@
 """Naming what is in pictures, as a user does."""
 
 import json
+import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,29 @@ def test_broken_pictures_are_named_and_the_others_still_classified(classifier, p
     result = classify(classifier, f"{tmp_path}/**", "--json", check=False)
     assert_refused(result, "cut.png", "empty.jpg", "2 of 3 images could not be read")
     assert [entry["path"] for entry in json.loads(result.stdout)] == [str(good)]
+
+
+def test_links_globs_of_what_is_hidden_and_pipes_are_followed(classifier, pictures, tmp_path):
+    (tmp_path / ".hidden" / ".more").mkdir(parents=True)
+    for name in (".hidden/1.png", ".hidden/.2.png", ".hidden/.more/3.png"):
+        shutil.copy(pictures / "val/over/0.png", tmp_path / name)
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all/linked").symlink_to("../.hidden")
+
+    def names(*images, **options):
+        lines = classify(classifier, *images, "--topk", 1, **options).stdout.splitlines()
+        return [line.split("\t")[0].removeprefix(f"{tmp_path}/") for line in lines]
+
+    assert names(tmp_path / "all", f"{tmp_path}/.hidden/*.png", f"{tmp_path}/*/*") == [
+        "all/linked/1.png", ".hidden/1.png",
+    ]  # fmt: skip
+    data = (tmp_path / ".hidden/1.png").read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[data], daemon=True).start()
+    assert names("-", tmp_path / "pipe", stdin=data) == ["-", "pipe"]
+    (tmp_path / "all/round").symlink_to(".")
+    refused = classify(classifier, tmp_path / "all", check=False)
+    assert_refused(refused, "all/round: a link to a folder that it lies in; remove it")
 
 
 def test_any_name_takes_a_line(tmp_path):
