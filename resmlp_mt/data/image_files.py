@@ -51,18 +51,24 @@ def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> I
             raise ValueError("empty file")
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
             pixels, side = image.width * image.height, max(image.size)
-            if not 0 < pixels <= _MAX_PIXELS or side > _MAX_SIDE:
+            if not pixels:
                 raise ValueError(f"{image.width} x {image.height} pixels")
+            if pixels > _MAX_PIXELS or side > _MAX_SIDE:
+                raise Image.DecompressionBombError
             if data.startswith(b"\xff\xd8") and (scans := _count_scans(data)) > _MAX_SCANS:
                 raise ValueError(f"{scans:,} scans")
             image.load()
             return convert(turn_upright(image, in_place=True), in_chans)
     except UnidentifiedImageError:
-        reason = f"not {', '.join(_FORMATS)}"
+        fault = "not PNG, JPEG, GIF or WebP; convert or remove it"
+    except Image.DecompressionBombError:
+        millions = _MAX_PIXELS // 10**6
+        fault = f"more than {millions} million pixels, or {_MAX_SIDE:,} a side; make it smaller"
     except Exception as error:  # hostile bytes bring almost any of them out of Pillow
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        reason = reason or type(error).__name__
-    raise BrokenImage(f"{name}: broken image ({reason}); copy the file again or remove it")
+        if not (fault := getattr(error, "strerror", None)):  # of files that cannot be read
+            reason = " ".join(str(error).split()) or type(error).__name__
+            fault = f"broken image ({reason}); copy the file again or remove it"
+    raise BrokenImage(f"{name}: {fault}")
 
 
 def _read(source: str | Path | BinaryIO) -> bytes:

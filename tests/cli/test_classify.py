@@ -105,7 +105,7 @@ def test_any_name_takes_a_line(tmp_path):
         Image.new("RGB", (9, 9)).save(tmp_path / name)
     (tmp_path / "broken\n.png").write_bytes(b"x")
     result = classify("cifar10", tmp_path, "--topk", 1, check=False)
-    assert_refused(result, "broken\\n.png: broken image", "1 of 2 images")
+    assert_refused(result, "broken\\n.png: not PNG, JPEG", "1 of 2 images")
     (line,) = result.stdout.splitlines()
     assert line.startswith(f"{tmp_path}/two\\nlines\\t\\x1b[31m.png\t")
     (entry,) = json.loads(classify("cifar10", tmp_path, "--json", check=False).stdout)

@@ -231,5 +231,5 @@ def test_bad_input_is_one_message(pictures, tmp_path):
     (data / "train/nothing").rmdir()
     for path in data.glob("train/*/*.png"):
         path.write_bytes(b"broken")
-    refuse(data, said=["broken image"], program=own)
+    refuse(data, said=["not PNG, JPEG, GIF or WebP"], program=own)
     refuse(pictures, "--criterion", "cross_entropy", said=["needs --criterion image_class"])
