@@ -3,7 +3,7 @@
 import statistics
 from dataclasses import dataclass
 
-from resmlp_mt.data.image_files import ImageFolder
+from resmlp_mt.data.image_files import BrokenImage, ImageFolder
 
 # Where the paper and the code that came with it differ.
 VERSIONS = ("paper", "code")
@@ -62,9 +62,18 @@ def measure_images(folder: ImageFolder, most: int = 50) -> tuple[int, int]:
 
     Args:
         folder: The images.
-        most: How many are looked at.
+        most: How many are looked at. Broken ones are passed over, as training does.
+
+    Raises:
+        BrokenImage: If none of them is whole.
     """
-    step = max(len(folder) // most, 1)
-    sizes = [folder.open(i).size for i in range(0, len(folder), step)]
+    sizes = []
+    for i in range(0, len(folder), max(len(folder) // most, 1)):
+        try:
+            sizes.append(folder.open(i).size)
+        except BrokenImage as error:
+            fault = error
+    if not sizes:
+        raise fault
     middle = statistics.median_low(width * height for width, height in sizes)
     return next(size for size in sizes if size[0] * size[1] == middle)

@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.optim.sgd import SGD
+from PIL import Image
 
+from resmlp_mt.data.image_files import BrokenImage, ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.optim.hyperrule import HyperRuleConfig, HyperRuleSchedule
-from resmlp_mt.tasks.hyperrule import choose_rule
+from resmlp_mt.tasks.hyperrule import choose_rule, measure_images
 
 
 def build(supports):
@@ -48,6 +50,15 @@ def test_the_rule_chooses_as_published(data):
     # The code divides the rate of small sets elsewhere.
     supports = (100, 200, 300, 400, 500) if rule.size == "small" else rule.supports
     assert (other.size, other.supports, other.mixup) == (rule.size, supports, rule.mixup)
+
+
+def test_broken_images_are_not_measured(tmp_path):
+    (tmp_path / "train" / "x").mkdir(parents=True)
+    (tmp_path / "train/x/0.png").write_bytes(b"")
+    with pytest.raises(BrokenImage, match="0.png: "):
+        measure_images(ImageFolder(tmp_path, "train"))
+    Image.new("RGB", (4, 3)).save(tmp_path / "train/x/1.png")
+    assert measure_images(ImageFolder(tmp_path, "train")) == (4, 3)
 
 
 @pytest.mark.parametrize("supports", [[500], [0, 100], [100, 100], [300, 200]])
