@@ -37,10 +37,11 @@ PATCH = Patch(
     "flags",
     "ends with a bare RuntimeError without --arch, answers a wrong value with hundreds of flags, "
     "takes --bf16 for a wish to train on a TPU, talks by NCCL on CPUs, takes --fp16 on CPUs and "
-    "optimizers that do not fit it and fails later, lists an archive of images as if it were a "
-    "folder, and trains from scratch where --finetune-from-model names a folder",
-    "whoever mistypes a value, or trains on CPUs, in 16 bits, on a .tar of images, or on from a "
-    "folder",
+    "optimizers that do not fit it and fails later, divides by zero where the warm-up leaves no "
+    "update for a cosine, lists an archive of images as if it were a folder, and trains from "
+    "scratch where --finetune-from-model names a folder",
+    "whoever mistypes a value, or trains on CPUs, in 16 bits, for a few updates, on a .tar of "
+    "images, or on from a folder",
     "each is put right or refused before anything is loaded; --path and --finetune-from-model take "
     "folders and the names of models that come with the package",
 )
@@ -62,6 +63,7 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     _check_modality(flags)
     if input_args is None:  # a command line in a list may be meant for another place
         _check_data(flags)
+    _check_schedule(flags)
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
@@ -124,6 +126,20 @@ def _check_data(flags: Namespace) -> None:
     for path in utils.split_paths(getattr(flags, "data", None) or ""):
         if not (PathManager.path_requires_pathmanager(path) or os.path.exists(path)):
             raise UserError(f"{path}: no such file or folder, where the data should be")
+
+
+def _check_schedule(flags: Namespace) -> None:
+    """Refuse a cosine of no update, by whose length fairseq divides after the warm-up.
+
+    A longer warm-up is harmless, since the training ends in it.
+    """
+    if getattr(flags, "lr_scheduler", None) != "cosine" or flags.lr_period_updates > 0:
+        return
+    if flags.warmup_updates == flags.max_update > 0:
+        raise UserError(
+            f"--warmup-updates {flags.warmup_updates} leaves no update for --lr-scheduler cosine: "
+            f"--max-update is {flags.max_update}"
+        )
 
 
 def _mend_hardware(flags: Namespace) -> None:

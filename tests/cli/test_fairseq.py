@@ -392,6 +392,10 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         ("--arch nonsense", "--arch nonsense: there is none of that name; --help lists them"),
         ("--arch resmlp_tiny --optimizer adamm", "--optimizer adamm: there is none of that name"),
         ("--arch resmlp_tiny --lr-scheduler triangular", "--max-lr is missing"),
+        (
+            "--arch resmlp_tiny --lr-scheduler cosine --warmup-updates 2 --max-update 2",
+            "--warmup-updates 2 leaves no update for --lr-scheduler cosine: --max-update is 2",
+        ),
         ("--arch resmlp_tiny --max-tokens x", "argument --max-tokens: invalid int value: 'x'"),
     ],
 )

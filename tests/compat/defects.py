@@ -21,6 +21,7 @@ from fairseq import checkpoint_utils, optim, options
 from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, data_utils
 from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
 from fairseq.dataclass.configs import CheckpointConfig, DistributedTrainingConfig
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed.utils import distributed_main, get_global_group, infer_init_method
 from fairseq.file_io import PathManager
 from fairseq.logging import progress_bar
@@ -258,6 +259,16 @@ def a_wrong_value_is_answered_with_all_flags(folder):
     assert said.getvalue().startswith("usage:") and said.getvalue().count("[--") > 100
 
 
+def a_cosine_of_no_update_divides_by_zero(folder):
+    flags = (
+        "--lr-scheduler cosine --warmup-updates 2 --max-update 2 --optimizer adam --lr 1".split()
+    )
+    cfg = convert_namespace_to_omegaconf(parse(*flags, str(folder)))
+    optimizer = optim.build_optimizer(cfg.optimizer, [torch.nn.Parameter(torch.zeros(1))])
+    schedule = optim.lr_scheduler.build_lr_scheduler(cfg.lr_scheduler, optimizer)
+    fails(ZeroDivisionError, schedule.step_update, 2)
+
+
 def a_folder_to_start_from_is_no_checkpoint(folder):
     (folder / "checkpoint_best.pt").touch()
     flags = parse("--finetune-from-model", str(folder), str(folder))
@@ -374,6 +385,7 @@ OF_PATCHES = {
     "groups of batches": [the_last_group_is_left_out],
     "flags": [
         a_wrong_value_is_answered_with_all_flags,
+        a_cosine_of_no_update_divides_by_zero,
         bf16_is_taken_for_a_wish_for_a_tpu,
         an_archive_is_listed_as_a_folder,
         a_folder_to_start_from_is_no_checkpoint,
