@@ -177,8 +177,9 @@ class Classifier:
                 bytes of a file, a file opened with "rb", which is read from its start, or an image
                 of Pillow. These are turned as their EXIF metadata says. An image of Pillow in mode
                 "I" must come from a PNG or PGM file, and none can be in mode "F". Or it is an array
-                in uint8, (rows, columns) in grey, or (rows, columns, 3) in red, green and blue. An
-                array of 4 dimensions is several pictures.
+                in uint8, (rows, columns) or (rows, columns, 1) in grey, (rows, columns, 3) in red,
+                green and blue, or with alpha (rows, columns, 4). An array of 4 dimensions is
+                several pictures.
             topk: Classes named for each, at most K.
             batch_size: Pictures computed together.
 
@@ -228,16 +229,19 @@ def _fill_batches(images: Iterable[Image.Image], size: int) -> Iterator[list[Ima
 def _is_one(images: object) -> bool:
     """Whether it stands for one picture, if for any; bytes and files can be iterated over too."""
     if isinstance(images, np.ndarray):  # arrays of objects and of text hold pictures and paths
-        return images.ndim != 4 and images.dtype.kind not in "OU"
+        return images.ndim == 0 or (images.ndim != 4 and images.dtype.kind not in "OU")
+    if hasattr(images, "numpy"):  # a tensor, which is refused as a whole, not by its rows
+        return True
     is_file = isinstance(images, str | os.PathLike | _Bytes) or hasattr(images, "read")
     return is_file or not isinstance(images, Iterable)
 
 
 def _read_array(array: np.ndarray, name: str) -> Image.Image:
-    shape = array.shape
-    if array.dtype != np.uint8 or len(shape) < 2 or shape[2:] not in ((), (3,)) or not array.size:
+    shape, channels = array.shape, array.shape[2:]
+    known = len(shape) >= 2 and channels in ((), (1,), (3,), (4,)) and array.size
+    if array.dtype != np.uint8 or not known:
         raise ValueError(
-            f"{name}: an array {shape} in {array.dtype}, not (rows, columns) or (rows, columns, 3) "
-            "in uint8"
+            f"{name}: an array {shape} in {array.dtype}, not (rows, columns) or (rows, columns, 1, "
+            "3 or 4) in uint8"
         )
-    return Image.fromarray(array)
+    return Image.fromarray(array[..., 0] if channels == (1,) else array)
