@@ -41,7 +41,8 @@ def import_weights(
 
     Args:
         path: A file that `read_weights` takes.
-        arch: A name in IMAGE_PRESETS.
+        arch: A name in IMAGE_PRESETS. Flags of its model and of the images may follow it, as in
+            "resmlp_s12 --embed-dim 64".
         out: The folder to make. One that was made before is replaced.
         image_size: Side of the images; those of the weights unless given.
         classes: A text file with the name of a class a line; numbers from 0 unless given.
@@ -53,8 +54,9 @@ def import_weights(
     Raises:
         UserError: If the weights are not of this architecture, or something else does not fit.
     """
-    if arch not in IMAGE_PRESETS:
-        raise UserError(f"--arch {arch}: not one of {', '.join(IMAGE_PRESETS)}")
+    preset = arch.partition(" ")[0]
+    if preset not in IMAGE_PRESETS:
+        raise UserError(f"--arch {preset}: not one of {', '.join(IMAGE_PRESETS)}")
     weights = read_weights(path, ema)
     try:
         sizes = measure(weights)
@@ -63,7 +65,7 @@ def import_weights(
         try:
             check_fit(weights, _build_empty(cfg, names))
         except UserError as error:
-            raise UserError(f"{error}{_suggest(arch, recognise(weights)[0], sizes)}") from None
+            raise UserError(f"{error}{_suggest(preset, recognise(weights)[0], sizes)}") from None
         ours, layout = from_format(weights)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -123,12 +125,15 @@ def export_weights(model: str | Path, layout: str, out: Path) -> None:
 
 def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
     """What fairseq-train would make of the command line for such weights."""
-    if sizes.get("in_chans", 3) != 3:
-        raise UserError(f"made for images of {sizes['in_chans']} channels, not of 3 (colour)")
-    line = [".", "--task", IMAGE_TASK, "--criterion", IMAGE_TASK, "--arch", arch]
+    line = [".", "--task", IMAGE_TASK, "--criterion", IMAGE_TASK, "--arch", *arch.split()]
     cfg = convert_namespace_to_omegaconf(
         options.parse_args_and_arch(options.get_training_parser(), line)
     )
+    if (channels := sizes.get("in_chans", cfg.task.in_chans)) != cfg.task.in_chans:
+        raise UserError(
+            f"made for images of {channels} channels, not of {cfg.task.in_chans}; say so in --arch "
+            f"'{arch} --in-chans {channels}'"
+        )
     # What the weights do not tell, since a part is missing, keeps ImageNet's size: the comparison
     # with the model will say what is missing.
     cfg.task.num_classes = sizes.get("num_classes", 1000)

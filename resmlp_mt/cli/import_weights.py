@@ -5,6 +5,7 @@ is read without running code from it.
 
   resmlp-mt import-weights resmlp_12_no_dist.pth --arch resmlp_s12 --out resmlp-s12
   resmlp-mt import-weights model.safetensors --arch mixer_b16 --image-size 384 --out b16-384
+  resmlp-mt import-weights mine.pth --arch "resmlp_s12 --layers 4 --embed-dim 64" --out mine
 """
 
 import argparse
@@ -19,7 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=".safetensors, .pth, .pt, .bin, .tar, or of BiT .npz",
     )
-    parser.add_argument("--arch", required=True, help="resmlp_s12, resmlp_b24_8, mixer_b16 ...")
+    parser.add_argument(
+        "--arch",
+        required=True,
+        help="resmlp_s12, resmlp_b24_8, mixer_b16 ...; flags of the model may follow, in quotes",
+    )
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument(
         "--image-size",

@@ -227,6 +227,23 @@ def test_weights_of_another_family_go_both_ways_and_its_preset_is_named(tmp_path
     assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
 
 
+def test_sizes_that_no_preset_has_follow_its_name(tmp_path):
+    weights = random_weights("official", **SIZES | dict(dim=12, depth=2))
+    weights["patch_embed.proj.weight"] = weights["patch_embed.proj.weight"][:, :1]
+    weights = {n: t.float().contiguous() for n, t in weights.items()}
+    save_file(weights, tmp_path / "x.safetensors")
+    arch = "resmlp_cifar --embed-dim 12 --layers 2 --in-chans 1 --mean 0.5 --std 0.25"
+    arguments = [tmp_path / "x.safetensors", "--out", tmp_path / "model", "--arch"]
+    with pytest.raises(UserError, match="unrecognized arguments: --depth 2; neither"):
+        execute("import-weights", *arguments, f"{arch} --depth 2")
+    execute("import-weights", *arguments, arch)
+    assert load(tmp_path / "model")[0](torch.randn(1, 1, 32, 32)).shape == (1, 3)
+    out = tmp_path / "back.safetensors"
+    execute("export-weights", tmp_path / "model", "--format", "official", "--out", out)
+    back = read(out)
+    assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
+
+
 def test_other_forms_and_other_models_are_not_exported(imported, tmp_path):
     arguments = [imported, "--format", "timm", "--out"]
     with pytest.raises(UserError, match="x.npz: weights are written to .safetensors or .pth"):
