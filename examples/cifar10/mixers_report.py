@@ -114,7 +114,6 @@ def make_table(curves: dict, costs: list[dict], times: list[dict]) -> list[dict]
                 "multiply_adds": alone["multiply_adds"],
                 "rate_1": alone["rate"],
                 "rate_32": batch["rate"],
-                "memory_mib": batch["memory_mib"],
                 "seeds": len(seeds),
                 "updates": updates,
                 "top1": f"{statistics.mean(curve[-1][1] for curve in seeds):.2f}",
