@@ -57,6 +57,9 @@ def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> I
                 raise Image.DecompressionBombError
             if data.startswith(b"\xff\xd8") and (scans := _count_scans(data)) > _MAX_SCANS:
                 raise ValueError(f"{scans:,} scans")
+            if image.format == "PNG" and image.mode == "L" and "transparency" in image.info:
+                # Of grey in 2 and 4 bits, as byte 24 says, Pillow scales all values but this.
+                image.info["transparency"] *= 255 // (2 ** data[24] - 1)
             image.load()
             return convert(turn_upright(image, in_place=True), in_chans)
     except UnidentifiedImageError:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import tracemalloc
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -354,6 +355,23 @@ def test_one_transparent_colour_shows_white():
     image = Image.fromarray(np.array([[10, 20]], dtype=np.uint8))
     assert decoded(image, in_chans=1, transparency=20).tolist() == [[10, 255]]
     assert decoded(image.convert("RGB"), transparency=(10,) * 3)[0, :, 0].tolist() == [255, 20]
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_one_transparent_grey_of_few_bits_shows_white(bits):
+    def chunk(name, content):
+        check = zlib.crc32(name + content).to_bytes(4, "big")
+        return len(content).to_bytes(4, "big") + name + content + check
+
+    size = (8 // bits).to_bytes(4, "big") + (1).to_bytes(4, "big")  # a byte of pixels
+    parts = {
+        b"IHDR": size + bytes([bits, 0, 0, 0, 0]),
+        b"tRNS": bytes([0, 1]),
+        b"IDAT": zlib.compress(b"\0\1"),  # 0 but for the last pixel, which is 1
+        b"IEND": b"",
+    }
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts.items())
+    assert np.asarray(decode(data, 1, "x")).tolist() == [[0] * (8 // bits - 1) + [255]]
 
 
 def test_palettes_bits_and_grey_become_colours():
