@@ -11,6 +11,20 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_kind(parser, flag: str, kinds: tuple[str, str], **options) -> None:
+    """Add a flag that one of two words may follow; the first stands where none follows."""
+
+    def read(text: str) -> str:
+        if text not in kinds:
+            raise argparse.ArgumentTypeError(
+                f"{text}: neither {kinds[0]} nor {kinds[1]}; put sentences before {flag}"
+            )
+        return text
+
+    metavar = f"{{{','.join(kinds)}}}"
+    parser.add_argument(flag, nargs="?", const=kinds[0], type=read, metavar=metavar, **options)
+
+
 def add_picture(parser: argparse.ArgumentParser, **options) -> None:
     """Add --out, a picture, with more that `add_argument` takes."""
     parser.add_argument("--out", type=_read_picture, metavar="PNG|PDF|SVG", **options)

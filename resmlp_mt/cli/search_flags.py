@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
+from resmlp_mt.cli.flags import add_kind
+
 
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each field of `SearchOptions`, and those for what leads a line."""
@@ -95,11 +97,10 @@ def _add_guides(group) -> None:
         metavar="N",
         help="column N of each line, after N - 1 tabs, is what its translation begins with",
     )
-    group.add_argument(
+    add_kind(
+        group,
         "--constraints",
-        nargs="?",
-        const="ordered",
-        choices=("ordered", "unordered"),
+        ("ordered", "unordered"),
         help="words behind the tabs of a line must occur in its translation, in this order or in "
         "any (default: ordered)",
     )

@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from itertools import chain
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_device, check_positive
+from resmlp_mt.cli.flags import add_device, add_kind, check_positive
 from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_settings
 from resmlp_mt.cli.translations import format_line
 from resmlp_mt.data.arrivals import Lines, take_arrived
@@ -88,11 +88,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quiet", action="store_true", help="no bar, hint or warning on standard error"
     )
-    parser.add_argument(
+    add_kind(
+        parser,
         "--print-alignment",
-        nargs="?",
-        const="word",
-        choices=("word", "subword"),
+        ("word", "subword"),
         help="print after each translation, behind a tab, which words belong together: pairs "
         "SOURCE-TARGET, counted from 0; or which subwords, as fairseq prints them",
     )

@@ -488,6 +488,8 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--prefix", "the \u2603"], "line 1: 'the \u2603': the model cannot say '\u2603'"),
         (["--prefix", "der " * 60], "subwords; a translation has 49 at most"),
         (["--model", "multi30k-en-de"], "its languages, dictionaries or subwords are not those of"),
+        (["--print-alignment", "A dog."], "A dog.: neither word nor subword; put sentences before"),
+        (["--constraints", "any"], "any: neither ordered nor unordered"),
         (["--batch-tokens", 0], "--batch-tokens"),
         (["--device", "abacus"], "device abacus: "),
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
