@@ -90,6 +90,11 @@ def _list_flags(rule, flags, given: set[str], images: int) -> dict[str, object]:
         "--batch-size": batch,
         "--update-freq": max(1, round(BATCH / seen)),
     }
+    # What only the rule's own optimizer and schedule take.
+    if flags.optimizer != "sgd":
+        del found["--momentum"]
+    if flags.lr_scheduler != "hyperrule":
+        del found["--supports"]
     # Not of the rule: small sets have short epochs, and fairseq validates after each.
     if (epochs := updates // math.ceil(images / BATCH) // 20) > 1:
         found |= {"--validate-interval": epochs, "--save-interval": epochs}

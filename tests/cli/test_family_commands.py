@@ -117,6 +117,18 @@ def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, t
     cfg = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]
     chosen = [cfg["task"][name] for name in ("square_resize", "crop_mode", "mixup")]
     assert (chosen, cfg["optimizer"].weight_decay) == ([40, "squash", 0.0], 0.3)
+    other = [
+        "--optimizer",
+        "adam",
+        "--lr-scheduler",
+        "cosine",
+        "--max-update",
+        1,
+        "--batch-size",
+        8,
+    ]
+    said = run(*command, *other, "--hyperrule", "--image-size", 32, "--no-save").stdout
+    assert "--momentum" not in said.splitlines()[2] and "--supports" not in said.splitlines()[2]
     plot = ["resmlp-mt", "plot-mixing", tmp_path, "--out", tmp_path / "a.png"]
     assert_refused(run(*plot, check=False), "no blocks of ResMLP in it; its model is 'bit_r50x1'")
     for more, said in (
