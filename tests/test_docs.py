@@ -469,13 +469,23 @@ def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
 
 
 def test_shipped_models_are_small_and_have_cards():
+    """Their list says what the cards and the files say."""
     assert pretrained_names() == ["cifar10", "de-en", "en-de", "multi30k-en-de"]
-    for name in pretrained_names():
+    listed = (ROOT / "resmlp_mt/pretrained/README.md").read_text("utf-8")
+    rows = re.findall(
+        r"^\| \[([\w-]+)\].*?\| ([\d,]+) \| ([\d.]+) \| [\d.]+ \| (.*) \|$", listed, re.M
+    )
+    assert sorted(name for name, *_ in rows) == pretrained_names()
+    for name, parameters, megabytes, scores in rows:
         folder = ROOT / "resmlp_mt" / "pretrained" / name
-        assert sum(path.stat().st_size for path in folder.iterdir()) <= 16 * 2**20
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        assert size <= 16 * 2**20 and f"{size / 1e6:.1f}" == megabytes
         card = (folder / "README.md").read_text(encoding="utf-8")
         for heading in ("Data", "Terms", "Scores", "Limits"):
             assert f"## {heading}" in card
+        assert f"| parameters | {parameters}, " in card
+        for score in re.findall(r"\d+\.\d\d", scores):
+            assert f"| {score} |" in card
 
 
 def test_the_shipped_translator_knows_all_of_its_subwords():
