@@ -5,7 +5,7 @@ model may be a checkpoint. What 'resmlp-mt export' made is faster on a CPU. Ther
 the server on loopback, or put a proxy before it.
 
   resmlp-mt serve multi30k-en-de
-  curl localhost:8080/translate --json '{"text": "A man rides a bike."}'
+  curl localhost:8080/translate -H content-type:application/json -d '{"text": "A man rides."}'
 """
 
 import argparse
