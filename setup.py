@@ -31,7 +31,9 @@ setup(
     packages=find_packages(include=["resmlp_mt", "resmlp_mt.*"]),
     ext_modules=[NATIVE],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
-    package_data={"resmlp_mt": ["py.typed", "pretrained/*/*", "serving/page/*"]},
+    package_data={
+        "resmlp_mt": ["py.typed", "pretrained/README.md", "pretrained/*/*", "serving/page/*"]
+    },
     install_requires=[
         "torch>=2.6",
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
