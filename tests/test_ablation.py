@@ -100,6 +100,7 @@ def test_fairseq_takes_the_flags_of_every_factor(base, ablation, tmp_path):
         ("--projections valeu", "valeu"),
         ("--token-mixer projected-toeplitz", "gated-toeplitz --gate sigmoid"),
         ("--matrix pooling --matrix-init zero", "not --matrix pooling"),
+        ("--matrix softmax --matrix-dropout 0.1", "--matrix-dropout"),
         ("--mixer-kind gmlp --gate sigmoid", "gmlp has no --gate"),
         ("--mixer-kind mlp --projections none", "mlp has no --projections"),
         ("--mixer-kind mlp --matrix softmax", "--matrix softmax"),

@@ -193,6 +193,18 @@ def test_what_is_fixed_has_no_weights():
         assert not list(matrix.parameters()) and not matrix.state_dict()
 
 
+@every_direction
+def test_entries_are_dropped_in_training_alone(causal):
+    plain = ToeplitzMatrix(N, H, causal, 0.1)
+    dropped = matrices.DroppedMatrix(plain, 0.2)
+    whole, _ = plain(1, L)
+    draws = torch.stack([dropped(1, L)[0] for _ in range(2000)])
+    assert_close(torch.where(draws == 0, 0, whole / 0.8), draws)
+    assert_close(draws.mean(0), whole, atol=0.02, rtol=0)
+    assert not torch.equal(draws[0], draws[1])
+    assert_close(dropped.eval()(1, L)[0], whole)
+
+
 def test_softmax_rows_are_means_of_the_words_that_a_position_sees():
     for causal in (False, True):
         matrix = matrices.ExponentialMatrix(7, 2, causal, init_std=1.0).double()

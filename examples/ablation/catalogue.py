@@ -101,6 +101,7 @@ RUNS = {
             "AdaFC": "--matrix adafc --mixing-init-std 0.1",
             "AdaFC, rows normalised again": "--matrix adafc-normalised --mixing-init-std 0.1",
         },
+        "dropout of A": {"0.1": "--matrix-dropout 0.1"},
         "start of A": {
             "std 0.02": "--mixing-init-std 0.02",
             "std 0.2": "--mixing-init-std 0.2",

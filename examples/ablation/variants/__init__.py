@@ -17,7 +17,7 @@ from resmlp_mt.models.presets import PRESETS, register_presets
 from resmlp_mt.models.translation import ResMLPConfig, ResMLPModel
 from resmlp_mt.nn.mixers import LinearMixer
 
-from .matrices import MATRICES, NORMALISED, start_from
+from .matrices import MATRICES, NORMALISED, DroppedMatrix, start_from
 from .mixers import GATES, SoftmaxMixer, SpatialGateMixer, TokenMLP, VariantMixer
 
 NORM = ChoiceEnum(list(SEQUENCE_NORMS))
@@ -34,6 +34,9 @@ class VariantConfig(ResMLPConfig):
     )
     matrix_init: ChoiceEnum(["chance", "zero", "identity", "local", "average"]) = field(
         default="chance", metadata={"help": "what A starts from"}
+    )
+    matrix_dropout: float = field(
+        default=0.0, metadata={"help": "probability to drop an entry of A in training"}
     )
     mixer_kind: ChoiceEnum(["projected", "gmlp", "mlp"]) = field(
         default="projected",
@@ -113,7 +116,9 @@ def _build_matrix(cfg: VariantConfig, positions: int, side: str) -> nn.Module:
     matrix = kind(positions, cfg.mixing_heads, side == "decoder", cfg.mixing_init_std)
     if cfg.matrix_init != "chance":
         start_from(str(cfg.matrix_init), matrix)
-    return matrix
+    if cfg.matrix_dropout and _name_matrix(cfg) in NORMALISED:
+        raise UserError(f"--matrix-dropout: rows of --matrix {cfg.matrix} sum to 1")
+    return DroppedMatrix(matrix, cfg.matrix_dropout) if cfg.matrix_dropout else matrix
 
 
 def _name_matrix(cfg: VariantConfig) -> str:

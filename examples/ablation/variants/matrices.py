@@ -67,6 +67,27 @@ class ExponentialMatrix(FreeMatrix):
         return (rows.tril(start) if self.causal else rows), None
 
 
+class DroppedMatrix(nn.Module):
+    """Another matrix whose entries are dropped in training, as attention drops its weights.
+
+    One draw serves all sentences of a batch and all channels of a head.
+
+    Args:
+        matrix: The other one.
+        p: Probability to drop an entry. What stays is scaled by 1 / (1 - p).
+    """
+
+    def __init__(self, matrix: nn.Module, p: float):
+        super().__init__()
+        self.matrix = matrix
+        self.drop = nn.Dropout(p)
+
+    def forward(self, start: int, stop: int) -> tuple[Tensor, Tensor | None]:
+        """Rows start to stop of A[:stop, :stop], as the other matrix has them."""
+        rows, bias = self.matrix(start, stop)
+        return self.drop(rows), bias
+
+
 class PoolingMatrix(ToeplitzMatrix):
     """The mean of three positions less the position itself (PoolFormer, arXiv 2111.11418).
 
