@@ -52,8 +52,9 @@ static void attend(const Decoder *decoder, const Step *step, int64_t number, Roo
                 int64_t row = sentence * step->beam + beam, left = step->beam - beam;
                 const float *query = room->both + row * stride + head * width;
                 float *to = room->y + row * stride + head * width;
-                WITH_ROWS(left, attend_with_head(R, step->half_memory, query, stride, width, keys, places,
-                                                 memory, step->lengths[source], to, room))
+                WITH_ROWS(left,
+                          attend_with_head(R, step->half_memory, query, stride, width, keys,
+                                           places, memory, step->lengths[source], to, room))
             }
         }
     multiply(&layer->out, rows, room->y, stride, room->x, stride, 1, room);

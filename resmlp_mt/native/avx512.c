@@ -1,7 +1,8 @@
 /* For x86 with AVX-512 and its products of bytes (VNNI). */
 #if defined(__x86_64__)
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("arch=x86-64-v4,avx512vnni"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("arch=x86-64-v4,avx512vnni"))), \
+                             apply_to = function)
 #else
 #pragma GCC target("arch=x86-64-v4,avx512vnni,prefer-vector-width=512")
 #endif

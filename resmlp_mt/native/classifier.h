@@ -6,8 +6,8 @@
 
 #include "decoder.h"
 
-/* x = x + (A norm(x)) * scale + offset, then x = x + mlp(x). The norm as in Layer. A layer of the class
- * embedding has the same parts: its A has one row, whose x are the patches. */
+/* x = x + (A norm(x)) * scale + offset, then x = x + mlp(x). The norm as in Layer. A layer of the
+ * class embedding has the same parts: its A has one row, whose x are the patches. */
 typedef struct {
     float norm;
     const float *matrix; /* (N, N), or (1, N) */
@@ -33,7 +33,7 @@ typedef struct {
     const uint8_t *pixels;        /* (B, planes, side, side) */
     float *logits;                /* (B, K padded to blocks) */
     int64_t taken, arrived;       /* 0 before the first call */
-    void *room;                   /* (threads + 1) times the bytes that `count_classifier_room` says */
+    void *room;                   /* threads + 1 times the bytes of `count_classifier_room` */
 } Batch;
 
 int64_t count_classifier_room(const Classifier *classifier);

@@ -39,8 +39,8 @@ static void embed_patches(const Classifier *classifier, const uint8_t *image, Te
         for (int64_t n = first; n < first + rows; n++)
             for (int64_t plane = 0; plane < classifier->planes; plane++)
                 for (int64_t line = 0; line < patch; line++) {
-                    const uint8_t *from = image + (plane * side + n / across * patch + line) * side +
-                                          n % across * patch;
+                    int64_t row = plane * side + n / across * patch + line;
+                    const uint8_t *from = image + row * side + n % across * patch;
                     for (int64_t i = 0; i < patch; i++)
                         *to++ = from[i] - 128.0f;
                 }
@@ -50,7 +50,8 @@ static void embed_patches(const Classifier *classifier, const uint8_t *image, Te
 }
 
 /* norm(x) * scale of a patch, padded to whole blocks. */
-static void normalise_patch(const Classifier *classifier, const Block *block, const float *x, float *to)
+static void normalise_patch(const Classifier *classifier, const Block *block, const float *x,
+                            float *to)
 {
     normalise(to, x, classifier->channels, block->norm);
     for (int64_t i = 0; i < padded(classifier->channels, BLOCK); i++)
@@ -177,7 +178,8 @@ static void mix_channels(const Classifier *classifier, int64_t number, Team *tea
     apply_mlp(mlp, rows, x, team->own->y, team->own->hidden, &team->own->room);
 }
 
-static void classify_one(const Classifier *classifier, const Batch *batch, int64_t number, Team *team)
+static void classify_one(const Classifier *classifier, const Batch *batch, int64_t number,
+                         Team *team)
 {
     const Classifier *c = classifier;
     embed_patches(c, batch->pixels + number * c->planes * c->side * c->side, team);

@@ -72,7 +72,7 @@ typedef struct {
     const void *keys;            /* (D, all, E, C / E, S), S padded to groups */
     const void *memory;          /* (D, all, E, S, C / E), attended to, C / E padded to groups */
     const Product *output;       /* features to logits */
-    const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all symbols */
+    const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all */
     const float *barred;         /* (B, K), what is added to logits of candidates */
     int64_t best, width;         /* continuations of a sentence to return; see best_places */
     float *best_scores;          /* (B, best), sorted */

@@ -47,7 +47,8 @@ static void mix_sentence(const Encoder *encoder, const EncoderLayer *layer, int6
                          int64_t stride, Bench *own)
 {
     int64_t width = encoder->channels / encoder->heads, room = padded(width, GROUP);
-    for (int64_t head = 0; head < encoder->heads; head++, gate += width, value += width, x += width) {
+    for (int64_t head = 0; head < encoder->heads;
+         head++, gate += width, value += width, x += width) {
         for (int64_t position = 0; position < length; position++) {
             float *to = own->value + position * room;
             memcpy(to, value + position * wide, width * sizeof(float));
@@ -90,7 +91,8 @@ static void mix_positions(const Encoder *encoder, const EncoderLayer *layer,
 static void put_away(const Encoder *encoder, const Encoding *encoding, int64_t sentence,
                      int64_t position, const float *from, Bench *own)
 {
-    int64_t heads = encoder->attention_heads, width = encoder->memory.outputs / encoder->sides / heads;
+    int64_t heads = encoder->attention_heads;
+    int64_t width = encoder->memory.outputs / encoder->sides / heads;
     int64_t places = padded(encoding->longest, GROUP), wide = padded(width, GROUP);
     int64_t size = encoding->half ? sizeof(uint16_t) : sizeof(float);
     const char *row = (const char *)from;
@@ -104,7 +106,8 @@ static void put_away(const Encoder *encoder, const Encoding *encoding, int64_t s
             int64_t value = (part * encoding->longest + position) * wide;
             int64_t key = part * width * places + position;
             const char *keys = row + (2 * layer * heads + head) * width * size;
-            memcpy((char *)encoding->values + value * size, keys + heads * width * size, width * size);
+            memcpy((char *)encoding->values + value * size, keys + heads * width * size,
+                   width * size);
             for (int64_t i = 0; i < width; i++)
                 if (encoding->half)
                     ((uint16_t *)encoding->keys)[key + i * places] = ((const uint16_t *)keys)[i];
@@ -114,11 +117,12 @@ static void put_away(const Encoder *encoder, const Encoding *encoding, int64_t s
 }
 
 /* The keys and values of sentences first to last - 1. */
-static void keep_memory(const Encoder *encoder, const Encoding *encoding, int64_t first, int64_t last,
-                        Bench *own)
+static void keep_memory(const Encoder *encoder, const Encoding *encoding, int64_t first,
+                        int64_t last, Bench *own)
 {
     const int64_t *starts = encoding->starts;
-    int64_t stride = padded(encoder->channels, BLOCK), wide = padded(encoder->memory.outputs, BLOCK);
+    int64_t stride = padded(encoder->channels, BLOCK);
+    int64_t wide = padded(encoder->memory.outputs, BLOCK);
     int64_t row = starts[first], sentence = first;
     while (row < starts[last]) {
         int64_t rows = starts[last] - row < CHUNK ? starts[last] - row : CHUNK;
@@ -129,7 +133,8 @@ static void keep_memory(const Encoder *encoder, const Encoding *encoding, int64_
         for (int64_t i = 0; i < rows; i++, row++) {
             while (row >= starts[sentence + 1])
                 sentence++;
-            put_away(encoder, encoding, sentence, row - starts[sentence], own->both + i * wide, own);
+            put_away(encoder, encoding, sentence, row - starts[sentence], own->both + i * wide,
+                     own);
         }
     }
 }

@@ -1,6 +1,6 @@
-/* What Python hands over of an encoder: resmlp_mt/inference/native_encoder.py has the same structures.
- * C channels, H mixing heads, N positions, D layers and E heads of the attention to the source. Rows
- * of channels are padded to whole blocks with zeros; `stride` is that many numbers. */
+/* What Python hands over of an encoder: resmlp_mt/inference/native_encoder.py has the same
+ * structures. C channels, H mixing heads, N positions, D layers and E heads of the attention to the
+ * source. Rows of channels are padded to whole blocks with zeros; `stride` is that many numbers. */
 #ifndef ENCODER_H
 #define ENCODER_H
 
@@ -21,8 +21,8 @@ typedef struct {
 
 typedef struct {
     int64_t layers, channels, heads, positions;
-    int64_t size, start, next; /* numbers of a head's matrix; where its first row begins, and how far
-                                * the next row is behind it: -1 where all share a row, as Toeplitz */
+    int64_t size, start, next; /* numbers of a head's matrix; where its first row begins, and how
+                                * far behind it the next is: -1 where all share one (Toeplitz) */
     int64_t attention_heads, sides; /* E and 2 D */
     const EncoderLayer *layer;
     float norm;     /* the last one */
@@ -36,7 +36,7 @@ typedef struct {
     float *x;              /* (rows, stride), embeddings, which are overwritten */
     int64_t half;          /* whether keys and values are written in 16 bits */
     void *keys;            /* (D, B, E, C / E, S), S padded to groups */
-    void *values;          /* (D, B, E, S, C / E), C / E padded to groups. Padding is not written. */
+    void *values;          /* (D, B, E, S, C / E), C / E padded to groups; padding is not written */
     void *room;            /* as many bytes as `count_encoder_room` says */
 } Encoding;
 

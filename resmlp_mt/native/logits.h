@@ -1,5 +1,5 @@
-/* Logits of a step, of all symbols or candidates. With a preview those of the likely symbols alone are
- * as the output layer has them.
+/* Logits of a step, of all symbols or candidates. With a preview those of the likely symbols alone
+ * are as the output layer has them.
  */
 #ifndef LOGITS_H
 #define LOGITS_H
@@ -13,8 +13,8 @@
 #define FAR 50        /* what has so much less than the best is as good as impossible */
 #define AHEAD 8       /* rows of weights that are on their way from memory */
 
-/* What at least `some` of n numbers reach, and not many more: of those that are at most FAR below the
- * largest. */
+/* What at least `some` of n numbers reach, and not many more: of those that are at most FAR below
+ * the largest. */
 static float find_bar(const float *x, int64_t n, int64_t some)
 {
     float high = largest_of(x, n), low = high - FAR;
@@ -34,7 +34,8 @@ static float find_bar(const float *x, int64_t n, int64_t some)
     return low;
 }
 
-/* Of logits the places of those that are among the first `some`, and of a few more. Their number. */
+/* Of logits the places of those that are among the first `some`, and of a few more. Returns how
+ * many they are. `places` has room for one more than there are symbols. */
 static int64_t find_likely(float *logits, int64_t symbols, int64_t some, float *maxima,
                            int32_t *places)
 {
@@ -54,7 +55,8 @@ static int64_t find_likely(float *logits, int64_t symbols, int64_t some, float *
             int64_t i = first + __builtin_ctz(found), place = i / GROUP * BLOCK + i % GROUP;
             for (int64_t k = place; k < place + BLOCK; k += GROUP) {
                 places[n] = k; /* the next one takes its place, unless it counts */
-                n += (logits[k] >= bar) & (k < symbols); /* all may be -inf, and so is the bar then */
+                /* All may be -inf. Then the bar is too, and what pads a block reaches it. */
+                n += (logits[k] >= bar) & (k < symbols);
             }
         }
     return n;

@@ -7,8 +7,8 @@
 #include "products.h"
 #include "room.h"
 
-/* x += mlp(x). x: (rows, stride). y and hidden have room for CHUNK rows. `gelu` is a constant where it
- * is called. */
+/* x += mlp(x). x: (rows, stride). y and hidden have room for CHUNK rows. `gelu` is a constant where
+ * it is called. */
 static inline __attribute__((always_inline)) void apply_mlp_with(
     float gelu(float), const Mlp *mlp, int64_t rows, float *x, float *y, float *hidden, Room *room)
 {

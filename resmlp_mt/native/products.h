@@ -1,15 +1,16 @@
 /* Rows times matrices whose weights are packed in 8 bits, or in full.
  *
- * Outputs come in groups of 16. In 8 bits a group holds, for each 4 inputs, 4 weights of each output
- * side by side: 64 bytes, which one instruction of AVX-512 multiplies with 4 inputs and adds up. The
- * weights have 128 added, since it takes unsigned bytes. In full a group holds 16 weights for each
- * input. Outputs are padded to whole blocks of 4 groups, inputs to eights, with what adds nothing.
+ * Outputs come in groups of 16. In 8 bits a group holds, for each 4 inputs, 4 weights of each
+ * output side by side: 64 bytes, which one instruction of AVX-512 multiplies with 4 inputs and adds
+ * up. The weights have 128 added, since it takes unsigned bytes. In full a group holds 16 weights
+ * for each input. Outputs are padded to whole blocks of 4 groups, inputs to eights, with what adds
+ * nothing.
  *
  * A tile is as many rows and outputs as have their sums in registers.
  *
  * AVX2 multiplies and adds up in 16 bits. There the products of 4 inputs meet: of eight, those of
- * inputs 0, 1, 4 and 5, and those of the others. So the steps of a row are such that no such four add
- * up to more than 128 of them, the positive ones or the negative ones: 255 times 128 has room.
+ * inputs 0, 1, 4 and 5, and those of the others. So the steps of a row are such that no such four
+ * add up to more than 128 of them, the positive ones or the negative ones: 255 times 128 has room.
  */
 #ifndef PRODUCTS_H
 #define PRODUCTS_H
@@ -55,7 +56,8 @@ static inline float reach_of(const float *x, int64_t n)
     memcpy(last, x + whole, (n - whole) * sizeof *x);
     for (int64_t i = 0; i < n; i += INPUTS) {
         floats eight = *(const floats *)(i < whole ? x + i : last), none = {0};
-        floats twos = (floats)_mm256_hadd_ps(_mm256_max_ps(eight, none), _mm256_max_ps(-eight, none));
+        floats twos =
+            (floats)_mm256_hadd_ps(_mm256_max_ps(eight, none), _mm256_max_ps(-eight, none));
         __m128 fours = _mm256_castps256_ps128(twos) + _mm256_extractf128_ps(twos, 1);
         largest = _mm_max_ps(fours, largest);
     }
@@ -63,8 +65,8 @@ static inline float reach_of(const float *x, int64_t n)
 }
 #endif
 
-/* A row in steps, padded to eights: so many of them are as large as `reach`. Returns the step, and the
- * sum of all. */
+/* A row in steps, padded to eights: so many of them are as large as `reach`. Returns the step, and
+ * the sum of all. */
 static inline float quantise(int8_t *to, const float *x, int64_t n, float reach, int32_t steps,
                              int32_t *sum)
 {
@@ -232,8 +234,8 @@ static inline __attribute__((always_inline)) void add_scaled(float *to, int half
         to[i] += (half ? _cvtsh_ss(((const uint16_t *)x)[i]) : ((const float *)x)[i]) * factor[i];
 }
 
-/* The first outputs, in whole groups, of a matrix as it is, (inner, stride), in 16 bits or in full. to:
- * (rows, outputs). `half` is a constant where it is called. */
+/* The first outputs, in whole groups, of a matrix as it is, (inner, stride), in 16 bits or in full.
+ * to: (rows, outputs). `half` is a constant where it is called. */
 static inline __attribute__((always_inline)) void multiply_matrix_of(
     int rows, int half, int64_t inner, const void *matrix, int64_t stride, int64_t outputs,
     const float *x, int64_t width, float *to)
@@ -273,8 +275,8 @@ static inline __attribute__((always_inline)) void multiply_matrix(
     default: { enum { R = ROWS }; call; } \
     }
 
-/* to = product(x), or to += product(x). x: (rows, from), of which the inputs are the first. to: (rows,
- * stride), stride whole blocks. */
+/* to = product(x), or to += product(x). x: (rows, from), of which the inputs are the first. to:
+ * (rows, stride), stride whole blocks. */
 static void multiply(const Product *product, int64_t rows, const float *x, int64_t from, float *to,
                      int64_t stride, int add, Room *room)
 {
@@ -285,8 +287,8 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
             room->scales[row] = quantise(inputs + row * width, x + row * from, product->inputs,
                                          reach_of(x + row * from, product->inputs), STEPS,
                                          room->sums + row);
-    /* The weights of a tile stay in the cache for all rows. In 8 bits there is room for the next ones,
-     * of which a share comes with every few rows. */
+    /* The weights of a tile stay in the cache for all rows. In 8 bits there is room for the next
+     * ones, of which a share comes with every few rows. */
     int64_t size = TILE * width, share = size * ROWS / (rows + ROWS) + 1;
     for (int64_t first = 0; first < outputs; first += TILE)
         for (int64_t row = 0; row < rows; row += ROWS) {
@@ -298,8 +300,8 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
                                                      room->scales + row, room->sums + row, place,
                                                      stride, add))
             } else {
-                WITH_ROWS(rows - row, multiply_floats(R, product, first, x + row * from, from, place,
-                                                      stride, add))
+                WITH_ROWS(rows - row, multiply_floats(R, product, first, x + row * from, from,
+                                                      place, stride, add))
             }
         }
 }
@@ -316,8 +318,9 @@ static inline ints add_in_order(ints sum, bytes weights, bytes inputs)
 }
 
 /* One output of a product in 8 bits, from its weights as they were before packing. */
-static inline float multiply_bytes_row(const Product *product, int64_t output, const int8_t *weights,
-                                       const int8_t *x, float step, int32_t sum)
+static inline float multiply_bytes_row(const Product *product, int64_t output,
+                                       const int8_t *weights, const int8_t *x, float step,
+                                       int32_t sum)
 {
     ints found = {0};
     int32_t total = -128 * sum;
@@ -332,8 +335,8 @@ static inline float multiply_bytes_row(const Product *product, int64_t output, c
 }
 
 /* The same in full. */
-static inline float multiply_floats_row(const Product *product, int64_t output, const float *weights,
-                                        const float *x)
+static inline float multiply_floats_row(const Product *product, int64_t output,
+                                        const float *weights, const float *x)
 {
     float total = 0;
     SUM(total)

@@ -15,9 +15,9 @@ static inline char *take(char **place, int64_t bytes)
     return found;
 }
 
-/* Rows that the output layer takes at once. The weights are read once for them all, and their logits
- * stay in the cache. The weights of a preview are few: they may be read more often, so that the logits
- * stay in a nearer cache. */
+/* Rows that the output layer takes at once. The weights are read once for them all, and their
+ * logits stay in the cache. The weights of a preview are few: they may be read more often, so that
+ * the logits stay in a nearer cache. */
 static inline int64_t count_rows_at_once(const Decoder *decoder, const Step *step)
 {
     int64_t rows = step->sentences * step->beam;

@@ -21,9 +21,9 @@ static void embed(const Decoder *decoder, const Step *step, float *x)
     }
 }
 
-/* What the earlier positions add to this one. (B M, D C). The beams of a sentence have many of them in
- * common, which the cache then holds, as it does the sums of a layer. `half` is a constant where it is
- * called. */
+/* What the earlier positions add to this one. (B M, D C). The beams of a sentence have many of them
+ * in common, which the cache then holds, as it does the sums of a layer. `half` is a constant where
+ * it is called. */
 static inline __attribute__((always_inline)) void remember(const Decoder *decoder, const Step *step,
                                                            int half, float *past)
 {
@@ -41,15 +41,15 @@ static inline __attribute__((always_inline)) void remember(const Decoder *decode
                 const int64_t *places = step->ancestors + t * rows + first;
                 const int64_t *next = t + 1 < step->past ? places + rows : places;
                 for (int64_t row = 0; row < beam; row++) {
+                    const char *value = history + places[row] * width * size;
                     fetch(history + next[row] * width * size, channels * size);
-                    add_scaled(past + row * width + start, half, history + places[row] * width * size,
-                               factor, channels);
+                    add_scaled(past + row * width + start, half, value, factor, channels);
                 }
             }
         }
 }
 
-/* x += gate(y) * (A value(y)), or what `project` makes of it, and keep the values for later steps. */
+/* x += gate(y) * (A value(y)), or what `project` makes of it. Keep the values for later steps. */
 static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number, Room *room)
 {
     const Layer *layer = decoder->layer + number;
