@@ -101,13 +101,20 @@ static inline float largest_of(const float *x, int64_t n)
     return largest;
 }
 
+/* NaN if one of them is. */
 static inline float size_of_largest(const float *x, int64_t n)
 {
-    float largest = 0;
+    int32_t largest = 0; /* in bits: without the sign those of NaN are above all others */
 #pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < n; i++)
-        largest = fabsf(x[i]) > largest ? fabsf(x[i]) : largest;
-    return largest;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= INT32_MAX;
+        largest = bits > largest ? bits : largest;
+    }
+    float size;
+    memcpy(&size, &largest, sizeof size);
+    return size;
 }
 
 /* log(sum(exp(x))), of which the largest is known. */

@@ -42,7 +42,7 @@ typedef int32_t ints __attribute__((vector_size(4 * LANES), aligned(4)));
 typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(1)));
 
 /* STEPS of a row are as large as what must not be larger: its largest number, or the largest sum of
- * four that meet. That one may be rounded up by 2. */
+ * four that meet. That one may be rounded up by 2. Both are NaN if a number of the row is. */
 #ifdef WITH_AVX512
 #define STEPS 127
 #define reach_of size_of_largest
@@ -50,23 +50,27 @@ typedef uint8_t bytes __attribute__((vector_size(4 * LANES), aligned(1)));
 #define STEPS 126
 static inline float reach_of(const float *x, int64_t n)
 {
-    __m128 largest = _mm_setzero_ps();
+    __m128i largest = _mm_setzero_si128(); /* in bits, as in size_of_largest */
     int64_t whole = n / INPUTS * INPUTS;
     float last[INPUTS] = {0};
     memcpy(last, x + whole, (n - whole) * sizeof *x);
     for (int64_t i = 0; i < n; i += INPUTS) {
         floats eight = *(const floats *)(i < whole ? x + i : last), none = {0};
+        /* Where one of two numbers is NaN, this instruction takes the second. */
         floats twos =
-            (floats)_mm256_hadd_ps(_mm256_max_ps(eight, none), _mm256_max_ps(-eight, none));
+            (floats)_mm256_hadd_ps(_mm256_max_ps(none, eight), _mm256_max_ps(none, -eight));
         __m128 fours = _mm256_castps256_ps128(twos) + _mm256_extractf128_ps(twos, 1);
-        largest = _mm_max_ps(fours, largest);
+        __m128i bits = _mm_and_si128(_mm_castps_si128(fours), _mm_set1_epi32(INT32_MAX));
+        largest = _mm_max_epi32(largest, bits);
     }
-    return largest_of((const float *)&largest, 4);
+    __m128 found = _mm_castsi128_ps(largest);
+    return size_of_largest((const float *)&found, 4);
 }
 #endif
 
 /* A row in steps, padded to eights: so many of them are as large as `reach`. Returns the step, and
- * the sum of all. */
+ * the sum of all. If `reach` is infinite or NaN, so is the step. What is multiplied with it is NaN
+ * then, as it is in full: steps themselves cannot say that a number was none. */
 static inline float quantise(int8_t *to, const float *x, int64_t n, float reach, int32_t steps,
                              int32_t *sum)
 {

@@ -158,6 +158,17 @@ def test_threads_and_batches_change_nothing_in_compiled_code(kind, int8, randomi
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("part", ["stem.proj", "stages.0.blocks.2.mix_channels.fc1", "head"])
+def test_no_number_in_8_bits_comes_of_what_is_none(part, kind, randomised):
+    model = build(randomised)
+    with torch.no_grad():
+        model.get_submodule(part).bias[0] = float("nan")
+    pixels = np.zeros((1, 3, 16, 16), np.uint8)
+    logits = compile_classifier(model, kind, int8=True)(pixels)
+    assert np.isnan(logits).tolist() == [[True, *6 * [part != "head"]]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("channels", [1, 7, 20, 24])
 def test_no_sum_of_8_bits_is_too_large(channels, kind):
     """AVX2 adds up four products in 16 bits. Here all that it multiplies are as large as can be."""

@@ -293,10 +293,20 @@ def test_int8_scores_are_near_those_in_full_precision(seed, flags, build_model, 
     assert 0 < np.abs(exact - near).max() < ROUNDING * np.abs(exact).min()
 
 
-def test_a_model_whose_numbers_overflow_finds_nothing(build_model, task):
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("decoder.norm", float("inf")),
+        ("decoder.blocks.0.mix_channels.fc1", float("nan")),
+        ("encoder.blocks.0.mix_channels.fc1", float("nan")),
+    ],
+)
+def test_a_model_whose_numbers_overflow_finds_nothing(part, value, step, build_model, task):
+    if step == "graph" and np.isnan(value):
+        pytest.skip("where 8 bits are to hold NaN, ONNX Runtime puts a number")
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, fresh=True)
     with torch.no_grad():
-        model.decoder.norm.weight.fill_(float("inf"))
+        model.get_submodule(part).bias[0] = value
     fast, _ = engines(model, task(), int8=True)
     assert fast.search(sources(), SearchOptions(3)) == [[]] * len(LENGTHS)
 
