@@ -29,15 +29,32 @@ class MlpStruct(ctypes.Structure):
     _fields_ = [("norm", Float), ("first", ProductStruct), ("second", ProductStruct)]
 
 
+_FOLDER = Path(__file__).parents[1] / "native"
+_FUNCTIONS = "step", "encode", "classify"
+_BUILD_AGAIN = (
+    "build it again, with pip install -e . in a checkout, or set RESMLP_CPU_ISA=none to do without"
+)
+
+
 @cache
 def find_library() -> ctypes.CDLL | None:
-    """The compiled code; None where it was not built."""
-    folder = Path(__file__).parents[1] / "native"
+    """The compiled code; None where it was not built.
+
+    Raises:
+        UserError: If it cannot be loaded, as where it was built for another kind of machine, or
+            lacks functions, as a build of older sources does.
+    """
     for suffix in EXTENSION_SUFFIXES:
-        if (path := folder / f"kernels{suffix}").is_file():
-            library = ctypes.CDLL(path)
-            for name in ("count_room", "count_encoder_room", "count_classifier_room"):
-                getattr(library, name).restype = Integer
+        if (path := _FOLDER / f"kernels{suffix}").is_file():
+            try:
+                library = ctypes.CDLL(path)
+                for name in ("count_room", "count_encoder_room", "count_classifier_room"):
+                    getattr(library, name).restype = Integer
+                for kind in KINDS:
+                    if getattr(library, f"has_{kind}")():  # other machines have no such functions
+                        _ = [getattr(library, f"{name}_{kind}") for name in _FUNCTIONS]
+            except (OSError, AttributeError) as error:  # their messages name the file
+                raise UserError(f"the compiled code is broken ({error}): {_BUILD_AGAIN}") from None
             return library
     return None
 
@@ -48,9 +65,11 @@ def find_kind() -> str | None:
     Raises:
         UserError: If RESMLP_CPU_ISA names what cannot run here.
     """
-    library, wanted = find_library(), os.environ.get("RESMLP_CPU_ISA", "").lower()
+    wanted = os.environ.get("RESMLP_CPU_ISA", "").lower()
     if wanted not in ("", "none", *KINDS):
         raise UserError(f"RESMLP_CPU_ISA={wanted}? It is one of {', '.join(KINDS)} and none")
+    # With none not even a broken file is looked at.
+    library = None if wanted == "none" else find_library()
     for kind in KINDS:
         if wanted in ("", kind) and library and getattr(library, f"has_{kind}")():
             return kind
@@ -83,8 +102,7 @@ def check_structures(name: str, *structures: type[ctypes.Structure]) -> None:
         built = ()
     if [*built] != [ctypes.sizeof(structure) for structure in structures]:
         raise UserError(
-            "the compiled code was built from other sources than these: build it again, with "
-            "pip install -e . in a checkout, or set RESMLP_CPU_ISA=none to do without it"
+            f"the compiled code was built from other sources than these: {_BUILD_AGAIN}"
         )
 
 

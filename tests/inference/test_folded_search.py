@@ -1,7 +1,6 @@
 """The fast search against fairseq's SequenceGenerator, on models of every kind."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -38,7 +37,6 @@ from resmlp_mt.inference import native_encoder, native_step  # noqa: E402
 from resmlp_mt.inference.folded_search import FoldedSearch  # noqa: E402
 from resmlp_mt.inference.native_code import (  # noqa: E402
     Integer,
-    check_structures,
     find_library,
 )
 from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
@@ -160,11 +158,6 @@ def test_more_rows_outputs_and_symbols_than_the_compiled_code_takes_at_once(
     assert_alike(fast.search(batch, SearchOptions(7)), reference.search(batch, SearchOptions(7)))
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-def test_the_compiled_code_is_there():
-    assert find_library() is not None
-
-
 @pytest.mark.parametrize(
     ("module", "structure"), [(native_step, "_Step"), (native_encoder, "_Encoder")]
 )
@@ -180,12 +173,6 @@ def test_a_build_for_other_structures_is_refused(
     monkeypatch.setattr(module, structure, Newer)
     with pytest.raises(UserError, match="build it again"):
         engines(build_model("resmlp_plus_tiny"), task())
-
-
-@pytest.mark.skipif(find_library() is None, reason="the compiled code was not built")
-def test_a_build_that_does_not_know_its_structures_is_refused():
-    with pytest.raises(UserError, match="build it again"):
-        check_structures("step_of_an_older_build", native_step._Step)
 
 
 def test_a_source_of_nothing_harms_no_other(step, build_model, task):
