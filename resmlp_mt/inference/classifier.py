@@ -14,6 +14,7 @@ from PIL import Image
 
 from resmlp_mt.data.crops import resize_and_crop
 from resmlp_mt.data.image_files import convert, decode, turn_upright
+from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported, locate_model
 from resmlp_mt.inference.exported import load_exported_classifier
@@ -141,6 +142,7 @@ class Classifier:
         """The probability of each class. (B, K).
 
         Raises:
+            UserError: If the model's numbers overflow.
             ValueError: If the classifier was closed.
         """
         cfg, compute = self.cfg, self._get_compute()
@@ -148,6 +150,8 @@ class Classifier:
         mode = str(getattr(cfg, "crop_mode", "center"))
         cut = [resize_and_crop(image, *how, mode) for image in images]
         logits = compute(np.stack(cut))
+        if not np.isfinite(logits).all():
+            raise UserError("the model finds no class; its weights are broken")
         powers = np.exp(logits - logits.max(1, keepdims=True))
         return powers / powers.sum(1, keepdims=True)
 

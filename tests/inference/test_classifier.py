@@ -18,6 +18,7 @@ import torch
 from PIL import Image
 
 from resmlp_mt import Classifier
+from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.classifier import Prediction
 from resmlp_mt.inference.native_code import find_compute
@@ -185,6 +186,13 @@ def test_grey_in_16_bits_looks_as_it_does_in_8_and_what_may_be_neither_is_refuse
             said = f"^picture 3: mode {image.mode} .* scale it to 8 bits"
             with pytest.raises(ValueError, match=said):
                 list(classifier.classify([*PICTURES, image]))
+
+
+def test_scores_that_are_no_numbers_are_refused(classifier):
+    shape = 1, len(classifier.classes)
+    broken = Classifier(lambda _: np.full(shape, np.nan), classifier.cfg, classifier.classes)
+    with pytest.raises(UserError, match="its weights are broken"):
+        broken.classify(PICTURES[0])
 
 
 def test_an_export_takes_them_without_torch(fast, picture):
