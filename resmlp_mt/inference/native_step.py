@@ -220,6 +220,7 @@ class NativeStep:
         self._point("keys", memory.keys)
         self._point("memory", memory.values)
         product = choice.output["product"] if choice else self._decoder.output
+        self._product = product  # its structure alone does not keep the weights
         if choice:
             self._point("candidates", choice.candidates)
             self._point("barred", np.ascontiguousarray(choice.barred))
