@@ -12,6 +12,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.inference.compiled import CompiledSearch
 from resmlp_mt.inference.fairseq_search import FairseqSearch
 from resmlp_mt.inference.folded_search import FoldedSearch
+from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.native_code import find_kind
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.stopping import Stopped, stop_when
@@ -264,16 +265,20 @@ def test_threads_share_a_batch_and_change_nothing(compiled, monkeypatch):
     )
     batch = [np.array([*torch.randint(4, 17, (n - 1,)).tolist(), 2]) for n in LENGTHS]
     options = SearchOptions(3, max_len_a=0.5, max_len_b=2)
+    guides = [Guide(np.array([4 + i])) for i in range(len(batch))]  # each sentence has its own
     before, found = torch.get_num_threads(), {}
     try:
         for threads in (1, 3, 20):
             torch.set_num_threads(threads)
-            found[threads] = compiled.search(batch, options)
+            found[threads] = [compiled.search(batch, options, led) for led in (None, guides)]
     finally:
         torch.set_num_threads(before)
-    texts = [[[t.tolist() for t, _ in beams] for beams in found[n]] for n in found]
+    texts = [
+        [[[t.tolist() for t, _ in beams] for beams in each] for each in found[n]] for n in found
+    ]
     assert texts[0] == texts[1] == texts[2]
-    assert len(parts) == 1 + 3 + len(LENGTHS)
+    assert [beams[0][0] for beams in texts[0][1]] == [4 + i for i in range(len(batch))]
+    assert len(parts) == 2 * (1 + 3 + len(LENGTHS))
 
 
 @pytest.mark.parametrize("threads", [1, 3])

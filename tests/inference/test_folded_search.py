@@ -413,15 +413,17 @@ def test_temperature_and_no_repeats_are_fairseqs(kind, build_model, task):
 def test_prefixes_are_forced_as_by_fairseq(kind, build_model, task):
     fast, reference = engines(build_model(**kind, decoder_attention_heads=3), task())
     batch, symbols = sources(), reference.symbols
-    prefixes = [torch.randint(4, 19, (i % 4,)).numpy() for i in range(len(batch))]
-    padded = torch.full((len(batch), 3), symbols.pad())
+    # The fourth has a long one: its search still is led when others have ended.
+    prefixes = [torch.randint(4, 19, (7 if i == 3 else i % 4,)).numpy() for i in range(len(batch))]
+    padded = torch.full((len(batch), 7), symbols.pad())
     for row, prefix in zip(padded, prefixes, strict=True):
         row[: len(prefix)] = torch.from_numpy(prefix)
     led = dict(prefix_tokens=padded)
-    expected = said_by_fairseq([reference.model], symbols, batch, led=led)
-    for engine in (fast, reference):
-        found = engine.search(batch, SearchOptions(4), list(map(Guide, prefixes)))
-        assert_alike(found, expected)
+    for beam in (1, 4):
+        expected = said_by_fairseq([reference.model], symbols, batch, led=led, beam_size=beam)
+        for engine in (fast, reference):
+            found = engine.search(batch, SearchOptions(beam), list(map(Guide, prefixes)))
+            assert_alike(found, expected)
     for beams, prefix in zip(found, prefixes, strict=True):
         assert all(t[: len(prefix)].tolist() == prefix.tolist() for t, s in beams)
     # Those without one are translated as they are alone: fairseq itself lets them end at once.

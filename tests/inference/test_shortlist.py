@@ -87,6 +87,12 @@ def test_without_a_word_in_the_table_or_with_another_search_all_symbols_are_look
     assert {*expected[0][0][0].tolist()} - {*allowed(batch[0])}  # words that no list has
     for other in (SearchOptions(4, shortlist=False), SearchOptions(4, no_repeat_ngram_size=2)):
         assert_alike(fast.search(batch, other), reference.search(batch, other))
+    guides = [Guide(np.array([6])), Guide(np.array([17, 9]))]  # the second is searched first
+    found = fast.search(batch, options, guides)
+    assert_alike(found[:1], reference.search(batch, options, guides)[:1])
+    for beams, guide in zip(found, guides, strict=True):
+        begun = guide.prefix.tolist()
+        assert all(tokens[: len(begun)].tolist() == begun for tokens, _ in beams)
 
 
 def test_scores_within_a_shortlist_in_int8_are_near_those_in_full_precision(build_model, task):
