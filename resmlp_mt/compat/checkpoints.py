@@ -7,6 +7,7 @@ import inspect
 import os
 import pickle
 import re
+import threading
 import typing
 import zipfile
 from pathlib import Path
@@ -123,9 +124,12 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
         return load_ensemble(filenames, arg_overrides, *args, **kwargs)
     # Equal weights may be stored once, as those of a model are that was never trained.
     left = 10**6 + sum(2 * os.path.getsize(name) for name in filenames)
+    here = threading.get_ident()
 
     def count(module, name, parameter):
         nonlocal left
+        if threading.get_ident() != here:  # torch tells of every thread's modules
+            return
         left -= parameter.numel() + 400  # each has a cost of its own
         if left < 0:
             raise UserError(f"{filenames[0]}: {_TOO_LARGE}")

@@ -1,6 +1,7 @@
 """What is read from a checkpoint, and what is refused."""
 
 from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -27,6 +28,19 @@ def test_numbers_that_are_no_sizes_are_not_taken_for_sizes(tmp_path):
     flags = ["--task", "language_modeling", "--arch", "transformer_lm"]
     write_checkpoint(tmp_path / "lm.pt", *flags, "--min-params-to-wrap", str(10**8))
     assert read(tmp_path / "lm.pt")["cfg"].model.min_params_to_wrap == 10**8
+
+
+def test_what_other_threads_build_is_no_part_of_a_checkpoint(checkpoint):
+    def build(*args):
+        return torch.nn.Linear(10**5, 10**5, device="meta")
+
+    def build_elsewhere(*args):
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(build).result()
+
+    assert checkpoints.load_models(build_elsewhere, [str(checkpoint)])
+    with pytest.raises(UserError, match="of a model with more weights than it holds"):
+        checkpoints.load_models(build, [str(checkpoint)])
 
 
 def flip_a_bit(data: bytes) -> bytes:
