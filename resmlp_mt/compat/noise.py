@@ -3,6 +3,7 @@
 import importlib
 import logging
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,10 +38,66 @@ def silence_noise() -> None:
 _LATER = ("sklearn", "sklearn.metrics", "scipy", "scipy.stats")
 
 
+class _Importing:
+    """The threads that import fairseq. What is kept from them is not kept from others.
+
+    A program may load a model in one thread while another sets up logging, or imports SciPy.
+    """
+
+    def __init__(self):
+        self.threads: list[int] = []  # one twice where it imports within an import
+        self.lock = threading.RLock()
+        self.configure = logging.basicConfig
+
+    def here(self) -> bool:
+        """Whether this thread is one of them."""
+        return threading.get_ident() in self.threads
+
+    def enter(self) -> None:
+        """Begin to keep things from this thread."""
+        with self.lock:
+            if not self.threads:
+                self.configure, logging.basicConfig = logging.basicConfig, _configure
+                if not any(name in sys.modules for name in _LATER):
+                    sys.modules.update({name: _Later(name) for name in _LATER})
+            self.threads.append(threading.get_ident())
+
+    def leave(self) -> None:
+        """End it."""
+        with self.lock:
+            self.threads.remove(threading.get_ident())
+            if not self.threads:
+                self.forget_later()
+                if logging.basicConfig is _configure:
+                    logging.basicConfig = self.configure
+
+    def forget_later(self) -> None:
+        """Let the next import of what stands for a module import it."""
+        with self.lock:
+            for name in _LATER:
+                if isinstance(sys.modules.get(name), _Later):
+                    del sys.modules[name]
+
+
+_importing = _Importing()
+
+
+def _configure(**options) -> None:
+    """Set up the root logger, unless it is fairseq that asks."""
+    if not _importing.here():
+        _importing.configure(**options)
+
+
 class _Later(ModuleType):
-    """Stands for a module whose functions import it when they are called."""
+    """Stands for a module whose functions import it when they are called.
+
+    It does so for who imports fairseq. Others get at once what they ask of it.
+    """
 
     def __getattr__(self, name: str):
+        if not _importing.here():
+            _importing.forget_later()
+            return getattr(importlib.import_module(self.__name__), name)
         if name.startswith("__"):
             raise AttributeError(name)
         if standing := sys.modules.get(f"{self.__name__}.{name}"):
@@ -59,15 +116,8 @@ def quiet_import() -> Iterator[None]:
     What it needs for the scores of other tasks is imported when one of them is computed.
     """
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
-    root = logging.getLogger()
-    level, handlers = root.level, root.handlers[:]
-    later = {} if sys.modules.keys() & set(_LATER) else {name: _Later(name) for name in _LATER}
-    sys.modules.update(later)
+    _importing.enter()
     try:
         yield
     finally:
-        for name in later:
-            if sys.modules.get(name) is later[name]:
-                del sys.modules[name]
-    root.setLevel(level)
-    root.handlers[:] = handlers
+        _importing.leave()
