@@ -122,8 +122,16 @@ class Translator:
         self.close()
 
     def close(self) -> None:
-        """Free the model. After that nothing can be translated."""
+        """Free the model. After that nothing can be translated.
+
+        Searches of other threads end well before it is freed.
+        """
         self.engine = None
+
+    def _get_engine(self) -> Any:
+        if (engine := self.engine) is None:
+            raise ValueError("the translator is closed")
+        return engine
 
     @overload
     def translate(self, lines: str, **options: Any) -> str: ...
@@ -356,8 +364,7 @@ class Translator:
             UserError: If there is none, as where weights overflow.
             ValueError: If the translator was closed.
         """
-        if self.engine is None:
-            raise ValueError("the translator is closed")
+        engine = self._get_engine()
         # What has no words to hold is searched as if nothing had: as ever, and faster.
         holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
         free = replace(options, constraints=None)
@@ -370,8 +377,8 @@ class Translator:
         def search(batch: list[int]) -> list:
             texts = [sources[i] for i in batch]
             if options.constraints and not holds[batch[0]]:
-                return self.engine.search(texts, free, None)
-            return self.engine.search(texts, options, guides and [guides[i] for i in batch])
+                return engine.search(texts, free, None)
+            return engine.search(texts, options, guides and [guides[i] for i in batch])
 
         threads = threads or self.threads
         with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
@@ -440,7 +447,7 @@ class Translator:
         hypotheses = list(map(Hypothesis, texts, scores))
         if attention:
             subwords = self.codec.name_source(source)
-            weights = self.engine.attend(source, [tokens for tokens, _ in beams])
+            weights = self._get_engine().attend(source, [tokens for tokens, _ in beams])
             words = self._number_words(segment)
             for hypothesis, (tokens, _), rows in zip(hypotheses, beams, weights, strict=True):
                 target = [*self.codec.name_target(tokens), subwords[-1]]

@@ -74,6 +74,21 @@ def test_it_frees_its_model_at_the_end_of_a_block(fast):
         translator.translate(LINES)
 
 
+def test_a_search_ends_well_where_another_thread_closes_its_translator(fast, monkeypatch):
+    translator = Translator.from_pretrained(fast, threads=1)
+    expected, search = translator.translate(LINES), translator.engine.search
+
+    def close_and_search(*asked):
+        translator.close()
+        return search(*asked)
+
+    monkeypatch.setattr(translator.engine, "search", close_and_search)
+    found = translator.translate_nbest(LINES * 2, buffer_size=len(LINES), batch_tokens=1)
+    assert [next(found)[0].text for _ in LINES] == expected
+    with pytest.raises(ValueError, match="the translator is closed"):
+        next(found)
+
+
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "graph"])
 @pytest.mark.parametrize("options", [{}, dict(sampling=True), dict(words=[["Rad"]] * len(LINES))])
 def test_closing_frees_its_arrays_without_the_garbage_collector(
