@@ -379,6 +379,15 @@ def said_by_fairseq(models, symbols, sources, strategy=None, led=None, **options
     return [[(f["tokens"][:-1].numpy(), f["score"].item()) for f in beams] for beams in found]
 
 
+@torch.no_grad()
+def log_p_of(models, source, tokens):
+    """That of each token and of the end, by the mean of the models: of a text read at once."""
+    told = torch.tensor([[2, *tokens]])
+    logits = [model(torch.from_numpy(source)[None], None, told)[0][0] for model in models]
+    mean = sum(torch.softmax(x, -1) for x in logits) / len(models)
+    return mean.log()[torch.arange(len(told[0])), [*tokens, 2]]
+
+
 def holds(tokens, wanted):
     return any(list(tokens[i : i + len(wanted)]) == wanted for i in range(len(tokens)))
 
@@ -462,12 +471,8 @@ def test_an_ensemble_searches_with_the_mean_of_probabilities(build_model, task):
     # Independent of all searches: the probabilities of the whole translations, read at once.
     for source, beams in zip(batch, expected, strict=True):
         for tokens, score in beams:
-            told = torch.tensor([[2, *tokens]])
-            with torch.no_grad():
-                logits = [m(torch.from_numpy(source)[None], None, told)[0][0] for m in models]
-            mean = sum(torch.softmax(x, -1) for x in logits) / 2
-            there = mean.log()[torch.arange(len(told[0])), [*tokens, 2]]
-            assert score == pytest.approx(there.mean().item(), abs=1e-4)
+            said = log_p_of(models, source, tokens)
+            assert score == pytest.approx(said.mean().item(), abs=1e-4)
 
 
 @pytest.mark.parametrize("limit", [dict(), dict(sampling_topk=3), dict(sampling_topp=0.6)])
@@ -503,6 +508,9 @@ def test_samples_depend_on_the_seed_and_the_sentence_alone(build_model, task):
     assert_alike(reference.search(batch, options, guides), together)
     for source, guide, found in zip(batch, guides, together, strict=True):
         assert_alike(fast.search([source], options, [guide]), [found])
+        for tokens, score in found:
+            said = log_p_of([reference.model], source, tokens)
+            assert score == pytest.approx(said.mean().item(), abs=1e-4)
     for other in (SearchOptions(sampling=True, nbest=3, seed=6), options):
         moved = [Guide(number=(i + 100 * (other is options), 0)) for i in range(len(batch))]
         again = fast.search(batch, other, moved)

@@ -94,13 +94,15 @@ def test_with_as_many_numbers_as_channels_it_finds_what_fairseq_finds(build_mode
 def test_a_sentence_has_the_same_scores_beside_one_with_a_prefix(build_model, large):
     model = build_model("resmlp_plus_tiny", task=large, **SIZES)
     fast, _ = engines(model, large, preview=cut(model.decoder.output.weight, size=40))
-    batch, options = sources()[:3], SearchOptions(3)
-    prefixes = [np.array([], int), np.array([300]), np.array([300, 9, 500])]
-    guides = [Guide(prefix) for prefix in prefixes]
-    together = fast.search(batch, options, guides)
-    for source, guide, found in zip(batch, guides, together, strict=True):
-        (alone,) = fast.search([source], options, [guide])
-        assert_alike([alone], [found])
+    batch, end = sources()[:3], 2
+    # With a single beam the first ends at its prefix, and leaves the batch before the third.
+    for beam, first in ((3, []), (1, [300, end])):
+        options = SearchOptions(beam)
+        guides = [Guide(np.array(p, int)) for p in (first, [300], [300, 9, 500, 7, 8])]
+        together = fast.search(batch, options, guides)
+        for source, guide, found in zip(batch, guides, together, strict=True):
+            (alone,) = fast.search([source], options, [guide])
+            assert_alike([alone], [found])
 
 
 def test_in_a_small_vocabulary_all_symbols_are_likely(build_model, task):
