@@ -75,7 +75,9 @@ class Connection(H11Protocol):
     @property
     def held(self) -> int:
         """Bytes that are kept while the client is waited for."""
-        return self.unread + (0 if self.is_idle or not self.cycle.more_body else self.arrived)
+        # Once a request is answered, what still comes of it is dropped.
+        arrives = not self.is_idle and self.cycle.more_body and not self.cycle.response_started
+        return self.unread + (self.arrived if arrives else 0)
 
     @property
     def is_waiting(self) -> bool:

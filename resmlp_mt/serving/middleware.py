@@ -1,6 +1,7 @@
 """What stands before the application: requests for another host, or too large, go no further."""
 
 import asyncio
+from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -8,6 +9,8 @@ from starlette.responses import JSONResponse
 
 # What a machine calls itself.
 LOOPBACK = frozenset({"localhost"})
+# How long the body of a request that was refused is read, to nowhere.
+_DISCARD_SECONDS = 5
 
 
 class CheckHost:
@@ -32,7 +35,7 @@ class CheckHost:
             host = dict(scope["headers"]).get(b"host", b"localhost").decode("latin-1")
             if not self._is_own(host):
                 message = "the Host header names no host of this server; see serve --allow-host"
-                return await _refuse(400, message)(scope, receive, send)
+                return await _refuse_body(400, message, scope, receive, send)
         return await self.app(scope, receive, send)
 
     def _is_own(self, host: str) -> bool:
@@ -76,7 +79,7 @@ class LimitBody:
             return None  # there is nobody to answer
         if body is None:
             message = f"the request is larger than {self.size:,} bytes; send several"
-            return await _refuse(413, message)(scope, receive, send)
+            return await _refuse_body(413, message, scope, receive, send)
         messages = iter([{"type": "http.request", "body": body}])
 
         async def replay():
@@ -116,3 +119,23 @@ def refuse(status: int, message: str, **headers: str) -> JSONResponse:
 def _refuse(status: int, message: str) -> JSONResponse:
     # What is left of the body is not read: the connection cannot be used again.
     return refuse(status, message, Connection="close")
+
+
+async def _refuse_body(status: int, message: str, scope, receive, send) -> None:
+    """Refuse a request before its body was read.
+
+    Most clients send all of a body before they read an answer. Where the connection is closed
+    meanwhile, they see that and no answer.
+    """
+
+    async def send_and_discard(part) -> None:
+        if part["type"] == "http.response.body":
+            await send(part | {"more_body": True})  # its length was said: the client has it all
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DISCARD_SECONDS):
+                    while (await receive()).get("more_body"):
+                        pass
+            part = {"type": "http.response.body"}
+        await send(part)
+
+    await _refuse(status, message)(scope, receive, send_and_discard)

@@ -166,14 +166,20 @@ def connect(server) -> socket.socket:
     return socket.create_connection((address.hostname, address.port), timeout=30)
 
 
-def test_bodies_of_unknown_size_are_limited_too(server):
-    chunks = (b"x" * 10_000 for _ in range(1000))
-    headers = {"Content-Type": "application/json"}
-    try:
-        response = httpx.post(f"{server}/translate", content=chunks, headers=headers)
-    except httpx.WriteError:  # it does not wait for the rest
-        return
-    assert response.status_code == 413
+@pytest.mark.parametrize(
+    ("headers", "status", "said"),
+    [
+        ({}, 413, "1,000,000 bytes"),
+        ({"Transfer-Encoding": "chunked"}, 413, "1,000,000 bytes"),
+        ({"Host": "elsewhere.example.org"}, 400, "--allow-host"),
+    ],
+)
+def test_who_sends_all_of_a_large_body_first_is_answered_too(server, headers, status, said):
+    connection = HTTPConnection(urlsplit(server).netloc, timeout=60)
+    connection.request("POST", "/translate", [b"x" * 10**6] * 20, headers, encode_chunked=True)
+    response = connection.getresponse()
+    assert response.status == status and said in json.load(response)["error"]
+    assert response.headers["Connection"] == "close" and connection.sock is None
 
 
 def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
