@@ -3,7 +3,7 @@
 python examples/benchmarks/quality_speed.py --out examples/benchmarks/quality_speed.png
 
 A line is a model, a dot on it a beam. The bar across a dot spans the rounds of the race. Each race
-of pareto.sh is a row of panels: everyday.csv and pareto.csv, if no others are named.
+of pareto.sh is a row of panels: everyday.csv, pareto.csv and depths.csv, if no others are named.
 """
 
 import argparse
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from matplotlib import pyplot
 
-_RACES = [Path(__file__).with_name(name) for name in ("everyday.csv", "pareto.csv")]
+_SHOWN = ("everyday.csv", "pareto.csv", "depths.csv")
+_RACES = [Path(__file__).with_name(name) for name in _SHOWN]
 _TEXTS = {"test1.en": "Tatoeba", "test.en": "Multi30k"}
 _PANELS = {"2048": "in batches of 2,048 tokens", "0": "a sentence at a time"}
 _MARKERS = "osD^v"
@@ -46,6 +47,7 @@ def draw(races: list[list[dict]], path: Path) -> None:
                 _line(panel, rival, own, style)
             panel.set(title=title, xlabel="sentences a second")
             panel.set_xlim(left=0)
+            panel.margins(y=0.1)  # room for the numbers
             panel.grid(alpha=0.3)
         text = race[0]["text"]
         row[0].set_ylabel(f"BLEU, {_TEXTS.get(text, text)}")
