@@ -3,7 +3,7 @@
 python examples/benchmarks/quality_speed.py --out examples/benchmarks/quality_speed.png
 
 A line is a model, a dot on it a beam. The bar across a dot spans the rounds of the race. Each race
-of pareto.sh is a row of panels: everyday.csv, pareto.csv and depths.csv, if no others are named.
+of pareto.sh is a row of panels: everyday.csv and pareto.csv, if no others are named.
 """
 
 import argparse
@@ -13,8 +13,7 @@ from pathlib import Path
 
 from matplotlib import pyplot
 
-_SHOWN = ("everyday.csv", "pareto.csv", "depths.csv")
-_RACES = [Path(__file__).with_name(name) for name in _SHOWN]
+_RACES = [Path(__file__).with_name(name) for name in ("everyday.csv", "pareto.csv")]
 _TEXTS = {"test1.en": "Tatoeba", "test.en": "Multi30k"}
 _PANELS = {"2048": "in batches of 2,048 tokens", "0": "a sentence at a time"}
 _MARKERS = "osD^v"
