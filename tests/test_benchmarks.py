@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy
 import pytest
 import torch
 from cli.commands import assert_refused, run
+from matplotlib import pyplot
 from PIL import Image
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
@@ -118,52 +120,61 @@ def test_without_a_gpu_or_packages_its_races_are_refused(tmp_path):
         assert not (tmp_path / "out").exists()
 
 
-def test_the_plot_shows_the_committed_rows(tmp_path):
-    pictures = [tmp_path / "a.png", tmp_path / "b.png"]
-    run("python", SCRIPTS / "plot.py", SCRIPTS / "train.csv", "--out", pictures[0])
-    text = (SCRIPTS / "train.csv").read_text()
-    (tmp_path / "less.csv").write_text("".join(text.splitlines(keepends=True)[:7]))
-    run("python", SCRIPTS / "plot.py", tmp_path / "less.csv", "--out", pictures[1])
-    assert pictures[0].read_bytes() != pictures[1].read_bytes()
+# Each with the words before its tables, the tables, and the words after them.
+PICTURES = {
+    "train.png": (["plot.py"], ["train.csv"], []),
+    "length.png": (["plot.py"], ["train.csv", "length.csv"], ["--sizes", "tiny", "tiny int8"]),
+    "quality_speed.png": (["quality_speed.py", "--speed"], ["everyday.csv", "pareto.csv"], []),
+    "depths.png": (["quality_speed.py", "--speed"], ["depths.csv"], []),
+}
 
 
-def test_the_plot_of_lengths_shows_each_row(tmp_path):
-    header = "rival,size,source_length,batch,beam,length,step_ms\n"
-    rows = [
-        f"{rival},tiny,30,{batch},5,{length},{length / 100}\n"
-        for rival in ("CTranslate2", "exported")
-        for batch in (1, 8)
-        for length in (16, 64)
-    ]
-    for name, few in (("whole", rows), ("less", [*rows[:2], *rows[4:6]])):
-        (tmp_path / f"{name}.csv").write_text(header + "".join(few))
-        words = ["--draw", tmp_path / f"{name}.csv", "--out", tmp_path / f"{name}.png"]
-        run("python", SCRIPTS / "length.py", *words)
-    whole, less = (Image.open(tmp_path / f"{name}.png") for name in ("whole", "less"))
-    assert whole.width > 1.5 * less.width > 0  # a panel for each batch
-    nameless = run("python", SCRIPTS / "length.py", "--draw", tmp_path / "less.csv", check=False)
-    assert_refused(nameless, "add --out FILE.png")
-
-
-def test_the_committed_picture_of_quality_and_speed_is_that_of_the_committed_rows(tmp_path):
-    with open(SCRIPTS / "everyday.csv", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    rows[0]["rate"] = str(float(rows[0]["rate"]) / 2)
-    with open(tmp_path / "slower.csv", "w", newline="") as stream:
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_committed_pictures_are_those_of_the_committed_rows(name, tmp_path):
+    (script, *before), tables, after = PICTURES[name]
+    rows = read_rows(SCRIPTS / tables[-1])
+    measured = "step_ms" if "step_ms" in rows[0] else "rate"
+    rows[0][measured] = str(float(rows[0][measured]) / 2)
+    with open(tmp_path / "other.csv", "w", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    slower = ["--speed", tmp_path / "slower.csv", SCRIPTS / "pareto.csv"]
-    names = {"same": [], "slower": slower}
-    pictures = {}
-    for name, flags in names.items():
-        path = tmp_path / f"{name}.png"
-        run("python", SCRIPTS / "quality_speed.py", "--out", path, *flags, check=False)
-        pictures[name] = numpy.asarray(Image.open(path).convert("L"), dtype=float)
-    committed = numpy.asarray(Image.open(SCRIPTS / "quality_speed.png").convert("L"), dtype=float)
+    same = [SCRIPTS / table for table in tables]
+    committed = read_gray(SCRIPTS / name)
+    changed = []
+    for paths in (same, [*same[:-1], tmp_path / "other.csv"]):
+        command = ["python", SCRIPTS / script, *before, *paths, *after]
+        run(*command, "--out", tmp_path / "drawn.png")
+        changed.append((abs(read_gray(tmp_path / "drawn.png") - committed) > 64).sum())
     # A library of another version may smooth letters otherwise; a dot has some 80 pixels.
-    changed = {name: (abs(drawn - committed) > 64).sum() for name, drawn in pictures.items()}
-    assert changed["same"] < 20 < 100 < changed["slower"]
+    assert changed[0] < 20 < 100 < changed[1]
+
+
+def test_a_subword_costs_an_update_or_a_step_of_one_sentence(tmp_path):
+    train = {"rival": "transformer", "length": "16", "rate": "500", "ratio": "1.00"}
+    step = {"rival": "exported", "batch": "8", "length": "16", "step_ms": "12", "ratio": "1.00"}
+    races = {
+        "training": [train, train | {"length": "64", "rate": "250"}],
+        "decoding": [step, step | {"batch": "1", "step_ms": "3"}],
+    }
+    runpy.run_path(str(SCRIPTS / "plot.py"))["draw"](races, tmp_path / "p.png")
+    panels = pyplot.gcf().axes
+    pyplot.close()
+    assert [panel.get_title() for panel in panels] == list(races)
+    lines = [[line.get_xydata().tolist() for line in panel.lines] for panel in panels]
+    assert lines == [[[[16, 2], [64, 4]]], [[[16, 1.5]], [[16, 3]]]]
+    nothing = ["--sizes", "huge", "--out", tmp_path / "no.png"]
+    refused = run("python", SCRIPTS / "plot.py", SCRIPTS / "train.csv", *nothing, check=False)
+    assert_refused(refused, "no row has these sizes")
+
+
+def read_rows(path: Path) -> list[dict]:
+    with open(path, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def read_gray(path: Path) -> numpy.ndarray:
+    return numpy.asarray(Image.open(path).convert("L"), dtype=float)
 
 
 def test_a_model_of_no_known_kind_is_refused_before_the_race(tmp_path):

@@ -1,7 +1,6 @@
 """Race exports against CTranslate2 over the length of translations: a step's time, and memory.
 
 python examples/benchmarks/length.py --export EXPORT --ctranslate2 FOLDER --csv length.csv
-python examples/benchmarks/length.py --draw length.csv --out length.png
 
 All translations have exactly as many subwords as asked for, so the models may be untrained.
 `shortlist.sh` says how both folders are made. Rivals are in one process and take turns. Seconds are
@@ -9,7 +8,6 @@ of the processor, on one thread. `past_mib` is what our search keeps of all beam
 """
 
 import argparse
-import csv
 import sys
 import time
 from pathlib import Path
@@ -20,16 +18,16 @@ from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.benchmark.translate import Case
 
-_COLORS = {"CTranslate2": "black", "exported": "tab:red"}
 
-
-def main() -> int:
-    """Race, or draw."""
+def main() -> None:
+    """Race."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--export", help="our model, whose positions reach to the longest")
-    parser.add_argument("--ctranslate2", help="a Transformer")
+    parser.add_argument(
+        "--export", required=True, help="our model, whose positions reach to the longest"
+    )
+    parser.add_argument("--ctranslate2", required=True, help="a Transformer")
     parser.add_argument("--size", default="", help="a word for the column")
     parser.add_argument("--lengths", type=int, nargs="+", default=[16, 64, 256, 1000])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8], metavar="SENTENCES")
@@ -37,15 +35,7 @@ def main() -> int:
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--csv", type=Path)
-    parser.add_argument("--draw", type=Path, metavar="CSV", help="draw, and race nothing")
-    parser.add_argument("--out", type=Path, metavar="FILE.png")
     arguments = parser.parse_args()
-    if arguments.draw and not arguments.out:
-        parser.error("--draw needs the picture's name: add --out FILE.png")
-    if arguments.draw:
-        with open(arguments.draw, newline="", encoding="utf-8") as stream:
-            draw(list(csv.DictReader(stream)), arguments.out)
-        return 0
     results = []
     rivals = load(arguments)
     for batch in arguments.batches:
@@ -58,7 +48,6 @@ def main() -> int:
     print_table(rows)
     if arguments.csv:
         append_rows(arguments.csv, rows)
-    return 0
 
 
 def load(arguments: argparse.Namespace) -> dict:
@@ -124,36 +113,6 @@ def race(rivals: dict, batch: int, length: int, arguments: argparse.Namespace) -
         case = Case(batch, arguments.beam)
         results.append(Result(name, case, figures, float(np.median(ratios)), spread))
     return results
-
-
-def draw(rows: list[dict], path: Path) -> None:
-    """A panel a size and batch: milliseconds a step by length."""
-    import matplotlib
-
-    from resmlp_mt.files.output import whole_file
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    panels = list(dict.fromkeys((row["size"], row["batch"]) for row in rows))
-    figure, axes = pyplot.subplots(
-        1, len(panels), figsize=(3.6 * len(panels), 3.4), squeeze=False, layout="constrained"
-    )
-    for (size, batch), axis in zip(panels, axes[0], strict=True):
-        for rival, color in _COLORS.items():
-            own = [
-                (float(row["length"]), float(row["step_ms"]))
-                for row in rows
-                if (row["size"], row["batch"], row["rival"]) == (size, batch, rival)
-            ]
-            axis.plot(*zip(*sorted(own), strict=True), "o-", color=color, label=rival)
-        axis.set(xscale="log", xlabel="subwords", title=f"{size}, {batch} at once".strip(", "))
-        axis.set_ylim(bottom=0)
-        axis.grid(alpha=0.3)
-    axes[0, 0].set_ylabel("ms a step")
-    axes[0, 0].legend(fontsize=8)
-    with whole_file(path) as new:
-        figure.savefig(new, dpi=110, format="png")
 
 
 if __name__ == "__main__":
