@@ -11,6 +11,7 @@ from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.alignment import align_subwords, align_words
+from resmlp_mt.inference.beams import Beams
 from resmlp_mt.inference.ensemble import Ensemble
 from resmlp_mt.inference.fairseq_search import FairseqSearch
 from resmlp_mt.inference.guides import Guide
@@ -242,6 +243,33 @@ def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
         found = fast.search(batch, SearchOptions(3, max_len_b=longest))
         assert_alike(found, reference.search(batch, SearchOptions(3, max_len_b=longest)))
     assert max(len(tokens) for beams in found for tokens, _ in beams) == 8  # N = 9
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
+    int8, step, build_model, task, monkeypatch
+):
+    class Watched(Beams):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            watched.append(self)
+
+    monkeypatch.setattr("resmlp_mt.inference.folded_search.Beams", Watched)
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
+    with torch.no_grad():  # nothing wants to end
+        model.decoder.norm.bias.add_(1)
+        model.decoder.output.weight[2] = -9
+    fast, _ = engines(model, task(), int8)
+    channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
+    numbers = 2 if int8 and step != "graph" else 4
+    for sentences, beam, length in ((1, 2, 3), (1, 4, 3), (5, 4, 3), (5, 4, 7)):
+        watched = []
+        fast.search(sources()[:sentences], SearchOptions(beam, max_len_b=length))
+        (found,) = watched
+        # The first step has one beam: they are alike.
+        places = sentences * (1 + beam * length)
+        assert found.used * found.history[0].nbytes == places * layers * channels * numbers
+        assert found.used <= len(found.history) < 2 * (found.used + sentences * beam)
 
 
 def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task):
