@@ -378,7 +378,7 @@ def test_samples_are_every_kth_line_of_their_sets():
 
 def test_seconds_in_the_readme_are_those_of_the_csv():
     with open(ROOT / "examples" / "benchmarks" / "startup.csv", newline="") as stream:
-        seconds = {row["rival"]: f"{float(row['seconds']):.1f}" for row in csv.DictReader(stream)}
+        seconds = {row["rival"]: f"{float(row['seconds']):.2g}" for row in csv.DictReader(stream)}
     text = " ".join(README.split())
     assert f"translated [in {seconds['translate, exported']} s]" in text
     assert f"importing torch alone takes {seconds['import torch']}." in text
