@@ -34,7 +34,7 @@ from resmlp_mt.serving.libretranslate import (
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.measure import Answered, Measure
 from resmlp_mt.serving.metrics import Metrics
-from resmlp_mt.serving.middleware import LOOPBACK, CheckHost, LimitBody, refuse
+from resmlp_mt.serving.middleware import LOOPBACK, Apologise, CheckHost, LimitBody, refuse
 from resmlp_mt.serving.models import Models
 from resmlp_mt.serving.request import TranslationRequest, explain, limit_request
 
@@ -155,10 +155,6 @@ def build_app(
     async def explain_refusal(request: Request, error: HTTPException):
         return refuse(error.status_code, str(error.detail), **(error.headers or {}))
 
-    @app.exception_handler(Exception)
-    async def apologise(request: Request, error: Exception):
-        return refuse(500, "this failed, and not by your fault; the server's log says more")
-
     @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)
     async def show_page() -> FileResponse:
@@ -168,6 +164,7 @@ def build_app(
     # The last one is asked first.
     app.add_middleware(FormsAsJson, size=limits.request_bytes, is_known=is_libretranslate)
     app.add_middleware(LimitBody, size=limits.request_bytes, seconds=limits.timeout)
+    app.add_middleware(Apologise)
     if origins:
         app.add_middleware(
             CORSMiddleware,

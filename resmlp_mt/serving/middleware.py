@@ -51,6 +51,37 @@ class CheckHost:
             return False
 
 
+class Apologise:
+    """ASGI middleware: what fails is answered with 500, and raised again for the server's log.
+
+    Starlette answers failures outside of all middleware. So such an answer would not be counted,
+    and browsers would keep it from the pages that may read the others.
+
+    Args:
+        app: What answers.
+    """
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send) -> None:
+        """Answer a request."""
+        started = False
+
+        async def watch(part) -> None:
+            nonlocal started
+            started = True
+            await send(part)
+
+        try:
+            await self.app(scope, receive, watch)
+        except Exception:
+            if scope["type"] == "http" and not started:
+                message = "this failed, and not by your fault; the server's log says more"
+                await refuse(500, message)(scope, receive, send)
+            raise
+
+
 class LimitBody:
     """ASGI middleware: bodies are read whole, within a size and a time, or refused.
 

@@ -18,13 +18,14 @@ from resmlp_mt.serving.middleware import LOOPBACK
 def asked():
     """asked(*texts, translator, **limits): the responses to requests sent one after the other.
 
-    A text may be all of a request.
+    A text may be all of a request. `told` is what else the application is told.
     """
 
-    async def ask_all(translator, texts, limits, then):
-        held = build_app(held_models(translator), limits)
+    async def ask_all(translator, texts, limits, then, told, headers):
+        held = build_app(held_models(translator), limits, **told)
         transport = httpx.ASGITransport(held, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        base = {"transport": transport, "base_url": "http://localhost", "headers": headers}
+        async with httpx.AsyncClient(**base) as client:
             requests = []
             for text in texts:
                 body = text if isinstance(text, dict) else {"text": text}
@@ -35,10 +36,14 @@ def asked():
             then(translator)
             return await asyncio.gather(*requests)
 
-    def ask(*texts, translator=None, then=lambda translator: translator.let_go.set(), **limits):
+    def let_go(translator):
+        translator.let_go.set()
+
+    def ask(*texts, translator=None, then=let_go, told=None, headers=None, **limits):
         translator = translator or Held()
         try:
-            return asyncio.run(ask_all(translator, texts, Limits(**limits), then))
+            work = ask_all(translator, texts, Limits(**limits), then, told or {}, headers)
+            return asyncio.run(work)
         finally:
             translator.let_go.set()
 
@@ -109,11 +114,16 @@ def test_what_takes_too_long_is_answered_with_503(asked):
     assert "0.5 seconds" in responses[0].json()["error"] and responses[0].headers["Retry-After"]
 
 
-def test_what_fails_is_answered_with_500_and_the_others_as_ever(asked, caplog):
-    responses = asked("busy", "poison", "good")
+def test_what_fails_is_answered_with_500_counted_so_and_the_others_as_ever(asked, caplog):
+    logged, origin = [], {"Origin": "https://a.example"}
+    told = {"origins": (origin["Origin"],), "log": logged.append}
+    responses = asked("busy", "poison", "good", told=told, headers=origin)
     assert [r.status_code for r in responses] == [200, 500, 200]
     assert "poison" not in responses[1].text and "log" in responses[1].json()["error"]
     assert "a batch of 2 texts failed" in caplog.text
+    assert sorted(answered.status for answered in logged) == ["200", "200", "500"]
+    # A page that may read the others may read this one too.
+    assert {r.headers.get("Access-Control-Allow-Origin") for r in responses} == {*origin.values()}
 
 
 @pytest.mark.parametrize(
