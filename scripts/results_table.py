@@ -36,6 +36,7 @@ _COLUMNS = {
     "texts": "texts a request",
     "seconds": "seconds",
     "processor_seconds": "seconds of processors",
+    "system": "of which the kernel's",
     "requests": "requests",
     "errors": "errors",
     "lines": "lines",

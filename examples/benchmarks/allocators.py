@@ -14,6 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from ctypes.util import find_library
 from pathlib import Path
 
@@ -55,8 +56,10 @@ def main() -> None:
     command += arguments.flags.split()
     allocators = find_allocators()
     rounds = []
-    for _ in range(arguments.rounds):
-        rounds.append({name: measure(command, added) for name, added in allocators.items()})
+    with tempfile.TemporaryDirectory() as folder:  # which stays empty
+        command += ["--save-dir", folder]
+        for _ in range(arguments.rounds):
+            rounds.append({name: measure(command, added) for name, added in allocators.items()})
     rows = [describe(name, rounds) | {"updates": arguments.updates} for name in allocators]
     print_table(rows)
     if arguments.csv:

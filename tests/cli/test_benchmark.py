@@ -256,3 +256,16 @@ def test_impossible_numbers_are_refused(line, said):
     arguments = build_parser().parse_args(["benchmark", *line.split()])
     with pytest.raises(UserError, match=said):
         arguments.run(arguments)
+
+
+def test_a_training_is_measured_with_each_allocator(prepared, tmp_path):
+    script = ROOT / "examples" / "benchmarks" / "allocators.py"
+    command = ["python", script, prepared, "--updates", 1, "--csv", tmp_path / "a.csv"]
+    missing = run(*command).stderr.count("is not installed")
+    found = {row["rival"]: row for row in rows(tmp_path / "a.csv")}
+    assert {"glibc", "glibc, memory kept"} <= set(found) and len(found) + missing == 5
+    assert found["glibc"]["ratio"] == "1.00"
+    for row in found.values():
+        assert 0 < float(row["system"]) < float(row["processor_seconds"])
+        assert float(row["memory_mib"]) > 100  # torch takes more
+    assert run(*command, "--flags=--arch=nothing", check=False).returncode == 1
