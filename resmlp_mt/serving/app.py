@@ -36,7 +36,12 @@ from resmlp_mt.serving.measure import Answered, Measure
 from resmlp_mt.serving.metrics import Metrics
 from resmlp_mt.serving.middleware import LOOPBACK, Apologise, CheckHost, LimitBody, refuse
 from resmlp_mt.serving.models import Models
-from resmlp_mt.serving.request import TranslationRequest, explain, limit_request
+from resmlp_mt.serving.request import (
+    TranslationRequest,
+    explain,
+    explain_unreadable,
+    limit_request,
+)
 
 PAGE = Path(__file__).parent / "page"
 # The page needs nothing but what lies beside it.
@@ -44,6 +49,9 @@ _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "Cache-Control": "no-cache",
 }
+
+# All that FastAPI says of a body that is not UTF-8, or nested too deeply; it keeps the cause.
+_UNREADABLE = "There was an error parsing the body"
 
 
 class Problem(BaseModel):
@@ -153,7 +161,10 @@ def build_app(
 
     @app.exception_handler(HTTPException)
     async def explain_refusal(request: Request, error: HTTPException):
-        return refuse(error.status_code, str(error.detail), **(error.headers or {}))
+        said = str(error.detail)
+        if said == _UNREADABLE:
+            said = explain_unreadable(error.__cause__)
+        return refuse(error.status_code, said, **(error.headers or {}))
 
     @app.head("/", include_in_schema=False)
     @app.get("/", include_in_schema=False)

@@ -130,8 +130,20 @@ def explain(errors: Sequence[dict]) -> str:
     return "; ".join(map(_explain, errors[:_NAMED])) + _count_rest(errors)
 
 
+def explain_unreadable(cause: BaseException | None) -> str:
+    """Why the body of a request could not be read, where it is not for a mistake in its JSON."""
+    if isinstance(cause, UnicodeDecodeError):
+        byte = f"byte {cause.start + 1:,} is 0x{cause.object[cause.start]:02x}"
+        return f"the body is not UTF-8 ({byte}); encode it so, and do not compress it"
+    if isinstance(cause, RecursionError):
+        return "the body is nested too deeply; send JSON as in /docs"
+    return f"the body cannot be read: {cause}"[:_MISTAKE]
+
+
 def _explain(error: dict) -> str:
     """One mistake in a request: where it is, and what."""
+    if error["type"] == "json_invalid":
+        return f"the body is no JSON: {error['ctx']['error']} at character {error['loc'][-1] + 1:,}"
     # Of a union the location holds the types too.
     parts = [part for part in map(str, error["loc"][1:]) if part.replace("_", "").isalnum()]
     if not parts and error["type"] not in ("value_error", "unknown"):
