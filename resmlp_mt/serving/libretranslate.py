@@ -7,11 +7,10 @@ LibreTranslate's.
 import json
 from collections.abc import Sequence
 from itertools import chain, islice
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.inference.options import SearchOptions
@@ -26,21 +25,26 @@ from resmlp_mt.serving.request import USUAL_BEAM, Text, Texts, explain, too_many
 _FIELDS = frozenset("q source target format alternatives api_key".split())
 
 
-def _need(texts: object) -> object:
-    if texts in ("", []):
-        raise PydanticCustomError("missing", "nothing to translate")
-    return texts
+class _Request(BaseModel):
+    """What LibreTranslate's clients ask: for LibreTranslate, what is empty or null is not there."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out(cls, asked: object) -> object:
+        if not isinstance(asked, dict):
+            return asked
+        return {name: value for name, value in asked.items() if value not in (None, "", [])}
 
 
-class LibreRequest(BaseModel):
+class LibreRequest(_Request):
     """What to translate, as LibreTranslate's clients ask."""
 
     model_config = ConfigDict(extra="ignore")
     limits: ClassVar[Limits] = Limits()
 
-    q: Annotated[Texts, BeforeValidator(_need)] = Field(
-        description="A text, or several.", examples=["A dog sleeps."]
-    )
+    q: Texts = Field(description="A text, or several.", examples=["A dog sleeps."])
     source: str = Field(description='Code of its language, or "auto".', examples=["auto"])
     target: str = Field(description="Code of the language to translate to.", examples=["de"])
     format: Literal["text", "html"] = "text"
@@ -63,10 +67,10 @@ class LibreResponse(BaseModel):
     detectedLanguage: dict | list[dict] | None = None
 
 
-class DetectRequest(BaseModel):
+class DetectRequest(_Request):
     """A text in an unknown language."""
 
-    q: Annotated[Text, BeforeValidator(_need)] = Field(examples=["Ein Hund."])
+    q: Text = Field(examples=["Ein Hund."])
     api_key: str = ""
 
 
@@ -94,7 +98,7 @@ def explain_as_libretranslate(errors: Sequence[dict]) -> str:
     """What is wrong with a request, in LibreTranslate's words where it has some."""
     first = errors[0]
     name = str(first["loc"][-1])
-    if first["type"] in ("missing", "string_too_short") and name in _FIELDS:
+    if first["type"] == "missing" and name in _FIELDS:
         return f"Invalid request: missing {name} parameter"
     if name == "format":
         return f"{first['input']!s:.40} format is not supported"

@@ -64,6 +64,11 @@ def test_answers_have_the_form_that_clients_expect(server):
     answered = httpx.post(f"{server}/translate", params=known, data={"q": TEXT}, timeout=60)
     assert answered.json() == {"translatedText": best}
     settings = httpx.get(f"{server}/frontend/settings").json()
+    # Many clients write what they have no value for as null, or as an empty field of a form.
+    for empty in (None, ""):
+        left = dict.fromkeys(("format", "alternatives", "api_key"), empty)
+        assert post(server, q=TEXT, **known, **left).json() == {"translatedText": best}
+    assert post(server, "/detect", q=TEXT, api_key=None).json()[0]["language"] == "en"
     assert settings["keyRequired"] is False and settings["filesTranslation"] is False
     assert settings["language"] == {
         "source": {"code": "en", "name": "English"},
@@ -88,11 +93,13 @@ def test_markup_stays_and_text_is_translated(server):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"q": None}, "Invalid request: q: Input should be a valid string"),
+        ({"q": None}, "Invalid request: missing q parameter"),
+        ({"q": 5}, "Invalid request: q: Input should be a valid string"),
         ({"q": ""}, "Invalid request: missing q parameter"),
         ({"q": []}, "Invalid request: missing q parameter"),
         ({"source": ...}, "Invalid request: missing source parameter"),
         ({"target": ...}, "Invalid request: missing target parameter"),
+        ({"source": ""}, "Invalid request: missing source parameter"),
         ({"source": "xx"}, "xx is not supported"),
         ({"source": "de", "target": "en"}, "English (en) is not available as a target language "
          "from German (de)"),
