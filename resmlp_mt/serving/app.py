@@ -22,7 +22,7 @@ from resmlp_mt.serving.answer import TranslationResponse, write_results
 from resmlp_mt.serving.batcher import Batcher, Options
 from resmlp_mt.serving.desk import Desk, Found
 from resmlp_mt.serving.forms import FormsAsJson
-from resmlp_mt.serving.keys import Keys
+from resmlp_mt.serving.keys import Keys, find_key
 from resmlp_mt.serving.libretranslate import (
     LibreRequest,
     LibreResponse,
@@ -127,7 +127,8 @@ def build_app(
     )
     async def translate(asked: _either(limits), request: Request):
         """Translate texts, in order."""
-        keys.admit(_find_key(asked, request))
+        in_body = asked.api_key if isinstance(asked, LibreRequest) else ""
+        keys.admit(in_body or find_key(request.headers))
         if isinstance(asked, LibreRequest):
             work = libretranslate.translate(asked)
         else:
@@ -199,13 +200,6 @@ def _either(limits: Limits):
         Discriminator(lambda asked: "of LibreTranslate" if is_libretranslate(asked) else "our own"),
         Body(),
     ]
-
-
-def _find_key(asked: TranslationRequest | LibreRequest, request: Request) -> str:
-    if isinstance(asked, LibreRequest) and asked.api_key:
-        return asked.api_key
-    kind, _, key = request.headers.get("Authorization", "").partition(" ")
-    return key.strip() if kind.lower() == "bearer" else ""
 
 
 async def _translate(asked: TranslationRequest, desk: Desk, models: Models) -> bytes:

@@ -3,7 +3,7 @@
 import hmac
 import math
 import time
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +46,12 @@ def read_keys(path: Path, a_minute: int) -> list[Key]:
     if not found:
         raise UserError(f"{path}: holds no key; write one a line")
     return list(found.values())
+
+
+def find_key(headers: Mapping[str, str]) -> str:
+    """The key in the headers of a request; empty if there is none."""
+    kind, _, key = headers.get("Authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else ""
 
 
 class Keys:

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from itertools import chain, islice
 from typing import ClassVar, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.batcher import Options
 from resmlp_mt.serving.desk import Desk, Found
-from resmlp_mt.serving.keys import Keys
+from resmlp_mt.serving.keys import Keys, find_key
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.markup import Markup, Translated
 from resmlp_mt.serving.models import AUTO, Model, Models, name_language
@@ -41,7 +41,6 @@ class _Request(BaseModel):
 class LibreRequest(_Request):
     """What to translate, as LibreTranslate's clients ask."""
 
-    model_config = ConfigDict(extra="ignore")
     limits: ClassVar[Limits] = Limits()
 
     q: Texts = Field(description="A text, or several.", examples=["A dog sleeps."])
@@ -205,9 +204,9 @@ def build_router(models: Models, keys: Keys) -> APIRouter:
         ]
 
     @router.post("/detect")
-    async def detect(asked: DetectRequest) -> list[Detected]:
+    async def detect(asked: DetectRequest, request: Request) -> list[Detected]:
         """Which of these languages a text is in, the likeliest first."""
-        keys.admit(asked.api_key)
+        keys.admit(asked.api_key or find_key(request.headers))
         ranked = models.detect([asked.q])
         found = [_describe(*pair) for pair in ranked]
         return [Detected(**one) for one in found if one["confidence"] > 0 or one is found[0]]

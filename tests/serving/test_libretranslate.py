@@ -11,6 +11,7 @@ from serving.held import Held
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.serving.app import build_app
+from resmlp_mt.serving.keys import Key, Keys
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.models import Model, Models, name_language
 
@@ -63,12 +64,12 @@ def test_answers_have_the_form_that_clients_expect(server):
         assert answered == {"translatedText": best, "alternatives": others}
     answered = httpx.post(f"{server}/translate", params=known, data={"q": TEXT}, timeout=60)
     assert answered.json() == {"translatedText": best}
-    settings = httpx.get(f"{server}/frontend/settings").json()
     # Many clients write what they have no value for as null, or as an empty field of a form.
     for empty in (None, ""):
         left = dict.fromkeys(("format", "alternatives", "api_key"), empty)
         assert post(server, q=TEXT, **known, **left).json() == {"translatedText": best}
     assert post(server, "/detect", q=TEXT, api_key=None).json()[0]["language"] == "en"
+    settings = httpx.get(f"{server}/frontend/settings").json()
     assert settings["keyRequired"] is False and settings["filesTranslation"] is False
     assert settings["language"] == {
         "source": {"code": "en", "name": "English"},
@@ -98,8 +99,8 @@ def test_markup_stays_and_text_is_translated(server):
         ({"q": ""}, "Invalid request: missing q parameter"),
         ({"q": []}, "Invalid request: missing q parameter"),
         ({"source": ...}, "Invalid request: missing source parameter"),
-        ({"target": ...}, "Invalid request: missing target parameter"),
         ({"source": ""}, "Invalid request: missing source parameter"),
+        ({"target": ...}, "Invalid request: missing target parameter"),
         ({"source": "xx"}, "xx is not supported"),
         ({"source": "de", "target": "en"}, "English (en) is not available as a target language "
          "from German (de)"),
@@ -135,14 +136,18 @@ def speakers(*pairs):
 
 @pytest.fixture
 def asked():
-    """asked(models, body): the responses of a service of these models to such requests."""
+    """asked(models, *bodies, path, headers, keys): the responses of a service of these models."""
 
-    async def ask(models, bodies):
-        transport = httpx.ASGITransport(build_app(models, Limits()))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return [await client.post("/translate", json=body) for body in bodies]
+    async def ask(models, bodies, path, headers, keys):
+        transport = httpx.ASGITransport(build_app(models, Limits(), keys=keys))
+        base = {"transport": transport, "base_url": "http://localhost", "headers": headers}
+        async with httpx.AsyncClient(**base) as client:
+            return [await client.post(path, json=body) for body in bodies]
 
-    return lambda models, *bodies: asyncio.run(ask(models, bodies))
+    def ask_all(models, *bodies, path="/translate", headers=None, keys=None):
+        return asyncio.run(ask(models, bodies, path, headers, keys))
+
+    return ask_all
 
 
 ENGLISH, GERMAN = "The children are playing in the garden.", "Die Kinder spielen im Garten."
@@ -176,6 +181,26 @@ def test_the_languages_of_a_request_choose_the_model(asked, body, model):
     else:
         assert response.status_code == 200, response.text
     assert [bool(t.batches) for t in translators] == [i == model for i in range(3)]
+
+
+@pytest.mark.parametrize("path", ["/translate", "/detect"])
+@pytest.mark.parametrize(
+    ("in_body", "header", "status"),
+    [
+        ({}, "Bearer ours", 200),
+        ({"api_key": None}, "bearer ours", 200),
+        ({"api_key": "ours"}, "Bearer another", 200),
+        ({"api_key": "another"}, "Bearer ours", 403),
+        ({}, "Basic ours", 403),
+        ({"api_key": ""}, "", 403),
+    ],
+)
+def test_a_key_may_stand_in_the_body_or_in_a_header(asked, path, in_body, header, status):
+    models, _ = speakers(("en", "de"), ("de", "en"))
+    keys = Keys([Key("ours", 0)])
+    body = {"q": GERMAN, "source": "de", "target": "en"} | in_body
+    (response,) = asked(models, body, path=path, headers={"Authorization": header}, keys=keys)
+    assert response.status_code == status, response.text
 
 
 def test_a_code_is_the_nearest_that_the_service_has():
