@@ -10,6 +10,34 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.serving.measure import Answered
 
 
+class _File(WatchedFileHandler):
+    """A file that is opened again where it was moved.
+
+    A full disk or a missing folder is said once, and once more when the file was written between.
+    Requests are answered as ever.
+    """
+
+    fails = False
+    error: BaseException | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        self.error = None
+        try:
+            super().emit(record)
+        except OSError as error:  # it cannot be opened again
+            self.error = error
+        if self.error and not self.fails:
+            said = getattr(self.error, "strerror", None) or self.error
+            what = f"--access-log {self.baseFilename}: {said}; requests go unlogged"
+            print(what, file=sys.stderr, flush=True)
+        self.fails = self.error is not None
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Remember why a line could not be written, where logging would print a traceback."""
+        self.error = sys.exc_info()[1]
+
+
 def open_access_log(where: str) -> Callable[[Answered], None]:
     """What writes the line of a request. Neither texts nor keys are in it.
 
@@ -21,7 +49,7 @@ def open_access_log(where: str) -> Callable[[Answered], None]:
         UserError: If the file cannot be opened.
     """
     try:
-        handler = logging.StreamHandler(sys.stderr) if where == "-" else WatchedFileHandler(where)
+        handler = logging.StreamHandler(sys.stderr) if where == "-" else _File(where)
     except OSError as error:
         raise UserError(f"--access-log {where}: {error.strerror}") from None
     logger = logging.Logger("access", logging.INFO)
