@@ -54,6 +54,16 @@ _PAGE_HEADERS = {
 _UNREADABLE = "There was an error parsing the body"
 
 
+class _Page(StaticFiles):
+    """The files of the page, with its headers: a browser must not mix those of two versions."""
+
+    def file_response(self, *arguments, **options) -> Response:
+        """A file, or that it has not changed."""
+        response = super().file_response(*arguments, **options)
+        response.headers.update(_PAGE_HEADERS)
+        return response
+
+
 class Problem(BaseModel):
     """What is wrong."""
 
@@ -172,7 +182,7 @@ def build_app(
     async def show_page() -> FileResponse:
         return FileResponse(PAGE / "index.html", headers=_PAGE_HEADERS)
 
-    app.mount("/page", StaticFiles(directory=PAGE))
+    app.mount("/page", _Page(directory=PAGE))
     # The last one is asked first.
     app.add_middleware(FormsAsJson, size=limits.request_bytes, is_known=is_libretranslate)
     app.add_middleware(LimitBody, size=limits.request_bytes, seconds=limits.timeout)

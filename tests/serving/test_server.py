@@ -224,6 +224,20 @@ def test_head_is_get_without_the_body(server, path):
     assert head.headers["Content-Type"] == get.headers["Content-Type"]
 
 
+def test_browsers_ask_whether_the_page_has_changed_and_mix_no_versions(server):
+    page = httpx.get(f"{server}/")
+    parts = re.findall(r'(?:src|href)="(page/[^"]+)"', page.text)
+    assert len(parts) == 2  # its script and its style
+    for path in ("", "page/index.html", *parts):
+        found = httpx.get(f"{server}/{path}")
+        for name in ("Cache-Control", "Content-Security-Policy"):
+            assert found.headers[name] == page.headers[name], path
+        assert found.headers["Cache-Control"] == "no-cache"
+    known = {"If-None-Match": found.headers["ETag"]}
+    again = httpx.get(f"{server}/{path}", headers=known)
+    assert (again.status_code, again.content) == (304, b"")
+
+
 def test_the_interface_is_documented_without_a_network(server):
     described = httpx.get(f"{server}/openapi.json").json()
     others = {"/detect", "/languages", "/frontend/settings"}
