@@ -193,6 +193,7 @@ def build_app(
             allow_origins=origins,
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["Retry-After"],
         )
     app.add_middleware(CheckHost, names=hosts)
     app.add_middleware(Measure, tell=[metrics.count, *([log] if log else [])])

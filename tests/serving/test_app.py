@@ -122,6 +122,7 @@ def test_what_fails_is_answered_with_500_counted_so_and_the_others_as_ever(asked
     assert "poison" not in responses[1].text and "log" in responses[1].json()["error"]
     assert "a batch of 2 texts failed" in caplog.text
     assert sorted(answered.status for answered in logged) == ["200", "200", "500"]
+    assert {r.headers.get("Access-Control-Expose-Headers") for r in responses} == {"Retry-After"}
     # A page that may read the others may read this one too.
     assert {r.headers.get("Access-Control-Allow-Origin") for r in responses} == {*origin.values()}
 
