@@ -9,6 +9,7 @@ the server on loopback, or put a proxy before it.
 """
 
 import argparse
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -19,6 +20,10 @@ from resmlp_mt.cli.flags import add_device, check_positive
 _COUNTS = """batch_size queue_size max_beam max_request_bytes max_answer_bytes max_connections
     max_connections_per_client""".split()
 _DAY = 86_400
+# As browsers write an origin: without the port where it is the usual one. "null" is that of files.
+_ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@*\sA-Z]+")
+_USUAL_PORT = re.compile(r"http:.*:80|https:.*:443")
+_HOST = re.compile(r"[^/?#@*:\s]+|\[?[0-9A-Fa-f:.]+\]?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +170,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Check the numbers.
+    """Check the numbers, and the names that would never match.
 
     Raises:
         UserError: If one of them is impossible.
@@ -181,6 +186,14 @@ def _check(arguments: argparse.Namespace) -> None:
         if not 0 <= (getattr(arguments, name) or 0) < 65536:
             flag = f"--{name.replace('_', '-')} {getattr(arguments, name)}"
             raise UserError(f"{flag} must be between 0 and 65535")
+    for name in arguments.allow_host:
+        if not _HOST.fullmatch(name) or name.count(":") == 1:
+            rule = "must be a name alone, as mt.example.org: no port, path or *"
+            raise UserError(f"--allow-host {name} {rule}")
+    for name in arguments.allow_origin:
+        if not _ORIGIN.fullmatch(name) or _USUAL_PORT.fullmatch(name):
+            rule = "must be as browsers say it, https://www.example.org: in small letters, with no"
+            raise UserError(f"--allow-origin {name} {rule} / at its end and no usual port; or *")
     if arguments.requests_per_minute < 0:
         raise UserError("--requests-per-minute must be 0 or more")
     if arguments.requests_per_minute and not arguments.api_keys:

@@ -404,6 +404,24 @@ def test_a_server_that_cannot_start_says_why(tmp_path):
         (["--port", "0", "--host", "nowhere.invalid"], "--host nowhere.invalid"),
         (["--metrics-port", "70000"], "--metrics-port 70000 must be between"),
         (["--workers", "0"], "--workers must be at least 1"),
+        # They would be taken, and match nothing that a browser sends.
+        (["--allow-host", "mt.example.org:8080"], "--allow-host mt.example.org:8080 must be a na"),
+        (["--allow-host", "https://mt.example.org"], "must be a name alone"),
+        (["--allow-host", "*.example.org"], "must be a name alone"),
+        (
+            ["--allow-origin", "https://www.example.org/"],
+            "--allow-origin https://www.example.org/ ",
+        ),
+        (["--allow-origin", "www.example.org"], "must be as browsers say it"),
+        (["--allow-origin", "https://WWW.example.org"], "must be as browsers say it"),
+        (["--allow-origin", "https://www.example.org:443"], "must be as browsers say it"),
+        (["--allow-origin", "https://*.example.org"], "must be as browsers say it"),
+        # These are well, and the last flag is refused.
+        (
+            "--allow-origin null --allow-origin * --allow-origin http://localhost:3000 "
+            "--allow-host ::1 --allow-host Käse_1 --requests-per-minute -1".split(),
+            "--requests-per-minute must be 0 or more",
+        ),
         (["--requests-per-minute", "5"], "is for each key of --api-keys"),
         (["--api-keys", "nowhere"], "nowhere: no such file"),
     ],
