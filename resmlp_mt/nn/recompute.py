@@ -15,7 +15,8 @@ def recompute(tensor: Tensor, compute: Callable[[], Tensor]) -> AbstractContextM
     """Operations within it keep `compute` for the backward pass where they would keep `tensor`.
 
     Args:
-        tensor: What is not kept.
+        tensor: What is not kept. The caller holds it to the end of the block: another tensor could
+            lie in its place.
         compute: Gives the same values once more. The graph holds it until the backward pass, and
             what it refers to.
     """
