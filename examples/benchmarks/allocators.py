@@ -9,7 +9,6 @@ libjemalloc2. What is not installed is left out.
 """
 
 import argparse
-import datetime
 import os
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ import tempfile
 from ctypes.util import find_library
 from pathlib import Path
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_versions, print_table
+from resmlp_mt.benchmark.report import append_rows, describe_here, describe_ratios, print_table
 
 _FLAGS = """--arch resmlp_plus_tiny --share-all-embeddings --dropout 0.3
 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 5e-3
@@ -104,14 +103,10 @@ def describe(name: str, rounds: list[dict[str, dict]]) -> dict:
         "rival": name,
         "processor_seconds": f"{statistics.median(each[name]['seconds'] for each in rounds):.1f}",
         "system": f"{statistics.median(each[name]['system'] for each in rounds):.1f}",
-        "ratio": f"{statistics.median(ratios):.2f}",
-        "least": f"{min(ratios):.2f}",
-        "most": f"{max(ratios):.2f}",
+        **describe_ratios(ratios),
         "memory_mib": f"{max(each[name]['memory_mib'] for each in rounds):.0f}",
         "rounds": len(rounds),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
-        "date": datetime.date.today().isoformat(),
+        **describe_here(),
     }
 
 

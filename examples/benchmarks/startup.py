@@ -7,7 +7,6 @@ the rounds of a command's seconds divided by those of `import torch` in the same
 """
 
 import argparse
-import datetime
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_versions, print_table
+from resmlp_mt.benchmark.report import append_rows, describe_here, describe_ratios, print_table
 from resmlp_mt.export.writer import export_model
 
 FIRST = "import torch"
@@ -88,14 +87,10 @@ def describe(name: str, rounds: list[dict[str, tuple[float, float]]]) -> dict:
     return {
         "rival": name,
         "seconds": f"{statistics.median(measured[name][0] for measured in rounds):.3f}",
-        "ratio": f"{statistics.median(ratios):.2f}",
-        "least": f"{min(ratios):.2f}",
-        "most": f"{max(ratios):.2f}",
+        **describe_ratios(ratios),
         "memory_mib": f"{max(measured[name][1] for measured in rounds):.0f}",
         "rounds": len(rounds),
-        "machine": describe_machine(),
-        "versions": describe_versions(),
-        "date": datetime.date.today().isoformat(),
+        **describe_here(),
     }
 
 

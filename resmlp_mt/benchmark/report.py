@@ -8,9 +8,10 @@ import os
 import platform
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -41,9 +42,7 @@ def make_rows(results: list[Result], rounds: int, threads: int, **described) -> 
             "most": f"{result.spread[1]:.2f}",
             "rounds": rounds,
             "threads": threads,
-            "machine": describe_machine(),
-            "versions": describe_versions(),
-            "date": datetime.date.today().isoformat(),
+            **describe_here(),
         }
         for result in results
     ]
@@ -115,6 +114,24 @@ def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> li
             stream.truncate(size)
             raise
     return columns
+
+
+def describe_ratios(ratios: Sequence[float]) -> dict[str, str]:
+    """The median of a rival's ratios over the rounds, and their span."""
+    return {
+        "ratio": f"{statistics.median(ratios):.2f}",
+        "least": f"{min(ratios):.2f}",
+        "most": f"{max(ratios):.2f}",
+    }
+
+
+def describe_here() -> dict[str, str]:
+    """On what rows were measured, and when."""
+    return {
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+        "date": datetime.date.today().isoformat(),
+    }
 
 
 def describe_machine() -> str:
