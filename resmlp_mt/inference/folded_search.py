@@ -38,6 +38,8 @@ _MORE = "more than a plain beam search (samples, constraints, a glossary, temper
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
 _WORTH_DROPPING = 0.2
+# Beams that may go a step between two questions whether the search is still wanted.
+_ROWS_UNASKED = 1000
 
 
 def _explained(compute: Callable) -> Callable:
@@ -226,36 +228,49 @@ class FoldedSearch:
             self._check_log_p()
         choice = shortlist and shortlist.choose(sources, prefixes)
         symbols = len(choice.candidates) if choice else self.symbols
-        beam, lenpen = options.beam, options.lenpen
-        # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
-        beams = self._start_beams(len(sources), beam, width=min(2 * beam + 3, symbols))
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
         check_room(guides or [], longest)
+        # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
+        width = min(2 * options.beam + 3, symbols)
+        beams = self._start_beams(len(sources), options.beam, width, longest + 1)
         step = self._begin(self._pad(sources), beams, choice)
-        for position in range(longest):
-            if position < led:
-                log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
-                forced = [len(prefixes[sentence]) > position for sentence in beams.at_work]
-                step.answer_log_p(log_p, np.array(forced))
+        if led:
+            self._force(step, beams, prefixes, choice)
+        position = led
+        while position < longest and beams.unfinished.any():
             check_wanted()
-            step.run(position)
-            if position < led:
-                tokens = [prefix[position : position + 1] for prefix in prefixes]
-                beams.force(tokens, log_p, choice and choice.candidates)
-            moved = beams.advance(lenpen)
-            left = np.count_nonzero(beams.unfinished)
-            if left == 0:
-                break
-            if left <= (1 - _WORTH_DROPPING) * len(beams.unfinished):
+            sentences = len(beams.unfinished)
+            enough = int((1 - _WORTH_DROPPING) * sentences)
+            until = position + max(1, _ROWS_UNASKED // (sentences * options.beam))
+            position = step.search(position, min(until, longest), enough)
+            if 0 < np.count_nonzero(beams.unfinished) <= enough:
                 choice = choice and choice.keep(beams.unfinished)
                 beams.drop_finished()
-                moved = True
-            if moved or position == led - 1:  # the last step that had to answer log_p
                 step.bind(choice)
-        else:
+        if beams.unfinished.any():
             step.run(longest)
-            beams.end_all(lenpen)
-        return [sorted(found, key=lambda beam: -beam.score) for found in beams.found]
+            beams.end_all()
+        return beams.collect(options.lenpen)
+
+    def _force(
+        self,
+        step: "OnnxStep | NativeStep",
+        beams: Beams,
+        prefixes: list[np.ndarray],
+        choice: Choice | None,
+    ) -> None:
+        """Run the steps of the forced beginnings."""
+        symbols = len(choice.candidates) if choice else self.symbols
+        led = max(map(len, prefixes))
+        for position in range(led):
+            check_wanted()
+            log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
+            step.answer_log_p(log_p, np.array([len(prefix) > position for prefix in prefixes]))
+            step.run(position)
+            tokens = [prefix[position : position + 1] for prefix in prefixes]
+            beams.force(tokens, log_p, choice and choice.candidates)
+            if beams.advance() or position == led - 1:  # the last step that has to answer log_p
+                step.bind(choice)
 
     @_explained
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
@@ -279,7 +294,7 @@ class FoldedSearch:
                 f"a translation of {steps - 1} subwords; the model has room for "
                 f"{self.target_positions - 1}"
             )
-        beams = self._start_beams(1, len(targets), width=1)
+        beams = self._start_beams(1, len(targets), 1, steps)
         choice = self.shortlist and self.shortlist.choose([source], [])
         step = self._begin(source[None], beams, choice)
         queries = np.empty((steps, *beams.tokens.shape, beams.now.shape[2]), np.float32)
@@ -301,11 +316,11 @@ class FoldedSearch:
             if len(target) and not 0 <= target.min() <= target.max() < self.symbols:
                 raise UserError(f"tokens {target}, of {self.symbols} in the dictionary")
 
-    def _start_beams(self, sentences: int, beam: int, width: int) -> Beams:
+    def _start_beams(self, sentences: int, beam: int, width: int, longest: int) -> Beams:
         layers = len(self.weights["decoder.matrix"])
         channels = self.weights["decoder.scale"].size // layers
         dtype = self.native.dtype if self.native else np.float32
-        return Beams(sentences, beam, width, self.end, layers, channels, dtype)
+        return Beams(sentences, beam, width, self.end, layers, channels, longest, dtype)
 
     def _pad(self, sources: list[np.ndarray]) -> np.ndarray:
         tokens = np.full((len(sources), max(map(len, sources))), self.pad)

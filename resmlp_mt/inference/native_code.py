@@ -30,7 +30,7 @@ class MlpStruct(ctypes.Structure):
 
 
 _FOLDER = Path(__file__).parents[1] / "native"
-_FUNCTIONS = "step", "encode", "classify"
+_FUNCTIONS = "step", "search", "encode", "classify"
 _BUILD_AGAIN = (
     "build it again, with pip install -e . in a checkout, or set RESMLP_CPU_ISA=none to do without"
 )
@@ -80,7 +80,7 @@ def find_kind() -> str | None:
 
 
 def find_compute(name: str) -> Callable | None:
-    """A function, "encode", "step" or "classify", for this processor; else as `find_kind`."""
+    """A function of `_FUNCTIONS` for this processor; else as `find_kind`."""
     kind = find_kind()
     return kind and getattr(find_library(), f"{name}_{kind}")
 

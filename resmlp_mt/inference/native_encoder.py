@@ -157,4 +157,6 @@ class NativeEncoder:
             rows *= self._scales[tokens][:, None]
         if self._positions is not None:
             rows += self._positions[positions]
-        return np.pad(rows, ((0, 0), (0, self._stride - rows.shape[1])))
+        padded = np.zeros((len(rows), self._stride), np.float32)  # faster than np.pad
+        padded[:, : rows.shape[1]] = rows
+        return padded

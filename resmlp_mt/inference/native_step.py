@@ -68,6 +68,20 @@ class _Step(ctypes.Structure):
     _fields_ += [(name, Pointer) for name in ("log_p", "forced", "room")]
 
 
+class _Search(ctypes.Structure):
+    _fields_ = [(name, Integer) for name in ("beam", "until", "enough", "used", "room")]
+    _fields_ += [
+        (name, Pointer)
+        for name in ("places", "told", "reached", "tokens", "scores", "parents", "moved")
+    ]
+    _fields_ += [("unfinished", Pointer), ("longest", Integer)]
+    _fields_ += [(name, Pointer) for name in ("found", "lengths", "found_tokens", "found_reached")]
+    _fields_ += [(name, Integer) for name in ("positions", "heads")]
+    _fields_ += [
+        (name, Pointer) for name in ("last", "matrix", "scale", "row", "offsets", "embeddings")
+    ]
+
+
 class NativeDecoder:
     """The decoder of a folded translator, for the compiled code.
 
@@ -82,6 +96,7 @@ class NativeDecoder:
         banned: Symbols that no translation has.
         end: The end of a sentence.
         compute: `step_avx512` or `step_avx2` of the library.
+        search: `search_avx512` or `search_avx2`.
         preview: What `learn_preview` found: the search then looks at all symbols through it, and at
             the best of them in full.
 
@@ -100,10 +115,11 @@ class NativeDecoder:
         banned: list[int],
         end: int,
         compute: Callable,
+        search: Callable,
         preview: dict[str, np.ndarray] | None = None,
     ):
-        check_structures("step", _Layer, _Preview, _Decoder, _Step)
-        self._weights, self.compute = NativeWeights(arrays), compute
+        check_structures("step", _Layer, _Preview, _Decoder, _Step, _Search)
+        self._weights, self.compute, self.search = NativeWeights(arrays), compute, search
         self.channels, self.layers = channels, layers
         self._rows, self.output = self._read_table(described["output"], symbols)
         self.dtype = np.float16 if self._rows[0].dtype == np.int8 else np.float32
@@ -230,7 +246,59 @@ class NativeStep:
         for name in ("tokens", "scores", "best_scores", "best_tokens", "best_places", "ends"):
             self.answer(name, getattr(beams, name))
         self._call = ctypes.byref(self._decoder.struct), ctypes.byref(step)
+        step.beam = beams.beam  # as many as there will be
         self._point("room", np.empty(find_library().count_room(*self._call), np.uint8))
+        step.beam = beams.rows
+        self._bind_search()
+
+    def _bind_search(self) -> None:
+        beams, rows = self._beams, self._rows
+        search = self._search = _Search(beams.beam, longest=beams.longest)
+        search.positions, search.heads = rows.positions, rows.matrices.shape[1]
+        arrays = {
+            "tokens": beams.tokens,
+            "scores": beams.scores,
+            "places": beams.all_places,
+            "unfinished": beams.unfinished,
+            "parents": np.empty(beams.beam, np.int64),
+            "moved": np.empty(beams.beam, np.int64),
+            "scale": rows.scale,
+            "offsets": self._tables.get("offset"),
+            "embeddings": self._tables.get("position"),
+        }
+        names = "found", "lengths", "found_tokens", "found_reached"
+        arrays |= {name: getattr(beams, name) for name in names}
+        if rows.last is None:
+            arrays |= {"matrix": rows.matrices, "row": rows.make_room()}
+        else:
+            arrays["last"] = rows.last
+        for name, array in arrays.items():
+            if array is not None:
+                self._kept[f"search {name}"] = array
+                setattr(search, name, array.ctypes.data)
+
+    def search(self, position: int, until: int, enough: int) -> int:
+        """Run steps and go on from them, as long as nothing else is to do.
+
+        Args:
+            position: The first one. All before it were run.
+            until: The one to stop before.
+            enough: Unfinished sentences that there may be in the end. With more of them it ends
+                where the history is full.
+
+        Returns:
+            The next position.
+        """
+        beams, search, step = self._beams, self._search, self._step
+        beams.make_room()
+        search.until, search.enough = until, enough
+        search.used, search.room = beams.used, len(beams.told)
+        for to, name in ((step, "history"), (search, "told"), (search, "reached")):
+            setattr(to, name, getattr(beams, name).ctypes.data)
+        step.past = position
+        self._decoder.search(*self._call, ctypes.byref(search))
+        beams.used, beams.rows, beams.steps = search.used, step.beam, step.past
+        return step.past
 
     def run(self, position: int) -> None:
         """Find the best continuations at a position. All before it were run."""

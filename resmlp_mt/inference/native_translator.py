@@ -38,7 +38,8 @@ def build_native(
     layers, channels = len(weights["decoder.matrix"]), weights["decoder.scale"].size
     sizes = len(target_dictionary), channels // layers, layers
     end = target_dictionary.eos()
-    decoder = NativeDecoder(described, shared, *sizes, banned, end, compute, preview)
+    compute = compute, find_compute("search")
+    decoder = NativeDecoder(described, shared, *sizes, banned, end, *compute, preview)
     if (described := config.get("encoder")) is None:
         return {"native": decoder}
     sizes = len(source_dictionary), config["source_positions"]

@@ -43,6 +43,7 @@ class OnnxStep:
     def bind(self, choice: Choice | None) -> None:
         """Take the beams as they are, from the next run on; forget all other `answer`s."""
         self._feed, beams = self._session.io_binding(), self._beams
+        self._choice = choice
         memory, mask = self._memory[:, beams.at_work], self._mask[beams.at_work]
         if choice:
             self._give("candidates", choice.candidates)
@@ -76,6 +77,13 @@ class OnnxStep:
             self._session.run_with_iobinding(self._feed)
         except RuntimeError as error:  # as ONNX Runtime raises here alone
             raise ValueError(str(error)) from error
+
+    def search(self, position: int, until: int, enough: int) -> int:
+        """Run a step, and go on from it; arguments as for `NativeStep`. Returns the next one."""
+        self.run(position)
+        if self._beams.advance():
+            self.bind(self._choice)
+        return position + 1
 
     # ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.
 

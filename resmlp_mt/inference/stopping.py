@@ -17,7 +17,7 @@ def stop_when(unwanted: Callable[[], bool]) -> Iterator[None]:
     """Searches in this block and thread end with `Stopped` once this returns True.
 
     Args:
-        unwanted: Asked before each step; it has to be quick.
+        unwanted: Asked between steps, often; it has to be quick.
     """
     token = _unwanted.set(unwanted)
     try:
@@ -27,7 +27,7 @@ def stop_when(unwanted: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_wanted() -> None:
-    """What a search calls before each of its steps.
+    """What a search calls between its steps, before every few of them.
 
     Raises:
         Stopped: If the search is wanted no more.

@@ -7,6 +7,8 @@
 #endif
 #define STEP step_avx2
 #include "step.h"
+#define SEARCH search_avx2
+#include "search.h"
 #define CLASSIFY classify_avx2
 #include "classify.h"
 #define ENCODE encode_avx2

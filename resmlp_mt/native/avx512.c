@@ -9,6 +9,8 @@
 #define WITH_AVX512
 #define STEP step_avx512
 #include "step.h"
+#define SEARCH search_avx512
+#include "search.h"
 #define CLASSIFY classify_avx512
 #include "classify.h"
 #define ENCODE encode_avx512

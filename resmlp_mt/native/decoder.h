@@ -86,6 +86,33 @@ typedef struct {
     void *room;                  /* as many bytes as `count_room` says */
 } Step;
 
+/* Beams of a search between two steps, of B sentences at work. */
+typedef struct {
+    int64_t beam;             /* M, of which a first step has one where they are alike */
+    int64_t until;            /* the position before which to return, */
+    int64_t enough;           /* as when only so many sentences are unfinished */
+    int64_t used, room;       /* places of the history */
+    int64_t *places;          /* (t, B, M), those that each beam came through */
+    int64_t *told;            /* by place: the token that it was told, */
+    float *reached;           /* and the score of the beam up to that */
+    int64_t *tokens;          /* (B, M), what a step reads */
+    float *scores;            /* (B, M) */
+    int64_t *parents, *moved; /* (M) both, room */
+    uint8_t *unfinished;      /* (B), which sentences want more translations */
+    int64_t longest;          /* of their tokens and ends */
+    int64_t *found;           /* (all), how many translations each sentence has */
+    int64_t *lengths;         /* (all, M), their tokens and ends */
+    int64_t *found_tokens;    /* (all, M, longest), without the end */
+    float *found_reached;     /* (all, M, longest), scores up to each token and the end */
+    int64_t positions, heads; /* N and H of the matrices */
+    const float *last;        /* (N, D C), of Toeplitz matrices: their rows are its ends; or NULL */
+    const float *matrix;      /* (D, H, N, N), of others */
+    const float *scale;       /* (D C), what these are multiplied with */
+    float *row;               /* (N, D C), room */
+    const float *offsets;     /* (N, D C), or NULL */
+    const float *embeddings;  /* of positions, (N, C), or NULL */
+} Search;
+
 /* Room for what a step computes on its way. */
 typedef struct {
     float *x, *y, *both, *hidden, *past, *logits, *blocks, *maxima, *weights, *found, *scales;
@@ -96,5 +123,7 @@ typedef struct {
 int64_t count_room(const Decoder *decoder, const Step *step);
 void step_avx2(const Decoder *decoder, const Step *step);
 void step_avx512(const Decoder *decoder, const Step *step);
+void search_avx2(const Decoder *decoder, Step *step, Search *search);
+void search_avx512(const Decoder *decoder, Step *step, Search *search);
 
 #endif

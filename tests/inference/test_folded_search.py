@@ -62,7 +62,7 @@ def step(request, monkeypatch):
         pytest.skip("the compiled code was not built")
     if request.param != "graph" and not getattr(library, f"has_{request.param}")():
         pytest.skip(f"this processor has no {request.param}")
-    for name in ("encode", "step"):
+    for name in ("encode", "step", "search"):
         _steps[name] = library and getattr(library, f"{name}_{request.param}", None)
     return request.param
 
@@ -79,7 +79,7 @@ def engines(model, task, int8=False, shortlist=None, preview=None):
         described = json.loads(json.dumps(describe_decoder(model.decoder, int8, shared)))
         channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
         sizes, end = (len(symbols), channels, layers), symbols.eos()
-        compute = _steps["step"], preview
+        compute = _steps["step"], _steps["search"], preview
         decoder = NativeDecoder(described, shared.arrays, *sizes, banned, end, *compute)
         described = describe_encoder(model.encoder, model.decoder, int8, shared)
         described = json.loads(json.dumps(described))
@@ -272,12 +272,25 @@ def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
         assert found.used <= len(found.history) < 2 * (found.used + sentences * beam)
 
 
-def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task):
+def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task, monkeypatch):
+    monkeypatch.setattr("resmlp_mt.inference.folded_search._ROWS_UNASKED", 1)
     for engine in engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task()):
         steps = iter([False, False, False, True])
         with pytest.raises(Stopped), stop_when(lambda: next(steps)):  # noqa: B023
             engine.search(sources(), SearchOptions(3))
         assert list(steps) == [] and engine.search(sources(), SearchOptions(3))
+
+
+@pytest.mark.parametrize(
+    "constant", ["folded_search._ROWS_UNASKED", "beams._STEPS"], ids=["asked", "enlarged"]
+)
+def test_results_do_not_depend_on_pauses_between_steps(constant, build_model, task, monkeypatch):
+    fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    batch = sources()
+    expected = fast.search(batch, SearchOptions(3))
+    monkeypatch.setattr(f"resmlp_mt.inference.{constant}", 1)
+    for ours, theirs in zip(fast.search(batch, SearchOptions(3)), expected, strict=True):
+        assert [(t.tolist(), s) for t, s in ours] == [(t.tolist(), s) for t, s in theirs]
 
 
 def test_a_beam_wider_than_the_vocabulary(build_model, task):
