@@ -20,8 +20,10 @@ static inline char *take(char **place, int64_t bytes)
     *place += padded(bytes, 64);
 #ifdef __SANITIZE_ADDRESS__
     *place += 64;
-    if ((uintptr_t)found > UINT32_MAX)
+    if ((uintptr_t)found > UINT32_MAX) {
+        __asan_unpoison_memory_region(found, bytes); /* gaps of a step with fewer beams */
         __asan_poison_memory_region(found + bytes, *place - (found + bytes));
+    }
 #endif
     return found;
 }
