@@ -18,7 +18,7 @@ import resmlp_mt  # noqa: F401
 from resmlp_mt.benchmark.report import (
     append_rows,
     check_table,
-    describe_run,
+    describe_command,
     make_rows,
     print_table,
 )
@@ -100,7 +100,7 @@ def measure(arguments: argparse.Namespace) -> None:
         stock = results[i - i % len(rivals)]  # the first rival, in the same case
         share(result, stock, counts[result.rival.split()[0].rstrip(","), result.case.length], peak)
     described = {"size": arguments.size, "vocabulary": arguments.vocab_size, "flags": "--bf16"}
-    described |= {"device": arguments.device, **describe_run(arguments.csv)}
+    described |= {"device": arguments.device, "command": describe_command(arguments.csv)}
     rows = make_rows(results, arguments.rounds, arguments.threads, **described)
     print_table(rows)
     append_rows(arguments.csv, rows)

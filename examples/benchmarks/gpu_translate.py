@@ -22,7 +22,7 @@ from untrained import build, save
 from resmlp_mt.benchmark.report import (
     append_rows,
     check_table,
-    describe_run,
+    describe_command,
     make_rows,
     print_table,
 )
@@ -147,7 +147,7 @@ def main() -> None:
         shutil.rmtree(folder)
     described = {"size": arguments.size, "vocabulary": arguments.vocab_size}
     described |= {"type": arguments.type, "device": arguments.device}
-    described |= describe_run(arguments.csv)
+    described["command"] = describe_command(arguments.csv)
     rows = make_rows(results, arguments.rounds, torch.get_num_threads(), **described)
     print_table(rows)
     append_rows(arguments.csv, rows)

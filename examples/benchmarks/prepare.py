@@ -9,7 +9,6 @@ them. Memory is that of the largest process. --pairs repeats the text where it h
 """
 
 import argparse
-import datetime
 import os
 import statistics
 import subprocess
@@ -20,7 +19,7 @@ from importlib.metadata import version
 from itertools import chain, islice, repeat
 from pathlib import Path
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine, print_table
+from resmlp_mt.benchmark.report import append_rows, describe_here, print_table
 from resmlp_mt.data.text import read_pairs
 
 PACKAGES = ("sentencepiece", "sentencex", "py3langid")
@@ -73,9 +72,8 @@ def main() -> None:
                 "processor_seconds": f"{busy:.1f}",
                 "memory_mib": round(memory),
                 "rounds": arguments.rounds,
-                "machine": describe_machine(),
+                **describe_here(),
                 "versions": ", ".join(f"{x} {version(x)}" for x in PACKAGES),
-                "date": datetime.date.today().isoformat(),
             }
         )
     print_table([{"rival": f"{row['job']}, {row['workers']}", **row} for row in rows])

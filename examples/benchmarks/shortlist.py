@@ -18,7 +18,7 @@ from pathlib import Path
 import ctranslate2
 import numpy as np
 
-from resmlp_mt.benchmark.report import append_rows, describe_commit, make_rows, print_table
+from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.benchmark.translate import Case
 from resmlp_mt.data.text import read_lines
@@ -100,8 +100,7 @@ def main() -> None:
         "text": arguments.input.name,
         "sentences": len(texts),
     }
-    about |= {"steps": arguments.steps, "commit": describe_commit()}
-    rows = make_rows(results, arguments.rounds, 1, **about)
+    rows = make_rows(results, arguments.rounds, 1, **about, steps=arguments.steps)
     for row in rows:
         row["batch"] = row.pop("batch_tokens") or 1
     print_table(rows)

@@ -16,7 +16,7 @@ from pathlib import Path
 import onnxruntime
 
 from resmlp_mt.benchmark.image_models import ModelCase
-from resmlp_mt.benchmark.report import append_rows, describe_machine, print_table
+from resmlp_mt.benchmark.report import append_rows, describe_here, print_table
 from resmlp_mt.export.image_graph import build_classifier
 from resmlp_mt.models.presets import IMAGENET
 
@@ -44,7 +44,7 @@ def main() -> None:
                         "one_ms": f"{one[name]:.3f}",
                         "two_ms": f"{two[name]:.3f}",
                         "speedup": f"{one[name] / max(two[name], 1e-9):.2f}",
-                        "machine": describe_machine(),
+                        **describe_here(),
                         "versions": f"onnxruntime {onnxruntime.__version__}",
                     }
                 )

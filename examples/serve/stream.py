@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine
+from resmlp_mt.benchmark.report import append_rows, describe_commit, describe_machine
 from resmlp_mt.data.text import read_lines
 
 
@@ -58,6 +58,7 @@ def main() -> None:
         "same": same,
         "machine": describe_machine(),
         "date": time.strftime("%Y-%m-%d"),
+        "commit": describe_commit(),
     }
     print(json.dumps(row))
     if arguments.csv:

@@ -126,11 +126,12 @@ def describe_ratios(ratios: Sequence[float]) -> dict[str, str]:
 
 
 def describe_here() -> dict[str, str]:
-    """On what rows were measured, and when."""
+    """On what rows were measured, when, and of which code."""
     return {
         "machine": describe_machine(),
         "versions": describe_versions(),
         "date": datetime.date.today().isoformat(),
+        "commit": describe_commit(),
     }
 
 
@@ -144,25 +145,29 @@ def describe_machine() -> str:
 
 
 def describe_commit() -> str:
-    """The commit of this code; COMMIT says it for a copy without its history."""
-    commit = os.environ.get("COMMIT", "")
-    if not commit and shutil.which("git"):
-        command = ["git", "rev-parse", "--short", "HEAD"]
-        here = Path(__file__).parent
-        found = subprocess.run(command, capture_output=True, text=True, cwd=here)
-        commit = found.stdout.strip()
-    return commit
+    """The commit of this code; COMMIT says it for a copy without its history.
+
+    It is empty where neither is there, as in an installed package.
+    """
+    if (commit := os.environ.get("COMMIT", "")) or not shutil.which("git"):
+        return commit
+    # An environment within somebody's repository is none of its files.
+    for command in (["ls-files", "--error-unmatch", __file__], ["rev-parse", "--short", "HEAD"]):
+        call = ["git", "-C", str(Path(__file__).parent), *command]
+        found = subprocess.run(call, capture_output=True, text=True)
+        if found.returncode:
+            return ""
+    return found.stdout.strip()
 
 
-def describe_run(table: Path) -> dict[str, str]:
-    """How its rows can be measured again: the commit of this code, and this process's command.
+def describe_command(table: Path) -> str:
+    """The command of this process, which measures rows again.
 
     Args:
-        table: The file that the command writes to. Of its path the name alone is told.
+        table: The file that it writes to. Of its path the name alone is told.
     """
     words = [table.name if word == str(table) else word for word in sys.argv[1:]]
-    command = shlex.join(["python", Path(sys.argv[0]).name, *words])
-    return {"commit": describe_commit(), "command": command}
+    return shlex.join(["python", Path(sys.argv[0]).name, *words])
 
 
 def describe_versions() -> str:
