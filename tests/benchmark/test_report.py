@@ -1,0 +1,47 @@
+"""What rows of races say of the code that they were measured with."""
+
+import subprocess
+
+import pytest
+
+from resmlp_mt.benchmark import report
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """Of somebody, with the code in a file of it."""
+    monkeypatch.delenv("COMMIT", raising=False)
+    code = tmp_path / "environment" / "report.py"
+    code.parent.mkdir()
+    code.touch()
+    monkeypatch.setattr(report, "__file__", str(code))
+    git("init", "--quiet", cwd=tmp_path)
+    (tmp_path / "theirs").touch()
+    git("add", "theirs", cwd=tmp_path)
+    commit(tmp_path)
+    return tmp_path
+
+
+def git(*words, cwd):
+    found = subprocess.run(["git", *words], cwd=cwd, check=True, capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+def commit(folder):
+    somebody = "-c", "user.name=A", "-c", "user.email=a@example.org"
+    git(*somebody, "commit", "--quiet", "--message", "Work", cwd=folder)
+
+
+def test_the_commit_is_that_of_the_code(repository):
+    git("add", "environment", cwd=repository)
+    commit(repository)
+    assert report.describe_commit() == git("rev-parse", "--short", "HEAD", cwd=repository)
+
+
+def test_an_environment_within_a_repository_is_none_of_its_commits(repository):
+    assert report.describe_commit() == ""
+
+
+def test_the_variable_says_it_for_a_copy(repository, monkeypatch):
+    monkeypatch.setenv("COMMIT", "abc")
+    assert report.describe_commit() == "abc"
