@@ -64,6 +64,7 @@ _COLUMNS = {
     "method": "method",
     "weight_bits": "bits",
     "preview": "preview",
+    "shortlist": "shortlist",
     "megabytes": "MB",
     "set": "test set",
     "pair": "languages",

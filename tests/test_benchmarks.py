@@ -52,16 +52,18 @@ def test_fewer_bits_are_sized_and_scored(tmp_path):
     assert sizes == sorted(sizes, reverse=True) and sizes[0] > sizes[2]
 
 
-def test_a_preview_is_scored_beside_the_plain_export(tmp_path):
+def test_previews_and_shortlists_are_scored_beside_the_plain_export(tmp_path):
     for lang, line in (("en", "A man rides a bike."), ("de", "Ein Mann fährt Rad.")):
         (tmp_path / f"test.{lang}").write_text(f"{line}\n" * 3)
     text = [tmp_path / "test.en", tmp_path / "test.de"]
-    command = ["python", SCRIPTS / "preview.py", "multi30k-en-de", "--preview", *text]
-    run(*command, "--test", "three", *text, "--csv", tmp_path / "p.csv")
+    command = ["python", SCRIPTS / "preview.py", "multi30k-en-de", "--text", *text]
+    command += ["--shortlist-best", 7, "--test", "three", *text]
+    run(*command, "--csv", tmp_path / "p.csv")
     with open(tmp_path / "p.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    kinds = [(row["type"], row["preview"]) for row in rows]
-    assert kinds == [(t, p) for t in ("float32", "int8") for p in ("no", "yes")]
+    kinds = [(row["type"], row["preview"], row["shortlist"]) for row in rows]
+    plain = [(t, p, "no") for t in ("float32", "int8") for p in ("no", "yes")]
+    assert kinds == [*plain, ("int8", "no", "7")]
     assert all(0 < float(row["bleu"]) <= 100 and row["set"] == "three" for row in rows)
 
 

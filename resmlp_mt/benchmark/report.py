@@ -31,6 +31,7 @@ def make_rows(results: list[Result], rounds: int, threads: int, **described) -> 
         rounds, threads: As given to it.
         **described: More columns, the same in all rows.
     """
+    here = describe_here()
     return [
         {
             "rival": result.rival,
@@ -42,7 +43,7 @@ def make_rows(results: list[Result], rounds: int, threads: int, **described) -> 
             "most": f"{result.spread[1]:.2f}",
             "rounds": rounds,
             "threads": threads,
-            **describe_here(),
+            **here,
         }
         for result in results
     ]
@@ -68,9 +69,13 @@ def check_table(path: Path) -> None:
     """Refuse a file that rows can never be appended to, before they are measured.
 
     Raises:
-        UserError: If the file has something else in it than rows of a race.
+        UserError: If the file has something else in it than rows of a race, or rows of an older
+            version, which named no commit.
     """
-    if path.is_file() and not path.read_bytes().startswith(b"rival,"):
+    if not path.is_file():
+        return
+    columns = path.read_bytes().partition(b"\n")[0].strip().split(b",")
+    if columns != [b""] and not {b"rival", b"commit"} <= {*columns}:
         raise UserError(f"{path} has other columns than those of a race; name another file")
 
 
@@ -145,14 +150,15 @@ def describe_machine() -> str:
 
 
 def describe_commit() -> str:
-    """The commit of this code; COMMIT says it for a copy without its history.
+    """The commit of this code, "-dirty" where it was changed; COMMIT says it for a mere copy.
 
     It is empty where neither is there, as in an installed package.
     """
     if (commit := os.environ.get("COMMIT", "")) or not shutil.which("git"):
         return commit
     # An environment within somebody's repository is none of its files.
-    for command in (["ls-files", "--error-unmatch", __file__], ["rev-parse", "--short", "HEAD"]):
+    describe = ["describe", "--always", "--dirty", "--exclude", "*"]
+    for command in (["ls-files", "--error-unmatch", __file__], describe):
         call = ["git", "-C", str(Path(__file__).parent), *command]
         found = subprocess.run(call, capture_output=True, text=True)
         if found.returncode:

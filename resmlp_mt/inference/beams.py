@@ -66,7 +66,8 @@ class Beams:
         self.history = np.empty((places, layers * channels), dtype)
         self.told = np.empty(places, np.int64)
         self.reached = np.empty(places, np.float32)
-        # Translations: how many there are, their tokens with the end, and the scores up to each.
+        # Translations: how many there are, their lengths with the end, their tokens without it, and
+        # the scores up to each of them and to the end.
         self.found = np.zeros(sentences, np.int64)
         self.lengths = np.empty((sentences, beam), np.int64)
         self.found_tokens = np.empty((sentences, beam, longest), np.int64)
@@ -92,12 +93,12 @@ class Beams:
 
     @property
     def scores(self) -> np.ndarray:
-        """Those of the beams so far. (B, M, 1)."""
+        """Those of the beams so far. (B, M, 1), or (B, 1, 1) before the first step."""
         return self._shape(self._scores, 1)
 
     @property
     def ends(self) -> np.ndarray:
-        """Those of ending here, as a step answers them. (B, M, 1)."""
+        """Those of ending here, as a step answers them. Shape as `scores`."""
         return self._shape(self._ends, 1)
 
     @property
@@ -160,6 +161,8 @@ class Beams:
         if ended.any():
             if self.steps > 1:  # a translation has a token
                 self._keep(ended[:, :beam], scores, parents)
+            # What ended comes last. Where too few go on it fills up, and counts for nothing.
+            scores = np.where(ended, np.float32(-np.inf), scores)
             order = np.argsort(ended, axis=1, kind="stable")
             tokens, scores, parents = tokens[rows, order], scores[rows, order], parents[rows, order]
         places = self.places[:, rows, parents[:, :beam]]

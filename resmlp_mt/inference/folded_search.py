@@ -38,7 +38,8 @@ _MORE = "more than a plain beam search (samples, constraints, a glossary, temper
 _FAR_BELOW = np.float32(-1e9)
 # Share of finished sentences from which on it pays to drop them.
 _WORTH_DROPPING = 0.2
-# Beams that may go a step between two questions whether the search is still wanted.
+# Between two questions whether a search is still wanted: steps, and beams that go a step.
+_STEPS_UNASKED = 16
 _ROWS_UNASKED = 1000
 
 
@@ -51,6 +52,22 @@ def _explained(compute: Callable) -> Callable:
             return compute(self, *args)
 
     return explained
+
+
+def _count_enough(beams: Beams) -> int:
+    """Unfinished sentences at which it pays to drop the others."""
+    return int((1 - _WORTH_DROPPING) * len(beams.unfinished))
+
+
+def _drop_finished(
+    step: "OnnxStep | NativeStep", beams: Beams, choice: Choice | None
+) -> Choice | None:
+    """Drop finished sentences where that pays. Returns the choice of the others."""
+    if 0 < np.count_nonzero(beams.unfinished) <= _count_enough(beams):
+        choice = choice and choice.keep(beams.unfinished)
+        beams.drop_finished()
+        step.bind(choice)
+    return choice
 
 
 class FoldedSearch:
@@ -235,18 +252,14 @@ class FoldedSearch:
         beams = self._start_beams(len(sources), options.beam, width, longest + 1)
         step = self._begin(self._pad(sources), beams, choice)
         if led:
-            self._force(step, beams, prefixes, choice)
+            choice = self._force(step, beams, prefixes, choice)
         position = led
         while position < longest and beams.unfinished.any():
             check_wanted()
-            sentences = len(beams.unfinished)
-            enough = int((1 - _WORTH_DROPPING) * sentences)
-            until = position + max(1, _ROWS_UNASKED // (sentences * options.beam))
-            position = step.search(position, min(until, longest), enough)
-            if 0 < np.count_nonzero(beams.unfinished) <= enough:
-                choice = choice and choice.keep(beams.unfinished)
-                beams.drop_finished()
-                step.bind(choice)
+            steps = min(_STEPS_UNASKED, _ROWS_UNASKED // (len(beams.unfinished) * options.beam))
+            until = min(position + max(1, steps), longest)
+            position = step.search(position, until, _count_enough(beams))
+            choice = _drop_finished(step, beams, choice)
         if beams.unfinished.any():
             step.run(longest)
             beams.end_all()
@@ -258,19 +271,22 @@ class FoldedSearch:
         beams: Beams,
         prefixes: list[np.ndarray],
         choice: Choice | None,
-    ) -> None:
-        """Run the steps of the forced beginnings."""
+    ) -> Choice | None:
+        """Run the steps of the forced beginnings. Returns the choice of those still at work."""
         symbols = len(choice.candidates) if choice else self.symbols
-        led = max(map(len, prefixes))
-        for position in range(led):
+        for position in range(max(map(len, prefixes))):
             check_wanted()
             log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
-            step.answer_log_p(log_p, np.array([len(prefix) > position for prefix in prefixes]))
+            forced = [len(prefixes[sentence]) > position for sentence in beams.at_work]
+            step.answer_log_p(log_p, np.array(forced))
             step.run(position)
             tokens = [prefix[position : position + 1] for prefix in prefixes]
             beams.force(tokens, log_p, choice and choice.candidates)
-            if beams.advance() or position == led - 1:  # the last step that has to answer log_p
+            if beams.advance():
                 step.bind(choice)
+            choice = _drop_finished(step, beams, choice)
+        step.bind(choice)  # which need not answer log_p any more
+        return choice
 
     @_explained
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:

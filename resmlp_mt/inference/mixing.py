@@ -50,9 +50,9 @@ class MixingRows:
             return self.last[len(self.last) - 1 - position :]
         return self._spread(self.matrices[:, :, position, : position + 1])
 
-    def make_room(self) -> np.ndarray:
-        """Room for the longest row. (N, D C)."""
-        return np.empty((self.positions, len(self.scale)), np.float32)
+    def make_room(self, length: int) -> np.ndarray:
+        """Room for a row of this length. (length, D C)."""
+        return np.empty((length, len(self.scale)), np.float32)
 
     def _spread(self, row: np.ndarray) -> np.ndarray:
         row = row.transpose(2, 0, 1).reshape(row.shape[2], -1)

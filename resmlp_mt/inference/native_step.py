@@ -1,6 +1,6 @@
-"""The step of a search in compiled code of our own, `resmlp_mt/native`, where that was built.
+"""The steps of a search in compiled code of our own, `resmlp_mt/native`, where that was built.
 
-It computes what the graph of `build_step` computes, in one call without ONNX Runtime. Each row is
+A step computes what the graph of `build_step` computes, without ONNX Runtime. Each row is
 quantized with a scale of its own, so a sentence gets the same scores in any batch.
 """
 
@@ -69,7 +69,7 @@ class _Step(ctypes.Structure):
 
 
 class _Search(ctypes.Structure):
-    _fields_ = [(name, Integer) for name in ("beam", "until", "enough", "used", "room")]
+    _fields_ = [(name, Integer) for name in ("beam", "until", "enough", "used", "capacity")]
     _fields_ += [
         (name, Pointer)
         for name in ("places", "told", "reached", "tokens", "scores", "parents", "moved")
@@ -269,7 +269,7 @@ class NativeStep:
         names = "found", "lengths", "found_tokens", "found_reached"
         arrays |= {name: getattr(beams, name) for name in names}
         if rows.last is None:
-            arrays |= {"matrix": rows.matrices, "row": rows.make_room()}
+            arrays |= {"matrix": rows.matrices, "row": rows.make_room(beams.longest)}
         else:
             arrays["last"] = rows.last
         for name, array in arrays.items():
@@ -283,8 +283,8 @@ class NativeStep:
         Args:
             position: The first one. All before it were run.
             until: The one to stop before.
-            enough: Unfinished sentences that there may be in the end. With more of them it ends
-                where the history is full.
+            enough: It also stops once no more sentences than this are unfinished, or where the
+                history is full.
 
         Returns:
             The next position.
@@ -292,7 +292,7 @@ class NativeStep:
         beams, search, step = self._beams, self._search, self._step
         beams.make_room()
         search.until, search.enough = until, enough
-        search.used, search.room = beams.used, len(beams.told)
+        search.used, search.capacity = beams.used, len(beams.told)
         for to, name in ((step, "history"), (search, "told"), (search, "reached")):
             setattr(to, name, getattr(beams, name).ctypes.data)
         step.past = position

@@ -79,7 +79,10 @@ class OnnxStep:
             raise ValueError(str(error)) from error
 
     def search(self, position: int, until: int, enough: int) -> int:
-        """Run a step, and go on from it; arguments as for `NativeStep`. Returns the next one."""
+        """Run a step and go on from it; returns the next position. Arguments as for `NativeStep`.
+
+        Each call is one step, so `until` and `enough` change nothing.
+        """
         self.run(position)
         if self._beams.advance():
             self.bind(self._choice)

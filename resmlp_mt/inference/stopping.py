@@ -27,7 +27,7 @@ def stop_when(unwanted: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_wanted() -> None:
-    """What a search calls between its steps, before every few of them.
+    """A search calls it every few steps.
 
     Raises:
         Stopped: If the search is wanted no more.

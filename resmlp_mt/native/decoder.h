@@ -54,7 +54,8 @@ typedef struct {
 } Decoder;
 
 /* One step: B of all sentences with M beams, S source positions, t positions before this one, K
- * symbols. */
+ * symbols. A search sets what changes between its steps: beam, past, ancestors, row, offset, position
+ * and values. */
 typedef struct {
     int64_t sentences, beam, source, past;
     const int64_t *tokens;       /* (B, M), the last ones */
@@ -86,29 +87,29 @@ typedef struct {
     void *room;                  /* as many bytes as `count_room` says */
 } Step;
 
-/* Beams of a search between two steps, of B sentences at work. */
+/* Beams of a search between its steps, of B sentences at work. */
 typedef struct {
     int64_t beam;             /* M, of which a first step has one where they are alike */
-    int64_t until;            /* the position before which to return, */
-    int64_t enough;           /* as when only so many sentences are unfinished */
-    int64_t used, room;       /* places of the history */
+    int64_t until;            /* return before this position, */
+    int64_t enough;           /* when no more sentences than this are unfinished, */
+    int64_t used, capacity;   /* or when a step more does not fit into the history: its places */
     int64_t *places;          /* (t, B, M), those that each beam came through */
     int64_t *told;            /* by place: the token that it was told, */
     float *reached;           /* and the score of the beam up to that */
     int64_t *tokens;          /* (B, M), what a step reads */
     float *scores;            /* (B, M) */
-    int64_t *parents, *moved; /* (M) both, room */
+    int64_t *parents, *moved; /* (M) both, to compute with */
     uint8_t *unfinished;      /* (B), which sentences want more translations */
-    int64_t longest;          /* of their tokens and ends */
+    int64_t longest;          /* tokens of a translation, with the end */
     int64_t *found;           /* (all), how many translations each sentence has */
-    int64_t *lengths;         /* (all, M), their tokens and ends */
+    int64_t *lengths;         /* (all, M), tokens of each, with the end */
     int64_t *found_tokens;    /* (all, M, longest), without the end */
     float *found_reached;     /* (all, M, longest), scores up to each token and the end */
     int64_t positions, heads; /* N and H of the matrices */
     const float *last;        /* (N, D C), of Toeplitz matrices: their rows are its ends; or NULL */
     const float *matrix;      /* (D, H, N, N), of others */
     const float *scale;       /* (D C), what these are multiplied with */
-    float *row;               /* (N, D C), room */
+    float *row;               /* (longest, D C), to compute with */
     const float *offsets;     /* (N, D C), or NULL */
     const float *embeddings;  /* of positions, (N, C), or NULL */
 } Search;

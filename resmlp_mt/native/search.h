@@ -1,6 +1,7 @@
 /* A search step by step, as long as Python has nothing to do between two of them.
  *
- * resmlp_mt/inference/beams.py does the same around the steps of a graph.
+ * resmlp_mt/inference/beams.py does the same around the steps of a graph. The file that includes it
+ * has included step.h before, and says SEARCH, the name.
  */
 #include "decoder.h"
 
@@ -60,7 +61,7 @@ static void keep(const Step *step, Search *search, int64_t sentence, int64_t par
 }
 
 /* Go on with the best beams of a sentence that do not end here, in their order. Where there are too
- * few, those that end fill up, which count for nothing. */
+ * few, those that end fill up. Their scores then say that they count for nothing. */
 static void go_on(const Decoder *decoder, const Step *step, Search *search, int64_t sentence)
 {
     int64_t n = 0, first = sentence * step->best, to = sentence * search->beam;
@@ -68,10 +69,10 @@ static void go_on(const Decoder *decoder, const Step *step, Search *search, int6
         for (int64_t i = first; i < first + step->best && n < search->beam; i++)
             if ((step->best_tokens[i] == decoder->end) == ends) {
                 search->tokens[to + n] = step->best_tokens[i];
-                search->scores[to + n] = step->best_scores[i];
+                search->scores[to + n] = ends ? -INFINITY : step->best_scores[i];
                 search->parents[n++] = step->best_places[i] / step->width;
             }
-    for (int64_t t = step->past; t >= 0; t--) {
+    for (int64_t t = 0; t <= step->past; t++) {
         const int64_t *from = search->places + (t * step->sentences + sentence) * step->beam;
         for (int64_t i = 0; i < search->beam; i++)
             search->moved[i] = from[search->parents[i]];
@@ -85,7 +86,8 @@ static void go_on(const Decoder *decoder, const Step *step, Search *search, int6
 static int64_t advance(const Decoder *decoder, Step *step, Search *search)
 {
     int64_t unfinished = 0;
-    /* From the last one on: where there was one beam, more take its place and those behind it. */
+    /* From the last one on: where each had one beam, as before the first step alone, more take its
+     * place and those behind it. */
     for (int64_t sentence = step->sentences - 1; sentence >= 0; sentence--) {
         int64_t first = sentence * step->best;
         for (int64_t i = first; i < first + search->beam && step->past; i++)
@@ -108,5 +110,5 @@ void SEARCH(const Decoder *decoder, Step *step, Search *search)
         STEP(decoder, step);
         unfinished = advance(decoder, step, search);
     } while (step->past < search->until && unfinished > search->enough &&
-             search->used + step->sentences * step->beam <= search->room);
+             search->used + step->sentences * step->beam <= search->capacity);
 }

@@ -38,6 +38,14 @@ def test_the_commit_is_that_of_the_code(repository):
     assert report.describe_commit() == git("rev-parse", "--short", "HEAD", cwd=repository)
 
 
+def test_changed_code_is_of_no_commit(repository):
+    test_the_commit_is_that_of_the_code(repository)
+    (repository / "environment" / "report.py").write_text("changed = True\n")
+    assert (
+        report.describe_commit() == git("rev-parse", "--short", "HEAD", cwd=repository) + "-dirty"
+    )
+
+
 def test_an_environment_within_a_repository_is_none_of_its_commits(repository):
     assert report.describe_commit() == ""
 

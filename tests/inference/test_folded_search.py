@@ -273,7 +273,7 @@ def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
 
 
 def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task, monkeypatch):
-    monkeypatch.setattr("resmlp_mt.inference.folded_search._ROWS_UNASKED", 1)
+    monkeypatch.setattr("resmlp_mt.inference.folded_search._STEPS_UNASKED", 1)
     for engine in engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task()):
         steps = iter([False, False, False, True])
         with pytest.raises(Stopped), stop_when(lambda: next(steps)):  # noqa: B023
@@ -281,8 +281,20 @@ def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, tas
         assert list(steps) == [] and engine.search(sources(), SearchOptions(3))
 
 
+def test_it_is_asked_within_long_searches(build_model, task, monkeypatch):
+    monkeypatch.setattr("resmlp_mt.inference.folded_search._STEPS_UNASKED", 4)
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
+    with torch.no_grad():
+        model.decoder.output.weight[2] = 0  # nothing wants to end
+    asked = []
+    with stop_when(lambda: asked.append(None)):
+        engines(model, task())[0].search(sources()[:1], SearchOptions(3))
+    assert len(asked) >= 2  # of 8 steps
+
+
 @pytest.mark.parametrize(
-    "constant", ["folded_search._ROWS_UNASKED", "beams._STEPS"], ids=["asked", "enlarged"]
+    "constant",
+    ["folded_search._STEPS_UNASKED", "folded_search._ROWS_UNASKED", "beams._STEPS"],
 )
 def test_results_do_not_depend_on_pauses_between_steps(constant, build_model, task, monkeypatch):
     fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
@@ -297,6 +309,21 @@ def test_a_beam_wider_than_the_vocabulary(build_model, task):
     fast, reference = engines(build_model(decoder_attention_heads=3), task())
     batch = sources()
     assert_alike(fast.search(batch, SearchOptions(12)), reference.search(batch, SearchOptions(12)))
+
+
+@pytest.mark.parametrize("symbols", [6, 7])
+def test_what_fills_up_beams_is_no_translation(symbols, build_model, task, dictionary):
+    small = task()
+    small.source_dictionary = small.target_dictionary = dictionary(symbols)
+    model = build_model("resmlp_plus_tiny", task=small, decoder_attention_heads=3)
+    with torch.no_grad():  # the end is likely
+        model.decoder.norm.bias.add_(1)
+        model.decoder.output.weight[2] = 2
+    fast, reference = engines(model, small)
+    batch = [np.array([4, 5, 4, 2]), np.array([5, 2])]
+    found = fast.search(batch, SearchOptions(5))
+    assert_alike(found, reference.search(batch, SearchOptions(5)))
+    assert all(2 not in tokens for beams in found for tokens, _ in beams)
 
 
 @pytest.mark.parametrize(
@@ -457,6 +484,23 @@ def test_temperature_and_no_repeats_are_fairseqs(kind, build_model, task):
     ]
     repeats = [sum(len(p) - len(set(p)) for p in each) for each in pairs]
     assert repeats[0] == 0 < repeats[1]
+
+
+def test_what_has_ended_is_dropped_while_others_are_led(build_model, task, monkeypatch):
+    class Watched(Beams):
+        def force(self, *arguments):
+            at_work.append(len(self.at_work))
+            super().force(*arguments)
+
+    monkeypatch.setattr("resmlp_mt.inference.folded_search.Beams", Watched)
+    model, at_work = build_model("resmlp_plus_tiny", decoder_attention_heads=3), []
+    with torch.no_grad():  # all want to end
+        model.decoder.norm.bias.add_(1)
+        model.decoder.output.weight[2] = 9
+    fast, _ = engines(model, task())
+    guides = [Guide(prefix=np.array([4, 5, 6, 7, 8, 9, 4][: 7 * (i == 3)])) for i in range(5)]
+    fast.search(sources()[:5], SearchOptions(2), guides)
+    assert at_work[0] == 5 and at_work[-1] == 1
 
 
 @kinds
