@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--shortlist-best",
         type=int,
         metavar="N",
-        help="translations of each subword, at most (default: 50)",
+        help="translations of each subword, at most (default: 200)",
     )
     parser.add_argument(
         "--shortlist-first",

@@ -14,7 +14,7 @@ from resmlp_mt.inference.codec import TextCodec
 
 _ROUNDS = 5  # of expectation maximization
 _PAIRS = 10**7  # of subwords that are looked at together: 1 GB
-_LEAST = 1e-3  # of the probability that a subword gives to another; what is below is noise
+_LEAST = 1e-4  # of the probability that a subword gives to another; what is below is noise
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ShortlistText:
     """
 
     text: ParallelText
-    best: int = 50
+    best: int = 200
     first: int = 100
 
 
