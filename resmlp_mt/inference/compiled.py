@@ -59,10 +59,6 @@ def can_compile(model) -> bool:
     )
 
 
-# Sentences times parameters. With less than that a thread waits for the Python of the others.
-_WORTH_A_THREAD = 10**7
-
-
 class CompiledSearch:
     """A plain beam search with a model as it is now. It sees no later changes: make another then.
 
@@ -73,8 +69,6 @@ class CompiledSearch:
     """
 
     def __init__(self, model: ResMLPModel, source_dictionary, target_dictionary, banned: list[int]):
-        parameters = sum(p.numel() for p in model.parameters())
-        self._least = max(1, round(_WORTH_A_THREAD / parameters))
         encoder, decoder, shared = model.encoder, model.decoder, SharedWeights()
         mixing = describe_mixing(model)
         described = {
@@ -102,11 +96,11 @@ class CompiledSearch:
     ) -> list[list[Found]]:
         """Translate a batch; arguments as for `FoldedSearch.find`.
 
-        torch's threads share the sentences, where each gets enough to do.
+        torch's threads share the sentences.
         """
         longest = options.longest(max(map(len, sources)))
         options = replace(options, max_len_a=0.0, max_len_b=longest)
-        threads = min(torch.get_num_threads(), -(-len(sources) // self._least))
+        threads = min(torch.get_num_threads(), len(sources))
         parts = [
             (sources[i::threads], options, guides and guides[i::threads]) for i in range(threads)
         ]

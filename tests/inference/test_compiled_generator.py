@@ -250,9 +250,7 @@ def test_a_model_in_training_is_searched_as_it_is_by_then(build_model, a_task, f
 
 
 @pytest.fixture
-def compiled(build_model, a_task, monkeypatch):
-    # Models as small as these are given to one thread.
-    monkeypatch.setattr("resmlp_mt.inference.compiled._WORTH_A_THREAD", 0)
+def compiled(build_model, a_task):
     engine = FairseqSearch(build_model().float(), a_task, "cpu")
     engine.compile()
     return engine
