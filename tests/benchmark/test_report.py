@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from resmlp_mt.benchmark import report
+from resmlp_mt.errors import UserError
 
 
 @pytest.fixture
@@ -53,3 +54,16 @@ def test_an_environment_within_a_repository_is_none_of_its_commits(repository):
 def test_the_variable_says_it_for_a_copy(repository, monkeypatch):
     monkeypatch.setenv("COMMIT", "abc")
     assert report.describe_commit() == "abc"
+
+
+def test_a_table_whose_rows_name_no_commit_is_refused_before_a_race(tmp_path):
+    table = tmp_path / "races.csv"
+    report.check_table(table)  # a new one
+    table.touch()
+    report.check_table(table)
+    table.write_text("rival,rate,commit\nours,1,abc\n")
+    report.check_table(table)
+    for columns in ("rival,rate", "rate,commit"):
+        table.write_text(f"{columns}\nours,1\n")
+        with pytest.raises(UserError, match="other columns"):
+            report.check_table(table)
