@@ -4,8 +4,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import fields, replace
-from itertools import count, islice
+from dataclasses import replace
+from itertools import chain, count, islice
 from pathlib import Path
 from reprlib import repr as shorten
 from typing import Any, Self, overload
@@ -31,7 +31,13 @@ from resmlp_mt.inference.guides import (
 )
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.loading import load_engine
-from resmlp_mt.inference.options import FROM_0, FROM_1, SearchOptions, is_count
+from resmlp_mt.inference.options import (
+    FROM_1,
+    ReadingOptions,
+    SearchOptions,
+    choose_search,
+    is_count,
+)
 from resmlp_mt.inference.segments import Segment, find_translated, split_text
 
 
@@ -210,34 +216,16 @@ class Translator:
             UserError: At once, if the beam is wider than the vocabulary. On the way, if a line
                 cannot be translated so.
         """
-        if not isinstance(options, SearchOptions | None):
-            raise ValueError(f"options {shorten(options)} must be a SearchOptions")
-        if options is not None and search:
-            raise ValueError(f"{next(iter(search))}: give it in the options, or all without them")
-        for name, value in ("batch_tokens", batch_tokens), ("buffer_size", buffer_size):
-            if not is_count(value, 1):
-                raise ValueError(f"{name} {value!r} {FROM_1}")
-        if not is_count(first):
-            raise ValueError(f"first {first!r} {FROM_0}")
-        if not isinstance(split_sentences, bool | None):
-            raise ValueError(f"split_sentences {split_sentences!r} must be True, False or None")
+        reading = ReadingOptions(
+            batch_tokens, buffer_size, split_sentences, recase, attention, first
+        )
         if words is not None and glossary is not None:
             raise ValueError("glossary: goes without words to hold")
-        if words is not None or glossary is not None:
-            order = "ordered" if glossary is None else "unordered"
-            search = {"constraints": order} | search
-        known = [field.name for field in fields(SearchOptions)]
-        for name in search:
-            if name not in known:
-                raise ValueError(f"{name}: no such option; there are {', '.join(known)}")
-        options = options or SearchOptions(**search)
-        if (words is None and glossary is None) != (options.constraints is None):
-            raise ValueError(
-                "words, glossary: go with constraints in the options, ordered or unordered"
-            )
+        held = "words" if words is not None else "glossary" if glossary is not None else ""
+        options = choose_search(options, search, held)
         if options.beam >= (symbols := len(self.codec.target_dictionary)):
             raise UserError(f"beam {options.beam} must be less than the model's {symbols} subwords")
-        if options.constraints and prefix:
+        if held and prefix:
             raise ValueError("prefix: cannot be forced where there are words to hold")
         check_beside(lines, prefix, words)
         if isinstance(glossary, str | Path):
@@ -245,42 +233,19 @@ class Translator:
         if glossary is not None and not isinstance(glossary, Glossary):
             glossary = Glossary(glossary, self.codec)
         rows = lay_beside(_read_texts(lines), prefix, words)
-        found = self._translate(
-            rows,
-            glossary,
-            first,
-            options,
-            batch_tokens,
-            buffer_size,
-            attention,
-            split_sentences,
-            recase,
-        )
+        found = self._translate(rows, glossary, options, reading)
         return iter(Bar(found, unit=" lines")) if progress else found
 
     def _translate(
         self,
         rows: Iterator[Row],
         glossary: Glossary | None,
-        first: int,
         options: SearchOptions,
-        batch_tokens: int,
-        buffer_size: int,
-        attention: bool,
-        split_sentences: bool | None,
-        recase: bool,
+        reading: ReadingOptions,
     ) -> Iterator[list[Hypothesis]]:
-        while buffer := list(islice(rows, buffer_size)):
-            # Words may stand in any sentence of their line.
-            parts = [
-                self.split(
-                    line,
-                    split_sentences if not words else False,
-                    recase and not (prefix or words),
-                    begun=bool(prefix),
-                )
-                for line, prefix, words in buffer
-            ]
+        first = reading.first
+        while buffer := list(islice(rows, reading.buffer_size)):
+            parts = [self._divide(*row, reading) for row in buffer]
             begun = [
                 divide_begun(prefix, line, self.codec.target_language)
                 for (_, prefix, _), line in zip(buffer, parts, strict=True)
@@ -293,15 +258,31 @@ class Translator:
             led = [glossary.find] if glossary else []
             if led or options.sampling or any(prefix or words for _, prefix, words in buffer):
                 guides = make_guides(self.codec, buffer, left, first, *led)
-            segments = [segment for line in left for segment in line]
-            found = self.translate_segments(segments, options, batch_tokens, attention, guides)
+            found = self.translate_segments(
+                list(chain.from_iterable(left)),
+                options,
+                reading.batch_tokens,
+                reading.attention,
+                guides,
+            )
             for line, rest, b in zip(parts, left, begun, strict=True):
                 hypotheses = list(islice(found, len(rest)))
-                before = self._keep(line, b.kept, attention)
+                before = self._keep(line, b.kept, reading.attention)
                 best = join(hypotheses, line, self.codec.target_language, before)
                 unknown = self.codec.share_unknown(find_translated(line))
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)
+
+    def _divide(
+        self, line: str, prefix: str, words: Sequence[str], reading: ReadingOptions
+    ) -> list[Segment]:
+        """The parts of a line that are translated at once."""
+        return self.split(
+            line,
+            False if words else reading.split_sentences,  # words may stand in any sentence
+            reading.recase and not (prefix or words),
+            begun=bool(prefix),
+        )
 
     def translate_segments(
         self,
