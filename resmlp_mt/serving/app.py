@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import Body, FastAPI, Request, Response
+from fastapi import APIRouter, Body, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
@@ -34,7 +34,14 @@ from resmlp_mt.serving.libretranslate import (
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.measure import Answered, Measure
 from resmlp_mt.serving.metrics import Metrics
-from resmlp_mt.serving.middleware import LOOPBACK, Apologise, CheckHost, LimitBody, refuse
+from resmlp_mt.serving.middleware import (
+    LOOPBACK,
+    AnswerHead,
+    Apologise,
+    CheckHost,
+    LimitBody,
+    refuse,
+)
 from resmlp_mt.serving.models import Models
 from resmlp_mt.serving.request import (
     TranslationRequest,
@@ -113,8 +120,6 @@ def build_app(
         metrics.batches.observe,
         metrics.queue.set,
     )
-    desk = Desk(batcher, limits)
-    libretranslate = LibreTranslate(desk, models, limits)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -129,7 +134,26 @@ def build_app(
         lifespan=lifespan,
     )
 
-    @app.post(
+    def count_waiting() -> None:  # of what was cancelled nobody told the metrics
+        metrics.queue.set(batcher.waiting)
+
+    app.include_router(_build_own(Desk(batcher, limits), models, limits, keys, count_waiting))
+    app.include_router(build_router(models, keys))
+    app.include_router(_build_status(models, metrics if shows_metrics else None))
+    app.mount("/page", _Page(directory=PAGE))
+    _explain_refusals(app)
+    _guard(app, limits, hosts, origins, tell=[metrics.count, *([log] if log else [])])
+    return app
+
+
+def _build_own(
+    desk: Desk, models: Models, limits: Limits, keys: Keys, count_waiting: Callable[[], None]
+) -> APIRouter:
+    """What translates, for requests of our own and LibreTranslate's."""
+    router = APIRouter()
+    libretranslate = LibreTranslate(desk, models, limits)
+
+    @router.post(
         "/translate",
         response_class=Response,
         responses={200: {"model": TranslationResponse | LibreResponse}}
@@ -146,24 +170,35 @@ def build_app(
         try:
             return await _answer_in_time(request, work, limits.timeout)
         finally:
-            metrics.queue.set(batcher.waiting)  # of what was cancelled nobody told it
+            count_waiting()
 
-    @app.head("/healthz", include_in_schema=False)
-    @app.get("/healthz")
+    return router
+
+
+def _build_status(models: Models, metrics: Metrics | None) -> APIRouter:
+    """What says how the server does: to programs, and on its page."""
+    router = APIRouter()
+
+    @router.get("/healthz")
     async def healthz() -> dict[str, str]:
         """Whether the server translates."""
         return {"status": "ok", "model": models.name, "version": resmlp_mt.__version__}
 
-    if shows_metrics:
+    if metrics:
 
-        @app.head("/metrics", include_in_schema=False)
-        @app.get("/metrics", response_class=Response)
+        @router.get("/metrics", response_class=Response)
         async def show_metrics():
             """What Prometheus asks for."""
             return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
-    app.include_router(build_router(models, keys))
+    @router.get("/", include_in_schema=False)
+    async def show_page() -> FileResponse:
+        return FileResponse(PAGE / "index.html", headers=_PAGE_HEADERS)
 
+    return router
+
+
+def _explain_refusals(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def explain_mistakes(request: Request, error: RequestValidationError):
         if request.url.path == "/detect" or is_libretranslate(error.body):
@@ -177,13 +212,16 @@ def build_app(
             said = explain_unreadable(error.__cause__)
         return refuse(error.status_code, said, **(error.headers or {}))
 
-    @app.head("/", include_in_schema=False)
-    @app.get("/", include_in_schema=False)
-    async def show_page() -> FileResponse:
-        return FileResponse(PAGE / "index.html", headers=_PAGE_HEADERS)
 
-    app.mount("/page", _Page(directory=PAGE))
-    # The last one is asked first.
+def _guard(
+    app: FastAPI,
+    limits: Limits,
+    hosts: frozenset[str],
+    origins: Sequence[str],
+    tell: list[Callable[[Answered], None]],
+) -> None:
+    """Put before the application what requests pass; the last one is asked first."""
+    app.add_middleware(AnswerHead)
     app.add_middleware(FormsAsJson, size=limits.request_bytes, is_known=is_libretranslate)
     app.add_middleware(LimitBody, size=limits.request_bytes, seconds=limits.timeout)
     app.add_middleware(Apologise)
@@ -196,8 +234,7 @@ def build_app(
             expose_headers=["Retry-After"],
         )
     app.add_middleware(CheckHost, names=hosts)
-    app.add_middleware(Measure, tell=[metrics.count, *([log] if log else [])])
-    return app
+    app.add_middleware(Measure, tell=tell)
 
 
 def _either(limits: Limits):

@@ -51,6 +51,25 @@ class CheckHost:
             return False
 
 
+class AnswerHead:
+    """ASGI middleware: what answers GET answers HEAD too.
+
+    The server that runs the application sends the headers alone.
+
+    Args:
+        app: What answers.
+    """
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send) -> None:
+        """Answer a request."""
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = scope | {"method": "GET"}
+        await self.app(scope, receive, send)
+
+
 class Apologise:
     """ASGI middleware: what fails is answered with 500, and raised again for the server's log.
 

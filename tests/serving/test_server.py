@@ -217,7 +217,9 @@ def test_health_and_metrics(server):
     assert after["process_resident_memory_bytes", None, None] > 1e8
 
 
-@pytest.mark.parametrize("path", ["/", "/healthz", "/metrics"])
+@pytest.mark.parametrize(
+    "path", ["/", "/page/index.html", "/healthz", "/metrics", "/languages", "/frontend/settings"]
+)
 def test_head_is_get_without_the_body(server, path):
     head, get = httpx.head(server + path), httpx.get(server + path)
     assert (head.status_code, head.content) == (get.status_code, b"") == (200, b"")
