@@ -281,15 +281,15 @@ def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, tas
         assert list(steps) == [] and engine.search(sources(), SearchOptions(3))
 
 
-def test_it_is_asked_within_long_searches(build_model, task, monkeypatch):
-    monkeypatch.setattr("resmlp_mt.inference.folded_search._STEPS_UNASKED", 4)
-    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
+def test_it_is_asked_within_long_searches(build_model, task):
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, max_target_positions=60)
     with torch.no_grad():
         model.decoder.output.weight[2] = 0  # nothing wants to end
     asked = []
     with stop_when(lambda: asked.append(None)):
-        engines(model, task())[0].search(sources()[:1], SearchOptions(3))
-    assert len(asked) >= 2  # of 8 steps
+        found = engines(model, task())[0].search(sources()[:1], SearchOptions(3))
+    assert max(len(tokens) for tokens, _ in found[0]) > 50
+    assert len(asked) >= 4
 
 
 @pytest.mark.parametrize(
