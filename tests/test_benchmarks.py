@@ -57,7 +57,7 @@ def test_previews_and_shortlists_are_scored_beside_the_plain_export(tmp_path):
         (tmp_path / f"test.{lang}").write_text(f"{line}\n" * 3)
     text = [tmp_path / "test.en", tmp_path / "test.de"]
     command = ["python", SCRIPTS / "preview.py", "multi30k-en-de", "--text", *text]
-    command += ["--shortlist-best", 7, "--test", "three", *text]
+    command += ["--name", "ours", "--shortlist-best", 7, "--test", "three", *text]
     run(*command, "--csv", tmp_path / "p.csv")
     with open(tmp_path / "p.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -65,6 +65,7 @@ def test_previews_and_shortlists_are_scored_beside_the_plain_export(tmp_path):
     plain = [(t, p, "no") for t in ("float32", "int8") for p in ("no", "yes")]
     assert kinds == [*plain, ("int8", "no", "7")]
     assert all(0 < float(row["bleu"]) <= 100 and row["set"] == "three" for row in rows)
+    assert {row["model"] for row in rows} == {"ours"}
 
 
 def test_the_loss_in_chunks_is_raced_with_that_of_fairseq(tmp_path):

@@ -635,6 +635,17 @@ def test_other_trainings_take_one_gpu(recorder, tmp_path, command):
     assert len(trainings) == (2 if "pretrain" in command else 1)
 
 
+def test_a_model_of_base_size_is_trained_and_scored(recorder, tmp_path):
+    commands = recorder("benchmarks/base_size.sh", "like", "raw", tmp_path / "b", UPDATES=90)
+    names = [Path(words[0]).name for words in commands]
+    assert names == ["prepare", "train", "preview.py", "weight_bits.py"]
+    args = trained(commands[1])
+    assert (args.arch, args.max_update) == ("resmlp_plus_wmt_en_de", 90) and args.bf16
+    _, schedule = built(args)
+    rates = [schedule.step_update(update) for update in (30, 60, 90)]
+    assert rates == pytest.approx([5e-3, 5e-3, 0.03 * 5e-3])
+
+
 SCRIPTS = [*(ROOT / "scripts").glob("*.sh"), *EXAMPLES.glob("*/*.sh")]
 
 

@@ -25,6 +25,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", help="a shipped model, folder, checkpoint")
+    parser.add_argument("--name", help="of the model, for the column (default: MODEL)")
     parser.add_argument(
         "--text",
         nargs=2,
@@ -48,7 +49,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name) / "export"
             export_model(arguments.model, folder, kind == "int8", shortlist, preview=preview)
-            about = {"model": arguments.model, "type": kind}
+            about = {"model": arguments.name or arguments.model, "type": kind}
             about |= {
                 "preview": "yes" if preview else "no",
                 "shortlist": "no" if best is None else best,
