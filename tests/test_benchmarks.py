@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from cli.commands import assert_refused, run
+from cli.commands import assert_refused, prepare, run
 from matplotlib import pyplot
 from PIL import Image
+
+from examples.lesson import write_lesson
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
 
@@ -66,6 +68,31 @@ def test_previews_and_shortlists_are_scored_beside_the_plain_export(tmp_path):
     assert kinds == [*plain, ("int8", "no", "7")]
     assert all(0 < float(row["bleu"]) <= 100 and row["set"] == "three" for row in rows)
     assert {row["model"] for row in rows} == {"ours"}
+
+
+def test_what_fairseq_generate_says_of_its_speed_is_raced(tmp_path):
+    write_lesson(tmp_path, train=60, valid=4, test=4)
+    data = tmp_path / "data"
+    prepare(tmp_path, data, "--vocab-size", 90, "--joined")
+    small = [
+        f"--{side}-{flag} {size}"
+        for side in ("encoder", "decoder")
+        for flag, size in (("embed-dim", 16), ("ffn-embed-dim", 16), ("layers", 1))
+    ]
+    heads = ["--decoder-attention-heads 2"]
+    archs = [" ".join([arch, *small, *heads]) for arch in ("resmlp_plus_tiny", "transformer")]
+    run("python", SCRIPTS / "untrained.py", data, tmp_path / "models", *archs)
+    models = [tmp_path / "models" / f"{arch.split()[0]}.pt" for arch in reversed(archs)]
+    flags = ["--size", "toy", "--rounds", 1, "--threads", 1, "--max-len-b", 6]
+    run("python", SCRIPTS / "generate.py", data, *models, *flags, "--csv", tmp_path / "g.csv")
+    rows = read_rows(tmp_path / "g.csv")
+    names = ["transformer", "ours", "ours, in fairseq's search"]
+    assert [row["rival"] for row in rows] == names
+    assert {(row["size"], row["flags"], row["sentences"]) for row in rows} == {
+        ("toy", "--max-len-b 6", "4")
+    }
+    assert rows[1]["tokens"] == rows[2]["tokens"]
+    assert all(float(row["rate"]) > 0 and row["commit"] for row in rows)
 
 
 def test_the_loss_in_chunks_is_raced_with_that_of_fairseq(tmp_path):
