@@ -155,12 +155,12 @@ class ReadingOptions:
         ValueError: If one of them is impossible; the message begins with its name and value.
     """
 
-    batch_tokens: int = 4096
-    buffer_size: int = 1000
-    split_sentences: bool | None = None
-    recase: bool = True
-    attention: bool = False
-    first: int = 1
+    batch_tokens: int
+    buffer_size: int
+    split_sentences: bool | None
+    recase: bool
+    attention: bool
+    first: int
 
     def __post_init__(self):
         for name, least, rule in (
