@@ -646,6 +646,20 @@ def test_a_model_of_base_size_is_trained_and_scored(recorder, tmp_path):
     assert rates == pytest.approx([5e-3, 5e-3, 0.03 * 5e-3])
 
 
+@pytest.mark.parametrize("size", ["base", "tiny"])
+def test_races_are_between_models_of_the_same_dimensions(recorder, size):
+    made, raced = recorder("benchmarks/generate.sh", size, "data", "--max-len-b", 15)
+    assert Path(made[0]).name == "untrained.py" and Path(raced[0]).name == "generate.py"
+    assert raced[-2:] == ["--max-len-b", "15"]
+    ours, theirs = (trained(["train", "data", "--arch", *arch.split()]) for arch in made[3:])
+    assert (ours.arch, theirs.arch) in {
+        ("resmlp_plus_wmt_en_de", "transformer"),
+        ("resmlp_plus_tiny", "transformer"),
+    }
+    assert sizes(ours) == sizes(theirs)
+    assert ours.decoder_attention_heads == theirs.decoder_attention_heads
+
+
 SCRIPTS = [*(ROOT / "scripts").glob("*.sh"), *EXAMPLES.glob("*/*.sh")]
 
 

@@ -33,18 +33,9 @@ case ${ISA:-} in
 esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-case $size in
-    base) arch=resmlp_plus_wmt_en_de small=() ;;
-    tiny)
-        arch=resmlp_plus_tiny
-        small=(--encoder-embed-dim 128 --encoder-ffn-embed-dim 256 --encoder-layers 4
-            --encoder-attention-heads 4 --decoder-embed-dim 128 --decoder-ffn-embed-dim 256
-            --decoder-layers 4 --decoder-attention-heads 4)
-        ;;
-    *) echo "$size: base or tiny" >&2 && exit 2 ;;
-esac
+. "$here/sizes.sh"
 
-python "$here/untrained.py" "$data" "$work/models" "$arch" "transformer ${small[*]-}"
+python "$here/untrained.py" "$data" "$work/models" "$arch" "$transformer"
 resmlp-mt export "$work/models/$arch.pt" --out "$work/export" "${flags[@]}" \
     --shortlist "$train.en" "$train.de" --shortlist-best "${BEST:-50}"
 resmlp-mt export "$work/models/$arch.pt" --out "$work/preview" "${flags[@]}" \
