@@ -12,15 +12,13 @@ Of several logs, where one training went on from another, the seconds are added 
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import re
 import sys
 from pathlib import Path
 
-from resmlp_mt.benchmark.report import append_rows, describe_commit
+from resmlp_mt.benchmark.report import append_rows, describe_origin, describe_processor
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 
@@ -60,11 +58,7 @@ def build_rows(figures: str, logs: list[Path]) -> list[dict]:
         raise UserError("standard input has no figures by their names")
     texts = ["\n".join(read_lines(path)) for path in logs]
     about = _read_logs(logs, texts) if logs else {}
-    about |= {
-        "commit": describe_commit(),
-        "date": datetime.date.today().isoformat(),
-        "machine": _name_machine("\n".join(texts)),
-    }
+    about |= describe_origin(_name_machine("\n".join(texts)))
     rows = [row | about for row in rows]
     if missing := dict.fromkeys(n for row in rows for n, value in row.items() if value is None):
         raise UserError(f"no value of {', '.join(missing)}: name the training's log with --log")
@@ -99,8 +93,7 @@ def _name_machine(log: str) -> str:
     # fairseq lists the GPUs of all workers.
     if gpus := re.findall(r"^.*rank +\d+: .*; name = (.*\S)", log, re.M):
         return f"{len(gpus)} x {gpus[0]}"
-    threads = os.environ.get("OMP_NUM_THREADS", "all")
-    return f"{platform.machine()} CPU, {threads} thread{'s' * (threads != '1')}"
+    return describe_processor(os.environ.get("OMP_NUM_THREADS", "all"))
 
 
 if __name__ == "__main__":

@@ -14,9 +14,7 @@ stays for the comparison of the models that were chosen. Interrupted runs start 
 
 import argparse
 import csv
-import datetime
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from pathlib import Path
 from catalogue import BASES, RUNS
 from tqdm import tqdm
 
-from resmlp_mt.benchmark.report import append_rows, describe_commit
+from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
 
 HERE = Path(__file__).parent
 COLUMNS = (
@@ -132,9 +130,7 @@ def _run(run: dict, data: str) -> dict:
         "bleu": re.search(r"BLEU\S* = ([\d.]+)", translations)[1],
         "brevity_penalty": re.search(r"BP = ([\d.]+)", translations)[1],
         "train_seconds": round(float(re.search(r"done training in ([\d.]+) seconds", log)[1])),
-        "commit": describe_commit(),
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()} CPU",
+        **describe_origin(describe_machine()),
     }
 
 

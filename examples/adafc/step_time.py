@@ -11,8 +11,6 @@ rows to step_time.csv. Rounds that are there are not run again. The plot is step
 
 import argparse
 import csv
-import datetime
-import platform
 import statistics
 import time
 from pathlib import Path
@@ -22,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 from resmlp_mt.benchmark.image_models import ModelCase
-from resmlp_mt.benchmark.report import describe_commit
+from resmlp_mt.benchmark.report import describe_origin, describe_processor
 from resmlp_mt.files.output import whole_file
 
 matplotlib.use("agg")
@@ -72,11 +70,7 @@ def measure(rounds: list[int], setting: dict[str, str], results: Path) -> None:
     flags = f"{setting['preset']} --stem-stride {setting['stem_stride']} --token-mixer"
     models = {mixer: ModelCase(f"{flags} {mixer}", side).build().train() for mixer in MIXERS}
     optimizers = {n: torch.optim.AdamW(m.parameters(), fused=True) for n, m in models.items()}
-    about = setting | {
-        "commit": describe_commit(),
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()} CPU, 1 thread",
-    }
+    about = setting | describe_origin(describe_processor(1))
     for number in [0, *rounds]:  # the first one warms up
         rows = []
         for mixer in MIXERS:

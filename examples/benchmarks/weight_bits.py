@@ -8,13 +8,12 @@ Without it only sizes are measured, of a model that may be untrained.
 """
 
 import argparse
-import datetime
 import tempfile
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from resmlp_mt.benchmark.report import append_rows, describe_commit, describe_machine, print_table
+from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin, print_table
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.translator import Translator
@@ -59,8 +58,7 @@ def score(folder: Path, tests: list[list[str]]) -> list[dict]:
             for column, metric in (("bleu", BLEU()), ("chrf", CHRF())):
                 row[column] = f"{metric.corpus_score(found, [references]).score:.2f}"
                 row[f"{column}_signature"] = str(metric.get_signature())
-        row |= {"commit": describe_commit(), "machine": describe_machine()}
-        rows.append(row | {"date": datetime.date.today().isoformat()})
+        rows.append(row | describe_origin(describe_machine()))
     return rows
 
 

@@ -1,10 +1,8 @@
 """Trainings of a study: each a fork with a log, and rows in a CSV file once it is done."""
 
 import csv
-import datetime
 import multiprocessing
 import os
-import platform
 import re
 import sys
 from collections.abc import Iterable
@@ -16,7 +14,7 @@ import torch
 
 import resmlp_mt.plugin  # noqa: F401  (likewise)
 from resmlp_mt.analysis.training_log import read_log
-from resmlp_mt.benchmark.report import describe_commit
+from resmlp_mt.benchmark.report import describe_origin, describe_processor
 from resmlp_mt.cli.passthrough import run_program
 from resmlp_mt.errors import UserError
 
@@ -75,12 +73,7 @@ def _train(words: list[str], output: Path) -> None:
 
 def describe(found: Run) -> dict:
     """What rows of a run have besides its own columns."""
-    return {
-        "parameters": found.parameters,
-        "commit": describe_commit(),
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()} CPU, 1 thread",
-    }
+    return {"parameters": found.parameters, **describe_origin(describe_processor(1))}
 
 
 def read(path: Path) -> list[dict]:

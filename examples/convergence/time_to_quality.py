@@ -11,7 +11,6 @@ number of threads. `run.py`, started twice, does so.
 
 import argparse
 import csv
-import datetime
 import json
 import os
 import sys
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from run import HERE
 
-from resmlp_mt.benchmark.report import describe_commit, describe_machine
+from resmlp_mt.benchmark.report import describe_machine, describe_origin
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.files.output import whole_file
 
@@ -120,9 +119,7 @@ def write_table(
     """A row for each epoch of each model; `reached` marks the first with the target."""
     described = {
         "target": f"{target:.3f}",
-        "commit": describe_commit(),
-        "date": datetime.date.today().isoformat(),
-        "machine": describe_machine(),
+        **describe_origin(describe_machine()),
         "threads": arguments.threads,
     }
     rows = [

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from tqdm import tqdm
 
-from resmlp_mt.benchmark.report import append_rows, describe_commit, describe_machine
+from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
 from resmlp_mt.data.text import read_lines
 
 
@@ -102,9 +102,7 @@ class Load:
             "memory_first_mib": f"{memory[0]:.1f}",
             "memory_half_mib": f"{memory[1]:.1f}",
             "memory_mib": f"{memory[2]:.1f}",
-            "machine": describe_machine(),
-            "date": time.strftime("%Y-%m-%d"),
-            "commit": describe_commit(),
+            **describe_origin(describe_machine()),
         }
 
     def _connect(self) -> HTTPConnection:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from resmlp_mt.benchmark.report import append_rows, describe_commit, describe_machine
+from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
 from resmlp_mt.data.text import read_lines
 
 
@@ -56,9 +56,7 @@ def main() -> None:
         "peak_mib": f"{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**10:.1f}",
         "kills": arguments.kills,
         "same": same,
-        "machine": describe_machine(),
-        "date": time.strftime("%Y-%m-%d"),
-        "commit": describe_commit(),
+        **describe_origin(describe_machine()),
     }
     print(json.dumps(row))
     if arguments.csv:

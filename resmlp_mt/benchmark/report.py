@@ -131,10 +131,18 @@ def describe_ratios(ratios: Sequence[float]) -> dict[str, str]:
 
 
 def describe_here() -> dict[str, str]:
-    """On what rows were measured, when, and of which code."""
+    """On what rows were measured, with which packages, when, and of which code."""
+    return {"versions": describe_versions(), **describe_origin(describe_machine())}
+
+
+def describe_origin(machine: str) -> dict[str, str]:
+    """Where rows come from: the machine, the day, and the commit of this code.
+
+    Args:
+        machine: As `describe_machine` or `describe_processor` says it.
+    """
     return {
-        "machine": describe_machine(),
-        "versions": describe_versions(),
+        "machine": machine,
         "date": datetime.date.today().isoformat(),
         "commit": describe_commit(),
     }
@@ -147,6 +155,11 @@ def describe_machine() -> str:
     gpu = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return ", ".join([*gpu, _name_processor(), f"{cores} cores"])
+
+
+def describe_processor(threads: int | str) -> str:
+    """The processor, and how many threads of it were at work, "all" where nothing said it."""
+    return f"{_name_processor()}, {threads} thread{'s' * (str(threads) != '1')}"
 
 
 def describe_commit() -> str:

@@ -1,5 +1,6 @@
 """What rows of races say of the code that they were measured with."""
 
+import datetime
 import subprocess
 
 import pytest
@@ -54,6 +55,20 @@ def test_an_environment_within_a_repository_is_none_of_its_commits(repository):
 def test_the_variable_says_it_for_a_copy(repository, monkeypatch):
     monkeypatch.setenv("COMMIT", "abc")
     assert report.describe_commit() == "abc"
+
+
+@pytest.mark.parametrize(("threads", "said"), [(1, "1 thread"), ("2", "2 threads")])
+def test_a_processor_is_named_as_the_system_names_it(tmp_path, monkeypatch, threads, said):
+    monkeypatch.setattr(report, "_CPUINFO", tmp_path / "cpuinfo")
+    report._CPUINFO.write_text("processor\t: 0\nmodel name\t: A Fast One\nprocessor\t: 1\n")
+    assert report.describe_processor(threads) == f"A Fast One, {said}"
+
+
+def test_rows_come_from_a_machine_at_a_day_and_of_a_commit(monkeypatch):
+    monkeypatch.setenv("COMMIT", "abc")
+    origin = report.describe_origin("a machine")
+    assert (origin["machine"], origin["commit"]) == ("a machine", "abc")
+    datetime.date.fromisoformat(origin["date"])
 
 
 def test_a_table_whose_rows_name_no_commit_is_refused_before_a_race(tmp_path):
