@@ -177,6 +177,12 @@ STAGES = [
         "multi30k-deeper", "multi30k", "", _DEEPER, _CAPTIONS, ("5e-3",), ("0.3",),
         pilot_updates=2000, updates=8000, seeds=(1, 2, 3),
     ),
+    # Time to quality: ours and the better Transformer side by side, each with what it chose above.
+    Stage(
+        "multi30k-race", "multi30k", _sizes(128, 256, (4, 4), 4),
+        {name: _models(4)[name] for name in ("resmlp_plus", "transformer_pre")}, _CAPTIONS,
+        ("5e-3",), ("0.3",), pilot_updates=2000, updates=8000, seeds=(4,),
+    ),
     Stage(
         "multi30k-muon", "multi30k", _sizes(128, 256, (4, 4), 4), _models(4), _BY_MUON,
         ("5e-3",), ("0.2",), pilot_updates=2000, updates=0, seeds=(),
