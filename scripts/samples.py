@@ -1,4 +1,4 @@
-"""Twenty sentences that nobody chose, as the shipped models translate them: docs/samples.md.
+"""Twenty sentences of each test set, as the shipped models translate them: docs/samples.md.
 
     python scripts/samples.py translate --model NAME --set NAME --source FILE --reference FILE
     python scripts/samples.py page
@@ -23,7 +23,7 @@ COUNT = 20
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 ROWS, PAGE = DOCS / "samples.csv", DOCS / "samples.md"
 COLUMNS = ("model", "set", "line", "source", "reference", "translation")
-START = """# Twenty sentences that nobody chose
+START = """# Twenty sentences of each test set
 
 What the shipped translators make of test sets that they were not trained on: 20 lines of each,
 evenly spaced, the good with the bad. Of N lines these are k, 2k ... 20k, with k = N / 20 rounded

@@ -246,7 +246,7 @@ def test_readme_trains_scores_and_draws(tmp_path):
     script = shorten(
         block("resmlp-mt prepare"),
         ("--vocab-size 8000", "--vocab-size 300"),
-        ("--max-update 8000", "--max-epoch 3"),
+        ("--max-update 8000", "--max-epoch 5"),
         ("--warmup-updates 2000", "--warmup-updates 4"),
     )
     assert "BLEU" in shell(script, tmp_path)
@@ -270,8 +270,7 @@ def test_readme_trains_scores_and_draws(tmp_path):
 def test_documentation_of_fine_tuning_goes_on_from_the_model(tmp_path):
     write_lesson(tmp_path / "corpus", train=60, valid=5, test=5)
     script = shorten(block("resmlp-mt prepare", TUNING), ("--max-epoch 20", "--max-update 2"))
-    assert "BLEU" in shell(script, tmp_path)
-    assert "BLEU" in shell(block("resmlp-mt translate --model multi", TUNING), tmp_path)
+    assert {"before.de", "tuned.de"} <= {*shell(script, tmp_path).split()}
     start = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de"
     for name in ("dict.en.txt", "dict.de.txt", "spm.model"):
         assert (tmp_path / "data-bin/tuned" / name).read_bytes() == (start / name).read_bytes()
