@@ -86,8 +86,13 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
             Vocabulary(Path(filename))
             raise
 
-    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
-        """Load a part of the data; arguments as fairseq's.
+    def load_dataset(self, split, epoch=1, combine=False, task_cfg=None, **kwargs):
+        """Load a part of the data.
+
+        Args:
+            split, epoch, combine, **kwargs: As fairseq's.
+            task_cfg: What fairseq-validate and fairseq-generate give, and fairseq-train does not:
+                the training text is then cut as it was prepared.
 
         Raises:
             UserError: If its subwords shall be sampled, and are not known or not to be sampled so.
@@ -96,7 +101,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
         alpha = getattr(self.cfg, "subword_sampling", 0.0)
         if not 0 <= alpha < 1:
             raise UserError(f"--subword-sampling is at least 0 and below 1, not {alpha:g}")
-        if alpha and split == self.cfg.train_subset:
+        if alpha and split == self.cfg.train_subset and task_cfg is None:
             folders = utils.split_paths(self.cfg.data)
             sample_subwords(
                 self.datasets[split],

@@ -204,6 +204,24 @@ def test_training_resumes_where_it_stopped(prepared, tmp_path):
     assert all(torch.equal(whole["model"][k], tensor) for k, tensor in second["model"].items())
 
 
+def test_validation_takes_the_training_text_as_it_was_prepared(prepared, tmp_path):
+    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    command += ["--subword-sampling", 0.3, "--max-update", 2, "--save-dir", tmp_path]
+    run(*command, "--disable-validation")
+    data = shutil.copytree(prepared, tmp_path / "data")
+    for path in data.glob("train.*"):
+        shutil.copy(path, path.with_name(path.name.replace("train", "valid9")))
+    command = ["resmlp-mt", "validate", data, "--path", tmp_path / "checkpoint_last.pt"]
+    command += ["--valid-subset", "train,valid9", "--skip-invalid-size-inputs-valid-test"]
+    result = run(*command, "--max-tokens", 1000, "--log-format", "json")
+    train, copy = (
+        {name.partition("_")[2]: value for name, value in entry.items()}
+        for subset in ("train", "valid9")
+        for entry in entries(result.stdout + result.stderr, f"{subset}_loss")
+    )
+    assert train == copy and "loss" in train
+
+
 def test_subwords_that_cannot_be_sampled_are_named(prepared, tmp_path):
     bare = tmp_path / "bare"
     shutil.copytree(prepared, bare, ignore=shutil.ignore_patterns("spm*"))
