@@ -16,6 +16,7 @@ from fairseq.data import data_utils, indexed_dataset
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
+_MADE = ("dict.*.txt", "*.model", "*.bin", "*.idx")
 PARTS = {"train": ("train", False), "valid": ("valid", False), "test": ("valid", True)}
 
 
@@ -31,7 +32,7 @@ def main() -> int:
 
     try:
         lang, _ = data_utils.infer_language_pair(str(arguments.data))
-        with whole_folder(arguments.out, mark=f"dict.{lang}.txt") as folder:
+        with whole_folder(arguments.out, f"dict.{lang}.txt", *_MADE) as folder:
             split(arguments.data, folder, arguments.longest)
     except UserError as error:
         print(f"split_lengths.py: {error}", file=sys.stderr)

@@ -36,7 +36,7 @@ def main() -> int:
         with tarfile.open(arguments.archive) as archive:
             files = {Path(m.name).name: m for m in archive.getmembers() if m.isfile()}
             classes = archive.extractfile(files["batches.meta.txt"]).read().decode().split()
-            with whole_folder(arguments.out, mark="train") as folder:
+            with whole_folder(arguments.out, *_BATCHES) as folder:
                 for split, names in _BATCHES.items():
                     data = b"".join(archive.extractfile(files[name]).read() for name in names)
                     count = _write(data, classes, folder / split, limits[split])

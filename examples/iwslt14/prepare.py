@@ -88,7 +88,7 @@ def _write(talks: list[tuple[str, str]], test: list[tuple[str, str]], out: Path)
         "valid": kept[_VALID_EVERY - 1 :: _VALID_EVERY],
         "test": test,
     }
-    with whole_folder(out, mark="train.de") as folder:
+    with whole_folder(out, "train.de", *(f"*.{lang}" for lang in _LANGS)) as folder:
         for split, pairs in splits.items():
             for side, lang in enumerate(_LANGS):
                 with open(folder / f"{split}.{lang}", "w", encoding="utf-8") as stream:

@@ -59,7 +59,7 @@ def main() -> int:
             raise UserError(f"{arguments.raw}: the two files differ in length")
         sets = split(zip(texts, domains, strict=True), arguments.per_domain)
         model = train_subwords((text for text, _ in sets["train"]), arguments.vocab_size, "bpe")
-        with whole_folder(arguments.out, mark=JOINED_NAME) as folder:
+        with whole_folder(arguments.out, JOINED_NAME, "raw", "label", "input0") as folder:
             (folder / JOINED_NAME).write_bytes(model)
             write(folder, sets, SentencePieceProcessor(model_proto=model), arguments.words)
     except UserError as error:

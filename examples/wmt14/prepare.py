@@ -48,7 +48,7 @@ def main() -> int:
     sources = [("train", *source) for source in _TRAINING[lang]]
     sources += [(split, *source) for split, source in _EVALUATION.items()]
     try:
-        with whole_folder(arguments.out, mark="train.en") as folder:
+        with whole_folder(arguments.out, "train.en", "*.en", f"*.{lang}") as folder:
             for split, archive, member in sources:
                 outs = {}
                 for side, role in (("en", "src"), (lang, "ref")):

@@ -17,8 +17,6 @@ from resmlp_mt.files.output import whole_folder
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 from resmlp_mt.tasks.images import is_for_images
 
-CARD_NAME = "README.md"
-
 
 def save_weights(state: dict, path: Path) -> None:
     """Write weights and configuration of a loaded checkpoint, without the optimizer's state.
@@ -99,9 +97,7 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
         state["model"] = {
             n: t.half() if t.is_floating_point() else t for n, t in state["model"].items()
         }
-    with whole_folder(out, mark=CHECKPOINT_NAMES[0]) as new:
+    with whole_folder(out, CHECKPOINT_NAMES[0], "dict.*.txt", "spm*.model", CARD) as new:
         save_weights(state, new / CHECKPOINT_NAMES[0])
         for companion in companions:
             shutil.copy(companion, new)
-        if (out / CARD_NAME).is_file():
-            shutil.copy(out / CARD_NAME, new)

@@ -19,7 +19,7 @@ from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
-from resmlp_mt.files.output import whole_file, whole_folder
+from resmlp_mt.files.output import refuse_overwriting, whole_file, whole_folder
 from resmlp_mt.models.layouts import Family
 from resmlp_mt.models.presets import IMAGE_PRESETS, default_of
 from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
@@ -82,7 +82,8 @@ def import_weights(
         # fairseq looks for the last optimizer in every checkpoint, and this model has had none.
         "optimizer_history": [{"optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}],
     }
-    with whole_folder(out, mark=CHECKPOINT_NAMES[0]) as new:
+    refuse_overwriting(out / CHECKPOINT_NAMES[0], [path])
+    with whole_folder(out, CHECKPOINT_NAMES[0]) as new:
         save_weights(state, new / CHECKPOINT_NAMES[0])
     count, side = sum(tensor.numel() for tensor in ours.values()), cfg.task.image_size
     return f"{layout} weights, {count:,} parameters, images of {side} x {side} pixels, " + (

@@ -18,7 +18,7 @@ from resmlp_mt.data.binarize import write_binary, write_dictionaries
 from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
 from resmlp_mt.data.filters import Limits, Sieve
 from resmlp_mt.data.processes import map_blocks
-from resmlp_mt.data.sentences import FEW, count_several, read_card, write_card
+from resmlp_mt.data.sentences import CARD, FEW, count_several, read_card, write_card
 from resmlp_mt.data.subwords import (
     JOINED_NAME,
     count_rewritten,
@@ -32,6 +32,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
+_MADE = ("*.bin", "*.idx", "dict.*.txt", "spm*.model", CARD, "raw")  # what else is made
 _WORK = "text"  # a folder for what is removed in the end
 _SAMPLE = 100_000  # pairs, which tell what the training text is like
 _SAMPLE_BATCH = 2000
@@ -118,7 +119,7 @@ def prepare(
     """
     if langs[0] == langs[1]:
         raise UserError(f"--source-lang and --target-lang are both {langs[0]}")
-    with whole_folder(out, mark=REPORT_NAME) as folder:
+    with whole_folder(out, REPORT_NAME, *_MADE) as folder:
         # Reading everything first shows a mistake in the last line before the long work.
         counts = {split: _count(prefix, langs) for split, prefix in splits.items()}
         reports = {split: SplitReport(prefix) for split, prefix in splits.items()}

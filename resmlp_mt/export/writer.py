@@ -47,6 +47,7 @@ from resmlp_mt.models.translation.folded import (
 )
 from resmlp_mt.tasks.images import is_for_images
 
+_MADE = ("*.onnx", "*.safetensors", COMPRESSED, "dict.*.txt", "spm*.model", CARD)
 BITS = range(4, 9)  # of weights in int8
 _GZIP = zlib.MAX_WBITS + 16  # the format that zlib shall write
 
@@ -86,7 +87,7 @@ def export_model(
     else:
         export = partial(_export_translator, shortlist=shortlist, preview=preview)
         trained = load_translator(path, state)
-    with whole_folder(out, mark=CONFIG) as new:
+    with whole_folder(out, CONFIG, *_MADE) as new:
         shared = SharedWeights(weight_bits or BITS[-1])
         config = {"format": FORMAT} | export(trained, new, int8, shared)
         if shared.arrays and weight_bits:

@@ -7,13 +7,16 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_some
 
 # What the system says of a disk, a quota or a limit of files that is full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+_CARD = "README.md"  # what people say of a model or of data
 
 # What is being written, under names of its own.
 _unfinished: set[Path] = set()
@@ -59,23 +62,22 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(path: Path, mark: str) -> Iterator[Path]:
+def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
     """Yield a folder to fill; it takes the place of `path` when the block ends without error.
+
+    A README.md in it stays, since people write it.
 
     Args:
         path: The folder to make, or to make anew; or a link to it, which stays.
         mark: A file that every folder of this kind holds.
+        *others: Patterns of the names of all else that such folders hold.
 
     Raises:
-        UserError: If `path` exists and holds something else, or cannot be made.
+        UserError: If `path` exists and holds something else, which would be lost, or if it cannot
+            be made.
     """
     given, path = path, _follow_links(path)
-    if path.exists() and not (
-        path.is_dir() and (not any(path.iterdir()) or (path / mark).exists())
-    ):
-        raise UserError(
-            f"{path} holds something else (no {mark} in it); name another folder, or empty this one"
-        )
+    _refuse_loss(path, [mark, _CARD, *others])
     _make_parents(path, given)
     _unfinished.add(work := _name_beside(path))
     try:  # an interrupt from here on leaves nothing
@@ -85,6 +87,8 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
         new.mkdir()
         with naming(given):
             yield new
+            if (path / _CARD).is_file():
+                shutil.copy(path / _CARD, new)
         try:
             if path.exists():
                 os.rename(path, old)
@@ -96,6 +100,31 @@ def whole_folder(path: Path, mark: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         _unfinished.discard(work)
+
+
+def _refuse_loss(path: Path, names: list[str]) -> None:
+    """Refuse a folder that cannot be replaced, or holds more than names of this kind.
+
+    Args:
+        path: The folder, which need not be there.
+        names: Patterns. The first is the mark of the kind.
+    """
+    if not path.exists():
+        return
+    held = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else [path.name]
+    if held and not (path / names[0]).exists():
+        raise UserError(
+            f"{path} holds something else (no {names[0]} in it); name another folder, or empty "
+            "this one"
+        )
+    if own := [name for name in held if not any(fnmatchcase(name, known) for known in names)]:
+        raise UserError(
+            f"{path} would be made anew, and loses {name_some(own)}; move that away, or name "
+            "another folder"
+        )
+    with suppress(FileNotFoundError):  # the working folder may have been removed
+        if Path.cwd().is_relative_to(path.resolve()):
+            raise UserError(f"{path} is in use: it holds the working folder; name another folder")
 
 
 @contextmanager

@@ -111,13 +111,16 @@ def test_weights_of_fewer_bits_take_less_room(tmp_path):
 def test_a_model_exported_anew_takes_the_place_of_the_old_one(exported, packed, tmp_path):
     copy = tmp_path / "model"
     shutil.copytree(exported, copy)
-    (copy / "stray").write_text("")
-    run("resmlp-mt", "export", packed, "--out", copy)
+    (copy / "stray").write_text("somebody's")
+    command = ["resmlp-mt", "export", packed, "--out", copy]
+    assert_refused(run(*command, check=False), f"{copy} would be made anew, and loses stray;")
+    assert (copy / "stray").read_text() == "somebody's"
+    (copy / "stray").unlink()
+    run(*command)
     # Without a shortlist and a preview, those of the old one go too.
     left = {path.name for path in exported.iterdir()} - {path.name for path in copy.iterdir()}
     shortlist = {"select.onnx", "shortlist.safetensors", "step-shortlist.onnx"}
     assert left == shortlist | {"preview.safetensors"}
-    assert not (copy / "stray").exists()
 
 
 def test_what_has_no_export_is_refused(exported, prepared, tmp_path):

@@ -139,11 +139,11 @@ def test_a_source_is_not_overwritten(tmp_path):
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     target = tmp_path / "x"
     for text in ("first", "second"):
-        with whole_folder(target, mark="mark") as folder:
+        with whole_folder(target, "mark", "first", "sec*") as folder:
             (folder / "mark").write_text(text)
             (folder / text).write_text("")
         assert sorted(p.name for p in target.iterdir()) == sorted(["mark", text])
-    with pytest.raises(OSError, match="disk"), whole_folder(target, mark="mark") as folder:
+    with pytest.raises(OSError, match="disk"), whole_folder(target, "mark", "second") as folder:
         (folder / "mark").write_text("third")
         raise OSError("disk full")
     assert (target / "mark").read_text() == "second"
@@ -184,6 +184,37 @@ def test_what_another_made_is_not_replaced(tmp_path, kind):
         pass
     assert target.exists()
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("own", ["runs", ".git"])
+def test_what_somebody_put_into_a_folder_is_not_lost(tmp_path, own):
+    target = tmp_path / "x"
+    (target / own).mkdir(parents=True)
+    (target / "mark").write_text("old")
+    said = f"x would be made anew, and loses {own}; move that away, or name another folder"
+    with pytest.raises(UserError, match=said), whole_folder(target, "mark", "part*"):
+        raise AssertionError("the work was done")
+    assert {path.name for path in target.iterdir()} == {"mark", own}
+
+
+def test_a_card_that_somebody_wrote_stays(tmp_path):
+    for text in ("first", "second"):
+        with whole_folder(tmp_path / "x", "mark") as folder:
+            (folder / "mark").write_text(text)
+        (tmp_path / "x/README.md").write_text("# Mine")
+    assert (tmp_path / "x/mark").read_text() == "second"
+    assert (tmp_path / "x/README.md").read_text() == "# Mine"
+
+
+@pytest.mark.parametrize("name", [".", "..", "../there"])
+def test_the_working_folder_is_not_replaced(tmp_path, monkeypatch, name):
+    (tmp_path / "there").mkdir()
+    for folder in (tmp_path, tmp_path / "there"):
+        (folder / "mark").write_text("old")
+    monkeypatch.chdir(tmp_path / "there")
+    with pytest.raises(UserError, match="in use"), whole_folder(Path(name), "mark", "there"):
+        raise AssertionError("the work was done")
+    assert Path("mark").read_text() == "old"
 
 
 def test_an_empty_folder_may_be_filled(tmp_path):
