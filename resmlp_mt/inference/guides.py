@@ -10,7 +10,7 @@ import numpy as np
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.segments import Segment
+from resmlp_mt.inference.segments import Segment, group_lines, split_lines
 
 # A line, the beginning of its translation, and the words that its translation shall hold.
 Row = tuple[str, str, Sequence[str]]
@@ -75,8 +75,9 @@ def lay_beside(
             raise ValueError(f"words: none for line {number}") from None
         if not isinstance(begin, str):
             raise ValueError(f"prefix: a text for line {number}, not {shorten(begin)}")
-        listed = isinstance(held, Iterable) and not isinstance(held, str)
-        if not listed or not all(isinstance(word, str) for word in held):
+        if not isinstance(held, str) and isinstance(held, Iterable):
+            held = list(held)  # an iterator yields once
+        if not isinstance(held, list) or not all(isinstance(word, str) for word in held):
             raise ValueError(f"words: a list of texts for line {number}, not {shorten(held)}")
         # What is blank leads nothing.
         yield line, begin if begin.strip() else "", [word for word in held if word.strip()]
@@ -91,21 +92,37 @@ class Begun:
 
 
 def divide_begun(prefix: str, parts: list[Segment], language: str) -> Begun:
-    """Divide a prefix into what translates whole parts of a line, and the beginning of the next.
+    """Divide a prefix into what translates whole parts of a text, and the beginning of the next.
+
+    Its finished lines are the first ones of the text. Its finished sentences behind them are the
+    first ones of the next line.
 
     Args:
         prefix: What the translation begins with.
-        parts: Of the line, each translated at once.
+        parts: Of the text, each translated at once.
         language: Of the prefix.
     """
     if not prefix or len(parts) < 2:
         return Begun((), prefix)
-    # Whether its last sentence is finished shows in where one more letter goes.
-    sentences = split_sentences(prefix + "X", language)[:-1]
+    # Whether its last line is finished, and its last sentence, shows in where one more letter goes.
+    *finished, _ = split_lines(f"{prefix}X")
+    *before, last = group_lines(parts)
+    kept: list[str] = []
+    for line, of_line in zip(finished, before, strict=False):
+        kept += _lay_out(split_sentences(line, language), len(of_line))
+    going_on = [*before, last][min(len(finished), len(before))]
+    rest = prefix[sum(map(len, kept)) :]
+    sentences = split_sentences(f"{rest}X", language)[:-1]
     if parts_sentences_by_blanks(language) and sentences and not sentences[-1][-1].isspace():
         sentences.pop()  # its full stop may be that of a number
-    kept = tuple(sentences[: len(parts) - 1])
-    return Begun(kept, prefix[sum(map(len, kept)) :])
+    kept += sentences[: len(going_on) - 1]
+    return Begun(tuple(kept), prefix[sum(map(len, kept)) :])
+
+
+def _lay_out(sentences: list[str], count: int) -> list[str]:
+    """So many texts of them: the last takes all that are left, or some are empty."""
+    laid = [*sentences[: count - 1], "".join(sentences[count - 1 :])]
+    return laid + [""] * (count - len(laid))
 
 
 def make_guides(

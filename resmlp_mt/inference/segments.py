@@ -98,6 +98,28 @@ def split_text(
     ]
 
 
+def split_lines(text: str) -> list[str]:
+    """The lines of a text, each with its end and the blank lines around it."""
+    lines: list[str] = []
+    for line in _LINE.findall(text):
+        if lines and not (line.strip() and lines[-1].strip()):
+            lines[-1] += line
+        else:
+            lines.append(line)
+    return lines
+
+
+def group_lines(segments: list[Segment]) -> list[list[Segment]]:
+    """The segments of each line of a text."""
+    lines: list[list[Segment]] = [[]]
+    for segment in segments:
+        lines[-1].append(segment)
+        behind = segment.text[len(segment.text.rstrip()) :]
+        if any(end in behind for end in LINE_ENDS) and segment is not segments[-1]:
+            lines.append([])
+    return lines
+
+
 def find_translated(segments: Iterable[Segment]) -> Iterator[str]:
     """The subwords of those segments that are translated."""
     return (piece for segment in segments if segment.has_letters for piece in segment.pieces)

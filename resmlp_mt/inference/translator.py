@@ -442,6 +442,8 @@ class Translator:
         """The translations of the first segments that a prefix has, a sentence for each."""
         kept = [Hypothesis(sentence, 0.0) for sentence in sentences]
         for segment, hypothesis in zip(segments, kept if attention else (), strict=False):
+            if not hypothesis.text:  # nothing of a line that the prefix translates otherwise
+                continue
             tokens = self.codec.encode_translation(hypothesis.text)
             source = self.codec.encode(segment.pieces)
             (found,) = self.describe(segment, source, [(tokens, 0.0)], attention)

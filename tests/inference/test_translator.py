@@ -394,3 +394,30 @@ def test_samples_are_the_same_in_any_batch(translator):
     assert texts(lines, batch_tokens=1, buffer_size=2) == expected
     assert texts(lines[5:], first=6) == expected[5:]
     assert expected[0] != expected[2] and texts(lines, seed=4) != expected
+
+
+def test_a_translation_begun_keeps_the_lines_of_its_text(translator):
+    lines = ["A man rides a bike", "Two dogs play. A girl sings.", "A cat sleeps"]
+    dogs, girl, cat = translator.translate(["Two dogs play.", "A girl sings.", lines[2]])
+    text, first = "\n".join(lines), "Der Mann da fährt"
+    begun = translator.translate("Two dogs play.", prefix="Zwei kleine")
+    for prefix, expected in (
+        (f"{first}\n", f"{first}\n{dogs} {girl}\n{cat}"),
+        (f"{first}\nZwei kleine", f"{first}\n{begun} {girl}\n{cat}"),
+        (f"{first}\nJa. ", f"{first}\nJa. {girl}\n{cat}"),
+        # A finished line may have other sentences than the source.
+        (f"{first}\nJa\n", f"{first}\nJa\n{cat}"),
+        (f"{first}\nJa. Nein. Doch.\n", f"{first}\nJa. Nein. Doch.\n{cat}"),
+    ):
+        (found,) = translator.translate_nbest(text, prefix=prefix, attention=True)
+        assert found[0].text == expected, prefix
+    listed = translator.translate("- A man\n- Two dogs\n\n- A cat", prefix="- Ja\n\n- Nein\n")
+    assert listed.startswith("- Ja\n\n- Nein\n") and listed.count("\n") == 3
+
+
+def test_words_to_hold_may_come_from_an_iterator(translator):
+    (listed,), (yielded,) = (
+        translator.translate(["A man rides a bike."], words=[words])
+        for words in (["Hund"], (word for word in ["Hund"]))
+    )
+    assert yielded == listed and "Hund" in listed
