@@ -5,13 +5,13 @@ from pathlib import Path
 
 import torch
 from fairseq import checkpoint_utils
-from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 from torch import nn
 
 from resmlp_mt.compat.checkpoints import load_checkpoint
+from resmlp_mt.compat.languages import infer_languages
 from resmlp_mt.compat.plugins import check_arch
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.data.vocabulary import check_dictionaries
@@ -51,7 +51,7 @@ def find_companions(checkpoint: Path, task_cfg) -> tuple[Path, str, str]:
     source, target = task_cfg.get("source_lang"), task_cfg.get("target_lang")
     if source is None or target is None:  # fairseq-train read them from the names of the data
         try:
-            source, target = infer_language_pair(str(trained_from))
+            source, target = infer_languages(trained_from) or (None, None)
         except OSError:
             source = None
     if source is None:

@@ -1,15 +1,41 @@
-"""Raw text where fairseq-interactive expects subwords."""
+"""The languages of prepared text, and raw text where fairseq-interactive expects subwords."""
 
 import logging
 import sys
 from argparse import Namespace
+from itertools import permutations
 from pathlib import Path
 
-from fairseq.data.data_utils import infer_language_pair
+from fairseq.file_io import PathManager
 
 from resmlp_mt.data.subwords import find_subwords
 
 logger = logging.getLogger(__name__)
+
+
+def infer_languages(folder: str | Path) -> tuple[str, str] | None:
+    """The source and the target language of prepared text, by the names of its files.
+
+    fairseq takes whatever has one hyphen for a pair. So it reads zh and Hans from dict.zh-Hans.txt,
+    and nothing from train.en-zh-Hans.en.idx. Dictionaries say where a code ends.
+
+    Args:
+        folder: With dict.SOURCE.txt, dict.TARGET.txt, and SPLIT.SOURCE-TARGET.SOURCE.idx or the
+            like.
+
+    Returns:
+        The codes, or None where no name tells them.
+
+    Raises:
+        OSError: If there is no such folder.
+    """
+    names = [name.split(".") for name in sorted(PathManager.ls(str(folder)))]
+    codes = [name[1] for name in names if name[0] == "dict" and name[2:] == ["txt"]]
+    joined = {tuple(name[1:3]) for name in names}
+    for pair in permutations(codes, 2):
+        if any(("-".join(pair), code) in joined for code in pair):
+            return pair
+    return None
 
 
 def warn_of_whole_words(flags: Namespace) -> None:
@@ -35,5 +61,5 @@ def find_splitter(flags: Namespace) -> Path | None:
     """
     folder, source = Path(getattr(flags, "data", None) or ""), getattr(flags, "source_lang", None)
     if source is None and folder.is_dir():
-        source, _ = infer_language_pair(str(folder))
+        source, _ = infer_languages(folder) or (None, None)
     return find_subwords(folder, source) if source else None

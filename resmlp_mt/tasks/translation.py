@@ -6,11 +6,11 @@ from pathlib import Path
 
 from fairseq import utils
 from fairseq.data import Dictionary
-from fairseq.data.data_utils import infer_language_pair
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from hydra.core.config_store import ConfigStore
 from omegaconf import II
 
+from resmlp_mt.compat.languages import infer_languages
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
@@ -70,6 +70,25 @@ class ResMLPTranslationConfig(TranslationConfig):
 )
 class ResMLPTranslationTask(AllInBatches, TranslationTask):
     """What fairseq's task of this name does, on all of the data."""
+
+    @classmethod
+    def setup_task(cls, cfg: ResMLPTranslationConfig, **kwargs):
+        """Set the task up; arguments as fairseq's.
+
+        Raises:
+            UserError: If neither the flags nor the data tell the languages.
+        """
+        if None in (cfg.source_lang, cfg.target_lang):
+            folder = utils.split_paths(cfg.data)[0]
+            pair = infer_languages(folder)
+            if pair is None:
+                raise UserError(
+                    f"{folder} has no prepared text, dict.SOURCE.txt and dict.TARGET.txt, whose "
+                    "names tell the languages; give --source-lang and --target-lang, or for images "
+                    "--task image_classification"
+                )
+            cfg.source_lang, cfg.target_lang = pair
+        return super().setup_task(cfg, **kwargs)
 
     @classmethod
     def load_dictionary(cls, filename: str) -> Dictionary:
@@ -158,8 +177,8 @@ def _languages(cfg) -> tuple[str, str] | None:
     pair = tuple(getattr(cfg, name, None) for name in ("source_lang", "target_lang"))
     if None in pair:  # fairseq-train reads them from the names of the data
         folder = Path(str(getattr(cfg, "data", None)).split(":")[0])
-        pair = infer_language_pair(str(folder)) if folder.is_dir() else pair
-    return None if None in pair else tuple(pair)
+        return infer_languages(folder) if folder.is_dir() else None
+    return pair
 
 
 if PATCH.apply():

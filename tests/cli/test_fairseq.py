@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from cli.commands import CHUNKS, RECIPE, ROOT, SIZES, assert_refused, entries, run
+from cli.commands import CHUNKS, RECIPE, ROOT, SIZES, assert_refused, entries, prepare, run
 from filelock import FileLock
 
 from resmlp_mt.models.presets import PRESETS
@@ -155,6 +155,28 @@ def test_interactive_answers_raw_text_with_the_subwords_of_the_data(prepared, tr
     bpe = [f"--bpe={bpe[1]}", *bpe[2:]]
     told = run("resmlp-mt", "interactive", prepared, *path, *bpe, **text)
     assert "subwords by" not in told.stderr
+
+
+def test_languages_whose_codes_have_hyphens_need_no_flags(raw, tmp_path):
+    for split in ("train", "valid", "test"):
+        shutil.copy(raw / f"{split}.en", tmp_path / f"{split}.pt-BR")
+        shutil.copy(raw / f"{split}.de", tmp_path / f"{split}.zh-Hans")
+    data, trained = tmp_path / "data", tmp_path / "trained"
+    prepare(tmp_path, data, "-s", "pt-BR", "-t", "zh-Hans", "--separate")
+    recipe = [flag for flag in RECIPE if flag != "--share-all-embeddings"]
+    command = ["resmlp-mt", "train", data, "--arch", "resmlp_tiny", *SIZES, *recipe]
+    run(*command, "--max-update", 2, "--save-dir", trained)
+    path, (text, *_) = ["--path", trained], (raw / "test.en").read_text().splitlines(True)
+    run("resmlp-mt", "validate", data, *path, "--batch-size", 8)
+    said = run("resmlp-mt", "generate", data, *path, "--max-len-b", 5)
+    assert len(hypotheses(said.stdout)) == 30 and "trained to translate" not in said.stderr
+    said = run("resmlp-mt", "interactive", data, *path, "--max-len-b", 5, stdin=text)
+    assert f"subwords by {data}/spm.pt-BR.model" in said.stderr and "H-0" in said.stdout
+    translate = ["resmlp-mt", "translate", "--model"]
+    assert run(*translate, trained / "checkpoint_last.pt", stdin=text).stdout.count("\n") == 1
+    run("resmlp-mt", "pack", trained, "--out", tmp_path / "packed")
+    refused = run("resmlp-mt", "interactive", tmp_path / "packed", *path, check=False)
+    assert_refused(refused, "packed has no prepared text", "give --source-lang and --target-lang")
 
 
 def test_a_model_of_other_languages_is_warned_of(prepared, trained, spoken):
@@ -474,8 +496,6 @@ def test_paths_that_are_not_there_are_named():
 
 
 def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path):
-    from cli.commands import prepare
-
     prepare(raw, tmp_path / "other", "--vocab-size", 200)
     command = [
         "resmlp-mt",
