@@ -30,8 +30,12 @@ class ModelCase:
 
     @property
     def preset(self) -> str:
-        """The preset alone."""
-        return self.arch.split()[0]
+        """The preset alone.
+
+        Raises:
+            UserError: If a quotation does not end.
+        """
+        return _split(self.arch)[0]
 
     def build(self) -> ImageModel:
         """The model, its random weights the same each time.
@@ -75,8 +79,16 @@ class ModelCase:
         }
 
 
+def _split(arch: str) -> list[str]:
+    """A preset and the words behind it, as a shell would part them."""
+    try:
+        return shlex.split(arch) or [""]
+    except ValueError as error:
+        raise UserError(f"--arch {arch}: {error}; mend its quotes") from None
+
+
 def _read_flags(arch: str) -> argparse.Namespace:
-    preset, *words = shlex.split(arch) or [""]
+    preset, *words = _split(arch)
     if preset not in IMAGE_PRESETS:
         known = ", ".join(IMAGE_PRESETS)
         raise UserError(f"--arch {preset}: no preset for images; there are {known}")

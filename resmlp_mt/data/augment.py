@@ -20,6 +20,9 @@ from resmlp_mt.extras import import_kornia
 
 # What --aa begins with.
 _POLICIES = {"rand": RandAugment, "original": AutoAugment}
+# With a smaller alpha, what a share is computed from becomes 0 in fp32, and the share a half.
+_LEAST_ALPHA = 0.01
+_LARGEST = torch.finfo(torch.float32).max
 
 
 class AugmentPicture:
@@ -61,6 +64,12 @@ class Augment(nn.Module):
         super().__init__()
         probabilities = ("hflip", "reprob", "mixup_prob", "mixup_switch_prob")
         check_flags(cfg, probabilities, ("color_jitter", "mixup", "cutmix"))
+        for name in ("mixup", "cutmix"):
+            if 0 < (alpha := getattr(cfg, name)) < _LEAST_ALPHA:
+                raise UserError(
+                    f"--{name} {alpha} is too small to draw shares by: take {_LEAST_ALPHA} or "
+                    "more, or 0 for none"
+                )
         self.cfg = cfg
         self.num_classes = num_classes
         self.normalise = Normalise(mean, std)
@@ -150,8 +159,10 @@ def check_flags(cfg, probabilities: tuple[str, ...], sizes: tuple[str, ...]) -> 
         if not 0 <= (value := getattr(cfg, name)) <= 1:
             raise UserError(f"--{name.replace('_', '-')} is a probability, not {value}")
     for name in sizes:
-        if (value := getattr(cfg, name)) < 0:
-            raise UserError(f"--{name.replace('_', '-')} cannot be negative ({value})")
+        if not 0 <= (value := getattr(cfg, name)) <= _LARGEST:
+            raise UserError(
+                f"--{name.replace('_', '-')} must be 0 or a positive number of fp32, not {value}"
+            )
 
 
 def _build_policy(notation: str, mean: list[float], interpolation: str):

@@ -31,8 +31,8 @@ class RecipeConfig(AugmentConfig):
     remode: ChoiceEnum(["pixel", "const"]) = field(
         default="pixel", metadata={"help": "what erased pixels become: noise, or the mean colour"}
     )
-    mixup: float = field(default=0.0, metadata={"help": "mixup's alpha; 0: none"})
-    cutmix: float = field(default=0.0, metadata={"help": "cutmix's alpha; 0: none"})
+    mixup: float = field(default=0.0, metadata={"help": "mixup's alpha, from 0.01; 0: none"})
+    cutmix: float = field(default=0.0, metadata={"help": "cutmix's alpha, from 0.01; 0: none"})
     mixup_prob: float = field(
         default=1.0, metadata={"help": "probability of mixing a batch, where mixup or cutmix is on"}
     )

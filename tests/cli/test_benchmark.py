@@ -160,7 +160,7 @@ def test_classifiers_are_raced_with_their_error_beside_the_speed(opponent, tmp_p
 
 def test_several_classifiers_are_raced_with_what_they_cost(tmp_path):
     sizes = "--patch-size 4 --embed-dim 8 --layers 2"
-    archs = [f"resmlp_s12 --token-mixer mlp {sizes}", f"s2mlp_deep {sizes}"]
+    archs = [f"resmlp_s12 --token-mixer 'mlp' {sizes}", f"'s2mlp_deep' {sizes}"]
     flags = ["--image-size", 8, "--num-classes", 3, "--batch-size", 2, "--rounds", 1]
     command = ["resmlp-mt", "benchmark", "images", *flags, "--csv", tmp_path / "t.csv", "--arch"]
     run(*command, *archs)
@@ -172,6 +172,8 @@ def test_several_classifiers_are_raced_with_what_they_cost(tmp_path):
     assert table[0]["multiply_adds"] == str(products)
     for archs, said in (
         (["vgg"], "--arch vgg: no preset for images; there are resmlp_s12, "),
+        (["resmlp_s12 'x"], "--arch resmlp_s12 'x: No closing quotation"),
+        ([""], "--arch : no preset for images"),
         (["mixer_s16 --pooling average"], "--arch: unrecognized arguments: --pooling average"),
         (["resmlp_s12", "s2mlp_deep"], "patches of 16 x 16"),
         (["resmlp_cifar", "s2mlp_deep", "--timm", "--image-size", 32], "--timm: timm's model is"),
@@ -209,6 +211,7 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
     text = ["--input", raw / "test.en", "--reference", raw / "test.de", "--rounds", 1]
     (tmp_path / "short.de").write_text("ein Satz\n")
     (tmp_path / "other.csv").write_text("model,score\n")
+    (tmp_path / "train.csv").write_text("rival,size,flags,length,rate,versions,commit\n")
     command = ["resmlp-mt", "benchmark", "translate"]
     for flags, said in (
         ([*text, "--models", packed], "NAME=MODEL"),
@@ -218,6 +221,10 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
             "1",
         ),
         ([*text, "--models", f"a={packed}", "--csv", tmp_path / "other.csv"], "other columns"),
+        (
+            [*text, "--models", f"a={packed}", "--csv", tmp_path / "train.csv"],
+            "train.csv has no column text, sentences, batch_tokens, beam",
+        ),
         ([*text, "--models", f"a={packed}", "--tokenize", "x"], "SacreBLEU has 13a, "),
     ):
         assert_refused(run(*command, *flags, check=False), said)
@@ -247,6 +254,12 @@ def test_a_race_is_warned_of_a_tokenizer_that_takes_sentences_for_words(tmp_path
         ("translate --models a=b --input x --reference y --batch-tokens 0 -1", "--batch-tokens"),
         ("train --length 16 0", "--length must be at least 1"),
         ("train --updates 0", "--updates must be at least 1"),
+        ("train --size tiny --length 8 1025", "--length 1025 .* --max-source-positions, 1024"),
+        (
+            "train --size tiny --length 1024 --flags=--max-target-positions=16",
+            "--length 1024 .* --max-target-positions, 16",
+        ),
+        ("translate --models a=b a=c --input x --reference y", "two models are called a"),
         ("images --batch-size 0", "--batch-size must be at least 1"),
         ("images --images 0", "--images must be at least 1"),
         ("images --image-size 0", "--image-size must be at least 1"),

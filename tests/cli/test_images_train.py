@@ -220,6 +220,8 @@ def test_bad_input_is_one_message(pictures, tmp_path):
     refuse(pictures, "--image-size", 18, said=["18 x 18", "multiple of --patch-size"])
     if not torch.cuda.is_available():
         refuse(pictures, "--fp16", said=["needs a GPU", "--bf16"])
+    refuse(pictures, "--mixup", "nan", said=["--mixup must be 0 or a positive number", "not nan"])
+    refuse(pictures, "--mixup", "1e-300", said=["--mixup 1e-300 is too small", "0.01 or more"])
     own = ("resmlp-mt", "train")
     refuse(pictures, "--mean", "0.5", said=["--mean has 1 values"], program=own)
     data = shutil.copytree(pictures, tmp_path / "data")

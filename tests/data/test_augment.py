@@ -1,3 +1,6 @@
+import math
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -110,6 +113,15 @@ def test_the_share_of_mixup_follows_a_beta_distribution():
     assert abs(shares.var() - 1 / 8) < 0.01
 
 
+def test_the_least_alpha_still_draws_a_beta_distribution():
+    images, target = torch.zeros(2, 1, 1, 1, dtype=torch.uint8), torch.tensor([0, 1])
+    mix = augment([0.0], [1.0], mixup=0.01)
+    shares = torch.tensor([mix(images, target)[1][0, 0].item() for _ in range(4000)])
+    # Of Beta(a, a) with a small a, about x^a / 2 lies below a small x: five standard errors.
+    assert abs((shares < 1e-3).float().mean() - 1e-3**0.01 / 2) < 0.04
+    assert abs((shares > 1 - 1e-3).float().mean() - 1e-3**0.01 / 2) < 0.04
+
+
 def test_mixing_is_chosen_for_a_batch_by_its_probabilities():
     images, target = batch()
     x = plain(images)
@@ -162,12 +174,17 @@ def test_other_notations_are_refused(notation):
         dict(mixup_prob=2.0),
         dict(mixup=-1.0),
         dict(color_jitter=-0.4),
+        dict(color_jitter=math.inf),
+        dict(mixup=math.nan),
+        dict(mixup=1e300),  # infinite in fp32
+        dict(mixup=1e-300),
+        dict(cutmix=0.0099),
     ],
     ids=str,
 )
 def test_flags_out_of_range_are_refused_by_name(flags):
-    (name,) = flags
-    with pytest.raises(UserError, match=f"--{name.replace('_', '-')}"):
+    ((name, value),) = flags.items()
+    with pytest.raises(UserError, match=f"--{name.replace('_', '-')} .*{re.escape(str(value))}"):
         augment(**flags)
 
 
