@@ -145,9 +145,10 @@ def run(arguments: argparse.Namespace) -> None:
         keys = read_keys(arguments.api_keys, arguments.requests_per_minute)
     try:
         socket = listen(arguments.host, arguments.port)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
         where = f"--host {arguments.host} --port {arguments.port}"
-        raise UserError(f"{where}: {error.strerror}; choose another port or address") from None
+        said = getattr(error, "strerror", "no name of a host")
+        raise UserError(f"{where}: {said}; choose another port or address") from None
     threads = arguments.threads
     if threads is None and arguments.workers > 1:
         threads = max(1, count_threads() // arguments.workers)

@@ -8,7 +8,7 @@ from reprlib import repr as shorten
 import numpy as np
 
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.segments import Segment, group_lines, split_lines
 
@@ -151,6 +151,8 @@ def make_guides(
     guides = []
     for number, (_, prefix, words), segments in zip(count(first), rows, parts, strict=False):
         try:
+            if words and len(group_lines(segments)) > 1:
+                raise UserError("holds several lines; constraints are for one")
             if words and len(segments) > 1:
                 raise UserError("too long for the model to hold constraints; shorten it")
             begin = codec.encode_target(prefix)
@@ -178,4 +180,13 @@ def check_room(guides: list[Guide], longest: int) -> None:
             ("constraints", sum(map(len, guide.constraints))),
         ):
             if tokens > longest:
-                raise UserError(f"{what} of {tokens} subwords; a translation has {longest} at most")
+                said = f"{what} of {tokens} subwords; a translation has {longest} at most"
+                raise UserError(f"{name_lines([guide])}{said}")
+
+
+def name_lines(guides: Iterable[Guide]) -> str:
+    """What an error about some of them begins with: their lines, where lines are counted."""
+    numbers = sorted({guide.number[0] for guide in guides if guide.leads} - {0})
+    if len(numbers) < 2:
+        return f"line {numbers[0]}: " if numbers else ""
+    return f"one of the lines {name_some(list(map(str, numbers)))}: "

@@ -62,6 +62,7 @@ def explain_unknown(text: str) -> str:
 
 
 def join(
+    text: str,
     parts: list[list[Hypothesis]],
     segments: list[Segment],
     language: str,
@@ -70,6 +71,7 @@ def join(
     """Put a text together: its k-th translation from the k-th of every part.
 
     Args:
+        text: The source. It stays as it is where the model has no subwords for it.
         parts: The translations of what `Translator.split` returned, but for those of `before`.
         segments: What it returned; the white space between the parts is taken from there.
         language: Of the translation.
@@ -77,7 +79,7 @@ def join(
             scores do not count.
     """
     if not parts:
-        return [Hypothesis("", 0.0)]
+        return [Hypothesis(text if text.strip() else "", 0.0)]
     usual = " " if parts_sentences_by_blanks(language) else ""
     first, *spaces = find_spaces(segments[len(before) :], usual)
     sources, begun = [segment.text for segment in segments], [h.text for h in before]

@@ -170,8 +170,11 @@ class Translator:
         return found[0].text if isinstance(lines, str) else [best.text for best in found]
 
     def share_unknown(self, text: str) -> float:
-        """Share of a text's characters that the model never saw; white space does not count."""
-        return self.codec.share_unknown(self.codec.split(_read_text(text)))
+        """Share of a text's characters that the model never saw, as `Hypothesis.unknown` has it.
+
+        Neither white space counts nor a sentence without letters, which stays as it is.
+        """
+        return self.codec.share_unknown(find_translated(self.split(_read_text(text))))
 
     def translate_nbest(
         self,
@@ -265,10 +268,10 @@ class Translator:
                 reading.attention,
                 guides,
             )
-            for line, rest, b in zip(parts, left, begun, strict=True):
+            for (text, _, _), line, rest, b in zip(buffer, parts, left, begun, strict=True):
                 hypotheses = list(islice(found, len(rest)))
                 before = self._keep(line, b.kept, reading.attention)
-                best = join(hypotheses, line, self.codec.target_language, before)
+                best = join(text, hypotheses, line, self.codec.target_language, before)
                 unknown = self.codec.share_unknown(find_translated(line))
                 yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
             first += len(buffer)

@@ -4,6 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from ipaddress import ip_address
 from logging.handlers import WatchedFileHandler
 
 from resmlp_mt.errors import UserError
@@ -60,8 +61,17 @@ def open_access_log(where: str) -> Callable[[Answered], None]:
         # What a stranger sends as a path must not look like lines of its own.
         path = answered.path.encode("unicode_escape").decode().replace('"', r"\"")
         logger.info(
-            f'{answered.client} - - [{now}] "{answered.method} {path} HTTP/{answered.version}" '
+            f"{_name_client(answered.client)} - - [{now}] "
+            f'"{answered.method} {path} HTTP/{answered.version}" '
             f"{answered.status} {answered.size} {answered.seconds:.3f}"
         )
 
     return write
+
+
+def _name_client(said: str) -> str:
+    """The address of a client. A proxy may hand on whatever the client calls itself."""
+    try:
+        return str(ip_address(said))
+    except ValueError:
+        return "-"

@@ -138,7 +138,7 @@ def build_app(
         metrics.queue.set(batcher.waiting)
 
     app.include_router(_build_own(Desk(batcher, limits), models, limits, keys, count_waiting))
-    app.include_router(build_router(models, keys))
+    app.include_router(build_router(models, keys, limits))
     app.include_router(_build_status(models, metrics if shows_metrics else None))
     app.mount("/page", _Page(directory=PAGE))
     _explain_refusals(app)

@@ -170,7 +170,7 @@ def _join(
     codec, rest, results = options.translator.codec, iter(found), []
     for text, parts in zip(texts, split, strict=True):
         each = list(islice(rest, len(parts)))
-        hypotheses = join(each, parts, codec.target_language)
+        hypotheses = join(text, each, parts, codec.target_language)
         unknown = codec.share_unknown(find_translated(parts))
         results.append(Found(text, unknown, hypotheses, parts, each))
     return results

@@ -2,6 +2,7 @@
 
 import hmac
 import math
+import re
 import time
 from collections.abc import Mapping, MutableSequence, Sequence
 from contextlib import AbstractContextManager
@@ -14,6 +15,8 @@ from starlette.exceptions import HTTPException
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 
+_REMARK = re.compile(r"(?:^|\s)#")
+
 
 @dataclass(frozen=True)
 class Key:
@@ -24,7 +27,9 @@ class Key:
 
 
 def read_keys(path: Path, a_minute: int) -> list[Key]:
-    """Read a file of keys: one a line, a number of its own behind it or not, # before remarks.
+    """Read a file of keys: one a line, with a number of its own behind it or not.
+
+    A # at the start of a line or behind white space begins a remark.
 
     Args:
         path: The file.
@@ -35,7 +40,7 @@ def read_keys(path: Path, a_minute: int) -> list[Key]:
     """
     found: dict[str, Key] = {}
     for number, line in enumerate(read_lines(path), 1):
-        words = line.partition("#")[0].split()
+        words = _REMARK.split(line, 1)[0].split()
         if not words:
             continue
         if len(words) > 2 or not all(word.isdecimal() for word in words[1:]):

@@ -44,8 +44,8 @@ class LibreRequest(_Request):
     limits: ClassVar[Limits] = Limits()
 
     q: Texts = Field(description="A text, or several.", examples=["A dog sleeps."])
-    source: str = Field(description='Code of its language, or "auto".', examples=["auto"])
-    target: str = Field(description="Code of the language to translate to.", examples=["de"])
+    source: Text = Field(description='Code of its language, or "auto".', examples=["auto"])
+    target: Text = Field(description="Code of the language to translate to.", examples=["de"])
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="Further translations of each text, at most.")
     api_key: str = ""
@@ -182,12 +182,13 @@ class LibreTranslate:
         return source, None
 
 
-def build_router(models: Models, keys: Keys) -> APIRouter:
+def build_router(models: Models, keys: Keys, limits: Limits) -> APIRouter:
     """The rest of LibreTranslate's interface.
 
     Args:
         models: The models of the service.
         keys: Who may ask.
+        limits: Of the service.
     """
     router = APIRouter()
 
@@ -217,7 +218,7 @@ def build_router(models: Models, keys: Keys) -> APIRouter:
 
     @router.get("/frontend/settings")
     async def show_settings() -> dict:
-        """What a page may offer."""
+        """What a page may offer. `maxBeam` is our own."""
         first = models.all[0]
         chosen = {"source": first.source, "target": first.target}
         return {
@@ -226,6 +227,7 @@ def build_router(models: Models, keys: Keys) -> APIRouter:
             "charLimit": -1,
             "filesTranslation": False,
             "frontendTimeout": 500,
+            "maxBeam": limits.beam,
             "language": {
                 side: {"code": code, "name": name_language(code)} for side, code in chosen.items()
             },

@@ -47,7 +47,8 @@ class Measure:
             nonlocal status, size
             if message["type"] == "http.response.start":
                 status = str(message["status"])
-            size += len(message.get("body", b""))
+            if scope["method"] != "HEAD":  # nothing of the body is sent
+                size += len(message.get("body", b""))
             await send(message)
 
         try:

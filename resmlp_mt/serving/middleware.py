@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 
+from resmlp_mt.data.text import mend_surrogates
+
 # What a machine calls itself.
 LOOPBACK = frozenset({"localhost"})
 # How long the body of a request that was refused is read, to nowhere.
@@ -162,8 +164,8 @@ def _has_two_ends(scope) -> bool:
 
 
 def refuse(status: int, message: str, **headers: str) -> JSONResponse:
-    """An answer that says what is wrong."""
-    return JSONResponse({"error": message}, status, headers=headers)
+    """An answer that says what is wrong. The message may quote what no text can hold."""
+    return JSONResponse({"error": mend_surrogates(message)}, status, headers=headers)
 
 
 def _refuse(status: int, message: str) -> JSONResponse:

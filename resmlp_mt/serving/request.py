@@ -50,10 +50,10 @@ class TranslationRequest(BaseModel):
         "them stays as it is.",
         examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
     )
-    source: str = Field(
+    source: Text = Field(
         AUTO, description='Code of its language; "auto" finds it out where that matters.'
     )
-    target: str | None = Field(
+    target: Text | None = Field(
         None, description="Code of the language to translate to, where there are several."
     )
     beam: int = Field(USUAL_BEAM, ge=1, description="Hypotheses kept in the search.")
@@ -91,7 +91,8 @@ class TranslationRequest(BaseModel):
         known = cls.model_fields
         strange = [key for key in asked if key not in known]
         if strange:
-            named = ", ".join(key[:_WORD] for key in strange[:_NAMED]) + _count_rest(strange)
+            named = ", ".join(mend_surrogates(key[:_WORD]) for key in strange[:_NAMED])
+            named += _count_rest(strange)
             raise PydanticCustomError("unknown", "{keys}: unknown; see /docs", {"keys": named})
         texts = asked.get("text")
         if isinstance(texts, list) and len(texts) > cls.limits.queue_size:

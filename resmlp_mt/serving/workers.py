@@ -102,7 +102,12 @@ class Workers:
         here, there = self.context.Pipe()
         arguments = self.plan, self.listener, there, self.buckets
         process = self.context.Process(target=_work, args=arguments)
-        process.start()
+        # What is blocked here stays blocked in the worker, from its first moment on.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         there.close()
         return _Worker(process, here, time.monotonic())
 
@@ -149,9 +154,7 @@ class Workers:
 
 
 def _work(plan: Plan, listener: socket.socket, pipe: Connection, buckets) -> None:
-    """Be a worker."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
+    """Be a worker, whose signals are blocked: it ends when it is told to."""
     try:
         server = plan.build(Metrics(), buckets)
     except UserError as error:

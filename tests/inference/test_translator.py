@@ -41,7 +41,7 @@ def test_sentences_are_translated_one_by_one_and_the_space_between_them_is_kept(
     whole = translator.translate(f"{man} {dog}\n{man}", split_sentences=False)
     assert whole.split("\n")[0] != f"{ein_mann} {ein_hund}"
     assert whole.split("\n")[1] == ein_mann
-    assert translator.translate([" \n", "\x01"]) == ["", ""]
+    assert translator.translate([" \n", "\x01"]) == ["", "\x01"]
 
 
 def test_a_line_longer_than_usual_is_cut_unless_it_shall_stay_whole():
@@ -100,7 +100,7 @@ def test_languages_without_blanks_between_sentences_lose_and_gain_them():
     ]:
         parts = [Segment(text, (), text) for text in texts]
         translations = [one, two, one, two][: len(parts)]
-        assert join(translations, parts, language)[0].text == expected
+        assert join("".join(texts), translations, parts, language)[0].text == expected
 
 
 def test_text_of_characters_that_the_model_never_saw_is_named_once(translator):
@@ -421,3 +421,22 @@ def test_words_to_hold_may_come_from_an_iterator(translator):
         for words in (["Hund"], (word for word in ["Hund"]))
     )
     assert yielded == listed and "Hund" in listed
+
+
+@pytest.mark.parametrize("text", ["\u200b", "--\ufeff", "\u200b\n\ufeff"])
+def test_what_the_model_has_no_subwords_for_stays_as_it_is(translator, text):
+    assert translator.translate(text) == text
+
+
+def test_the_unknown_share_of_a_text_is_that_of_its_translation(translator):
+    for text in ("A man. ☃☃☃☃☃☃☃☃☃", "A ☃☃☃☃ man.", "12", ""):
+        (found,) = translator.translate_nbest(text)
+        assert found[0].unknown == translator.share_unknown(text)
+
+
+def test_the_line_is_named_whose_prefix_has_no_room(translator):
+    lines, prefixes = ["A man.", "Two dogs play."], ["", "Zwei Hunde spielen im Schnee mit"]
+    with pytest.raises(UserError, match="^line 2: a prefix of .* subwords; a translation has 3"):
+        translator.translate(lines, prefix=prefixes, max_len_b=3)
+    with pytest.raises(UserError, match="^line 1: holds several lines; constraints are for one"):
+        translator.translate(["A man.\nTwo dogs."], words=[["Mann"]])

@@ -27,6 +27,14 @@ def test_a_folder_that_goes_is_said_once_and_the_log_goes_on_when_it_is_back(tmp
     ]
 
 
+def test_a_client_that_names_itself_writes_no_line_of_its_own(tmp_path):
+    write = open_access_log(str(tmp_path / "log"))
+    for client in ("192.0.2.7", "2001:db8::7", "-", 'a - - [x] "GET /secret HTTP/1.1" 200\n'):
+        write(replace(ANSWERED, client=client))
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["192.0.2.7", "2001:db8::7", "-", "-"]
+
+
 def test_a_full_disk_is_said_in_a_line(capsys):
     write = open_access_log("/dev/full")
     write(ANSWERED)

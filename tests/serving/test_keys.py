@@ -9,8 +9,8 @@ from resmlp_mt.serving.keys import Key, Keys, read_keys
 
 def test_a_file_of_keys_is_read(tmp_path):
     path = tmp_path / "keys"
-    path.write_text("# ours\nalpha\n\nbeta 5 # five\n")
-    assert read_keys(path, 60) == [Key("alpha", 60), Key("beta", 5)]
+    path.write_text("# ours\nalpha\n\nbeta 5 # five\n  # more\np4#Xw9 7 #8\n")
+    assert read_keys(path, 60) == [Key("alpha", 60), Key("beta", 5), Key("p4#Xw9", 7)]
 
 
 @pytest.mark.parametrize(

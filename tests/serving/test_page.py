@@ -144,6 +144,23 @@ def test_languages_and_a_key_can_be_given_where_there_is_a_choice(page):
     sync_api.expect(page.locator("#target")).to_have_text(re.compile("Hund"))
 
 
+@pytest.mark.parametrize("most", [3, 64])
+def test_the_page_asks_for_no_wider_beam_than_the_server_takes(page, server, most):
+    settings = httpx.get(f"{server}/frontend/settings").json()
+    assert settings["maxBeam"] == page.locator("#beam").evaluate("e => Number(e.max)") == 32
+    changed = settings | {"maxBeam": most}
+    page.route("**/frontend/settings", lambda route: route.fulfill(json=changed))
+    page.reload()
+    sync_api.expect(page.locator("#nbest")).to_have_attribute("max", str(most))
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data_json))
+    translate(page, "A man rides a bike.")
+    page.locator("#target button").nth(1).click()
+    sync_api.expect(page.locator("#alternatives li")).to_have_count(min(most, 6))
+    beams = [request["beam"] for request in asked if request]
+    assert len(beams) > 1 and max(beams) == min(most, 6)
+
+
 @pytest.mark.parametrize(
     ("source", "target", "directions"),
     [

@@ -3,10 +3,12 @@
 import os
 import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import httpx
+from cli.commands import ENVIRONMENT, words
 from serving.conftest import serving
 
 TEXT = "A man rides a bike."
@@ -21,6 +23,19 @@ def children(process) -> list[int]:
 def asks(server, key):
     body = {"q": TEXT, "source": "en", "target": "de", "api_key": key}
     return httpx.post(f"{server}/translate", data=body, timeout=60)
+
+
+def test_an_interrupt_while_workers_start_leaves_no_traceback():
+    command = words(["resmlp-mt", "serve", "multi30k-en-de", "--port", 0, "--workers", 2], own=True)
+    process = subprocess.Popen(
+        command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while len(children(process)) < 2:
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0 and said == ""
 
 
 def test_workers_share_port_limits_counts_and_log(tmp_path):

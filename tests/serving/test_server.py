@@ -192,6 +192,22 @@ def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
     assert sources == ["A dog 😀.", "A \ufffd dog.", "\ufffd"]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        rb'{"text": "a", "source": "\ud800"}',
+        rb'{"text": "a", "target": "\ud800"}',
+        rb'{"text": "a", "\ud800": 1}',
+        rb'{"q": "a", "source": "\ud800", "target": "de"}',
+        rb'{"q": "a", "source": "en", "target": "de", "format": "\ud800"}',
+    ],
+)
+def test_halves_of_surrogate_pairs_that_a_refusal_quotes_are_shown(server, body):
+    headers = {"Content-Type": "application/json"}
+    response = httpx.post(f"{server}/translate", content=body, headers=headers)
+    assert response.status_code in (400, 422) and response.json()["error"]
+
+
 def test_health_and_metrics(server):
     assert httpx.get(f"{server}/healthz").json()["status"] == "ok"
 
@@ -415,6 +431,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path):
             "--allow-origin https://www.example.org/ ",
         ),
         (["--allow-origin", "www.example.org"], "must be as browsers say it"),
+        (["--host", "a..b"], "--host a..b --port 8080: no name of a host; choose another port"),
         (["--allow-origin", "https://WWW.example.org"], "must be as browsers say it"),
         (["--allow-origin", "https://www.example.org:443"], "must be as browsers say it"),
         (["--allow-origin", "https://*.example.org"], "must be as browsers say it"),

@@ -127,7 +127,7 @@ function mark(chosen) {
 // What else could stand in the place of a word; a click takes it, and one can go on from there.
 async function showInstead(part, word, prefix, { source, line, whole }, signal) {
   const { beam, lenpen, ...languages } = options();
-  const count = Math.max(beam, OTHERS);
+  const count = Math.min(Math.max(beam, OTHERS), Number(element("beam").max));
   const asked = { ...languages, lenpen, beam: count, nbest: count, split_sentences: false };
   const [result] = await post({ text: source, prefix, alternatives: true, ...asked }, signal);
   const begun = prefix.trimEnd(); // a comma may follow at once
@@ -215,6 +215,10 @@ show("healthz", ({ model }) => {
   element("model").textContent = model;
 });
 show("languages", addLanguages);
-show("frontend/settings", ({ keyRequired }) => {
+show("frontend/settings", ({ keyRequired, maxBeam }) => {
   element("key").parentElement.hidden = !keyRequired;
+  for (const id of ["beam", "nbest"]) {
+    element(id).max = maxBeam;
+    if (element(id).valueAsNumber > maxBeam) element(id).value = maxBeam;
+  }
 });
