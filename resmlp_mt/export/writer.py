@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from fairseq.models import BaseFairseqModel
 from safetensors.numpy import save
 
 from resmlp_mt.checkpoints.checksum import sum_files
@@ -118,29 +119,15 @@ def _export_translator(
     shortlist: ShortlistText | None,
     preview: ParallelText | None,
 ) -> dict:
-    if not isinstance(trained.model, ResMLPModel):
-        raise UserError(
-            f"a {type(trained.model).__name__} has no export: its self-attention is none of the "
-            "matrices that are exported; translate with the checkpoint itself"
-        )
+    _refuse_unfolded(trained.model)
     graphs = import_with_onnx("resmlp_mt.export.translation_graphs")
     encoder, decoder = trained.model.encoder, trained.model.decoder
-    if not encoder.blocks:
-        raise UserError(
-            "a translator without encoder blocks (--encoder-layers 0) has no export; translate "
-            "with the checkpoint itself"
-        )
-    for block in [*encoder.blocks, *decoder.blocks]:
-        if not hasattr(block.mix_tokens, "fold"):
-            raise UserError(
-                f"a translator with a {type(block.mix_tokens).__name__} has no export: that mixer "
-                "has no folded form; translate with the checkpoint itself"
-            )
     symbols = trained.task.target_dictionary
-    banned = [symbols.pad(), symbols.unk()]
+    build_step = partial(
+        graphs.build_step, decoder, [symbols.pad(), symbols.unk()], symbols.eos(), int8, shared
+    )
     (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
-    step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared)
-    (out / TRANSLATOR[1]).write_bytes(step)
+    (out / TRANSLATOR[1]).write_bytes(build_step())
     described = {
         "encoder": describe_encoder(encoder, decoder, int8, shared),
         "decoder": describe_decoder(decoder, int8, shared),
@@ -150,8 +137,7 @@ def _export_translator(
         languages = trained.source, trained.target
         codec = TextCodec.from_folder(trained.folder, languages, dictionaries)
     if shortlist:
-        step = graphs.build_step(decoder, banned, symbols.eos(), int8, shared, selects=True)
-        (out / SELECTING[0]).write_bytes(step)
+        (out / SELECTING[0]).write_bytes(build_step(selects=True))
         (out / SELECTING[1]).write_bytes(graphs.build_selection(decoder, int8, shared))
         (out / SHORTLIST).write_bytes(save(learn_shortlist(shortlist, codec)))
     if preview:
@@ -176,6 +162,30 @@ def _export_translator(
         "shortlist": shortlist and {"best": shortlist.best, "first": shortlist.first},
         "preview": preview is not None,
     }
+
+
+def _refuse_unfolded(model: BaseFairseqModel) -> None:
+    """Refuse a translator that cannot be exported.
+
+    Raises:
+        UserError: If it has other layers than those that have a folded form.
+    """
+    if not isinstance(model, ResMLPModel):
+        raise UserError(
+            f"a {type(model).__name__} has no export: its self-attention is none of the "
+            "matrices that are exported; translate with the checkpoint itself"
+        )
+    if not model.encoder.blocks:
+        raise UserError(
+            "a translator without encoder blocks (--encoder-layers 0) has no export; translate "
+            "with the checkpoint itself"
+        )
+    for block in [*model.encoder.blocks, *model.decoder.blocks]:
+        if not hasattr(block.mix_tokens, "fold"):
+            raise UserError(
+                f"a translator with a {type(block.mix_tokens).__name__} has no export: that mixer "
+                "has no folded form; translate with the checkpoint itself"
+            )
 
 
 def _export_classifier(
