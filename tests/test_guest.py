@@ -76,3 +76,31 @@ def test_what_a_program_sets_up_while_a_thread_loads_a_model_is_its_own(tmp_path
     command = [sys.executable, "-c", program]
     result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+# A worker tells the program that started it to end.
+WORKERS = """
+import os, signal, sys
+from concurrent.futures import ThreadPoolExecutor
+
+def tell(worker):
+    os.kill(os.getppid(), signal.SIGTERM)
+
+if __name__ == "__main__":
+    import fairseq, resmlp_mt, torch.multiprocessing
+    assert "resmlp_mt.plugin" in sys.modules
+    told = []
+    signal.signal(signal.SIGTERM, lambda *_: told.append("SIGTERM"))
+    torch.multiprocessing.spawn(tell)
+    assert told == ["SIGTERM"]
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(torch.multiprocessing.spawn, tell).result()
+    assert told == ["SIGTERM", "SIGTERM"]
+"""
+
+
+def test_workers_of_a_program_start_in_any_thread_and_leave_its_signals(tmp_path):
+    (tmp_path / "program.py").write_text(WORKERS)
+    command = [sys.executable, tmp_path / "program.py"]
+    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

@@ -12,6 +12,7 @@ import time
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 
 from resmlp_mt.compat.patching import Patch
@@ -95,23 +96,31 @@ def valid_step(step, self, *args, **kwargs):
 @PATCH.replaces(
     "torch.multiprocessing:spawn", "c2a32fa44fa2", guards=("fairseq.distributed.utils:call_main",)
 )
-def spawn(start, *args, **kwargs):
-    """Hand SIGTERM to the workers that fairseq starts itself, and say what they complain of."""
+def spawn(start, fn, *args, **kwargs):
+    """Hand SIGTERM to the workers that fairseq starts itself, and say what they complain of.
+
+    Workers of other programs are theirs, and so are their signals.
+    """
+    if fn is not distributed_utils.distributed_main:
+        return start(fn, *args, **kwargs)
 
     def forward(number, frame):
         for worker in multiprocessing.active_children():
             os.kill(worker.pid, number)
 
-    before = signal.signal(signal.SIGTERM, forward)
+    # Python lets no other thread set a handler.
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, forward) if in_main else None
     try:
-        return start(*args, **kwargs)
+        return start(fn, *args, **kwargs)
     except torch.multiprocessing.ProcessRaisedException as error:
         kind, _, said = str(error).strip().splitlines()[-1].partition(": ")
         if kind == f"{UserError.__module__}.{UserError.__name__}":
             raise UserError(said) from None
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _ask(trainer: Trainer, number: int, frame) -> None:
