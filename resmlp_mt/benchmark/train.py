@@ -43,11 +43,16 @@ class Case:
     updates: int
 
 
-def list_rivals(size: str, flags: list[str]) -> list[Rival]:
-    """fairseq's Transformer of that size and ours; `flags` go to fairseq-train for all.
+def list_rivals(size: str, flags: list[str], longest: int = 1) -> list[Rival]:
+    """fairseq's Transformer of that size and ours.
+
+    Args:
+        size: A name in SIZES.
+        flags: Of fairseq-train, for all.
+        longest: Tokens of the longest sentence that they are to be raced with.
 
     Raises:
-        UserError: If it does not take them.
+        UserError: If it does not take them, or a model no sentence of that length.
     """
     channels, hidden, layers, heads, vocabulary, paper, plus = SIZES[size]
     transformer = ["--arch", "transformer"]
@@ -61,7 +66,14 @@ def list_rivals(size: str, flags: list[str]) -> list[Rival]:
     }
     flags_of = {name: [*arch, *flags] for name, arch in architectures.items()}
     for words in flags_of.values():
-        _parse("data", words)  # what cannot be trained is refused before anything is measured
+        # What cannot be trained is refused before anything is measured.
+        parsed = _parse("data", words)
+        for side in ("source", "target"):
+            if longest > (most := getattr(parsed, f"max_{side}_positions")):
+                raise UserError(
+                    f"--length {longest} is longer than --max-{side}-positions, {most}; give "
+                    f"--flags='--max-source-positions {longest} --max-target-positions {longest}'"
+                )
     return [
         Rival(name, _Updates, dict(flags=words, vocabulary=vocabulary))
         for name, words in flags_of.items()
@@ -111,6 +123,8 @@ class _Updates:
         signal.signal(signal.SIGTERM, before)  # a training would end with a checkpoint
         # For a log of free memory fairseq would forget the peak after each update.
         self.trainer.cuda_env = None
+        # After a failure it would write crash.pt into the working folder.
+        self.trainer.save_checkpoint = lambda *args: None
         self.symbols = task.target_dictionary
 
     def __call__(self, case: Case) -> dict[str, float]:

@@ -138,7 +138,7 @@ def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, Callable[[st
     from resmlp_mt.benchmark.train import Case, list_rivals
 
     check_positive(arguments, "length", "max_tokens", "updates")
-    rivals = list_rivals(arguments.size, arguments.flags.split())
+    rivals = list_rivals(arguments.size, arguments.flags.split(), max(arguments.length))
     cases = [Case(length, arguments.max_tokens, arguments.updates) for length in arguments.length]
     about = {"size": arguments.size, "flags": arguments.flags}
     return rivals, cases, lambda rival: about

@@ -52,6 +52,19 @@ def test_an_update_that_finds_no_memory_does_not_count_as_a_fast_one():
         training(Case(length=4, tokens=8, updates=1))
 
 
+def test_a_failure_in_an_update_is_raised_as_it_is_and_leaves_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    training = build("resmlp_tiny", "--cpu")
+
+    def fail(*given):
+        raise ArithmeticError("broken")
+
+    training.trainer.model.encoder.register_forward_pre_hook(fail)
+    with pytest.raises(ArithmeticError, match="broken"):
+        training(Case(length=4, tokens=8, updates=1))
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 def test_memory_on_a_gpu_is_the_peak_of_an_update_and_given_back():
     training = build("transformer", "--bf16")
