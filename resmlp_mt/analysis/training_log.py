@@ -1,10 +1,25 @@
 """What fairseq's JSON logs say of a training."""
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
+
+_COUNTERS = ("epoch", "update", "num_updates")  # where in the training an entry is
+
+
+def choose_metric(paths: Sequence[Path]) -> str:
+    """What to draw of logs together: nll_loss, or loss where one of them has that alone.
+
+    Models of images have no nll_loss, and neither have trainings by fairseq's cross_entropy.
+    """
+    for path in paths:
+        names = {name for _, entry in _read_entries(path) for name in _name_metrics(entry)}
+        if "loss" in names and "nll_loss" not in names:
+            return "loss"
+    return "nll_loss"
 
 
 def read_log(path: Path, metric: str) -> tuple[list, list]:
@@ -16,12 +31,9 @@ def read_log(path: Path, metric: str) -> tuple[list, list]:
     Raises:
         UserError: If the file has none, or something else in the place of a number.
     """
-    train, valid = [], []
-    for number, line in enumerate(read_lines(path), 1):
-        try:
-            entry = json.loads(line[line.index("{") :])
-        except ValueError:  # other lines of the log
-            continue
+    train, valid, names = [], [], {}
+    for number, entry in _read_entries(path):
+        names |= dict.fromkeys(_name_metrics(entry))
         try:
             if f"valid_{metric}" in entry:
                 _add(valid, int(entry["valid_num_updates"]), float(entry[f"valid_{metric}"]))
@@ -30,8 +42,28 @@ def read_log(path: Path, metric: str) -> tuple[list, list]:
         except (KeyError, TypeError, ValueError):
             raise UserError(f"{path}, line {number}: {metric} or its update is no number") from None
     if not train and not valid:
-        raise UserError(f"{path}: no {metric} in it; train with --log-format json --log-file FILE")
+        advice = "train with --log-format json --log-file FILE"
+        if names:
+            advice = f"it has {', '.join(names)}"
+        raise UserError(f"{path}: no {metric} in it; {advice}")
     return train, valid
+
+
+def _read_entries(path: Path) -> Iterator[tuple[int, dict]]:
+    """The entries of a log, with the numbers of their lines."""
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            entry = json.loads(line[line.index("{") :])
+        except ValueError:  # other lines of the log
+            continue
+        yield number, entry
+
+
+def _name_metrics(entry: dict) -> list[str]:
+    """What an entry says of an update or of a validation, as --metric takes it."""
+    if "num_updates" not in entry:
+        entry = [name.removeprefix("valid_") for name in entry if name.startswith("valid_")]
+    return [name for name in entry if name not in _COUNTERS]
 
 
 def _add(points: list[tuple[int, float]], update: int, value: float) -> None:

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("logs", nargs="+", type=Path, metavar="LOG")
     add_picture(parser, required=True)
     parser.add_argument(
-        "--metric", default="nll_loss", help="what to draw (default: %(default)s, base 2)"
+        "--metric", help="what to draw (default: nll_loss, or loss where a log has none; base 2)"
     )
 
 
@@ -27,12 +27,13 @@ def run(arguments: argparse.Namespace) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from resmlp_mt.analysis.training_log import read_log
+    from resmlp_mt.analysis.training_log import choose_metric, read_log
     from resmlp_mt.files.output import whole_file
 
+    metric = arguments.metric or choose_metric(arguments.logs)
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
     for i, log in enumerate(arguments.logs):
-        train, valid = read_log(log, arguments.metric)
+        train, valid = read_log(log, metric)
         name = log.parent.name if log.stem == "train" else log.stem
         style = {"color": f"C{i}"}
         if train:  # a run shorter than --log-interval has none
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> None:
         if valid:
             points = zip(*valid, strict=True)
             axes.plot(*points, marker="o", markersize=3, label=f"{name}, valid", **style)
-    axes.set(xlabel="updates", ylabel=arguments.metric, title="thin: training")
+    axes.set(xlabel="updates", ylabel=metric, title="thin: training")
     axes.grid(alpha=0.3)
     if axes.get_legend_handles_labels()[0]:
         axes.legend()

@@ -120,6 +120,8 @@ def test_curves_are_a_picture_of_the_log(trained, tmp_path):
     image = Image.open(tmp_path / "loss.png").convert("RGB")
     blue = sum(1 for r, _, b in image.getdata() if b > r + 60)  # matplotlib's first colour
     assert image.size[0] > 600 and blue > 200
+    (tmp_path / "images.log").write_text('{"loss": "3", "num_updates": "1"}\n')
+    run("resmlp-mt", "curves", tmp_path / "images.log", "--out", tmp_path / "images.png")
 
 
 @pytest.mark.parametrize(
