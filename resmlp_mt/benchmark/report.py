@@ -65,18 +65,29 @@ def print_table(rows: list[dict], measured: Iterable[str] = ()) -> None:
         print(line[0].ljust(widths[0]), *cells, sep="  ")
 
 
-def check_table(path: Path) -> None:
+def check_table(path: Path, columns: Iterable[str] = ()) -> None:
     """Refuse a file that rows can never be appended to, before they are measured.
 
+    Args:
+        path: The file, which need not be there.
+        columns: What the rows will say of this race, before its figures.
+
     Raises:
-        UserError: If the file has something else in it than rows of a race, or rows of an older
-            version, which named no commit.
+        UserError: If the file has something else in it than rows of such a race, or rows of an
+            older version, which named no commit.
     """
     if not path.is_file():
         return
-    columns = path.read_bytes().partition(b"\n")[0].strip().split(b",")
-    if columns != [b""] and not {b"rival", b"commit"} <= {*columns}:
+    found = path.read_bytes().partition(b"\n")[0].decode("utf-8", "replace").strip().split(",")
+    if found == [""]:
+        return
+    if not {"rival", "commit"} <= {*found}:
         raise UserError(f"{path} has other columns than those of a race; name another file")
+    if missing := [name for name in columns if name not in found]:
+        raise UserError(
+            f"{path} has no column {', '.join(missing)}; it is of another race, so name another "
+            "file"
+        )
 
 
 def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> list[str]:

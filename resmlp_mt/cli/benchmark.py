@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     train.add_argument("--updates", type=int, default=2, metavar="N", help="of a run")
     train.add_argument(
-        "--flags", default="", metavar="FLAGS", help="more for fairseq-train, as '--bf16'"
+        "--flags", default="", metavar="FLAGS", help="more for fairseq-train: --flags='--bf16'"
     )
 
     images = kinds.add_parser("images", help="size, cost and images per second of classifiers")
@@ -94,12 +94,12 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.benchmark.rounds import race
 
     check_positive(arguments, "rounds", "threads")
-    if arguments.csv:
-        check_table(arguments.csv)
     plan = {"translate": _plan_translate, "train": _plan_train, "images": _plan_images}[
         arguments.kind
     ]
     rivals, cases, describe = plan(arguments)
+    if arguments.csv:
+        check_table(arguments.csv, [*describe(rivals[0].name), *vars(cases[0])])
     results = race(rivals, cases, arguments.rounds, arguments.threads, sys.stderr.isatty())
     rows = [
         row
@@ -123,6 +123,9 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable
         raise UserError("--batch-tokens cannot be negative")
     if bad := [model for model in arguments.models if "=" not in model]:
         raise UserError(f"{bad[0]}: write NAME=MODEL")
+    names = [model.split("=")[0] for model in arguments.models]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"--models: two models are called {twice[0]}; give each its own name")
     sources, references = read_parallel(arguments.input, arguments.reference)
     make_bleu(arguments.tokenize, references)  # what there is not is refused before the race
     models = dict(model.split("=", 1) for model in arguments.models)

@@ -82,3 +82,11 @@ def test_a_table_whose_rows_name_no_commit_is_refused_before_a_race(tmp_path):
         table.write_text(f"{columns}\nours,1\n")
         with pytest.raises(UserError, match="other columns"):
             report.check_table(table)
+
+
+def test_a_table_of_another_race_is_refused_with_the_columns_that_it_lacks(tmp_path):
+    table = tmp_path / "races.csv"
+    table.write_text("rival,size,rate,commit\nours,tiny,1,abc\n")
+    report.check_table(table, ["size"])
+    with pytest.raises(UserError, match="has no column text, beam; it is of another race"):
+        report.check_table(table, ["text", "beam"])
