@@ -1,4 +1,5 @@
 import argparse
+import re
 import warnings
 
 import numpy
@@ -76,6 +77,31 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
     assert parse(tmp_path).finetune_from_model == str(tmp_path / "checkpoint_best.pt")
     with pytest.raises(UserError, match="nix: no such model"):
         parse("nix")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--update-freq 2,0", "--update-freq must be at least 1, not 0"),
+        ("--num-workers -1", "--num-workers must be at least 0, not -1"),
+        ("--max-tokens 0", "--max-tokens must be at least 1, not 0"),
+        ("--batch-size 0", "--batch-size must be at least 1, not 0"),
+        ("--log-interval 0", "--log-interval must be at least 1, not 0"),
+        ("--save-interval 0", "--save-interval must be at least 1, not 0"),
+        ("--validate-interval 0", "--validate-interval must be at least 1, not 0"),
+        ("--optimizer adam --adam-betas foo", "--adam-betas foo: give two numbers"),
+        ("--optimizer adamw --adam-betas 0.9", "--adam-betas 0.9: give two numbers"),
+        ("--optimizer lamb --lamb-betas (0.9,1.5)", "--lamb-betas (0.9,1.5): give two numbers"),
+    ],
+)
+def test_numbers_that_end_in_a_traceback_later_are_refused(flags, said):
+    with pytest.raises(UserError, match=f"^{re.escape(said)}"):
+        parse_training(*flags.split())
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon", "lamb", "adamax", "sgd"])
+def test_what_optimizers_take_by_default_is_not_refused(optimizer):
+    parse_training("--optimizer", optimizer)
 
 
 @pytest.fixture

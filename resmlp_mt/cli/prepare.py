@@ -138,6 +138,8 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.data.vocabulary import Vocabulary
 
     check_positive(arguments, "subword_sentences", "workers")
+    if not arguments.max_ratio >= 1:  # nor NaN, which no ratio is beyond
+        raise UserError(f"--max-ratio must be at least 1, not {arguments.max_ratio:g}")
     tests = arguments.test.split(",") if arguments.test else []
     splits = {"train": arguments.train, "valid": arguments.valid}
     splits |= {f"test{i or ''}": prefix for i, prefix in enumerate(tests)}

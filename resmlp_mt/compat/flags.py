@@ -1,5 +1,6 @@
 """What fairseq and torch make of flags."""
 
+import ast
 import difflib
 import importlib.util
 import logging
@@ -33,6 +34,19 @@ _CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
 # What a flag without a default has in fairseq's configuration.
 _MISSING = re.compile(r"argument (--[\w-]+)\S*: invalid \w+ value: '\?\?\?'")
 
+# The least that numbers may be. Below it fairseq and torch end in a traceback, some of them late.
+_LEAST = {
+    "update_freq": 1,
+    "max_tokens": 1,
+    "batch_size": 1,
+    "log_interval": 1,
+    "save_interval": 1,
+    "validate_interval": 1,
+    "beam": 1,
+    "num_workers": 0,
+}
+_BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
+
 PATCH = Patch(
     "flags",
     "ends with a bare RuntimeError without --arch, answers a wrong value with hundreds of flags, "
@@ -61,6 +75,7 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
     _check_modality(flags)
+    _check_numbers(flags)
     if input_args is None:  # a command line in a list may be meant for another place
         _check_data(flags)
     _check_schedule(flags)
@@ -119,6 +134,29 @@ def _check_modality(flags: Namespace) -> None:
             f"--arch {arch} is a model of images, --task {task} is for text: give --task "
             "image_classification, or another --arch"
         )
+
+
+def _check_numbers(flags: Namespace) -> None:
+    for name, least in _LEAST.items():
+        given = getattr(flags, name, None)
+        for number in given if isinstance(given, list) else [given]:
+            if number is not None and number < least:
+                flag = name.replace("_", "-")
+                raise UserError(f"--{flag} must be at least {least}, not {number}")
+    for name in _BETAS:
+        if isinstance(given := getattr(flags, name, None), str) and not _are_betas(given):
+            flag = name.replace("_", "-")
+            raise UserError(
+                f"--{flag} {given}: give two numbers from 0 to below 1, as '(0.9, 0.98)'"
+            )
+
+
+def _are_betas(text: str) -> bool:
+    try:
+        first, second = ast.literal_eval(text)
+        return 0 <= first < 1 and 0 <= second < 1
+    except (ValueError, TypeError, SyntaxError):
+        return False
 
 
 def _check_data(flags: Namespace) -> None:

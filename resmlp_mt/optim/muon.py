@@ -10,6 +10,7 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import FairseqAdam
 from torch import Tensor
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.marks import group_by_decay, is_map
 from resmlp_mt.optim.adamw import FusedAdamWConfig
 
@@ -172,10 +173,16 @@ class MuonWithAdamW(torch.optim.Optimizer):
 
 @register_optimizer("muon", dataclass=MuonConfig)
 class FairseqMuon(FairseqAdam):
-    """`--optimizer muon`: Muon (Jordan et al., 2024) for weights that are marked as maps."""
+    """`--optimizer muon`: Muon (Jordan et al., 2024) for weights that are marked as maps.
+
+    Raises:
+        UserError: If the momentum is none.
+    """
 
     def __init__(self, cfg: MuonConfig, params):
         FairseqOptimizer.__init__(self, cfg)  # FairseqAdam's own would build Adam
+        if not 0 <= cfg.muon_momentum < 1:
+            raise UserError(f"--muon-momentum is at least 0 and below 1, not {cfg.muon_momentum:g}")
         params = list(params)
         maps = [weight for weight in params if is_map(weight)]
         others = group_by_decay(weight for weight in params if not is_map(weight))

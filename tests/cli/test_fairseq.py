@@ -437,6 +437,11 @@ def test_impossible_models_are_refused(prepared, tmp_path):
             "--warmup-updates 2 leaves no update for --lr-scheduler cosine: --max-update is 2",
         ),
         ("--arch resmlp_tiny --max-tokens x", "argument --max-tokens: invalid int value: 'x'"),
+        ("--arch resmlp_tiny --update-freq 0", "--update-freq must be at least 1, not 0"),
+        (
+            "--arch resmlp_tiny --optimizer muon --adam-betas foo",
+            "--adam-betas foo: give two numbers from 0 to below 1, as '(0.9, 0.98)'",
+        ),
     ],
 )
 def test_models_mixers_and_flags_that_are_not_there_are_refused_in_a_line(flags, said, tmp_path):
@@ -453,6 +458,12 @@ def test_data_that_are_not_there_are_refused_before_a_folder_is_made(kind, tmp_p
     result = run("resmlp-mt", "train", "nowhere", *flags, check=False, cwd=tmp_path)
     assert_refused(result, "train: nowhere: no such file or folder")
     assert len(result.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("program", ["generate", "interactive"])
+def test_a_search_without_a_beam_is_refused(program, tmp_path):
+    result = run("resmlp-mt", program, tmp_path, "--path", "nope", "--beam", 0, check=False)
+    assert_refused(result, "--beam must be at least 1, not 0")
 
 
 @pytest.mark.parametrize("program", ["generate", "interactive", "validate"])

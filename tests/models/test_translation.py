@@ -1,5 +1,6 @@
 """Models in float64: assert_close's defaults (1e-7) leave room for the order of sums only."""
 
+import math
 import shutil
 
 import pytest
@@ -272,6 +273,8 @@ def test_a_state_of_other_dictionaries_is_refused(build_model, task):
         (dict(share_all_embeddings=True), dict(joined=True), "not 16 and 24"),
         ({}, dict(left_pad_target=True), "--left-pad-target"),
         (dict(mixing_heads=3), {}, "3 mixing heads do not divide 16"),
+        (dict(mixing_init_std=-1), {}, "--mixing-init-std must be at least 0, not -1"),
+        (dict(mixing_init_std=math.nan), {}, "--mixing-init-std must be at least 0, not nan"),
         (dict(decoder_attention_heads=5), {}, "5 attention heads do not divide 24"),
     ],
 )

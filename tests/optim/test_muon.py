@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import multiprocessing
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.marks import mark_maps, mark_undecayed
 from resmlp_mt.optim.muon import FairseqMuon, Muon, orthogonalize
 
@@ -156,3 +157,10 @@ def test_without_marks_all_weights_are_adamws():
 def test_it_calls_nothing_twice():
     with pytest.raises(ValueError, match="closure"):
         FairseqMuon(CFG, Model().parameters()).optimizer.step(lambda: None)
+
+
+@pytest.mark.parametrize("momentum", [-0.1, 1.0, 2.0, float("nan")])
+def test_a_momentum_that_grows_or_turns_is_refused(momentum):
+    cfg = SimpleNamespace(**vars(CFG) | {"muon_momentum": momentum})
+    with pytest.raises(UserError, match="--muon-momentum is at least 0 and below 1, not"):
+        FairseqMuon(cfg, Model().parameters())

@@ -92,6 +92,8 @@ def check_flags(cfg: ResMLPConfig) -> None:
     for name in ("dropout", "attention_dropout", "activation_dropout"):
         if not 0 <= getattr(cfg, name) <= 1:
             raise UserError(f"{_flag(name)} is a probability, not {getattr(cfg, name)}")
+    if not cfg.mixing_init_std >= 0:  # nor NaN
+        raise UserError(f"--mixing-init-std must be at least 0, not {cfg.mixing_init_std}")
     if cfg.share_all_embeddings and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
         raise UserError(
             "--share-all-embeddings needs equal --encoder-embed-dim and --decoder-embed-dim, "
