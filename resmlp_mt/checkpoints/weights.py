@@ -26,6 +26,13 @@ from resmlp_mt.models.released import check_fit, from_format, measure, recognise
 from resmlp_mt.models.resize import resize_weights
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 
+# What --arch cannot say, since the weights do.
+_OVERRIDDEN = {
+    "--image-size": "the weights say how large images are; to interpolate them to another size, "
+    "give --image-size N apart from --arch",
+    "--num-classes": "the weights say how many classes there are; leave --num-classes out, and "
+    "give --classes FILE to name them",
+}
 OUTPUT_SUFFIXES = (".safetensors", ".pth")
 
 
@@ -42,7 +49,8 @@ def import_weights(
     Args:
         path: A file that `read_weights` takes.
         arch: A name in IMAGE_PRESETS. Flags of its model and of the images may follow it, as in
-            "resmlp_s12 --embed-dim 64".
+            "resmlp_s12 --embed-dim 64"; not those that the weights tell, --image-size and
+            --num-classes.
         out: The folder to make. One that was made before is replaced.
         image_size: Side of the images; those of the weights unless given.
         classes: A text file with the name of a class a line; numbers from 0 unless given.
@@ -57,6 +65,9 @@ def import_weights(
     preset = arch.partition(" ")[0]
     if preset not in IMAGE_PRESETS:
         raise UserError(f"--arch {preset}: not one of {', '.join(IMAGE_PRESETS)}")
+    for word in arch.split():
+        if advice := _OVERRIDDEN.get(word.partition("=")[0]):
+            raise UserError(f"--arch '{arch}': {advice}")
     weights = read_weights(path, ema)
     try:
         sizes = measure(weights)

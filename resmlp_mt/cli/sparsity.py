@@ -22,6 +22,8 @@ from pathlib import Path
 from resmlp_mt.cli.bleu import add_tokenize
 from resmlp_mt.cli.flags import add_device, add_picture, picture_format
 
+_THRESHOLD, _MATRICES = 0.05, "A"  # unless given
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -31,9 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threshold",
         type=float,
-        default=0.05,
         metavar="X",
-        help="what is small, as a share of the largest weight (default: %(default)s)",
+        help=f"what is small, as a share of the largest weight (default: {_THRESHOLD})",
     )
     parser.add_argument(
         "--prune", type=float, nargs="+", metavar="X", help="thresholds to prune the model at"
@@ -41,8 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--matrices",
         choices=["A", "B", "C", "AB", "AC", "BC", "ABC"],
-        default="A",
-        help="with --prune: which ones (default: %(default)s)",
+        help=f"with --prune: which ones (default: {_MATRICES})",
     )
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="score a classifier on val/ of this folder or .tar"
@@ -64,12 +64,13 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError
     from resmlp_mt.files.output import find_target
 
+    _check_together(arguments)
+    arguments.threshold = _THRESHOLD if arguments.threshold is None else arguments.threshold
+    arguments.matrices = arguments.matrices or _MATRICES
     for name, values in (("threshold", [arguments.threshold]), ("prune", arguments.prune or [])):
         for value in values:
             if not 0 < value <= 1:
                 raise UserError(f"--{name} {value} is no share between 0 and 1")
-    if not arguments.prune and (arguments.data or arguments.input or arguments.reference):
-        raise UserError("--data, --input and --reference are what --prune scores on; give it too")
     for path in filter(None, (arguments.csv, arguments.out)):
         find_target(path)  # what cannot be written fails before the work
     _, parts = read_matrices(arguments.model)
@@ -88,6 +89,20 @@ def run(arguments: argparse.Namespace) -> None:
     print("\n".join(lines))
     for path in filter(None, (arguments.csv, arguments.out)):
         print(f"wrote {path}", file=sys.stderr)
+
+
+def _check_together(arguments: argparse.Namespace) -> None:
+    """Refuse flags that would do nothing."""
+    from resmlp_mt.errors import UserError
+
+    if arguments.prune:
+        if arguments.threshold is not None:
+            raise UserError("--threshold is for the table of shares; name thresholds in --prune")
+        return
+    if arguments.data or arguments.input or arguments.reference:
+        raise UserError("--data, --input and --reference are what --prune scores on; give it too")
+    if arguments.matrices:
+        raise UserError("--matrices are what --prune prunes; give it too, or leave it out")
 
 
 def table(rows: list) -> list[str]:

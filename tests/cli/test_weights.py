@@ -236,6 +236,14 @@ def test_sizes_that_no_preset_has_follow_its_name(tmp_path):
     arguments = [tmp_path / "x.safetensors", "--out", tmp_path / "model", "--arch"]
     with pytest.raises(UserError, match="unrecognized arguments: --depth 2; neither"):
         execute("import-weights", *arguments, f"{arch} --depth 2")
+    for flag, said in (
+        ("--image-size 64", "give --image-size N apart from --arch"),
+        ("--image-size=64", "give --image-size N apart from --arch"),
+        ("--num-classes 5", "leave --num-classes out"),
+    ):
+        with pytest.raises(UserError, match=f"--arch 'resmlp_cifar .* {flag}': .*{said}"):
+            execute("import-weights", *arguments, f"{arch} {flag}")
+    assert not (tmp_path / "model").exists()
     execute("import-weights", *arguments, arch)
     assert load(tmp_path / "model")[0](torch.randn(1, 1, 32, 32)).shape == (1, 3)
     out = tmp_path / "back.safetensors"
