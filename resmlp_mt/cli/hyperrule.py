@@ -65,11 +65,13 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
 
 def _list_flags(rule, flags, given: set[str], images: int) -> dict[str, object]:
     """The flags of a rule."""
+    from resmlp_mt.compat.workers import count_workers
     from resmlp_mt.tasks.hyperrule import BATCH
 
     crop = flags.image_size if "--image-size" in given else rule.crop
-    batch = flags.batch_size if "--batch-size" in given else BATCH
-    seen = batch * max(flags.distributed_world_size, 1)
+    workers = count_workers(flags.distributed_world_size)
+    batch = flags.batch_size if "--batch-size" in given else max(1, BATCH // workers)
+    seen = batch * workers
     updates = rule.supports[-1]
     if "--supports" in given:
         updates = flags.supports[-1]

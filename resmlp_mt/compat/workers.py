@@ -19,11 +19,11 @@ from resmlp_mt.errors import UserError
 
 PATCH = Patch(
     "workers",
-    "counts workers in GPUs, so that each worker on CPUs would train a model of its own; lets the "
-    "first one send the checkpoint to the others in pickles that torch refuses to load, where one "
-    "without the file waits for ever; and leaves threads that may abort the end of a worker",
+    "counts workers in GPUs, so that each worker on CPUs would train a model of its own. It lets "
+    "the first one send the checkpoint to the others, in pickles that torch refuses to load. One "
+    "without the file waits for ever. It leaves threads that may abort the end of a worker",
     "whoever trains with torchrun on CPUs, or goes on with several workers",
-    "the workers of torchrun train one model, each loads the checkpoint, and all end with a "
+    "the workers of torchrun train one model, and each loads the checkpoint. All end with a "
     "message if they have not the same one. The threads end before the worker",
 )
 
@@ -100,6 +100,17 @@ def end(distributed_main, *args):
         vars(get_global_group).pop("_global_group", None)
         gc.collect()  # models, which hold the group too
         torch.distributed.destroy_process_group()
+
+
+def count_workers(world_size: int) -> int:
+    """How many workers train: those of torchrun, else those that fairseq starts.
+
+    Args:
+        world_size: --distributed-world-size, whose default is the number of visible GPUs.
+    """
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ.get("WORLD_SIZE", "1"))
+    return max(world_size, 1)
 
 
 @functools.cache  # torch takes a name once

@@ -7,6 +7,8 @@ import torch
 from cli.commands import IMAGE_RECIPE, ROOT, assert_refused, entries, run
 from PIL import Image
 
+from resmlp_mt.cli.hyperrule import apply_hyperrule
+
 FLAT = "--image-size 16 --patch-size 4 --embed-dim 12 --layers 2".split()
 PYRAMID = "--image-size 16 --embed-dim 8,12 --layers 1,1".split()
 
@@ -138,3 +140,26 @@ def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, t
     ):
         refused = run(*command, *flags, *more, "--save-dir", tmp_path, check=False)
         assert_refused(refused, said)
+
+
+@pytest.mark.parametrize(
+    ("torchrun", "flags", "chosen"),
+    [
+        ("1", ["--distributed-world-size", "2"], "--batch-size 512 --update-freq 1"),
+        ("4", [], "--batch-size 128 --update-freq 1"),
+        ("4", ["--distributed-world-size", "2"], "--batch-size 128 --update-freq 1"),
+        ("4", ["--batch-size", "16"], "--update-freq 8"),
+        (None, ["--distributed-world-size", "2"], "--batch-size 256 --update-freq 1"),
+        (None, ["--distributed-world-size", "2", "--batch-size", "32"], "--update-freq 8"),
+    ],
+)
+def test_several_workers_see_the_images_of_the_hyperrule_together(
+    torchrun, flags, chosen, pictures, monkeypatch
+):
+    for name, value in {"WORLD_SIZE": torchrun, "LOCAL_RANK": torchrun and "0"}.items():
+        monkeypatch.delenv(name, raising=False)
+        if value:
+            monkeypatch.setenv(name, value)
+    task = ["--task", "image_classification", "--criterion", "image_classification"]
+    words = apply_hyperrule(["--hyperrule", str(pictures), *task, "--arch", "bit_r50x1", *flags])
+    assert f" {chosen} " in f" {' '.join(words)} "
