@@ -49,15 +49,16 @@ _BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
 
 PATCH = Patch(
     "flags",
-    "ends with a bare RuntimeError without --arch, answers a wrong value with hundreds of flags, "
-    "takes --bf16 for a wish to train on a TPU, talks by NCCL on CPUs, takes --fp16 on CPUs and "
-    "optimizers that do not fit it and fails later, divides by zero where the warm-up leaves no "
-    "update for a cosine, lists an archive of images as if it were a folder, and trains from "
-    "scratch where --finetune-from-model names a folder",
+    "ends with a bare RuntimeError without --arch. It answers a wrong value with hundreds of "
+    "flags. It takes --bf16 for a wish to train on a TPU, and talks by NCCL on CPUs. It takes "
+    "--fp16 on CPUs, and with optimizers that do not fit it, and fails later. It ends in a "
+    "traceback where a number is out of range, as in --update-freq 0. It divides by zero where "
+    "the warm-up leaves no update for a cosine. It lists an archive of images as if it were a "
+    "folder. It trains from scratch where --finetune-from-model names a folder",
     "whoever mistypes a value, or trains on CPUs, in 16 bits, for a few updates, on a .tar of "
     "images, or on from a folder",
-    "each is put right or refused before anything is loaded; --path and --finetune-from-model take "
-    "folders and the names of models that come with the package",
+    "each is put right or refused before anything is loaded. --path and --finetune-from-model "
+    "take folders and the names of models that come with the package",
 )
 
 

@@ -4,8 +4,8 @@ from resmlp_mt.compat.patching import Patch
 
 PATCH = Patch(
     "where a training diverged",
-    "runs the last batch again with hooks, and torch's hooks on gradients take no encoder whose "
-    "output is a dictionary of lists, as all of fairseq's are: it fails while it looks",
+    "runs the last batch again with hooks, and fails while it looks. torch's hooks on gradients "
+    "take no encoder whose output is a dictionary of lists, as all of fairseq's are",
     "whoever's training diverges",
     "it looks at what the modules compute alone, and says which was the first",
 )

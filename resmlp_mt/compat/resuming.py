@@ -24,8 +24,8 @@ PATCH = Patch(
     "step, and lets two trainings overwrite each other's checkpoints",
     "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
     "--restore-file, changed the sizes of the model, or gives the same command twice",
-    "it goes on from the newest checkpoint that is there, or says what is missing or does not fit; "
-    "the second of two trainings in one folder is refused",
+    "it goes on from the newest checkpoint that is there, or says what is missing or does not "
+    "fit. The second of two trainings in one folder is refused",
 )
 _OTHER_OPTIMIZER = (
     "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "

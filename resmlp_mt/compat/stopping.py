@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 
 PATCH = Patch(
     "stopping",
-    "is killed by SIGTERM, which loses what was trained since the last checkpoint; workers that it "
-    "started run on without the process that waits for them; and a training that has made all of "
-    "its updates makes one more each time that its command is given",
+    "is killed by SIGTERM, and loses what was trained since the last checkpoint. Workers that it "
+    "started run on without the process that waits for them. A training that has made all of its "
+    "updates makes one more each time that its command is given",
     "whoever trains under a scheduler that stops jobs and starts them again (Slurm, Kubernetes, "
     "spot machines)",
-    "all workers save a checkpoint after the same batch and end; a later SIGTERM kills. Schedulers "
-    "send it to every process, and torchrun sends a worker what it got itself, so that two within "
-    "a few seconds are one. A training that is done is validated and saved as it is",
+    "all workers save a checkpoint after the same batch and end. A later SIGTERM kills. "
+    "Schedulers send it to every process, and torchrun sends a worker what it got itself. So two "
+    "within a few seconds are one. A training that is done is validated and saved as it is",
 )
 
 

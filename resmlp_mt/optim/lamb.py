@@ -13,8 +13,8 @@ PATCH = Patch(
     "lamb",
     "has --optimizer lamb for those alone who have NVIDIA's apex",
     "whoever trains image models by the paper's recipe without apex",
-    "a subclass stands under that name, which takes apex where it is and our own LAMB elsewhere; "
-    "both correct the bias of their averages unless --lamb-no-bias-correction is given",
+    "a subclass stands under that name. It takes apex where it is and our own LAMB elsewhere. "
+    "Both correct the bias of their averages unless --lamb-no-bias-correction is given",
 )
 
 

@@ -137,6 +137,13 @@ def a_broken_dictionary_has_no_name(folder):
     assert "dict.txt" not in fails(ValueError, Dictionary.load, str(folder / "dict.txt"))
 
 
+def a_language_with_a_hyphen_is_not_known_by_the_data(folder):
+    (folder / "data").mkdir()
+    for name in ("dict.en.txt", "dict.zh-Hans.txt", "train.en-zh-Hans.en.idx"):
+        (folder / "data" / name).touch()
+    assert data_utils.infer_language_pair(str(folder / "data")) == ["zh", "Hans"]
+
+
 def a_second_set_to_train_on_fails(folder):
     ratios = [TranslationConfig().upsample_primary, 1]
     both = ConcatDataset([Shuffled(3), Shuffled(4)], ratios)
@@ -269,6 +276,11 @@ def a_cosine_of_no_update_divides_by_zero(folder):
     fails(ZeroDivisionError, schedule.step_update, 2)
 
 
+def a_number_out_of_range_is_taken_and_fails_later(folder):
+    (number,) = parse("--update-freq", "0", str(folder)).update_freq
+    fails(ZeroDivisionError, GroupedIterator, CountingIterator([1]), number)
+
+
 def a_folder_to_start_from_is_no_checkpoint(folder):
     (folder / "checkpoint_best.pt").touch()
     flags = parse("--finetune-from-model", str(folder), str(folder))
@@ -370,6 +382,7 @@ OF_PATCHES = {
         constraints_of_binarized_data_fail,
         a_line_stands_in_the_log_file_once_for_every_epoch,
         a_broken_dictionary_has_no_name,
+        a_language_with_a_hyphen_is_not_known_by_the_data,
         a_second_set_to_train_on_fails,
     ],
     "lamb": [lamb_needs_apex],
@@ -385,6 +398,7 @@ OF_PATCHES = {
     "groups of batches": [the_last_group_is_left_out],
     "flags": [
         a_wrong_value_is_answered_with_all_flags,
+        a_number_out_of_range_is_taken_and_fails_later,
         a_cosine_of_no_update_divides_by_zero,
         bf16_is_taken_for_a_wish_for_a_tpu,
         an_archive_is_listed_as_a_folder,
