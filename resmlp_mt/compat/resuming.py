@@ -20,8 +20,8 @@ LAST = "checkpoint_last.pt"  # fairseq's default
 PATCH = Patch(
     "going on",
     "starts a training afresh, without a word, where the file that it looks for is missing or has "
-    "weights alone, takes an optimizer's state for weights of other sizes, which fails at a later "
-    "step, and lets two trainings overwrite each other's checkpoints",
+    "weights alone. It takes an optimizer's state for weights of other sizes, and fails at a "
+    "later step. It lets two trainings overwrite each other's checkpoints",
     "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
     "--restore-file, changed the sizes of the model, or gives the same command twice",
     "it goes on from the newest checkpoint that is there, or says what is missing or does not "
