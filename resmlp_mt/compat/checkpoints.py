@@ -10,6 +10,9 @@ import re
 import threading
 import typing
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy
@@ -30,6 +33,7 @@ PATCH = Patch(
     "it is read as data alone, and what is wrong with it is said in a sentence",
 )
 
+_adopt: ContextVar[Callable[[str, dict], None] | None] = ContextVar("adopt", default=None)
 _REFUSED = (
     "refused, since it holds {} that could run commands on this computer; use a checkpoint that "
     "fairseq wrote"
@@ -110,7 +114,20 @@ def load_checkpoint(
 )
 def load_in_fairseq(_, path, arg_overrides=None, load_on_all_ranks=False):
     """Read by our own hand: fairseq's calls torch.load as each of its versions likes."""
-    return load_checkpoint(path, arg_overrides, load_on_all_ranks)
+    state = load_checkpoint(path, arg_overrides, load_on_all_ranks)
+    if adopt := _adopt.get():
+        adopt(path, state)
+    return state
+
+
+@contextmanager
+def adopting(adopt: Callable[[str, dict], None]) -> Iterator[None]:
+    """Let what fairseq reads from a path be changed before fairseq takes it."""
+    token = _adopt.set(adopt)
+    try:
+        yield
+    finally:
+        _adopt.reset(token)
 
 
 @PATCH.replaces(

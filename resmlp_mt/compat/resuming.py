@@ -2,12 +2,13 @@
 
 import logging
 import os
+from functools import partial
 from pathlib import Path
 
 from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
-from resmlp_mt.compat.checkpoints import load_checkpoint
+from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.claim import claim_folder
@@ -53,7 +54,8 @@ def find_and_load(load, cfg, trainer, **passed_on):
         found = {"restore_file": str(others[0]), "finetune_from_model": None}
         cfg = OmegaConf.merge(cfg, found)
     try:
-        extra_state, epochs = load(cfg, trainer, **passed_on)
+        with adopting(partial(_adopt, cfg, trainer)):
+            extra_state, epochs = load(cfg, trainer, **passed_on)
     except UserError as error:
         whole = None
         if str(error).startswith(f"{last}: "):
@@ -87,6 +89,18 @@ def load_optimizer(load_state, self, *args, **kwargs):
         for name in ("exp_avg", "sum", "momentum_buffer"):
             if name in state and state[name].shape != parameter.shape:
                 raise UserError(_OTHER_OPTIMIZER)
+
+
+def _adopt(cfg, trainer, path: str, state: dict) -> None:
+    """Let the task fit a checkpoint to its data, if it can.
+
+    fairseq takes the weights alone, which do not say what the classes were that they know.
+    """
+    if hasattr(trainer.task, "adopt_state"):
+        # A training that started so goes on from its own checkpoint.
+        last = os.path.join(cfg.save_dir, LAST)
+        tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
+        trainer.task.adopt_state(state, path, trainer.get_model(), tunes)
 
 
 def _claim(save_dir: str) -> None:

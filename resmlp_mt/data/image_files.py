@@ -227,17 +227,21 @@ def check_same_classes(known: list[str], classes: list[str], where: str) -> None
     Raises:
         UserError: If it lacks some, or has others; names them.
     """
-    faults = {
-        "it lacks": sorted(set(known) - set(classes)),
-        "it alone has": sorted(set(classes) - set(known)),
-    }
-    found = [f"{fault} {name_some(names)}" for fault, names in faults.items() if names]
-    if found:
+    if found := name_differences(known, classes):
         advice = "give every split the same class folders"
         if all(name.isdigit() for name in known):
             advice = "a model that knows its classes by number can be told their names: "
             advice += "resmlp-mt import-weights --classes"
-        raise UserError(f"{where}: not the classes of the training: {'; '.join(found)}; {advice}")
+        raise UserError(f"{where}: not the classes of the training: {found}; {advice}")
+
+
+def name_differences(known: list[str], classes: list[str]) -> str:
+    """What a folder of `classes` lacks of the known ones, and what it alone has; "" if nothing."""
+    faults = {
+        "it lacks": sorted(set(known) - set(classes)),
+        "it alone has": sorted(set(classes) - set(known)),
+    }
+    return "; ".join(f"{fault} {name_some(names)}" for fault, names in faults.items() if names)
 
 
 def _first_parts(names: Iterable[str]) -> set[str]:

@@ -135,10 +135,20 @@ class ImageModel(BaseFairseqModel):
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
     def _with_fitting_head(self, state_dict: dict) -> dict:
-        own = {f"head.{name}": tensor for name, tensor in self.head.state_dict().items()}
-        head = {n: tensor for n, tensor in state_dict.items() if n.startswith("head.")}
+        own, head = head_of(self.state_dict()), head_of(state_dict)
         if {n: t.shape for n, t in head.items()} == {n: t.shape for n, t in own.items()}:
             return state_dict
         found = "'s head has other classes" if head else " has no head"
         logger.warning("the checkpoint%s: the head starts anew", found)
-        return {n: tensor for n, tensor in state_dict.items() if n not in head} | own
+        return with_head(state_dict, own)
+
+
+def head_of(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Those of a model's weights that are its head's."""
+    return {name: tensor for name, tensor in weights.items() if name.startswith("head.")}
+
+
+def with_head(weights: dict[str, Tensor], head: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A model's weights with another head, by the names that `head_of` gave its weights."""
+    old = head_of(weights)
+    return {name: tensor for name, tensor in weights.items() if name not in old} | head

@@ -1,16 +1,20 @@
 """Image classification as a fairseq task: folders of images in, top-1 and top-5 out."""
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import List  # noqa: UP035  (fairseq knows lists by this name)
 
 import torch
 from fairseq.tasks import register_task
-from torch import nn
+from torch import Tensor, nn
 
 from resmlp_mt.criterions.image_classification import count_hits
 from resmlp_mt.data.augment import Augment, AugmentPicture
+from resmlp_mt.data.image_files import name_differences
 from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
+from resmlp_mt.models.images import ImageModel, head_of, with_head
 from resmlp_mt.nn.patches import init_linear
 from resmlp_mt.tasks.augmentation import RecipeConfig
 from resmlp_mt.tasks.image_dataset import ImageDataset
@@ -18,6 +22,7 @@ from resmlp_mt.tasks.images import ImageTask, ImageTaskConfig, check_range
 from resmlp_mt.tasks.teacher import load_teacher
 
 IMAGE_TASK = "image_classification"
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -88,6 +93,42 @@ class ResMLPImageClassificationTask(ImageTask):
 
     def _find_classes(self) -> list[str]:
         return self.open_folder("train").classes
+
+    def adopt_state(self, state: dict, path: str, model: ImageModel, tunes: bool) -> None:
+        """Make a checkpoint fit the classes of the data, before a training takes it.
+
+        In fine-tuning the outputs of the same classes are brought in their order. For other classes
+        the head starts anew, with a message. So do the heads of moving averages.
+
+        Args:
+            state: The checkpoint, which is changed.
+            path: Where it is from.
+            model: What will take its weights.
+            tunes: Whether fine-tuning starts from it; else a training goes on.
+
+        Raises:
+            UserError: If a training would go on with other classes.
+        """
+        known = [str(name) for name in (state.get("task_state") or {}).get("classes") or ()]
+        if not known or known == self.classes:
+            return
+        differences = name_differences(known, self.classes)
+        if not tunes:
+            raise UserError(
+                f"{self.cfg.data}: not the classes that {path} was trained on: "
+                f"{differences or 'they have another order'}; go on with those, or start a new "
+                "training from it with --finetune-from-model and another --save-dir"
+            )
+        if differences:
+            advice = "; to keep it, name its classes with 'resmlp-mt import-weights --classes'"
+            advice = advice if all(map(str.isdigit, known)) else ""
+            logger.warning("%s has other classes: the head starts anew%s", path, advice)
+            own = {name: tensor.clone() for name, tensor in head_of(model.state_dict()).items()}
+            _change_heads(state, lambda head: own)
+        else:
+            # Outputs beyond the classes, if --num-classes gives some, stay where they are.
+            rows = [*map(known.index, self.classes), *range(len(known), self.num_classes)]
+            _change_heads(state, lambda head: _take_rows(head, rows))
 
     def build_head(self, dim: int) -> nn.Module:
         """The model's output layer: (B, C = dim) -> (B, K)."""
@@ -163,3 +204,16 @@ class ResMLPImageClassificationTask(ImageTask):
                 images = images.to(next(ema_model.parameters()).dtype)
                 log |= count_hits(ema_model(images).float(), sample["target"], "ema_")
         return loss, size, log
+
+
+def _change_heads(state: dict, change: Callable[[dict], dict]) -> None:
+    """Change the head of each model in a checkpoint: the trained one, and its moving averages."""
+    extra = state.get("extra_state") or {}
+    for part, name in ((state, "model"), (extra, "ema"), (extra, "ema_fp32_params")):
+        if name in part:
+            part[name] = with_head(part[name], change(head_of(part[name])))
+
+
+def _take_rows(head: dict[str, Tensor], rows: list[int]) -> dict[str, Tensor]:
+    """A head's outputs in another order; one with another number of outputs stays as it is."""
+    return {n: tensor[rows] if len(tensor) == len(rows) else tensor for n, tensor in head.items()}

@@ -134,6 +134,34 @@ def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
     assert new["head.weight"].shape == (2, 12)
 
 
+def test_a_head_goes_by_the_names_of_its_classes(classifier, pictures, tmp_path):
+    """As many classes, so that all shapes fit."""
+    old = torch.load(classifier / "checkpoint_best.pt", weights_only=True)
+    old["task_state"]["classes"] = ["over", "above", "left"]
+    torch.save(old, tmp_path / "turned.pt")
+    data = shutil.copytree(pictures, tmp_path / "data")
+    flags = ["--max-update", 1, "--lr", 1e-9, "--store-ema"]
+    turned = ["--finetune-from-model", tmp_path / "turned.pt", *flags]
+    assert "anew" not in train(data, tmp_path / "tuned", *turned).stdout
+    path = tmp_path / "tuned/checkpoint_last.pt"
+    kept = {"model": weights(path), "ema": torch.load(path)["extra_state"]["ema"]}
+    given = {"model": old["model"], "ema": old["extra_state"]["ema"]}
+    for which, tensors in kept.items():
+        for name in ("head.weight", "head.bias"):
+            torch.testing.assert_close(tensors[name], given[which][name][[1, 2, 0]])
+
+    for split in ("train", "val"):
+        shutil.move(data / split / "over", data / split / "under")
+    refused = train(data, tmp_path / "tuned", *flags, check=False)
+    assert_refused(refused, f"{path} was trained on", "it lacks over; it alone has under")
+    output = train(data, tmp_path / "other", "--finetune-from-model", classifier, *flags)
+    assert "head starts anew" in output.stdout + output.stderr
+    path = tmp_path / "other/checkpoint_last.pt"
+    head = weights(path)["head.weight"]
+    torch.testing.assert_close(head, torch.load(path)["extra_state"]["ema"]["head.weight"])
+    assert (head - old["model"]["head.weight"]).abs().max() > 0.01
+
+
 def test_grey_images_train_with_amp_in_batches_counted_by_tokens(pictures, tmp_path):
     flags = ["--in-chans", 1, "--mean", "0.5", "--std", "0.25", "--amp", "--max-update", 3]
     flags += ["--max-tokens", 8, "--optimizer", "adam"]

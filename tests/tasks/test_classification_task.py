@@ -67,6 +67,45 @@ def test_a_task_with_the_state_of_a_checkpoint_needs_no_data():
     assert task.build_head(5).weight.shape == (2, 5)
 
 
+@pytest.mark.parametrize(
+    ("known", "rows", "said"),
+    [
+        (["above", "left", "over"], [0, 1, 2, 3], ""),
+        (["over", "above", "left"], [1, 2, 0, 3], ""),
+        (["over", "above", "right"], None, "x.pt has other classes: the head starts anew\n"),
+        (["0", "1", "2"], None, "name its classes with 'resmlp-mt import-weights --classes'"),
+        ([], [0, 1, 2, 3], ""),  # of another program, or of another task
+    ],
+)
+def test_heads_of_a_checkpoint_are_brought_to_the_classes_of_the_data(
+    known, rows, said, pictures, caplog
+):
+    task = build(data=str(pictures), num_classes=4)  # one more than there are
+    model = nn.Sequential()
+    model.head = nn.Linear(2, 4)
+    old = {"head.weight": torch.randn(4, 2), "head.bias": torch.randn(4), "stem": torch.ones(1)}
+    state = {"model": old, "extra_state": {"ema": old, "ema_fp32_params": old}}
+    state["task_state"] = {"classes": known}
+    task.adopt_state(state, "x.pt", model, tunes=True)
+    own = {f"head.{name}": tensor for name, tensor in model.head.state_dict().items()}
+    for weights in (state["model"], *state["extra_state"].values()):
+        for name in ("head.weight", "head.bias"):
+            assert_close(weights[name], own[name] if rows is None else old[name][rows])
+        assert weights["stem"] is old["stem"]
+    assert said in caplog.text and bool(caplog.text) == bool(said)
+
+
+def test_a_training_does_not_go_on_with_other_classes(pictures):
+    task = build(data=str(pictures))
+    for known, said in (
+        (["above", "over"], "it alone has left; go on with those"),
+        (["over", "above", "left"], "they have another order; go on with those"),
+    ):
+        state = {"task_state": {"classes": known}}
+        with pytest.raises(UserError, match=f"not the classes that x.pt was trained on: {said}"):
+            task.adopt_state(state, "x.pt", nn.Linear(2, 3), tunes=False)
+
+
 def test_targets_count_the_classes_as_the_model_does(pictures):
     task = build(data=str(pictures))
     task.load_state_dict({"classes": ["over", "above", "left"]})
