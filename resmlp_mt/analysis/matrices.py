@@ -12,9 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from resmlp_mt.compat.checkpoints import load_checkpoint
+from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.nn.mixers import FreeMatrix, ToeplitzMatrix
 
 _BLOCK = re.compile(r"(?:(encoder|decoder)|stages\.(\d+))\.blocks\.(\d+)\.(.+)")
@@ -70,8 +69,7 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
     Raises:
         UserError: If there is no such model, or it is no ResMLP, or its training diverged.
     """
-    path = find_checkpoint(model)
-    state = load_checkpoint(path)
+    path, state = find_and_read(model)
     found: dict[str, dict[tuple[int, int], dict[str, Tensor]]] = {}
     for name, tensor in (state.get("model") or {}).items():
         block = _BLOCK.fullmatch(name)
@@ -109,8 +107,8 @@ def read_axis_weights(model: str | Path) -> list[tuple[Tensor, Tensor]]:
     Raises:
         UserError: If there is no such model, or it is no AdaFC.
     """
-    path = find_checkpoint(model)
-    weights = load_checkpoint(path).get("model") or {}
+    path, state = find_and_read(model)
+    weights = state.get("model") or {}
     names = [f"stages.{i}.shared." for i in range(len(weights))]
     names = [name for name in names if f"{name}vertical" in weights]
     if not names:

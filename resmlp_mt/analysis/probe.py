@@ -17,11 +17,10 @@ from tqdm import tqdm
 from resmlp_mt.checkpoints.device import choose_device
 from resmlp_mt.checkpoints.loading import build
 from resmlp_mt.checkpoints.pack import moving_average
-from resmlp_mt.compat.checkpoints import load_checkpoint
+from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.data.image_files import ImageFolder
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 from resmlp_mt.tasks.image_dataset import ImageDataset
 from resmlp_mt.tasks.image_pretraining import PRETRAINING_TASK
@@ -76,15 +75,9 @@ class FeatureExtractor:
         Raises:
             UserError: If there is no such model, it is not for images, or has no moving average.
         """
-        path = find_checkpoint(model)
         device = choose_device(device)
-        state = load_checkpoint(path)
+        path, state = find_and_read(model)
         name = state["cfg"].task.get("_name")
-        last = path.with_name("checkpoint_last.pt")
-        chosen_as_best = path.name == "checkpoint_best.pt" and Path(model).is_dir()
-        if name == PRETRAINING_TASK and chosen_as_best and last.is_file():
-            # The best one has the lowest loss. So has a teacher that hardly tells images apart.
-            path, state = last, load_checkpoint(last)
         if name not in (IMAGE_TASK, PRETRAINING_TASK):
             raise UserError(f"{path}: a model for {name}, not for images")
         if ema is None:

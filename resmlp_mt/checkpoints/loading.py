@@ -10,13 +10,12 @@ from fairseq.tasks import FairseqTask
 from omegaconf import DictConfig
 from torch import nn
 
-from resmlp_mt.compat.checkpoints import load_checkpoint
+from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.compat.languages import infer_languages
 from resmlp_mt.compat.plugins import check_arch
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.data.vocabulary import check_dictionaries
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 from resmlp_mt.tasks.images import is_for_images
 
@@ -30,8 +29,7 @@ def read_checkpoint(model: str | Path, kind: str | None = None) -> tuple[Path, d
     Raises:
         UserError: If there is none, it is broken, or of a task that has no configuration.
     """
-    path = find_checkpoint(model, kind)
-    state = load_checkpoint(path)
+    path, state = find_and_read(model, kind)
     if not isinstance(state["cfg"].task, DictConfig):  # none of ours, nor fairseq's translation
         raise UserError(f"{path}: trained neither to translate nor to classify images")
     return path, state

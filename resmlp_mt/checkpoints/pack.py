@@ -8,11 +8,11 @@ import torch
 from omegaconf import OmegaConf
 
 from resmlp_mt.checkpoints.loading import find_companions
-from resmlp_mt.compat.checkpoints import load_checkpoint
+from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.data.sentences import CARD
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
+from resmlp_mt.files.finding import CHECKPOINT_NAMES
 from resmlp_mt.files.output import whole_folder
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 from resmlp_mt.tasks.images import is_for_images
@@ -76,8 +76,7 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
     Raises:
         UserError: If something is missing, or `out` holds something else.
     """
-    checkpoint = find_checkpoint(model)
-    state = load_checkpoint(checkpoint)
+    checkpoint, state = find_and_read(model)
     companions = []
     if is_for_images(state["cfg"].task):
         state["cfg"].task.teacher_model = ""

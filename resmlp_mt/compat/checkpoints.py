@@ -22,6 +22,7 @@ import torch
 from resmlp_mt.compat.messages import refused_class
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.nn.old_names import rename
 
 PATCH = Patch(
@@ -43,6 +44,8 @@ _FOREIGN = "not a checkpoint of fairseq (it holds no model with its configuratio
 _TOO_LARGE = "its configuration is of a model with more weights than it holds; copy it again"
 # A reference to another field, and nothing else: "${task.data}".
 _FIELD = re.compile(r"\$\{[\w.]+\}")
+# The task of models without classes, as `tasks/image_pretraining.py` registers it.
+_PRETRAINING = "image_pretraining"
 # How the flags end that say how many rows or columns some weights have; ours, and fairseq's.
 _SIZES = ("dim", "layers", "heads", "positions", "patch_size")
 
@@ -107,6 +110,28 @@ def load_checkpoint(
     except UserError as error:
         raise UserError(f"{path}: {error}") from error.__cause__
     return state
+
+
+def find_and_read(model: str | Path, kind: str | None = None) -> tuple[Path, dict]:
+    """The checkpoint that a model's name, folder or file stands for, and what it holds.
+
+    A folder of pre-training stands for its last checkpoint. The best one has the lowest loss, and
+    so has a teacher that hardly tells images apart.
+
+    Args:
+        model, kind: As for `find_checkpoint`.
+
+    Raises:
+        UserError: If there is none, or it is broken.
+    """
+    path = find_checkpoint(model, kind)
+    state = load_checkpoint(path)
+    last = path.with_name("checkpoint_last.pt")
+    chosen_as_best = path.name == "checkpoint_best.pt" and Path(model).is_dir()
+    pretrained = getattr(state["cfg"].task, "_name", None) == _PRETRAINING
+    if pretrained and chosen_as_best and last.is_file():
+        path, state = last, load_checkpoint(last)
+    return path, state
 
 
 @PATCH.replaces(

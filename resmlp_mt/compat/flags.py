@@ -21,7 +21,7 @@ from fairseq.models import (
     FairseqEncoderDecoderModel,
 )
 
-from resmlp_mt.compat.checkpoints import load_checkpoint
+from resmlp_mt.compat.checkpoints import find_and_read, load_checkpoint
 from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.data.vocabulary import Vocabulary
@@ -200,6 +200,8 @@ def _mend_hardware(flags: Namespace) -> None:
 def _mend_paths(flags: Namespace) -> None:
     if start := getattr(flags, "finetune_from_model", None):
         flags.finetune_from_model = _find(start, _kind_of(flags))
+        if _kind_of(flags) == "images" and os.path.isdir(start):
+            flags.finetune_from_model = str(find_and_read(start)[0])
         _check_subwords(start, flags)
     in_parts = getattr(flags, "checkpoint_suffix", "") or (
         getattr(flags, "checkpoint_shard_count", 1) > 1

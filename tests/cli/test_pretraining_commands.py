@@ -8,10 +8,12 @@ import pytest
 import torch
 from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, ROOT, assert_refused, entries, run
 from cli.pictures import CLASSES
+from fairseq import options
 from filelock import FileLock
 
 from resmlp_mt.analysis.probe import FeatureExtractor
 from resmlp_mt.checkpoints.average import average_checkpoints
+from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.cli import probe as command
 from resmlp_mt.data.crops import resize_and_crop
 from resmlp_mt.data.image_files import ImageFolder
@@ -96,17 +98,24 @@ def test_packing_keeps_the_teacher(pretrained, tmp_path):
     run("resmlp-mt", "pack", pretrained, "--out", tmp_path / "packed")
     packed = load(tmp_path / "packed/model.pt")["model"]
     torch.testing.assert_close(
-        packed, load(pretrained / "checkpoint_best.pt")["extra_state"]["ema"]
+        packed, load(pretrained / "checkpoint_last.pt")["extra_state"]["ema"]
     )
 
 
-def test_a_folder_of_pretraining_stands_for_its_last_checkpoint(pretrained, tmp_path):
+def test_a_folder_of_pretraining_stands_for_its_last_checkpoint(pretrained, pictures, tmp_path):
     folder = shutil.copytree(pretrained, tmp_path / "run")
     shutil.copy(folder / "checkpoint1.pt", folder / "checkpoint_best.pt")
     last = load(folder / "checkpoint_last.pt")["extra_state"]["ema"]
+    tune = [pictures, *PLUGIN, *IMAGE_SIZES, *IMAGE_RECIPE, "--finetune-from-model"]
     for model, name in ((folder, "last"), (folder / "checkpoint_best.pt", "best")):
         kernel = FeatureExtractor.from_pretrained(model, device="cpu").model.stem.proj.weight
         assert torch.equal(kernel, last["stem.proj.weight"]) == (name == "last")
+        pack_model(model, tmp_path / f"packed-{name}", half=False)
+        packed = load(tmp_path / f"packed-{name}/model.pt")["model"]["stem.proj.weight"]
+        assert torch.equal(packed, kernel)
+        words = list(map(str, [*tune, model]))
+        flags = options.parse_args_and_arch(options.get_training_parser(), words)
+        assert flags.finetune_from_model == str(folder / f"checkpoint_{name}.pt")
 
 
 def test_probing_a_classifier_finds_the_classes_that_it_knows(classifier, pictures, capsys):
