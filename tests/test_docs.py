@@ -324,6 +324,7 @@ def test_documentation_of_images_imports_exports_and_draws(pictures):
         ("--arch resmlp_s12", "--arch resmlp_cifar"),
     )
     assert "photo.jpg" in shell(published + script, pictures)
+    assert "photo.jpg" in shell(block("resmlp-mt classify cifar10", IMAGES), pictures)
     (pictures / "example.py").write_text(block("from resmlp_mt", IMAGES))
     assert shell("python example.py", pictures).count("('") == 3
     shell(block("resmlp-mt plot-mixing", IMAGES), pictures)
