@@ -1,5 +1,6 @@
 """Translations: what is found for a text, and how its parts become one again."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -71,7 +72,8 @@ def join(
     """Put a text together: its k-th translation from the k-th of every part.
 
     Args:
-        text: The source. It stays as it is where the model has no subwords for it.
+        text: The source. It stays as it is where the model has no subwords for it, but for
+            control characters.
         parts: The translations of what `Translator.split` returned, but for those of `before`.
         segments: What it returned; the white space between the parts is taken from there.
         language: Of the translation.
@@ -79,7 +81,7 @@ def join(
             scores do not count.
     """
     if not parts:
-        return [Hypothesis(text if text.strip() else "", 0.0)]
+        return [Hypothesis("" if all(map(_is_blank, text)) else text, 0.0)]
     usual = " " if parts_sentences_by_blanks(language) else ""
     first, *spaces = find_spaces(segments[len(before) :], usual)
     sources, begun = [segment.text for segment in segments], [h.text for h in before]
@@ -92,6 +94,10 @@ def join(
         attention = _join_attention([*before, *kth], sources, texts)
         joined.append(Hypothesis("".join(texts), score, attention))
     return joined
+
+
+def _is_blank(letter: str) -> bool:
+    return letter.isspace() or unicodedata.category(letter) == "Cc"  # a control character
 
 
 def _join_attention(

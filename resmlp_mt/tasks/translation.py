@@ -85,8 +85,8 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
             if pair is None:
                 raise UserError(
                     f"{folder} has no prepared text, dict.SOURCE.txt and dict.TARGET.txt, whose "
-                    "names tell the languages; give --source-lang and --target-lang, or for images "
-                    "--task image_classification"
+                    "names tell the languages; for text give --source-lang and --target-lang, for "
+                    "images give --task image_classification"
                 )
             cfg.source_lang, cfg.target_lang = pair
         return super().setup_task(cfg, **kwargs)
