@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from resmlp_mt.checkpoints.loading import find_companions
 from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.data.sentences import CARD
-from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.data.subwords import BESIDE, find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES
 from resmlp_mt.files.output import whole_folder
@@ -96,7 +96,7 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
         state["model"] = {
             n: t.half() if t.is_floating_point() else t for n, t in state["model"].items()
         }
-    with whole_folder(out, CHECKPOINT_NAMES[0], "dict.*.txt", "spm*.model", CARD) as new:
+    with whole_folder(out, CHECKPOINT_NAMES[0], *BESIDE) as new:
         save_weights(state, new / CHECKPOINT_NAMES[0])
         for companion in companions:
             shutil.copy(companion, new)

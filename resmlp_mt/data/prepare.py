@@ -18,8 +18,9 @@ from resmlp_mt.data.binarize import write_binary, write_dictionaries
 from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
 from resmlp_mt.data.filters import Limits, Sieve
 from resmlp_mt.data.processes import map_blocks
-from resmlp_mt.data.sentences import CARD, FEW, count_several, read_card, write_card
+from resmlp_mt.data.sentences import FEW, count_several, read_card, write_card
 from resmlp_mt.data.subwords import (
+    BESIDE,
     JOINED_NAME,
     count_rewritten,
     find_subwords,
@@ -32,7 +33,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
-_MADE = ("*.bin", "*.idx", "dict.*.txt", "spm*.model", CARD, "raw")  # what else is made
+_MADE = ("*.bin", "*.idx", *BESIDE, "raw")  # what else is made
 _WORK = "text"  # a folder for what is removed in the end
 _SAMPLE = 100_000  # pairs, which tell what the training text is like
 _SAMPLE_BATCH = 2000

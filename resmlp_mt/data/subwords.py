@@ -7,9 +7,12 @@ from pathlib import Path
 
 import sentencepiece
 
+from resmlp_mt.data.sentences import CARD
 from resmlp_mt.errors import UserError
 
 JOINED_NAME = "spm.model"
+# Patterns of what lies beside the weights of a model of text.
+BESIDE = ("dict.*.txt", "spm*.model", CARD)
 
 
 def train_subwords(

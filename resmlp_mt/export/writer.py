@@ -19,7 +19,7 @@ from resmlp_mt.checkpoints.loading import (
     read_checkpoint,
 )
 from resmlp_mt.data.sentences import CARD
-from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.data.subwords import BESIDE, find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText
 from resmlp_mt.export.preview import learn_preview
@@ -48,7 +48,7 @@ from resmlp_mt.models.translation.folded import (
 )
 from resmlp_mt.tasks.images import is_for_images
 
-_MADE = ("*.onnx", "*.safetensors", COMPRESSED, "dict.*.txt", "spm*.model", CARD)
+_MADE = ("*.onnx", "*.safetensors", COMPRESSED, *BESIDE)
 BITS = range(4, 9)  # of weights in int8
 _GZIP = zlib.MAX_WBITS + 16  # the format that zlib shall write
 
