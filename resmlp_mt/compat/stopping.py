@@ -1,5 +1,10 @@
-"""SIGTERM ends a training with a checkpoint; one that is done makes no update more."""
+"""How a training ends: with a checkpoint after SIGTERM, and without an abort.
 
+One that is done makes no update more.
+"""
+
+import atexit
+import contextlib
 import functools
 import logging
 import math
@@ -9,6 +14,9 @@ import signal
 import sys
 import threading
 import time
+import weakref
+from collections.abc import Iterator
+from queue import Empty
 
 import torch
 from fairseq import checkpoint_utils
@@ -24,13 +32,19 @@ PATCH = Patch(
     "stopping",
     "is killed by SIGTERM, and loses what was trained since the last checkpoint. Workers that it "
     "started run on without the process that waits for them. A training that has made all of its "
-    "updates makes one more each time that its command is given",
+    "updates makes one more each time that its command is given. The thread that reads batches "
+    "ahead may abort the end of a process, which then has another exit status",
     "whoever trains under a scheduler that stops jobs and starts them again (Slurm, Kubernetes, "
     "spot machines)",
     "all workers save a checkpoint after the same batch and end. A later SIGTERM kills. "
     "Schedulers send it to every process, and torchrun sends a worker what it got itself. So two "
-    "within a few seconds are one. A training that is done is validated and saved as it is",
+    "within a few seconds are one. A training that is done is validated and saved as it is. The "
+    "thread ends before the process",
 )
+
+# The threads that read batches ahead, and whether the process is about to end.
+_readers: weakref.WeakSet = weakref.WeakSet()
+_ending = threading.Event()
 
 
 @PATCH.replaces("fairseq.trainer:Trainer.__init__", "15dd9cb1abfb")
@@ -121,6 +135,35 @@ def spawn(start, fn, *args, **kwargs):
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
+
+
+@PATCH.replaces("fairseq.data.iterators:BackgroundConsumer.__init__", "d99266db4c90")
+def build_reader(build_thread, self, queue, source, *args, **kwargs):
+    """Let a thread that reads ahead end after a batch.
+
+    Python unwinds threads that come out of torch while it ends, and C++ answers with an abort.
+    """
+    build_thread(self, queue, _read(source), *args, **kwargs)
+    _readers.add(self)
+
+
+@atexit.register
+def _end_readers() -> None:
+    """Wait until no thread reads ahead, or for 10 seconds where a batch takes longer."""
+    _ending.set()
+    last = time.monotonic() + 10
+    for reader in list(_readers):
+        while reader.is_alive() and time.monotonic() < last:
+            with contextlib.suppress(Empty):  # it may wait for room
+                reader._queue.get_nowait()
+            reader.join(0.01)
+
+
+def _read(source) -> Iterator:
+    for batch in source:
+        yield batch
+        if _ending.is_set():
+            return
 
 
 def _ask(trainer: Trainer, number: int, frame) -> None:

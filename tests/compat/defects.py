@@ -19,7 +19,12 @@ import numpy
 import torch
 from fairseq import checkpoint_utils, optim, options
 from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, data_utils
-from fairseq.data.iterators import CountingIterator, EpochBatchIterator, GroupedIterator
+from fairseq.data.iterators import (
+    BufferedIterator,
+    CountingIterator,
+    EpochBatchIterator,
+    GroupedIterator,
+)
 from fairseq.dataclass.configs import CheckpointConfig, DistributedTrainingConfig
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed.utils import distributed_main, get_global_group, infer_init_method
@@ -372,6 +377,21 @@ def train_on_nothing(folder, *flags):
     train.cli_main()
 
 
+class Sums:
+    """Batches without end that torch computes."""
+
+    def __len__(self):
+        return 10**6
+
+    def __iter__(self):
+        while True:
+            yield (torch.rand(100, 200) @ torch.rand(200, 100)).sum()
+
+
+def the_thread_that_reads_ahead_aborts_the_end(folder):
+    next(BufferedIterator(len(Sums()), Sums()))
+
+
 OF_PATCHES = {
     "translation": [
         the_last_sentences_are_in_no_batch,
@@ -406,7 +426,11 @@ OF_PATCHES = {
     ],
     "where a training diverged": [the_search_for_nan_fails],
     "workers": [workers_on_cpus_do_not_meet, the_threads_of_a_group_outlive_its_work],
-    "stopping": [sigterm_is_left_to_kill, a_training_that_is_done_makes_an_update_more],
+    "stopping": [
+        sigterm_is_left_to_kill,
+        a_training_that_is_done_makes_an_update_more,
+        the_thread_that_reads_ahead_aborts_the_end,
+    ],
 }
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from resmlp_mt.compat.patching import PATCHES, Patch
 
 IN_PROCESS = [d for found in defects.OF_PATCHES.values() for d in found]
 IN_PROCESS.remove(defects.sigterm_is_left_to_kill)
+IN_PROCESS.remove(defects.the_thread_that_reads_ahead_aborts_the_end)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,12 @@ def test_fairseq_is_still_killed_by_sigterm(tmp_path):
     said, _ = process.communicate(timeout=1800)
     assert process.returncode == -signal.SIGTERM, said[-2000:]
     assert not list((tmp_path / "out").glob("*.pt"))
+
+
+def test_fairseq_still_ends_in_an_abort(tmp_path):
+    name = "the_thread_that_reads_ahead_aborts_the_end"
+    result = run("python", defects.__file__, name, tmp_path, check=False, own=True)
+    assert result.returncode == -signal.SIGABRT, result.stderr[-2000:]
 
 
 def test_every_patch_has_a_defect_and_a_row():
