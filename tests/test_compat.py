@@ -99,6 +99,18 @@ def test_numbers_that_end_in_a_traceback_later_are_refused(flags, said):
         parse_training(*flags.split())
 
 
+def test_samples_are_as_many_as_are_given_out():
+    def parse(*flags):
+        return options.parse_args_and_arch(
+            options.get_generation_parser(), ["data", "--path", "x.pt", *flags]
+        )
+
+    with pytest.raises(UserError, match="^--sampling draws --beam 5 translations, and --nbest 1 "):
+        parse("--sampling")
+    with pytest.raises(UserError, match="x.pt: no such"):  # which is looked for after that
+        parse("--sampling", "--nbest", "5")
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "muon", "lamb", "adamax", "sgd"])
 def test_what_optimizers_take_by_default_is_not_refused(optimizer):
     parse_training("--optimizer", optimizer)

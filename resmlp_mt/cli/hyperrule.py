@@ -1,6 +1,7 @@
 """`resmlp-mt train --hyperrule`: flags chosen by BiT's HyperRule, and printed before training."""
 
 import math
+import os
 from argparse import Namespace
 
 from resmlp_mt.errors import UserError
@@ -52,13 +53,15 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
     given = {f"--{name.replace('_', '-')}" for name, value in filled.items() if value is not None}
     found = _list_flags(rule, flags, given, len(folder))
     chosen = {name: value for name, value in found.items() if name not in given}
+    words = [word for name, value in chosen.items() for word in (name, str(value))]
+    if os.environ.get("RANK", "0") != "0":  # the first worker speaks for all of them
+        return [*words, *rest]
     print(
         f"HyperRule, as in BiT's {version}: {len(folder):,} training images, of {width} x {height} "
         f"pixels: a {rule.size} task"
     )
     if kept := sorted(given & found.keys()):
         print(f"  given, and kept: {' '.join(kept)}")
-    words = [word for name, value in chosen.items() for word in (name, str(value))]
     print(f"  chosen: {' '.join(words)}", flush=True)
     return [*words, *rest]
 

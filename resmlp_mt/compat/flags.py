@@ -53,10 +53,11 @@ PATCH = Patch(
     "flags. It takes --bf16 for a wish to train on a TPU, and talks by NCCL on CPUs. It takes "
     "--fp16 on CPUs, and with optimizers that do not fit it, and fails later. It ends in a "
     "traceback where a number is out of range, as in --update-freq 0. It divides by zero where "
-    "the warm-up leaves no update for a cosine. It lists an archive of images as if it were a "
+    "the warm-up leaves no update for a cosine. It takes --sampling without the number of "
+    "translations for a bug of its own. It lists an archive of images as if it were a "
     "folder. It trains from scratch where --finetune-from-model names a folder",
     "whoever mistypes a value, or trains on CPUs, in 16 bits, for a few updates, on a .tar of "
-    "images, or on from a folder",
+    "images, or on from a folder, or samples translations",
     "each is put right or refused before anything is loaded. --path and --finetune-from-model "
     "take folders and the names of models that come with the package",
 )
@@ -77,6 +78,7 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
     _check_modality(flags)
     _check_numbers(flags)
+    _check_sampling(flags)
     if input_args is None:  # a command line in a list may be meant for another place
         _check_data(flags)
     _check_schedule(flags)
@@ -150,6 +152,15 @@ def _check_numbers(flags: Namespace) -> None:
             raise UserError(
                 f"--{flag} {given}: give two numbers from 0 to below 1, as '(0.9, 0.98)'"
             )
+
+
+def _check_sampling(flags: Namespace) -> None:
+    """Refuse other numbers of drawn translations than those that are given out."""
+    if getattr(flags, "sampling", False) and flags.nbest != flags.beam:
+        raise UserError(
+            f"--sampling draws --beam {flags.beam} translations, and --nbest {flags.nbest} are "
+            "wanted: give both the same number"
+        )
 
 
 def _are_betas(text: str) -> bool:

@@ -1,5 +1,6 @@
 """What the tasks of images have in common: their data, their pixels and how they load models."""
 
+import math
 from dataclasses import dataclass, field
 from typing import ClassVar, List, Optional  # noqa: UP035  (fairseq knows types by these names)
 
@@ -189,7 +190,9 @@ def check_images(cfg: ImageTaskConfig) -> None:
                 f"--{name} has {len(values)} values, the images {cfg.in_chans} channels: give one "
                 "for each, as 0.5,0.5,0.5"
             )
-    if min(cfg.std) <= 0:
+    if not all(map(math.isfinite, cfg.mean)):
+        raise UserError(f"--mean takes numbers, not {list(cfg.mean)}")
+    if not all(0 < value < math.inf for value in cfg.std):
         raise UserError(f"--std must be positive, not {list(cfg.std)}")
     if not 0 < cfg.crop_pct <= 1:
         raise UserError(f"--crop-pct must be above 0 and at most 1, not {cfg.crop_pct}")

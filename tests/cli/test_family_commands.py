@@ -154,12 +154,15 @@ def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, t
     ],
 )
 def test_several_workers_see_the_images_of_the_hyperrule_together(
-    torchrun, flags, chosen, pictures, monkeypatch
+    torchrun, flags, chosen, pictures, monkeypatch, capsys
 ):
-    for name, value in {"WORLD_SIZE": torchrun, "LOCAL_RANK": torchrun and "0"}.items():
+    rank = torchrun and str(int(torchrun) - 1)
+    for name, value in {"WORLD_SIZE": torchrun, "LOCAL_RANK": rank, "RANK": rank}.items():
         monkeypatch.delenv(name, raising=False)
         if value:
             monkeypatch.setenv(name, value)
     task = ["--task", "image_classification", "--criterion", "image_classification"]
     words = apply_hyperrule(["--hyperrule", str(pictures), *task, "--arch", "bit_r50x1", *flags])
     assert f" {chosen} " in f" {' '.join(words)} "
+    # The first worker alone says so.
+    assert bool(capsys.readouterr().out) == (torchrun in (None, "1"))

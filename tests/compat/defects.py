@@ -37,6 +37,7 @@ from fairseq.optim.fused_lamb import FairseqLAMB
 from fairseq.search import DiverseBeamSearch, LexicallyConstrainedBeamSearch
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig
+from fairseq_cli import generate
 
 
 def fails(kinds, call, *args) -> str:
@@ -286,6 +287,12 @@ def a_number_out_of_range_is_taken_and_fails_later(folder):
     fails(ZeroDivisionError, GroupedIterator, CountingIterator([1]), number)
 
 
+def samples_of_another_number_are_taken_for_a_bug(folder):
+    line = [str(folder), "--path", "x", "--sampling"]
+    flags = options.parse_args_and_arch(options.get_generation_parser(), line)
+    fails(AssertionError, generate.main, convert_namespace_to_omegaconf(flags))
+
+
 def a_folder_to_start_from_is_no_checkpoint(folder):
     (folder / "checkpoint_best.pt").touch()
     flags = parse("--finetune-from-model", str(folder), str(folder))
@@ -419,6 +426,7 @@ OF_PATCHES = {
     "flags": [
         a_wrong_value_is_answered_with_all_flags,
         a_number_out_of_range_is_taken_and_fails_later,
+        samples_of_another_number_are_taken_for_a_bug,
         a_cosine_of_no_update_divides_by_zero,
         bf16_is_taken_for_a_wish_for_a_tpu,
         an_archive_is_listed_as_a_folder,

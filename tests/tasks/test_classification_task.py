@@ -1,3 +1,4 @@
+import math
 import sys
 from types import SimpleNamespace
 
@@ -254,7 +255,9 @@ def test_a_timm_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
     [
         dict(in_chans=2),
         dict(mean=[0.5]),
+        dict(mean=[0.5, math.nan, 0.5]),
         dict(std=[0.5, 0.5]),
+        dict(std=[0.5, math.inf, 0.5]),
         dict(std=[0.5, 0.0, 0.5]),
         dict(crop_pct=0.0),
         dict(crop_pct=1.1),
