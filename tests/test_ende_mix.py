@@ -210,6 +210,8 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
 
     train(made, "", UPDATES="9", WORKERS="2")
     train(further, made / "en-de", UPDATES="6", SOURCE="de")
+    for name in ("words", "short", "all"):  # the same data
+        shutil.copytree(made / name, control / name)
     train(control, "", UPDATES="4", FAMILY="transformer")
     other = subprocess.run(
         [*command, made, "", *flags], env=os.environ | variables, capture_output=True, text=True

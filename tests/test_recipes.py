@@ -552,6 +552,28 @@ def test_training_on_iwslt14(recorder, model):
 
 
 @pytest.mark.parametrize(
+    ("variables", "workers"),
+    [
+        ({"GPUS": 1, "TOKENS": 16384}, 1),
+        ({"GPUS": 8}, 8),
+        ({"GPUS": 8, "NODES": 2, "FIRST": "node1:29500", "TOKENS": 2048}, 16),
+        ({"GPUS": 8, "TOKENS": 3584, "UPDATE_TOKENS": 458752}, 8),
+    ],
+)
+def test_an_update_on_wmt14_has_the_same_tokens_on_any_gpus(recorder, variables, workers):
+    args = trained(*recorder("wmt14/train.sh", "resmlp_6", "de", 3, 40, "--fp16", **variables))
+    assert tokens(args) == variables.get("UPDATE_TOKENS", 32768) and args.fp16
+    assert args.distributed_world_size == workers
+
+
+@pytest.mark.parametrize("more", ["--bf16", "--seed=1"])
+def test_flags_that_follow_reach_the_training_on_wmt14(recorder, more):
+    args = trained(*recorder("wmt14/train.sh", "resmlp_6", "de", 3, 40, more))
+    assert (args.bf16, args.seed) == ((True, 3) if more == "--bf16" else (False, 1))
+    built(args)  # in that precision
+
+
+@pytest.mark.parametrize(
     ("model", "lang"),
     [
         ("resmlp_6", "de"),
@@ -562,23 +584,13 @@ def test_training_on_iwslt14(recorder, model):
     ],
 )
 def test_training_on_wmt14(recorder, model, lang):
-    for variables, workers in (
-        ({}, 1),
-        ({"GPUS": 1, "TOKENS": 16384}, 1),
-        ({"GPUS": 8}, 8),
-        ({"GPUS": 8, "NODES": 2, "FIRST": "node1:29500", "TOKENS": 2048}, 16),
-        ({"GPUS": 8, "TOKENS": 3584, "UPDATE_TOKENS": 458752}, 8),
-    ):
-        command = "wmt14/train.sh", model, lang, 3, 40, "--fp16"
-        args = trained(*recorder(*command, **variables))
-        assert tokens(args) == variables.get("UPDATE_TOKENS", 32768) and args.fp16
-        assert args.distributed_world_size == workers
+    args = trained(*recorder("wmt14/train.sh", model, lang, 3, 40, "--fp16"))
+    assert tokens(args) == 32768 and args.fp16 and args.distributed_world_size == 1
     assert (args.data, args.seed, args.max_update) == (f"data-bin/wmt14-en-{lang}", 3, 40)
     assert sizes(args) == [512, 2048, 12 if model == "resmlp_12" else 6] * 2
     assert args.share_all_embeddings and args.label_smoothing == 0.1
     assert (args.max_source_positions, args.max_target_positions) == (256, 256)
-    for precision in ("--fp16", "--bf16", "--seed=1"):
-        optimizer, schedule = built(trained(*recorder(*command[:-1], precision)))
+    optimizer, schedule = built(args)
     rates = [schedule.step_update(update) for update in (4000, 16000, 32000, 100_000)]
     if model in ("resmlp_6", "resmlp_12"):
         assert args.arch.endswith(f"wmt_en_{lang}") and args.arch in PRESETS

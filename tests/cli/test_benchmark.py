@@ -111,15 +111,13 @@ def test_ctranslate2_translates_no_longer_than_its_model_has_positions(
 
 
 def test_training_is_raced_by_the_trainer_of_fairseq(tmp_path):
-    flags = ["--size", "tiny", "--length", 5, 9, "--max-tokens", 40, "--updates", 1]
+    flags = ["--size", "tiny", "--length", 5, "--max-tokens", 40, "--updates", 1]
     flags += ["--flags", "--dropout 0.2"]
     options = ["--rounds", 1, "--threads", 1, "--csv", tmp_path / "t.csv"]
     run("resmlp-mt", "benchmark", "train", *flags, *options)
     table = rows(tmp_path / "t.csv")
     rivals = ["transformer", "resmlp_tiny", "resmlp_plus_tiny"]
-    assert [(row["rival"], row["length"]) for row in table] == [
-        (rival, length) for length in "59" for rival in rivals
-    ]
+    assert [(row["rival"], row["length"]) for row in table] == [(r, "5") for r in rivals]
     for row in table:
         assert float(row["rate"]) > 0 and float(row["memory_mib"]) > 50
         assert (row["flags"], row["tokens"], row["updates"]) == ("--dropout 0.2", "40", "1")
