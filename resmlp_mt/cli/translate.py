@@ -16,7 +16,8 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
-from itertools import chain
+from functools import partial
+from itertools import chain, starmap
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, add_kind, check_positive
@@ -190,8 +191,17 @@ def run(arguments: argparse.Namespace) -> None:
             lines = out.follow(lines)
             before += out.lines
         groups = take_arrived(lines, arguments.buffer_size, ready)
-        first = before + 1
-        _translate(arguments, translator, search, glossary, field, groups, first, places, out)
+        translate = partial(
+            translator.translate_nbest,
+            options=search,
+            glossary=glossary,
+            attention=bool(arguments.print_alignment),
+            split_sentences=arguments.split_sentences,
+            recase=arguments.recase,
+            batch_tokens=arguments.batch_tokens,
+        )
+        take = field and (lambda number, line: field.take(line, places.find(number)))
+        _write(arguments, translate, take, groups, before + 1, out)
 
 
 def _choose_field(arguments: argparse.Namespace):
@@ -269,28 +279,23 @@ def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None):
     return open_text(arguments.output, options, arguments.resume)
 
 
-def _translate(
-    arguments,
-    translator,
-    search,
-    glossary,
-    field,
+def _write(
+    arguments: argparse.Namespace,
+    translate: Callable[..., Iterator[list]],
+    take: Callable | None,
     groups: Iterable[list[str]],
     first: int,
-    places: Places,
     out,
 ) -> None:
     """Write the translations of lines, a group after the other, as they come.
 
     Args:
         arguments: Of the command.
-        translator: The `Translator`.
-        search: Its `SearchOptions`.
-        glossary: A `Glossary`, or None.
-        field: The part of each line that is its text; None for all of it.
+        translate: `translate_nbest` of a `Translator`, with the options of the command.
+        take: Finds the text of a line, and what puts another one there, by number and line. None
+            where all of a line is text.
         groups: Lines that are translated together.
         first: Number of the first line.
-        places: Finds them in their files.
         out: Where to.
     """
     from resmlp_mt.extras import Bar
@@ -301,21 +306,15 @@ def _translate(
     with Bar(unit=" lines", disable=quiet) as bar:
         for lines in groups:
             puts = []
-            if field is not None:
-                taken = [field.take(line, places.find(n)) for n, line in enumerate(lines, number)]
+            if take is not None:
+                taken = starmap(take, enumerate(lines, number))
                 lines, puts = map(list, zip(*taken, strict=True))
             columns = Columns(lines, arguments)
             sources: list[str] = []  # to print beside their translations
-            found = translator.translate_nbest(
+            found = translate(
                 _remember(columns.texts(), sources),
-                search,
                 **columns.guides,
-                glossary=glossary,
                 first=number,
-                attention=bool(arguments.print_alignment),
-                split_sentences=arguments.split_sentences,
-                recase=arguments.recase,
-                batch_tokens=arguments.batch_tokens,
                 buffer_size=len(lines),
             )
             for i, hypotheses in enumerate(found):
