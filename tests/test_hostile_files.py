@@ -414,6 +414,21 @@ def test_arrays_of_another_model_are_refused(copy, name, change):
         translate(model)
 
 
+def test_arrays_that_overlap_are_refused(copy):
+    model = copy("exported translator")
+    path = model / "mixing.safetensors"
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    # Each stands for the same bytes once more.
+    header |= {f"more{i}": header["decoder.matrix"] for i in range(99)}
+    forged = json.dumps(header).encode()
+    path.write_bytes(len(forged).to_bytes(8, "little") + forged + data[8 + size :])
+    seal(model)
+    with pytest.raises(UserError, match="broken export .*mixing.safetensors: arrays that overlap"):
+        translate(model)
+
+
 @pytest.mark.parametrize(
     ("forged", "said"),
     [

@@ -15,6 +15,8 @@ from resmlp_mt.inference.translator import Translator
 # Of so many times the subwords that are wanted some only end the last word of the prefix, and some
 # lead to the same translation.
 MORE = 2
+# Of a batch: 64 texts with 5 beams each.
+_BEAMS = 320
 
 
 def find_alternatives(
@@ -41,12 +43,17 @@ def find_alternatives(
     """
     begun = translator.codec.encode_target(prefix)
     for segment in segments:
+        if not (segment.has_letters or prefix):
+            yield from translator.translate_segments([segment], options, attention=attention)
+            continue
         source = translator.codec.encode(segment.pieces)
         guides = [Guide(begun)]
         following = _find_following(translator, source, options, begun, prefix)
         if following:
             guides = [Guide(np.append(begun, token)) for token in following]
-        found = translator.search([source] * len(guides), options, 4096, guides, threads=1)
+        # So that each batch has a usual number of beams.
+        room = len(source) * max(1, _BEAMS // options.beam)
+        found = translator.search([source] * len(guides), options, room, guides, threads=1)
         best = {tuple(beams[0][0]): beams[0] for beams in found}.values()
         beams = sorted(best, key=lambda pair: -pair[1])[: options.nbest]
         yield translator.describe(segment, source, beams, attention)

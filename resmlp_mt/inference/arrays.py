@@ -31,7 +31,10 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         header = json.loads(data[8 : 8 + size])
         header.pop("__metadata__", None)
-        return {name: _read_array(memoryview(data)[8 + size :], **a) for name, a in header.items()}
+        found = {name: _find_array(memoryview(data)[8 + size :], **a) for name, a in header.items()}
+        if sum(array.nbytes for array, _ in found.values()) > len(data):
+            raise ValueError("arrays that overlap")  # each copy would take memory
+        return {name: array.astype(wanted) for name, (array, wanted) in found.items()}
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path.name}: {error}") from None
 
@@ -50,7 +53,10 @@ def _expand(path: Path) -> bytes:
     return expanded
 
 
-def _read_array(data: memoryview, dtype: str, shape: list, data_offsets: list) -> np.ndarray:
+def _find_array(
+    data: memoryview, dtype: str, shape: list, data_offsets: list
+) -> tuple[np.ndarray, np.dtype]:
+    """An array where it lies in the file, and what it becomes."""
     start, end = data_offsets
     for number in (start, end, *shape):
         if type(number) is not int or number < 0:
@@ -58,4 +64,4 @@ def _read_array(data: memoryview, dtype: str, shape: list, data_offsets: list) -
     written, wanted = map(np.dtype, _TYPES.get(dtype, ("V9", "V9")))
     if dtype not in _TYPES or end > len(data) or end - start != written.itemsize * math.prod(shape):
         raise ValueError(f"no array of {shape!r:.40} in {dtype!r:.40}")
-    return np.frombuffer(data[start:end], written).reshape(shape).astype(wanted)
+    return np.frombuffer(data[start:end], written).reshape(shape), wanted

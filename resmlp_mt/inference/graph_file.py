@@ -123,6 +123,8 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
     while place < len(data):
         start = place
         key, place = _read_number(data, place)
+        if key >> 32:  # which other readers cut off, and then take it for another field
+            raise ValueError("not an ONNX graph")
         kind, size = key & 7, _SIZES.get(key & 7)
         if kind in (_NUMBER, _CONTENT):
             number, place = _read_number(data, place)

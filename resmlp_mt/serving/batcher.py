@@ -18,6 +18,7 @@ from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import Stopped, check_wanted, stop_when
 from resmlp_mt.inference.translator import Translator
+from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.request import USUAL_BEAM
 
 logger = logging.getLogger(__name__)
@@ -28,10 +29,6 @@ _WEIGHT = 8
 
 class QueueFull(Exception):
     """More texts wait than the queue may hold."""
-
-
-class AnswerTooLarge(Exception):
-    """The translations of a request are larger than an answer may be."""
 
 
 @dataclass(frozen=True)

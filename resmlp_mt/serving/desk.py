@@ -12,8 +12,8 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_translated
-from resmlp_mt.serving.batcher import AnswerTooLarge, Batcher, Options, QueueFull
-from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.batcher import Batcher, Options, QueueFull
+from resmlp_mt.serving.limits import AnswerTooLarge, Limits
 from resmlp_mt.serving.request import too_many
 
 # Characters of a request that take noticeably long to split, and how many such requests may wait.
@@ -64,6 +64,7 @@ class Desk:
         describe: Callable[[list[Found]], bytes],
         split_sentences: bool | None = None,
         recase: bool = True,
+        written: int = 0,
     ) -> bytes:
         """Translate texts. To cancel it ends the work for it.
 
@@ -73,6 +74,7 @@ class Desk:
             describe: Makes the answer, beside the event loop.
             split_sentences, recase: As for `Translator.split`. A prefix goes on in the case in
                 which it was typed, so the text is then taken as typed too.
+            written: Characters that `describe` reads or writes beside those of the texts.
 
         Raises:
             HTTPException: If the texts cannot be queued or begun so, or the answer is too large.
@@ -85,11 +87,12 @@ class Desk:
         segments = [segment for parts in split for segment in parts]
         try:
             found = await asyncio.wrap_future(self.batcher.submit(segments, options).answer)
+            size += written
+            answer = await self._run(size, lambda: describe(_join(texts, split, found, options)))
         except QueueFull:
             raise _too_busy() from None
         except AnswerTooLarge:
             raise self._too_large() from None
-        answer = await self._run(size, lambda: describe(_join(texts, split, found, options)))
         self.check_answer(len(answer))
         return answer
 

@@ -5,7 +5,6 @@ import math
 import re
 import time
 from collections.abc import Mapping, MutableSequence, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -15,6 +14,8 @@ from starlette.exceptions import HTTPException
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 
+# Seconds to wait for the counts, which take microseconds.
+_PATIENCE = 0.1
 _REMARK = re.compile(r"(?:^|\s)#")
 
 
@@ -68,7 +69,7 @@ class Keys:
         keys: None if all may ask.
         buckets: Two numbers a key: how full its bucket was, and when. Several processes may share
             them. At first zero, which stands for a full bucket.
-        lock: Guards them.
+        lock: Guards them. A request is not counted where it stays locked.
         clock: Tells the time in seconds; of all processes alike.
     """
 
@@ -76,7 +77,7 @@ class Keys:
         self,
         keys: Sequence[Key] = (),
         buckets: MutableSequence[float] | None = None,
-        lock: AbstractContextManager | None = None,
+        lock=None,
         clock=time.monotonic,
     ):
         self.keys, self.clock = keys, clock
@@ -114,7 +115,10 @@ class Keys:
         most = self.keys[number].a_minute
         if not most:
             return 0
-        with self.lock:
+        # A worker that was killed meanwhile may hold it for ever.
+        if not self.lock.acquire(timeout=_PATIENCE):
+            return 0
+        try:
             now = self.clock()
             left, then = self.buckets[2 * number : 2 * number + 2]
             left = min(most, left + (now - then) * most / 60) if then else most
@@ -122,4 +126,6 @@ class Keys:
             if wait <= 0:
                 left -= 1
             self.buckets[2 * number : 2 * number + 2] = [left, now]
+        finally:
+            self.lock.release()
         return wait

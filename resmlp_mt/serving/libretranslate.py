@@ -5,7 +5,7 @@ LibreTranslate's.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import ClassVar, Literal
 
@@ -17,7 +17,7 @@ from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.batcher import Options
 from resmlp_mt.serving.desk import Desk, Found
 from resmlp_mt.serving.keys import Keys, find_key
-from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.limits import AnswerTooLarge, Limits
 from resmlp_mt.serving.markup import Markup, Translated
 from resmlp_mt.serving.models import AUTO, Model, Models, name_language
 from resmlp_mt.serving.request import USUAL_BEAM, Text, Texts, explain, too_many
@@ -150,10 +150,11 @@ class LibreTranslate:
         beam = max(min(USUAL_BEAM, self.limits.beam), count)
         html = asked.format == "html"
         options = Options(model.translator, SearchOptions(beam=beam, nbest=count), attention=html)
-        plain = texts
+        plain, written = texts, 0
         if html:
             size = sum(map(len, texts))
-            self.desk.check_answer(size * count)
+            written = size * count
+            self.desk.check_answer(written)
             try:
                 plain = await self.desk.read(size, _read_markup, texts)
             except ValueError as error:
@@ -163,11 +164,11 @@ class LibreTranslate:
 
         def describe(found: list[Found]) -> bytes:
             if html:
-                rest_of_it = iter(found)
-                return _write(asked, [_mark_up(text, rest_of_it, count) for text in texts], rest)
+                marked_up = _mark_up(texts, iter(found), count, self.limits.answer_bytes)
+                return _write(asked, marked_up, rest)
             return _write(asked, [[h.text for h in one.hypotheses] for one in found], rest)
 
-        return await self.desk.translate(plain, options, describe)
+        return await self.desk.translate(plain, options, describe, written=written)
 
     def _find_source(self, asked: str, texts: list[str]) -> tuple[str, dict | None]:
         """The language of texts; and what is said of it, where it was found out."""
@@ -246,16 +247,34 @@ def _read_markup(documents: list[str]) -> list[str]:
     return [text for html in documents for text in Markup(html).texts]
 
 
-def _mark_up(html: str, found: Sequence[Found], count: int) -> list[str]:
-    """The translations of a document, best first."""
-    first = Markup(html)
-    here = list(islice(found, len(first.texts)))
-    each = max([len(one.hypotheses) for one in here], default=1)
-    markups = chain([first], (Markup(html) for _ in range(1, min(each, count))))
-    return [
-        markup.put([_choose(one, min(k, len(one.hypotheses) - 1)) for one in here])
-        for k, markup in enumerate(markups)
-    ]
+def _mark_up(
+    documents: list[str], found: Iterator[Found], count: int, room: int
+) -> list[list[str]]:
+    """The translations of each document, best first.
+
+    Args:
+        documents: HTML.
+        found: What was found for all of their texts, one after the other.
+        count: Most translations of a document.
+        room: Characters that all of them may have together, about.
+
+    Raises:
+        AnswerTooLarge: If they have more.
+    """
+    answers: list[list[str]] = []
+    for html in documents:
+        first = Markup(html)
+        here = list(islice(found, len(first.texts)))
+        each = max([len(one.hypotheses) for one in here], default=1)
+        markups = chain([first], (Markup(html) for _ in range(1, min(each, count))))
+        answers.append([])
+        for k, markup in enumerate(markups):
+            translations = [_choose(one, min(k, len(one.hypotheses) - 1)) for one in here]
+            answers[-1].append(markup.put(translations, room))
+            room -= len(answers[-1][-1])
+            if room < 0:
+                raise AnswerTooLarge
+    return answers
 
 
 def _choose(found: Found, k: int) -> Translated:

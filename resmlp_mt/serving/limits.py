@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 
 
+class AnswerTooLarge(Exception):
+    """The translations of a request are larger than an answer may be."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a server takes.

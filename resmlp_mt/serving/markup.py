@@ -5,6 +5,7 @@ gets the tags of the word that it was made from, as the attention says: so a tag
 words. It stays in its sentence, where sentences are translated apart.
 """
 
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from bs4.element import PageElement
 
 from resmlp_mt.inference.alignment import align_words
 from resmlp_mt.inference.hypotheses import Hypothesis
+from resmlp_mt.serving.limits import AnswerTooLarge
 
 # Tags within a sentence. All others begin a new one.
 _INLINE = frozenset(
@@ -202,6 +204,8 @@ class Markup:
             self.soup = BeautifulSoup(html, "html.parser")
         except ParserRejectedMarkup:
             raise ValueError("the HTML has a <! that the parser does not know") from None
+        except ValueError:  # Python reads no longer ones
+            raise ValueError("the HTML has a &# with thousands of digits") from None
         depths = {id(self.soup): 0}
         for node in self.soup.descendants:
             depths[id(node)] = 1 + depths[id(node.parent)]
@@ -213,17 +217,24 @@ class Markup:
         self.texts = [run.text for run in self.runs]
         self.texts += [" ".join(tag[name].split()) for tag, name in self.attributes]
 
-    def put(self, translations: Sequence[Translated]) -> str:
+    def put(self, translations: Sequence[Translated], room: float = math.inf) -> str:
         """The document with these in the place of its texts. It can be called once.
 
         Args:
             translations: One of each text.
+            room: Characters that the tags of words may take. Where words change their places, one
+                tag around them becomes several.
+
+        Raises:
+            AnswerTooLarge: If they take more.
         """
-        count = len(self.runs)
+        count, self.room = len(self.runs), room
         # Before the tags are copied.
         for (tag, name), translated in zip(self.attributes, translations[count:], strict=True):
             tag[name] = translated.text
         for run, translated in zip(self.runs, translations[:count], strict=True):
+            if not translated.parts:  # nothing was translated, as of a zero-width blank
+                continue
             run.cut([source for source, _ in translated.parts])
             before = run.raw[: len(run.raw) - len(run.raw.lstrip())]
             place = NavigableString(before)
@@ -310,6 +321,9 @@ class Markup:
                     copies[-1].append(NavigableString(" "))
                     spaced = False
                 for tag in path[same:]:
+                    self.room -= _measure(tag)
+                    if self.room < 0:
+                        raise AnswerTooLarge
                     copy = self.soup.new_tag(tag.name, attrs=dict(tag.attrs))
                     copies[-1].append(copy)
                     opened.append(tag)
@@ -325,6 +339,14 @@ def _find_attributes(parent: Tag) -> Iterator[tuple[Tag, str]]:
             if tag.name not in ("link", "style"):  # whose title is a name
                 yield from ((tag, name) for name in _ATTRIBUTES if tag.get(name, "").strip())
             yield from _find_attributes(tag)
+
+
+def _measure(tag: Tag) -> int:
+    """About the characters of a tag without what it holds."""
+    size = len(tag.name)
+    for name, value in tag.attrs.items():
+        size += len(name) + (len(value) if isinstance(value, str) else sum(map(len, value)))
+    return size
 
 
 def _share(tags: Sequence[Tag], others: Sequence[Tag]) -> Sequence[Tag]:

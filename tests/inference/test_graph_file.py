@@ -119,6 +119,35 @@ def test_a_graph_that_reads_another_file_is_refused(build, said, tmp_path, monke
         read_graph(tmp_path / "forged.onnx")
 
 
+def number(value: int) -> bytes:
+    """As protocol buffers write it."""
+    more = []
+    while value > 127:
+        more.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*more, value])
+
+
+def test_a_field_with_a_number_that_others_cut_off_hides_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "planted").write_bytes(PLANTED.tobytes())
+    place = external().external_data[0].SerializeToString()
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[4]).SerializeToString()
+    # Fields 13 and 14, external_data and data_location, with a bit above those that count.
+    weight += number(13 << 3 | 2 | 1 << 32) + number(len(place)) + place
+    weight += number(14 << 3 | 1 << 32) + number(TensorProto.EXTERNAL)
+    graph = number(5 << 3 | 2) + number(len(weight)) + weight
+    data = make([read()]).SerializeToString() + number(7 << 3 | 2) + number(len(graph)) + graph
+    (tmp_path / "forged.onnx").write_bytes(data)
+    # What ONNX Runtime makes of it.
+    session = onnxruntime.InferenceSession("forged.onnx", providers=["CPUExecutionProvider"])
+    (answer,) = session.run(["y"], {"x": np.zeros(4, np.float32)})
+    assert answer.tolist() == PLANTED.tolist()
+    for shares in (False, True):
+        with pytest.raises(ValueError, match="not an ONNX graph"):
+            read_graph(tmp_path / "forged.onnx", shares)
+
+
 def test_weights_beside_a_graph_come_from_what_is_handed_over_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "planted").write_bytes(PLANTED.tobytes())

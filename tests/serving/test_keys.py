@@ -1,5 +1,7 @@
 """API keys and their limits, at times that are given."""
 
+from threading import Lock
+
 import pytest
 from starlette.exceptions import HTTPException
 
@@ -48,3 +50,15 @@ def test_each_key_has_its_requests_a_minute():
     now += 3600  # no more are saved than for a minute
     assert [ask("a") for _ in range(4)] == [None] * 3 + [(429, "20")]
     Keys().admit("")
+
+
+def test_counts_that_stay_locked_keep_nobody_out():
+    lock = Lock()
+    keys = Keys([Key("a", 1)], lock=lock)
+    lock.acquire()  # as by a worker that was killed at that moment
+    for _ in range(3):
+        keys.admit("a")
+    lock.release()
+    keys.admit("a")
+    with pytest.raises(HTTPException):
+        keys.admit("a")

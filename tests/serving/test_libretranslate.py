@@ -10,7 +10,9 @@ from libretranslatepy import LibreTranslateAPI
 from serving.held import Held
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.serving import libretranslate
 from resmlp_mt.serving.app import build_app
+from resmlp_mt.serving.desk import Desk
 from resmlp_mt.serving.keys import Key, Keys
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.models import Model, Models, name_language
@@ -121,6 +123,12 @@ def test_other_mistakes_are_answered_too(server):
     for path in ("/translate", "/detect"):
         form = httpx.post(server + path, files={"q": ("x.txt", b"x")}, data={"source": "en"})
         assert form.status_code == 400 and form.json()["error"]
+        # Python has charsets whose decoding takes the square of the time, or fails.
+        for charset in ("punycode", "idna", "utf-7"):
+            kind = {"Content-Type": f"multipart/form-data; boundary=x; charset={charset}"}
+            body = b'--x\r\nContent-Disposition: form-data; name="q-"\r\n\r\nzzzz\r\n--x--\r\n'
+            refused = httpx.post(server + path, headers=kind, content=body)
+            assert refused.status_code == 400 and "send UTF-8" in refused.json()["error"]
     sent = {"files": {"file": ("x.txt", b"A dog.")}, "data": {"source": "en", "target": "de"}}
     file = httpx.post(f"{server}/translate_file", **sent)
     assert file.status_code == 403 and "files are not translated" in file.json()["error"]
@@ -221,3 +229,31 @@ def test_languages_have_their_english_names():
     named = [name_language(code) for code in ("de_AT", "zh-Hans", "nds", "xx", "no code")]
     assert named[0] == "German (Austria)" and "Simplified" in named[1]
     assert named[2:] == ["Low German", "xx", "no code"]
+
+
+def test_markup_without_text_is_work_too_and_its_answer_counts(asked, monkeypatch):
+    """It is written where long requests wait for one another, not where the short ones are."""
+    models, _ = speakers(("en", "de"))
+    sizes, run = [], Desk._run
+    monkeypatch.setattr(Desk, "_run", lambda *call: sizes.append(call[1]) or run(*call))
+    page = {
+        "q": "<pre>" + "<br/>" * 4000 + "</pre>a <b>hi</b>",
+        "format": "html",
+        "alternatives": 1,
+    }
+    (response,) = asked(models, page | {"source": "en", "target": "de"})
+    assert response.json()["translatedText"].endswith("</b>")
+    read, split, written = sizes
+    assert read == len(page["q"]) and split == len("a hi") and written > 2 * read
+    monkeypatch.setattr(libretranslate, "Markup", Torrent)
+    (response,) = asked(models, page | {"source": "en", "target": "de"})
+    assert (
+        response.status_code == 413 and "larger than 10,000,000 bytes" in response.json()["error"]
+    )
+
+
+class Torrent(libretranslate.Markup):
+    """Markup that finds no room."""
+
+    def put(self, translations, room):
+        return super().put(translations, room - 10**8)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
+from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.markup import Markup, Translated
 
 
@@ -217,3 +218,27 @@ def test_markup_with_too_much_that_has_no_end_is_refused(tag):
 def test_markup_that_cannot_be_parsed_is_refused(html):
     with pytest.raises(ValueError, match="does not know"):
         Markup(html)
+
+
+def test_a_character_of_too_many_digits_is_refused_in_our_words():
+    with pytest.raises(ValueError, match="&# with thousands of digits"):
+        Markup(f"&#{'9' * 5000};")
+
+
+@pytest.mark.parametrize("html", ['<p><a id="x">\u200b</a></p>', "<b>\ufeff</b> <i>\x7f</i>"])
+def test_text_that_is_not_translated_stays_with_its_tags(html):
+    markup = Markup(html)
+    assert markup.put([Translated(text, []) for text in markup.texts]) == html
+
+
+def test_a_tag_that_becomes_many_may_not_take_more_than_there_is_room_for():
+    html = f"<b id='{'x' * 90}'>a c e g</b> b d f h"
+
+    def put(room):
+        markup = Markup(html)
+        words, sources = "A B C D E F G H".split(), [0, 4, 1, 5, 2, 6, 3, 7]
+        return markup.put(whole(markup, translated(markup.texts[0], words, sources)), room)
+
+    assert put(400).count("<b ") == 4
+    with pytest.raises(AnswerTooLarge):
+        put(300)
