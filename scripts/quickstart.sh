@@ -49,6 +49,11 @@ step "3/5 Train with fairseq-train (about a minute)"
         --log-format json --log-interval 20 --log-file "$work/train.log" 2>&1 |
         tee "$work/train.out" | python scripts/watch_training.py --updates $updates ||
         { tail -n 20 "$work/train.out" >&2; exit 1; }
+    # One that SIGTERM stopped ends with status 0 too.
+    grep -q "train_num_updates\": \"$updates\"" "$work/train.log" || {
+        echo "quickstart.sh: the training was stopped; the same command goes on" >&2
+        exit 1
+    }
     touch "$work/trained"
 }
 

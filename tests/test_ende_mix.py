@@ -144,9 +144,11 @@ def test_some_pairs_get_an_emoji_at_the_end_of_both_sides(script):
 
 def test_the_data_of_the_long_trainings_is_prepared_in_both_directions(mix, tmp_path, commands):
     raw, out = tmp_path / "raw", tmp_path / "bin"
-    there = [out / "multi30k", out / "ende-mix-16k"]
-    for folder in there:
-        folder.mkdir(parents=True)
+    (out / "multi30k").mkdir(parents=True)
+    last = out / "ende-mix-16k" / "raw" / "test2.domain"  # by which a folder is known as whole
+    last.parent.mkdir(parents=True)
+    last.touch()
+    (out / "ende-mix-8k").mkdir()  # begun, and stopped
     raw.mkdir()
     (raw / "ende-mix").symlink_to(mix)
     (raw / "wmt").mkdir()
@@ -155,7 +157,8 @@ def test_the_data_of_the_long_trainings_is_prepared_in_both_directions(mix, tmp_
     command = ["bash", EXAMPLE.parent / "convergence" / "prepare.sh", "--raw", raw]
     command += ["--held-out", "15", "--per-domain", "5", "--vocab-size", "400"]
     subprocess.run(command, env=os.environ | commands | {"OUT": str(out)}, check=True)
-    assert not any(list(folder.iterdir()) for folder in there)  # and not made again
+    for folder, held in (("multi30k", []), ("ende-mix-16k", ["raw"])):  # and not made again
+        assert [path.name for path in (out / folder).iterdir()] == held
     for name, source in (("ende-mix-8k", "en"), ("deen-mix-8k", "de")):
         assert {path.stem.split(".")[1] for path in (out / name).glob("train.*.bin")} == {
             "-".join(sorted(("en", "de"), key=lambda lang: lang != source))
@@ -208,7 +211,11 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
             [*command, out, model, *flags], env=os.environ | variables | settings, check=True
         )
 
+    half = made / "words"
+    half.mkdir(parents=True)  # as a stop leaves it, without what is written last
+    (half / "dict.en.txt").touch()
     train(made, "", UPDATES="9", WORKERS="2")
+    train(made, "", UPDATES="9", WORKERS="2")  # which adds no rows
     train(further, made / "en-de", UPDATES="6", SOURCE="de")
     for name in ("words", "short", "all"):  # the same data
         shutil.copytree(made / name, control / name)

@@ -34,6 +34,7 @@ from torch.distributed.run import parse_args
 import resmlp_mt.models  # noqa: F401  (registers the presets)
 from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.models.presets import PRESETS
+from resmlp_mt.nn.marks import mark_maps
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -516,7 +517,9 @@ def trained(words):
 def built(args):
     """The optimizer and the schedule of a training, as fairseq's Trainer makes them."""
     cfg = convert_namespace_to_omegaconf(args)
-    weights = [torch.nn.Parameter(torch.ones(2, 3))]
+    layer = torch.nn.Linear(3, 2, bias=False)
+    mark_maps(layer)
+    weights = list(layer.parameters())
     optimizer = optim.build_optimizer(cfg.optimizer, weights)
     # To flatten the weights for fp16, fairseq needs a GPU; it then asks what is asked here.
     if cfg.common.bf16 or (cfg.common.fp16 and not optimizer.supports_flat_params):
@@ -640,6 +643,8 @@ def test_other_trainings_take_one_gpu(recorder, tmp_path, command):
     for name in ("data/label/dict.txt", "out/dino-seed3/probe.csv", "out/dino-seed3/initial.csv"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
+    # What a training leaves that made all of its updates.
+    (tmp_path / "out/dino-seed3/train.log").write_text('{"train_num_updates": "40"}\n')
     files = {"DATA": tmp_path / "data", "RESULTS": tmp_path / "results.csv"}
     trainings = [words for words in recorder(*command.split(), **files) if words[0] == "train"]
     for words in trainings:

@@ -55,9 +55,18 @@ def train(words: Iterable, folder: Path) -> Run | None:
         said = f"status {process.exitcode}; {folder}/output ends with\n{said[-3000:]}"
         print(said, file=sys.stderr)
         return None
+    # One that SIGTERM stopped ends with status 0 too.
+    wanted = words[words.index("--max-update") + 1]
+    if not _is_done(folder / "train.log", int(wanted)):
+        print(f"stopped before {wanted} updates; the same command goes on", file=sys.stderr)
+        return None
     parameters = re.findall(r"shared model params: ([\d,]+)", said)[-1].replace(",", "")
     # Validated again after a stop, an update has its last value.
     return Run(int(parameters), dict(read_log(folder / "train.log", "top1")[1]))
+
+
+def _is_done(log: Path, updates: int) -> bool:
+    return f'"train_num_updates": "{updates}"' in log.read_text(encoding="utf-8")
 
 
 def _train(words: list[str], output: Path) -> None:

@@ -15,7 +15,10 @@ raw=${2:?$usage} out=${OUT:-data-bin}
     DATA=$out/multi30k bash examples/multi30k/prepare.sh --raw "$raw/multi30k"
 
 mix() { # NAME SOURCE VOCABULARY FLAG...
-    [ -e "$out/$1" ] || python examples/ende-mix/prepare.py --raw "$raw/ende-mix" \
+    # prepare.py writes this last. A folder without it was stopped half way.
+    [ ! -e "$out/$1/raw/test2.domain" ] || return 0
+    rm -rf "${out:?}/$1"
+    python examples/ende-mix/prepare.py --raw "$raw/ende-mix" \
         --news "$raw/wmt/newstest2014" --out "$out/$1" --source-lang "$2" --vocab-size "$3" \
         --remove-identical --remove-wrong-language --balance 1.5 --careless 0.2 "${@:4}"
 }

@@ -53,10 +53,13 @@ fi
 echo "$call" >"$out/command"
 
 launch=()
-[ "$workers" = 1 ] || launch=(torchrun --nproc_per_node "$workers" --no-python)
+[ "$workers" = 1 ] || launch=(torchrun --standalone --nproc_per_node "$workers" --no-python)
 
 prepare() { # NAME FLAG...
-    [ -e "$out/$1" ] || python examples/ende-mix/prepare.py --raw "$raw" --news "$news" \
+    # prepare.py writes this last. A folder without it was stopped half way.
+    [ ! -e "$out/$1/raw/test2.domain" ] || return 0
+    rm -rf "${out:?}/$1"
+    python examples/ende-mix/prepare.py --raw "$raw" --news "$news" \
         --out "$out/$1" --source-lang "$source" --remove-identical --remove-wrong-language \
         --careless 0.3 "${@:2}" "${extra[@]}"
 }
@@ -107,6 +110,11 @@ else
 fi
 cp "$out/command" "$run/command"
 
+# Rows are added once.
+if [ -e "$out/evaluated" ]; then
+    echo "everyday.sh: $out is done" >&2
+    exit
+fi
 name=$source-$target
 [ "$family" = resmlp_plus ] || name=$name-$family
 rm -rf "$out/$name"
@@ -114,14 +122,20 @@ resmlp-mt pack "$run/checkpoint_last.pt" --half --out "$out/$name"
 pairs=$(python -c "import json, sys
 print(sum(part['kept'] for name, part in json.load(sys.stdin).items() if 'train' in name))" \
     <"$out/all/report.json")
+figures=()
 for set in test:newstest2014 test1:tatoeba test2:domains; do
     references=$out/all/raw/${set%:*}.$target translations=$out/${set#*:}.$target
     resmlp-mt translate --model "$out/$name" --no-split-sentences --beam 5 --quiet \
         --input "$out/all/raw/${set%:*}.$source" --output "$translations"
     resmlp-mt score "$translations" --ref "$references"
     python scripts/translation_figures.py "$run" "model=$name" "set=${set#*:}" "seed=$seed" \
-        "pairs=$pairs" "flags=" --hypotheses "$translations" --references "$references" |
-        OMP_NUM_THREADS=$((workers * ${OMP_NUM_THREADS:-1})) \
-            python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" --log "${logs[@]}"
+        "pairs=$pairs" "flags=" --hypotheses "$translations" --references "$references" \
+        >"$translations.json"
+    figures+=("$translations.json")
 done
 python examples/ende-mix/by_domain.py "$out/domains.$target" --ref "$out/all/raw/test2.$target"
+python -c "import json, sys
+print(json.dumps([json.load(open(name)) for name in sys.argv[1:]]))" "${figures[@]}" |
+    OMP_NUM_THREADS=$((workers * ${OMP_NUM_THREADS:-1})) \
+        python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" --log "${logs[@]}"
+touch "$out/evaluated"

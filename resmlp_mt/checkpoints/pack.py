@@ -48,8 +48,9 @@ def moving_average(state: dict, path: Path) -> dict[str, torch.Tensor]:
     extra = state.get("extra_state") or {}
     if "ema" not in extra:
         raise UserError(f"{path}: no moving average in it; train with --store-ema")
-    # --ema-fp32 keeps a finer copy beside a half precision model.
-    return {**extra["ema"], **extra.get("ema_fp32_params", {})}
+    # --ema-fp32 keeps a finer copy beside a half precision model, with weights of an earlier head.
+    fine = extra.get("ema_fp32_params", {})
+    return {name: fine.get(name, weight) for name, weight in extra["ema"].items()}
 
 
 def _store_once(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

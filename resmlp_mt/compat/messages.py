@@ -62,6 +62,12 @@ def explain(error: BaseException, program: str = "") -> str | None:
             "there is no prepared text in the data folder, and no --source-lang and --target-lang; "
             "for images give --task image_classification"
         )
+    if match := re.match(r"(Optimizer|Criterion) does not match; .*\. (\w+) vs (\w+)$", text):
+        what, before, now = match.groups()
+        return (
+            f"the checkpoint was trained with the {what.lower()} {before}, not {now}: train with "
+            f"its --{what.lower()}, or start the optimizer anew with --reset-optimizer"
+        )
     if text.startswith(("Must specify batch size", "--path required", "Please install ")):
         return text
     if text.startswith("Model file not found: "):

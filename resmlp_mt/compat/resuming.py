@@ -2,10 +2,12 @@
 
 import logging
 import os
+import sys
 from functools import partial
 from pathlib import Path
 
 from fairseq.file_io import PathManager
+from fairseq_cli.train import should_stop_early
 from omegaconf import OmegaConf
 
 from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
@@ -22,11 +24,14 @@ PATCH = Patch(
     "going on",
     "starts a training afresh, without a word, where the file that it looks for is missing or has "
     "weights alone. It takes an optimizer's state for weights of other sizes, and fails at a "
-    "later step. It lets two trainings overwrite each other's checkpoints",
+    "later step. It lets two trainings overwrite each other's checkpoints. It fails where a "
+    "moving average is wanted and the checkpoint has none, or one of other sizes. --patience "
+    "counts anew after every stop. A user's mistake leaves a crash.pt",
     "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
     "--restore-file, changed the sizes of the model, or gives the same command twice",
     "it goes on from the newest checkpoint that is there, or says what is missing or does not "
-    "fit. The second of two trainings in one folder is refused",
+    "fit. The second of two trainings in one folder is refused. A moving average begins with the "
+    "weights. --patience counts on, and a training that it ended is done",
 )
 _OTHER_OPTIMIZER = (
     "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
@@ -71,7 +76,20 @@ def find_and_load(load, cfg, trainer, **passed_on):
             f"{cfg.restore_file}: weights alone, without the state of a training to go on with: "
             "start a new training from them with --finetune-from-model"
         )
+    if extra_state is not None and not (anew or cfg.reset_meters):
+        _count_on(trainer, cfg.patience, extra_state.get("patience", {}))
     return extra_state, epochs
+
+
+@PATCH.replaces("fairseq.trainer:Trainer.save_checkpoint", "39af76675f38")
+def save(save_checkpoint, self, filename, extra_state):
+    """Save what --patience counts too, and nothing where a user's mistake ends the training.
+
+    fairseq saves crash.pt after every error. Then it would not be of a training that diverged.
+    """
+    if isinstance(sys.exc_info()[1], UserError):
+        return None
+    return save_checkpoint(self, filename, extra_state | {"patience": vars(should_stop_early)})
 
 
 @PATCH.replaces("fairseq.optim.fairseq_optimizer:FairseqOptimizer.load_state_dict", "31855574a433")
@@ -101,6 +119,29 @@ def _adopt(cfg, trainer, path: str, state: dict) -> None:
         last = os.path.join(cfg.save_dir, LAST)
         tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
         trainer.task.adopt_state(state, path, trainer.get_model(), tunes)
+    if trainer.cfg.ema.store_ema and state.get("extra_state") is not None:
+        _adopt_average(state, trainer.get_model().state_dict())
+
+
+def _adopt_average(state: dict, weights: dict) -> None:
+    """Let the moving average go on in a model with these weights.
+
+    fairseq looks for the weights where it took them away, if a checkpoint has no average. It takes
+    the fine copy of --ema-fp32 as it is, whatever the model's sizes.
+    """
+    state["extra_state"].setdefault("ema", dict(state["model"]))
+    fine = state["extra_state"].get("ema_fp32_params", {})
+    own = {name: weight.shape for name, weight in weights.items()}
+    if any(own.get(name) != weight.shape for name, weight in fine.items()):
+        del state["extra_state"]["ema_fp32_params"]  # it is made of the average then
+
+
+def _count_on(trainer, patience: int, counted: dict) -> None:
+    """Let --patience count on from what a checkpoint says. A training that it ended is done."""
+    vars(should_stop_early).update(counted)
+    if 0 < patience <= counted.get("num_runs", 0):
+        logger.info("--patience %d ended this training", patience)
+        trainer.cfg.optimization.max_update = trainer.get_num_updates()
 
 
 def _claim(save_dir: str) -> None:

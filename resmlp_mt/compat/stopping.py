@@ -8,7 +8,7 @@ import contextlib
 import functools
 import logging
 import math
-import multiprocessing
+import multiprocessing.util  # before what is done at the end: the last to come ends first
 import os
 import signal
 import sys
@@ -33,17 +33,20 @@ PATCH = Patch(
     "is killed by SIGTERM, and loses what was trained since the last checkpoint. Workers that it "
     "started run on without the process that waits for them. A training that has made all of its "
     "updates makes one more each time that its command is given. The thread that reads batches "
-    "ahead may abort the end of a process, which then has another exit status",
+    "ahead may abort the end of a process, which then has another exit status. SIGTERM ends the "
+    "processes that read for it",
     "whoever trains under a scheduler that stops jobs and starts them again (Slurm, Kubernetes, "
     "spot machines)",
     "all workers save a checkpoint after the same batch and end. A later SIGTERM kills. "
     "Schedulers send it to every process, and torchrun sends a worker what it got itself. So two "
     "within a few seconds are one. A training that is done is validated and saved as it is. The "
-    "thread ends before the process",
+    "thread ends before the process, and those that read for it hear no SIGTERM",
 )
 
-# The threads that read batches ahead, and whether the process is about to end.
+# The threads that read batches ahead, those of a `DataLoader` that has processes, and whether this
+# process is about to end.
 _readers: weakref.WeakSet = weakref.WeakSet()
+_loading: weakref.WeakSet = weakref.WeakSet()
 _ending = threading.Event()
 
 
@@ -143,7 +146,7 @@ def build_reader(build_thread, self, queue, source, *args, **kwargs):
 
     Python unwinds threads that come out of torch while it ends, and C++ answers with an abort.
     """
-    build_thread(self, queue, _read(source), *args, **kwargs)
+    build_thread(self, queue, _Batches(source), *args, **kwargs)
     _readers.add(self)
 
 
@@ -157,13 +160,32 @@ def _end_readers() -> None:
             with contextlib.suppress(Empty):  # it may wait for room
                 reader._queue.get_nowait()
             reader.join(0.01)
+    for batches in list(_loading):
+        batches._shutdown_workers()
+        for loader in batches._workers:
+            loader.kill()  # what has not ended by then, and would be waited for
 
 
-def _read(source) -> Iterator:
-    for batch in source:
-        yield batch
-        if _ending.is_set():
-            return
+class _Batches:
+    """The batches of a `DataLoader`, up to the end of the process."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def __iter__(self) -> Iterator:
+        """Yield them to a thread that reads ahead.
+
+        The processes that load them inherit that the thread does not hear SIGTERM. A scheduler
+        sends it to them too, and the update at hand needs their batches.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        batches = iter(self.source)
+        if hasattr(batches, "_workers"):
+            _loading.add(batches)
+        for batch in batches:
+            yield batch
+            if _ending.is_set():
+                return
 
 
 def _ask(trainer: Trainer, number: int, frame) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from torch import nn
 
-_UNDECAYED, _MAP = "no decay", "map"
+_UNDECAYED, _MAP, _OTHER = "no decay", "map", "other"
 # What the layers that write logits are called in models of ours and of fairseq.
 _OUTPUTS = ("output", "output_projection", "head")
 
@@ -21,11 +21,13 @@ def mark_undecayed(model: nn.Module) -> None:
 
 
 def mark_maps(model: nn.Module) -> None:
-    """Mark the matrices of linear layers, but for those that write logits.
+    """Mark the matrices of linear layers, but for those that write logits, and the other weights.
 
     They map features to features. Embeddings are rows of a table, and a mixing matrix A maps
     positions.
     """
+    for weight in model.parameters():
+        weight.param_group = _OTHER
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear) and name.rpartition(".")[2] not in _OUTPUTS:
             module.weight.param_group = _MAP
@@ -34,6 +36,11 @@ def mark_maps(model: nn.Module) -> None:
 def is_map(weight: nn.Parameter) -> bool:
     """Whether `mark_maps` marked it."""
     return getattr(weight, "param_group", None) == _MAP
+
+
+def is_marked(weight: nn.Parameter) -> bool:
+    """Whether its kind is known."""
+    return hasattr(weight, "param_group")
 
 
 def group_by_decay(weights: Iterable[nn.Parameter]) -> list:

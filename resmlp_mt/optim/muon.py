@@ -11,7 +11,7 @@ from fairseq.optim.adam import FairseqAdam
 from torch import Tensor
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.nn.marks import group_by_decay, is_map
+from resmlp_mt.nn.marks import group_by_decay, is_map, is_marked
 from resmlp_mt.optim.adamw import FusedAdamWConfig
 
 _STEPS = 5  # of Newton and Schulz's iteration, by Jordan et al.
@@ -176,7 +176,7 @@ class FairseqMuon(FairseqAdam):
     """`--optimizer muon`: Muon (Jordan et al., 2024) for weights that are marked as maps.
 
     Raises:
-        UserError: If the momentum is none.
+        UserError: If the momentum is none, or the task did not mark the model's weights.
     """
 
     def __init__(self, cfg: MuonConfig, params):
@@ -184,6 +184,11 @@ class FairseqMuon(FairseqAdam):
         if not 0 <= cfg.muon_momentum < 1:
             raise UserError(f"--muon-momentum is at least 0 and below 1, not {cfg.muon_momentum:g}")
         params = list(params)
+        if any(weight.dim() > 1 and not is_marked(weight) for weight in params):
+            raise UserError(
+                "--optimizer muon: this task does not say which matrices it is for, as translation "
+                "and the tasks of images do; take one of these, or another optimizer"
+            )
         maps = [weight for weight in params if is_map(weight)]
         others = group_by_decay(weight for weight in params if not is_map(weight))
         self._optimizer = MuonWithAdamW(maps, others, fused=True, **self.optimizer_config)

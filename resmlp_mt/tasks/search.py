@@ -65,6 +65,11 @@ class NoRepeats(NGramRepeatBlock):
     never finds a repeat.
     """
 
+    def __init__(self, no_repeat_ngram_size: int, **options):
+        if no_repeat_ngram_size == 1:  # which fairseq takes for none at all
+            raise UserError("--no-repeat-ngram-size must be at least 2: no word could come twice")
+        super().__init__(no_repeat_ngram_size, **options)
+
     def _no_repeat_ngram(self, tokens, lprobs, bsz: int, beam_size: int, step: int) -> Tensor:
         return super()._no_repeat_ngram(tokens[:, : step + 1], lprobs, bsz, beam_size, step)
 

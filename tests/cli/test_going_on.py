@@ -60,3 +60,25 @@ def test_a_folder_of_another_model_is_refused(prepared, folder):
     command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_plus_tiny", *SIZES, *apart]
     refusal = run(*command, "--save-dir", folder, check=False)
     assert_refused(refusal, "of other embeddings that are shared", "another --save-dir")
+
+
+def test_patience_counts_on_and_a_training_that_it_ended_is_done(prepared, tmp_path):
+    flags = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--save-dir", tmp_path, "--lr", 0]
+    command = ["resmlp-mt", "train", prepared, *flags, "--patience", 2]
+
+    def train(epochs):
+        return run(*command, "--max-epoch", epochs).stdout
+
+    assert "early stop" not in train(2)  # the first validation, and one that is no better
+    assert "early stop since valid performance hasn't improved for last 2 runs" in train(9)
+    assert (tmp_path / "checkpoint3.pt").exists() and not (tmp_path / "checkpoint4.pt").exists()
+    assert "--patience 2 ended this training" in train(9)
+    assert not (tmp_path / "checkpoint4.pt").exists()
+
+
+def test_another_optimizer_or_loss_is_refused_in_a_sentence(prepared, folder):
+    refusal = train(prepared, folder, "--optimizer", "sgd")
+    assert_refused(refusal, "trained with the optimizer FairseqAdam, not SGD", "--reset-optimizer")
+    refusal = train(prepared, folder, "--criterion", "cross_entropy")
+    said = "trained with the criterion LabelSmoothedCrossEntropyCriterion, not CrossEntropyC"
+    assert_refused(refusal, said, "--reset-optimizer")

@@ -1,7 +1,9 @@
 """Training and validating classifiers with fairseq's own programs, as a user runs them."""
 
 import json
+import os
 import shutil
+import signal
 import tarfile
 
 import pytest
@@ -13,6 +15,8 @@ from cli.commands import (
     assert_refused,
     entries,
     run,
+    start,
+    wait_for,
     write_misfit_timm,
 )
 from cli.pictures import CLASSES, draw_pictures
@@ -263,3 +267,53 @@ def test_bad_input_is_one_message(pictures, tmp_path):
         path.write_bytes(b"broken")
     refuse(data, said=["not PNG, JPEG, GIF or WebP"], program=own)
     refuse(pictures, "--criterion", "cross_entropy", said=["needs --criterion image_class"])
+
+
+def test_a_moving_average_begins_where_a_checkpoint_has_none_or_another_size(
+    classifier, pictures, tmp_path
+):
+    run("resmlp-mt", "pack", classifier, "--out", tmp_path / "packed")
+    flags = ["--max-update", 1, "--lr", 1e-9, "--store-ema", "--ema-fp32", "--ema-decay", 0.5]
+    train(pictures, tmp_path / "one", "--finetune-from-model", tmp_path / "packed", *flags)
+    larger = ["--image-size", 24, "--finetune-from-model", tmp_path / "one/checkpoint_last.pt"]
+    train(pictures, tmp_path / "two", *larger, *flags)
+    state = torch.load(tmp_path / "two/checkpoint_last.pt", weights_only=True)
+    extra = state["extra_state"]
+    for average in (extra["ema"], extra["ema_fp32_params"]):
+        for name, weight in average.items():
+            torch.testing.assert_close(weight, state["model"][name])
+    # What an earlier head left in the fine copy is no part of the average.
+    extra["ema_fp32_params"]["head.prototypes"] = torch.ones(3)
+    torch.save(state, tmp_path / "left.pt")
+    run("resmlp-mt", "average", tmp_path / "left.pt", "--ema", "--out", tmp_path / "ema.pt")
+    assert weights(tmp_path / "ema.pt").keys() == state["model"].keys()
+
+
+def test_sigterm_to_every_process_ends_a_training_that_waits_for_its_readers(tmp_path):
+    """As systemd and Slurm send it, in the middle of an update that needs more of their batches."""
+    draw_pictures(tmp_path / "images", {"train": 100, "val": 1})
+    recipe = ["--task", "image_classification", "--criterion", "image_classification"]
+    recipe += ["--optimizer", "adam", "--lr", 0.01, "--batch-size", 1, "--update-freq", 100]
+    recipe += ["--num-workers", 2, "--aa", "rand-m9-mstd0.5-inc1", "--log-interval", 1]
+    out = ["--save-dir", tmp_path / "out", "--log-format", "json", "--disable-validation"]
+    command = ["resmlp-mt", "train", tmp_path / "images", *IMAGE_SIZES, *recipe, *out]
+    process = start(*command, own=True, start_new_session=True)
+    wait_for('"ups"', process)
+    os.killpg(process.pid, signal.SIGTERM)
+    said, _ = process.communicate(timeout=1800)
+    assert process.returncode == 0 and "SIGTERM: saving and stopping" in said, said[-3000:]
+    assert (tmp_path / "out" / "checkpoint_last.pt").exists() and "Traceback" not in said
+
+
+def test_a_mistake_of_the_user_leaves_no_crash_behind(pictures, tmp_path):
+    refused = train(
+        pictures,
+        tmp_path / "out",
+        "--filter-bias-and-bn",
+        "--optimizer",
+        "sgd",
+        check=False,
+        program=("resmlp-mt", "train"),
+    )
+    assert_refused(refused, "--filter-bias-and-bn: the optimizer lets all weights decay")
+    assert not list((tmp_path / "out").glob("*.pt"))

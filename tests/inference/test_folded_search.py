@@ -43,7 +43,7 @@ from resmlp_mt.inference.native_code import (  # noqa: E402
 from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
 from resmlp_mt.inference.native_memory import NativeMemory  # noqa: E402
 from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
-from resmlp_mt.tasks.search import mend_generator  # noqa: E402
+from resmlp_mt.tasks.search import NoRepeats, mend_generator  # noqa: E402
 
 # What 8 bits may change of a score. Without VNNI, ONNX Runtime adds two products in 16 bits, and
 # where these are too few, it takes the largest number that they hold.
@@ -630,3 +630,9 @@ def test_words_are_aligned_by_their_subwords_over_all_parts():
     first.weights = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0.1, 0.4, 0.2, 0.3], [0, 0, 0, 1]])
     assert align_subwords([first, second]) == [(2, 0), (0, 1), (1, 2), (3, 3), (3, 4)]
     assert align_words([first, second]) == [(1, 0), (0, 1), (1, 1), (2, 2)]
+
+
+def test_to_bar_single_subwords_is_refused():
+    """fairseq bars nothing then."""
+    with pytest.raises(UserError, match="--no-repeat-ngram-size must be at least 2"):
+        NoRepeats(1)

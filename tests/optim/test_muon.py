@@ -148,10 +148,16 @@ def train_as_worker(rank, folder):
     torch.distributed.destroy_process_group()
 
 
-def test_without_marks_all_weights_are_adamws():
-    weight = torch.nn.Parameter(torch.ones(3, 4))
-    (group,) = FairseqMuon(CFG, [weight]).param_groups
-    assert "betas" in group and group["params"][0] is weight
+def test_matrices_that_no_task_marked_are_refused():
+    with pytest.raises(UserError, match="this task does not say which matrices it is for"):
+        FairseqMuon(CFG, [torch.nn.Parameter(torch.ones(3, 4))])
+
+
+def test_where_no_matrix_is_a_map_all_weights_are_adamws():
+    table = torch.nn.Embedding(3, 4)
+    mark_maps(table)
+    (group,) = FairseqMuon(CFG, table.parameters()).param_groups
+    assert "betas" in group and group["params"][0] is table.weight
 
 
 def test_it_calls_nothing_twice():
