@@ -517,7 +517,7 @@ def trained(words):
 def built(args):
     """The optimizer and the schedule of a training, as fairseq's Trainer makes them."""
     cfg = convert_namespace_to_omegaconf(args)
-    layer = torch.nn.Linear(3, 2, bias=False)
+    layer = torch.nn.Linear(3, 2)
     mark_maps(layer)
     weights = list(layer.parameters())
     optimizer = optim.build_optimizer(cfg.optimizer, weights)
