@@ -47,6 +47,8 @@ PATCH = Patch(
 # process is about to end.
 _readers: weakref.WeakSet = weakref.WeakSet()
 _loading: weakref.WeakSet = weakref.WeakSet()
+for found in (_readers, _loading):
+    os.register_at_fork(after_in_child=found.clear)  # they are the parent's
 _ending = threading.Event()
 
 
