@@ -240,17 +240,16 @@ def test_a_run_takes_one_gpu_and_makes_all_updates(shuffled, tmp_path, monkeypat
     import runs
 
     def note(words, output):
-        output.write_text(f"shared model params: 5\n{' '.join(words)}")
-        (tmp_path / "train.log").write_text(
-            '{"valid_top1": "1", "valid_num_updates": "2"}\n{"train_num_updates": "2"}\n'
-        )
+        with open(output, "a") as stream:
+            stream.write(f"shared model params: 5\n{' '.join(words)}\n")
+        (tmp_path / "train.log").write_text('{"valid_top1": "1", "valid_num_updates": "2"}')
 
     monkeypatch.setattr(runs, "_train", note)
-    assert runs.train(["images", "--max-update", 2], tmp_path) == runs.Run(5, {2: 1.0})
-    assert (tmp_path / "output").read_text().endswith("--max-update 2 --distributed-world-size 1")
     # Stopped by SIGTERM, a training ends with status 0 too.
-    assert runs.train(["images", "--max-update", 3], tmp_path) is None
-    assert "stopped before 3 updates" in capsys.readouterr().err
+    assert runs.train(["images", "SIGTERM: saving and stopping"], tmp_path) is None
+    assert "stopped by SIGTERM; the same command goes on" in capsys.readouterr().err
+    assert runs.train(["images", "--seed", 3], tmp_path) == runs.Run(5, {2: 1.0})
+    assert (tmp_path / "output").read_text().endswith("--seed 3 --distributed-world-size 1\n")
 
 
 def test_a_study_of_residual_networks_leaves_rows_and_a_plot(tmp_path, monkeypatch):

@@ -21,6 +21,7 @@ def configure(*flags):
 def test_weights_stay_apart_for_optimizers_that_take_no_joined_ones(name):
     cfg = configure("--fp16", "--optimizer", name)
     weights = [torch.ones(shape).half().requires_grad_() for shape in ((3, 2), (4,))]
+    weights[0].param_group = "map"  # as a task marks it for Muon
     optimizer = FP16Optimizer.build_optimizer(cfg, weights)
     assert cfg.common.fp16_no_flatten_grads
     optimizer.backward(sum(weight.float().square().sum() for weight in weights))
