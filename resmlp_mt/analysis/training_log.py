@@ -1,38 +1,47 @@
 """What fairseq's JSON logs say of a training."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 
+Entry = tuple[int, dict]  # the number of a line, and what it says
 _COUNTERS = ("epoch", "update", "num_updates")  # where in the training an entry is
 
 
-def choose_metric(paths: Sequence[Path]) -> str:
+def choose_metric(logs: Iterable[Sequence[Entry]]) -> str:
     """What to draw of logs together: nll_loss, or loss where one of them has that alone.
 
     Models of images have no nll_loss, and neither have trainings by fairseq's cross_entropy.
+
+    Args:
+        logs: What `read_entries` found in each.
     """
-    for path in paths:
-        names = {name for _, entry in _read_entries(path) for name in _name_metrics(entry)}
+    for entries in logs:
+        names = {name for _, entry in entries for name in _name_metrics(entry)}
         if "loss" in names and "nll_loss" not in names:
             return "loss"
     return "nll_loss"
 
 
-def read_log(path: Path, metric: str) -> tuple[list, list]:
+def read_log(path: Path, metric: str, entries: Sequence[Entry] | None = None) -> tuple[list, list]:
     """The (update, value) points of training and of validation in a log.
 
     A training that was stopped does the updates since its last checkpoint again. The later ones
     count.
 
+    Args:
+        path: The log.
+        metric: As --metric takes it.
+        entries: What `read_entries` found in it. A pipe can be read once.
+
     Raises:
         UserError: If the file has none, or something else in the place of a number.
     """
     train, valid, names = [], [], {}
-    for number, entry in _read_entries(path):
+    for number, entry in read_entries(path) if entries is None else entries:
         names |= dict.fromkeys(_name_metrics(entry))
         try:
             if f"valid_{metric}" in entry:
@@ -49,14 +58,16 @@ def read_log(path: Path, metric: str) -> tuple[list, list]:
     return train, valid
 
 
-def _read_entries(path: Path) -> Iterator[tuple[int, dict]]:
+def read_entries(path: Path) -> list[Entry]:
     """The entries of a log, with the numbers of their lines."""
+    found = []
     for number, line in enumerate(read_lines(path), 1):
         try:
             entry = json.loads(line[line.index("{") :])
         except ValueError:  # other lines of the log
             continue
-        yield number, entry
+        found.append((number, entry))
+    return found
 
 
 def _name_metrics(entry: dict) -> list[str]:

@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.models.presets import IMAGE_PRESETS
+from resmlp_mt.nn.patches import init_linear
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,10 @@ class ModelCase:
         cfg = _read_flags(self.arch)
         ARCH_CONFIG_REGISTRY[self.preset](cfg)
         torch.manual_seed(1)
-        return ARCH_MODEL_REGISTRY[self.preset].build_model(cfg, self).eval()
+        model = ARCH_MODEL_REGISTRY[self.preset].build_model(cfg, self).eval()
+        # Some begin with a head of zeros, which would answer alike whatever comes before it.
+        init_linear(model.head)
+        return model
 
     # What a model asks of its task.
     in_chans = 3

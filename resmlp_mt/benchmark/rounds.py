@@ -4,13 +4,16 @@ Machines slow down and speed up by the minute. What is reported is therefore the
 rates within one round, its median over the rounds, and its spread.
 """
 
+import gc
 import multiprocessing
 import os
 import re
 import resource
+import signal
 import statistics
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -167,6 +170,7 @@ class _Worker:
 
 
 def _work(rival: Rival, pipe) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it, without a traceback
     try:
         run = rival.build(**rival.arguments)
         pipe.send(("ready", None))
@@ -189,3 +193,10 @@ def peak_memory() -> float:
     if status.exists():
         return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def forget_peak() -> None:
+    """Let `peak_memory` count from what this process has now. On Linux alone."""
+    gc.collect()
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-from resmlp_mt.benchmark.rounds import Rival, peak_memory
+from resmlp_mt.benchmark.rounds import Rival, forget_peak, peak_memory
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint, is_exported
 from resmlp_mt.inference.options import SearchOptions
@@ -135,7 +135,11 @@ class _CTranslate2(_Runner):
         except ModuleNotFoundError:
             raise UserError(f"{model}: pip install 'resmlp_mt[benchmark]'") from None
         self.model = model
-        self.first = Translator.from_pretrained(codec_of)
+        first = Translator.from_pretrained(codec_of)
+        self.codec, self.room = first.codec, first.longest
+        self.positions = first.engine.target_positions
+        del first
+        forget_peak()  # of that model, which is not CTranslate2's
         self.on_gpu = ctranslate2.get_cuda_device_count() > 0
         try:
             self.translator = ctranslate2.Translator(
@@ -150,11 +154,11 @@ class _CTranslate2(_Runner):
         super().__init__(**text)
 
     def encode(self, text: str) -> list[str]:
-        return list(self.first.codec.split(text)[: self.first.longest])
+        return list(self.codec.split(text)[: self.room])
 
     def search(self, batch: list, case: Case) -> list:
         # No longer than the first model's: CTranslate2 does not say how many positions it has.
-        longest = min(self.longest, self.first.engine.target_positions - 1)
+        longest = min(self.longest, self.positions - 1)
         try:
             found = self.translator.translate_batch(
                 batch,
@@ -169,7 +173,7 @@ class _CTranslate2(_Runner):
         return [result.hypotheses[0] for result in found]
 
     def decode(self, pieces: list[str]) -> str:
-        return self.first.codec.target_subwords.decode(pieces)
+        return self.codec.target_subwords.decode(pieces)
 
     def measure_memory(self) -> float:
         return np.nan if self.on_gpu else super().measure_memory()

@@ -1,5 +1,6 @@
 """The mean of several checkpoints of one training run."""
 
+import math
 from pathlib import Path
 
 import torch
@@ -49,6 +50,8 @@ def best_checkpoints(paths: list[Path], count: int) -> list[Path]:
         score = (state.get("extra_state") or {}).get("val_loss")
         if score is None:
             raise UserError(f"{path}: no validation score in it; use --last instead of --best")
+        if not math.isfinite(score):  # which no other is better than
+            raise UserError(f"{path}: its validation score is {score}; name others, or use --last")
         sign = -1 if state["cfg"].checkpoint.maximize_best_checkpoint_metric else 1
         scores[path] = sign * score
     return sorted(scores, key=scores.get)[:count]

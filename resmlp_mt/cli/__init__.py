@@ -35,6 +35,8 @@ def main() -> int:
             # Under nohup it is ignored, and Windows has none.
             if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
                 signal.signal(signal.SIGHUP, _leave)
+            # A file's name may be no text.
+            sys.stdout.reconfigure(errors="backslashreplace")
             status = arguments.run(arguments) or 0
             sys.stdout.flush()
             return status
@@ -64,6 +66,8 @@ def main() -> int:
             errno.ENOTDIR,
             errno.ENAMETOOLONG,
             errno.ELOOP,
+            errno.EBUSY,
+            errno.EXDEV,
         ):
             raise
         # A full disk has the name of what is written, but for standard output.

@@ -27,14 +27,16 @@ def run(arguments: argparse.Namespace) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from resmlp_mt.analysis.training_log import choose_metric, read_log
+    from resmlp_mt.analysis.training_log import choose_metric, read_entries, read_log
     from resmlp_mt.files.output import whole_file
 
-    metric = arguments.metric or choose_metric(arguments.logs)
+    logs = {log: read_entries(log) for log in arguments.logs}
+    metric = arguments.metric or choose_metric(logs.values())
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
-    for i, log in enumerate(arguments.logs):
-        train, valid = read_log(log, metric)
+    for i, (log, entries) in enumerate(logs.items()):
+        train, valid = read_log(log, metric, entries)
         name = log.parent.name if log.stem == "train" else log.stem
+        name = name.replace("$", r"\$")  # which else begins a formula
         style = {"color": f"C{i}"}
         if train:  # a run shorter than --log-interval has none
             axes.plot(*zip(*train, strict=True), linewidth=0.8, alpha=0.6, **style)

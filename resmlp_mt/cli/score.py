@@ -74,6 +74,8 @@ def run(arguments: argparse.Namespace) -> None:
                 f"{path} has {len(lines):,} lines and {arguments.ref[0]} has {expected:,}: "
                 "a translation needs a line for a line"
             )
+    if arguments.paired_bs and expected < 2:
+        raise UserError("--paired-bs draws lines anew, and there is one: it says nothing")
     references = [texts[path] for path in arguments.ref]
     metrics = _metrics(arguments.tokenize, arguments.lowercase, sum(references, []))
     rows = []

@@ -101,6 +101,8 @@ def _check_together(arguments: argparse.Namespace) -> None:
         return
     if arguments.data or arguments.input or arguments.reference:
         raise UserError("--data, --input and --reference are what --prune scores on; give it too")
+    if (arguments.tokenize, arguments.device) != ("13a", "auto"):
+        raise UserError("--tokenize and --device are for the scores of --prune; give it too")
     if arguments.matrices:
         raise UserError("--matrices are what --prune prunes; give it too, or leave it out")
 

@@ -33,7 +33,9 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
-_MADE = ("*.bin", "*.idx", *BESIDE, "raw")  # what else is made
+# What else is made, here and by scripts that prepare text for a study.
+_RAW = ("valid*.*", "test*.*", "train.*", "monolingual.*")
+_MADE = ("*.bin", "*.idx", *BESIDE, *(f"raw/{name}" for name in _RAW))
 _WORK = "text"  # a folder for what is removed in the end
 _SAMPLE = 100_000  # pairs, which tell what the training text is like
 _SAMPLE_BATCH = 2000

@@ -48,7 +48,10 @@ from resmlp_mt.models.translation.folded import (
 )
 from resmlp_mt.tasks.images import is_for_images
 
-_MADE = ("*.onnx", "*.safetensors", COMPRESSED, *BESIDE)
+_MADE = (
+    *(MIXING, WEIGHTS, COMPRESSED, SHORTLIST, PREVIEW, CLASSIFIER),
+    *(*TRANSLATOR, *SELECTING, *BESIDE),
+)
 BITS = range(4, 9)  # of weights in int8
 _GZIP = zlib.MAX_WBITS + 16  # the format that zlib shall write
 

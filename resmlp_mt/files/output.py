@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -70,13 +71,15 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
     Args:
         path: The folder to make, or to make anew; or a link to it, which stays.
         mark: A file that every folder of this kind holds.
-        *others: Patterns of the names of all else that such folders hold.
+        *others: Patterns of the names of all else that such folders hold, as "*.bin" or, of what
+            lies in a folder of it, "raw/*.en".
 
     Raises:
         UserError: If `path` exists and holds something else, which would be lost, or if it cannot
             be made.
     """
     given, path = path, _follow_links(path)
+    _refuse_mounts(path)
     _refuse_loss(path, [mark, _CARD, *others])
     _make_parents(path, given)
     _unfinished.add(work := _name_beside(path))
@@ -111,13 +114,13 @@ def _refuse_loss(path: Path, names: list[str]) -> None:
     """
     if not path.exists():
         return
-    held = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else [path.name]
+    held = sorted(_list_names(path, names)) if path.is_dir() else [path.name]
     if held and not (path / names[0]).exists():
         raise UserError(
             f"{path} holds something else (no {names[0]} in it); name another folder, or empty "
             "this one"
         )
-    if own := [name for name in held if not any(fnmatchcase(name, known) for known in names)]:
+    if own := [name for name in held if not any(_is_like(name, known) for known in names)]:
         raise UserError(
             f"{path} would be made anew, and loses {name_some(own)}; move that away, or name "
             "another folder"
@@ -125,6 +128,20 @@ def _refuse_loss(path: Path, names: list[str]) -> None:
     with suppress(FileNotFoundError):  # the working folder may have been removed
         if Path.cwd().is_relative_to(path.resolve()):
             raise UserError(f"{path} is in use: it holds the working folder; name another folder")
+
+
+def _list_names(folder: Path, patterns: list[str]) -> Iterator[str]:
+    """What lies in a folder, and in those folders of it that patterns look into."""
+    looked_into = {pattern.partition("/")[0] for pattern in patterns if "/" in pattern}
+    for entry in folder.iterdir():
+        if entry.name in looked_into and entry.is_dir() and not entry.is_symlink():
+            yield from (f"{entry.name}/{inner.name}" for inner in entry.iterdir())
+        else:
+            yield entry.name
+
+
+def _is_like(name: str, pattern: str) -> bool:
+    return name.count("/") == pattern.count("/") and fnmatchcase(name, pattern)
 
 
 @contextmanager
@@ -168,8 +185,22 @@ def find_target(path: Path) -> Path:
     target = _follow_links(path)
     if target.is_dir():
         raise UserError(f"{path}: a folder; name a file")
+    if target.is_file():
+        _refuse_mounts(target)
     _make_parents(target, path)
     return target
+
+
+def _refuse_mounts(path: Path) -> None:
+    """Refuse what is mounted, as a container's volume: nothing can take its place."""
+    table = Path("/proc/self/mountinfo")
+    if not path.exists() or not table.exists():
+        return
+    # Its fifth field, in which blanks and the like are octal numbers.
+    fields = (line.split()[4] for line in table.read_bytes().splitlines())
+    mounted = {re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), f) for f in fields}
+    if os.fsencode(path.resolve()) in mounted:
+        raise UserError(f"{path} is a mount, which cannot be replaced; name something within it")
 
 
 def _make_parents(target: Path, given: Path) -> None:

@@ -127,8 +127,14 @@ class PartialText(TextStream):
             stream = _open_alone(self.part, find_mode(path))
         super().__init__(stream, pack)
         # Asked under the lock: another run may have finished just before.
-        stopped = self.state.exists() and os.fstat(stream.fileno()).st_size > 0
+        written, known = os.fstat(stream.fileno()).st_size > 0, self.state.exists()
         try:
+            if written and not known:  # of somebody else: downloads are called so too
+                raise UserError(
+                    f"{self.part}: in the way, and no part of {path}; move it away, or write to "
+                    "another file"
+                )
+            stopped = written and self._count_saved() != 0
             if stopped and not resume:
                 raise UserError(
                     f"{self.part}: left by a run that was stopped; go on with --resume, or remove "
@@ -136,15 +142,34 @@ class PartialText(TextStream):
                 )
             if stopped:
                 size = self._load()
-            else:
-                self.state.unlink(missing_ok=True)  # of a part that was removed
-            self.begun = self.lines
+            self.saved, self.begun = size, self.lines
             self.is_empty = size == 0
+            if not stopped:
+                self._save(size)
             self.stream.truncate(size)  # what came after the last step
             self.stream.seek(size)
         except BaseException:
             self.stream.close()
             raise
+
+    def _count_saved(self) -> int:
+        """The bytes of the part whose steps are done; -1 if nobody knows."""
+        try:
+            return json.loads(self.state.read_text(encoding="utf-8"))["bytes"]
+        except (ValueError, KeyError, TypeError):
+            return -1
+
+    def _save(self, size: int) -> None:
+        """Say how far the part is. From its first byte on, so that it is known as ours."""
+        state = {
+            "lines": self.lines,
+            "bytes": size,
+            "sha256": self.digest.hexdigest(),
+            "options": self.options,
+        }
+        with whole_file(self.state) as new:
+            new.write_text(json.dumps(state), encoding="utf-8")
+        self.saved = size
 
     def _load(self) -> int:
         try:
@@ -191,16 +216,8 @@ class PartialText(TextStream):
     def flush(self) -> None:
         """End a step: all lines that were read are in the text."""
         super().flush()
-        if self.step:
-            return
-        state = {
-            "lines": self.lines,
-            "bytes": self.stream.tell(),
-            "sha256": self.digest.hexdigest(),
-            "options": self.options,
-        }
-        with whole_file(self.state) as new:
-            new.write_text(json.dumps(state), encoding="utf-8")
+        if not self.step:
+            self._save(self.stream.tell())
 
     def __exit__(self, kind, error, trace) -> None:
         """Rename the part if all went well. Remove it if nothing is in it yet."""
@@ -211,8 +228,9 @@ class PartialText(TextStream):
                 os.chmod(self.part, find_mode(self.path))
                 os.replace(self.part, self.path)
                 self.state.unlink(missing_ok=True)
-            elif not self.state.exists():
+            elif not self.saved:
                 self.part.unlink()
+                self.state.unlink(missing_ok=True)
             elif self.lines > self.begun or not isinstance(error, UserError):
                 logger.warning(
                     "%s: stopped half way; the same command with --resume goes on", self.part

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from resmlp_mt.analysis.training_log import choose_metric, read_log
+from resmlp_mt.analysis.training_log import choose_metric, read_entries, read_log
 from resmlp_mt.errors import UserError
 
 
@@ -44,7 +44,7 @@ def logs(tmp_path):
     ],
 )
 def test_the_loss_is_drawn_where_a_log_has_none_without_smoothing(names, metric, logs):
-    assert choose_metric([logs[name] for name in names]) == metric
+    assert choose_metric([read_entries(logs[name]) for name in names]) == metric
 
 
 def test_a_log_without_the_metric_is_refused_with_those_that_it_has(logs):

@@ -1,3 +1,4 @@
+import math
 import re
 import resource
 import shutil
@@ -74,6 +75,10 @@ def test_best_takes_the_best_in_validation(trained, tmp_path, maximize):
     average(tmp_path, "--best", 2, "--out", tmp_path / "mean.pt")
     best = sorted(scores, key=scores.get, reverse=maximize)[:2]
     assert_mean(tmp_path / "mean.pt", [tmp_path / f"checkpoint{n}.pt" for n in best])
+    state["extra_state"]["val_loss"] = math.nan  # which no other is better than
+    torch.save(state, tmp_path / "checkpoint3.pt")
+    refused = average(tmp_path, "--best", 2, "--out", tmp_path / "other.pt", check=False)
+    assert_refused(refused, "checkpoint3.pt: its validation score is nan")
 
 
 def test_a_mean_generates_and_continues_training(trained, prepared, tmp_path):

@@ -193,6 +193,7 @@ def test_a_model_without_the_matrix_is_refused(untrained, tmp_path):
         (["plot-mixing", "--layers", "-1"], "no layer -1"),
         (["plot-mixing", "--positions", "0"], "--positions are 1 or more"),
         (["sparsity", "--prune", "0.1", "0"], "--prune 0.0 is no share between 0 and 1"),
+        (["sparsity", "--device", "cuda"], "--tokenize and --device are for the scores of --prune"),
         (["sparsity", "--matrices", "A"], "--matrices are what --prune prunes"),
         (["sparsity", "--prune", "0.1", "--threshold", "0.05"], "name thresholds in --prune"),
         (["sparsity", "--threshold", "5"], "--threshold 5.0 is no share between 0 and 1"),

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cli.commands import assert_refused, run
@@ -168,3 +169,7 @@ def test_impossible_comparisons_are_refused(files):
     for flag in ("--seed", "--paired-bs-n"):
         refused = run(*command, files["same"], flag, 0, check=False)
         assert_refused(refused, f"{flag} must be at least 1")
+    one = Path(files["ref"]).with_name("one")
+    one.write_text("ein Hund\n")
+    refused = run("resmlp-mt", "score", one, one, "--ref", one, "--paired-bs", check=False)
+    assert_refused(refused, "--paired-bs draws lines anew, and there is one")

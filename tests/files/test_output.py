@@ -197,6 +197,27 @@ def test_what_somebody_put_into_a_folder_is_not_lost(tmp_path, own):
     assert {path.name for path in target.iterdir()} == {"mark", own}
 
 
+def test_what_somebody_put_into_a_folder_within_is_not_lost(tmp_path):
+    target = tmp_path / "x"
+    (target / "raw").mkdir(parents=True)
+    for name in ("mark", "raw/a.en", "raw/mine.en"):
+        (target / name).write_text("old")
+    said = "x would be made anew, and loses raw/mine.en; move"
+    with pytest.raises(UserError, match=said), whole_folder(target, "mark", "raw/a.*"):
+        raise AssertionError("the work was done")
+    (target / "raw/mine.en").unlink()
+    with whole_folder(target, "mark", "raw/a.*") as folder:
+        (folder / "mark").write_text("new")
+    assert [path.name for path in target.iterdir()] == ["mark"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mountinfo").exists(), reason="mounts are found on Linux")
+def test_a_mount_is_refused_before_the_work():
+    said = "^/proc is a mount, which cannot be replaced"
+    with pytest.raises(UserError, match=said), whole_folder(Path("/proc"), "mark"):
+        raise AssertionError("the work was done")
+
+
 def test_a_card_that_somebody_wrote_stays(tmp_path):
     for text in ("first", "second"):
         with whole_folder(tmp_path / "x", "mark") as folder:

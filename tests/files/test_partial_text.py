@@ -57,6 +57,15 @@ def test_a_part_is_not_lost_by_starting_again(stopped):
         PartialText(stopped, {"--beam": 5}, False)
 
 
+def test_a_file_of_somebody_else_with_the_name_of_a_part_is_not_lost(tmp_path):
+    part = tmp_path / "text.part"
+    part.write_text("precious")
+    for resume in (False, True):
+        with pytest.raises(UserError, match="text.part: in the way, and no part of .*text; move"):
+            PartialText(tmp_path / "text", {}, resume)
+    assert part.read_text() == "precious" and list(tmp_path.iterdir()) == [part]
+
+
 def test_a_part_is_not_continued_with_other_options(stopped):
     with pytest.raises(UserError, match="begun with --beam 5, not 4"):
         PartialText(stopped, {"--beam": 4}, True)
