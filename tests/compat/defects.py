@@ -392,7 +392,7 @@ class Sums:
 
     def __iter__(self):
         while True:
-            yield (torch.rand(100, 200) @ torch.rand(200, 100)).sum()
+            yield (torch.rand(300, 300) @ torch.rand(300, 300)).sum()
 
 
 def the_thread_that_reads_ahead_aborts_the_end(folder):

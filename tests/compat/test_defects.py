@@ -57,8 +57,10 @@ def test_fairseq_is_still_killed_by_sigterm(tmp_path):
 
 def test_fairseq_still_ends_in_an_abort(tmp_path):
     name = "the_thread_that_reads_ahead_aborts_the_end"
-    result = run("python", defects.__file__, name, tmp_path, check=False, own=True)
-    assert result.returncode == -signal.SIGABRT, result.stderr[-2000:]
+    command = ["python", defects.__file__, name, tmp_path]
+    # Unless it ends between two batches, which is seldom.
+    ends = (run(*command, check=False, own=True).returncode for _ in range(9))
+    assert -signal.SIGABRT in ends
 
 
 def test_every_patch_has_a_defect_and_a_row():
