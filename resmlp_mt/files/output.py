@@ -200,7 +200,8 @@ def _refuse_mounts(path: Path) -> None:
     fields = (line.split()[4] for line in table.read_bytes().splitlines())
     mounted = {re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), f) for f in fields}
     if os.fsencode(path.resolve()) in mounted:
-        raise UserError(f"{path} is a mount, which cannot be replaced; name something within it")
+        within = "a folder within it" if path.is_dir() else "a file elsewhere"
+        raise UserError(f"{path} is a mount, which cannot be replaced; name {within}")
 
 
 def _make_parents(target: Path, given: Path) -> None:
