@@ -12,9 +12,14 @@
 #   FAMILY=resmlp_plus  or transformer: fairseq's, with norms before the sublayers, as the control
 #   WIDTH=256     d; hidden layers are four times as wide
 #   UPDATES=4900  of the whole
+#   SHORT=3000    those of a new model that see short sentences; default: 30 of 49 of all
 #   TOKENS=4096   a batch, shared by WORKERS=1 processes with OMP_NUM_THREADS=1 threads each
-#   VOCAB=8000    subwords, of both languages together
+#   VOCAB=8000    subwords of a new model, of both languages together
+#   LIKE=         a model whose subwords a new one takes, as en-de
+#   DROPOUT=0
 #   SEED=1
+#   SAVE=200      updates between checkpoints
+#   READERS=0     processes that read batches ahead, for a GPU
 #   DTYPE=--bf16  where the processor or the GPU has instructions for it
 #   RESULTS=examples/ende-mix/results.csv  gets a row for each test set
 # What was stopped goes on with the same command.
@@ -26,7 +31,7 @@ raw=${1:?$usage} news=${2:?$usage} out=${3:?$usage} model=${4:-}
 extra=("${@:5}") updates=${UPDATES:-4900} seed=${SEED:-1} tokens=${TOKENS:-4096}
 workers=${WORKERS:-1} width=${WIDTH:-256} source=${SOURCE:-en} family=${FAMILY:-resmlp_plus}
 warm=$((updates * 3 / 98)) fall=$((updates * 25 / 98))
-short=$((updates * 30 / 49))
+short=${SHORT:-$((updates * 30 / 49))} dropout=${DROPOUT:-0}
 . scripts/cpu.sh
 
 case $source in
@@ -44,6 +49,7 @@ transformer)
 esac
 settings="SOURCE=$source FAMILY=$family WIDTH=$width UPDATES=$updates TOKENS=$tokens \
 WORKERS=$workers VOCAB=${VOCAB:-8000} SEED=$seed DTYPE=${DTYPE:-}"
+settings+="${LIKE:+ LIKE=$LIKE}${SHORT:+ SHORT=$SHORT}${DROPOUT:+ DROPOUT=$DROPOUT}"
 call="$settings examples/ende-mix/everyday.sh RAW NEWS OUT $model ${extra[*]}"
 mkdir -p "$out"
 if [ -e "$out/command" ] && [ "$(cat "$out/command")" != "$call" ]; then
@@ -72,14 +78,15 @@ train() { # NAME DATA UPDATES FLAG...
         --encoder-embed-dim "$width" --encoder-ffn-embed-dim $((4 * width)) --encoder-layers 6 \
         --decoder-embed-dim "$width" --decoder-ffn-embed-dim $((4 * width)) --decoder-layers 2 \
         --share-all-embeddings --max-source-positions 256 --max-target-positions 256 \
-        --dropout 0 --criterion label_smoothed_cross_entropy_in_chunks --label-smoothing 0.1 \
+        --dropout "$dropout" \
+        --criterion label_smoothed_cross_entropy_in_chunks --label-smoothing 0.1 \
         --optimizer muon --adam-betas '(0.9, 0.98)' --lr 5e-3 --lr-scheduler tri_stage \
         --warmup-steps $warm --hold-steps $((updates - warm - fall)) --decay-steps $fall \
         --final-lr-scale 0.03 --distributed-world-size "$workers" \
         --max-tokens $((tokens / workers)) --max-update "$3" --seed "$seed" \
-        --num-workers 0 ${DTYPE:-} --save-dir "$run" --save-interval-updates 200 \
-        --keep-interval-updates 1 --no-epoch-checkpoints --log-format json --log-interval 50 \
-        --log-file "$run/train.log" "${@:4}"
+        --num-workers "${READERS:-0}" ${DTYPE:-} --save-dir "$run" \
+        --save-interval-updates "${SAVE:-200}" --keep-interval-updates 1 --no-epoch-checkpoints \
+        --log-format json --log-interval 50 --log-file "$run/train.log" "${@:4}"
     # One that SIGTERM stopped ends with status 0 too.
     if ! is_done "$run" "$3"; then
         echo "everyday.sh: the training in $run was stopped; the same command goes on" >&2
@@ -96,16 +103,20 @@ if [ -n "$model" ]; then
     prepare all --like "$model" --swap 0.15
     train run all "$updates" --finetune-from-model "$model"
 else
+    like=${LIKE:-$out/words}
     # Subwords are learned from what people wrote. Rare characters, as in emoji, become bytes.
-    prepare words --vocab-size "${VOCAB:-8000}" --byte-fallback --character-coverage 0.9998
-    prepare short --like "$out/words" --max-length 20 --swap 0.15
-    prepare all --like "$out/words" --swap 0.15
-    train first short "$short"
-    logs=("$out/first/train.log" "${logs[@]}")
-    # The first state of the second part is the last of the first, and its data are others.
+    [ "${LIKE:-}" ] ||
+        prepare words --vocab-size "${VOCAB:-8000}" --byte-fallback --character-coverage 0.9998
+    prepare all --like "$like" --swap 0.15
     start=()
-    [ -e "$run/checkpoint_last.pt" ] ||
-        start=(--restore-file "$out/first/checkpoint_last.pt" --reset-dataloader)
+    if [ "$short" -gt 0 ]; then
+        prepare short --like "$like" --max-length 20 --swap 0.15
+        train first short "$short"
+        logs=("$out/first/train.log" "${logs[@]}")
+        # The first state of the second part is the last of the first, and its data are others.
+        [ -e "$run/checkpoint_last.pt" ] ||
+            start=(--restore-file "$out/first/checkpoint_last.pt" --reset-dataloader)
+    fi
     train run all "$updates" "${start[@]}"
 fi
 cp "$out/command" "$run/command"
