@@ -90,9 +90,11 @@ def _read_log(path: Path, log: str) -> dict:
 
 
 def _name_machine(log: str) -> str:
-    # fairseq lists the GPUs of all workers.
-    if gpus := re.findall(r"^.*rank +\d+: .*; name = (.*\S)", log, re.M):
-        return f"{len(gpus)} x {gpus[0]}"
+    if '"gb_free"' in log:  # the memory of a GPU, whose name is not in the log
+        import torch  # takes seconds, and few trainings have a GPU
+
+        name = torch.cuda.get_device_name() if torch.cuda.is_available() else "GPU"
+        return f"{re.findall(r'training on (.+) devices', log)[-1]} x {name}"
     return describe_processor(os.environ.get("OMP_NUM_THREADS", "all"))
 
 

@@ -768,6 +768,11 @@ def test_a_row_is_added_with_the_commit_that_is_named(tmp_path):
     assert (second["model"], second["bleu"], second["commit"]) == ("b, c", "4.5", "abc")
     assert (second["parameters"], second["train_seconds"]) == ("1234", "12")
     assert json.loads(done.stdout) == second
+    assert second["machine"].endswith(", 1 thread")
+    on_gpus = f'{LOG}training on 2 devices (GPUs/TPUs)\n{{"update": 0.1, "gb_free": "70.3"}}\n'
+    (tmp_path / "log").write_text(on_gpus)
+    assert '"machine": "2 x ' in append_row(tmp_path, json.dumps(figures), tmp_path / "log").stdout
+    (tmp_path / "log").write_text(LOG)
     several = json.dumps([figures | {"bleu": bleu} for bleu in "78"])
     assert append_row(tmp_path, several, tmp_path / "log").returncode == 0
     _, *rows = csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())
