@@ -140,13 +140,20 @@ def batch_all(dataset, indices, **limits) -> list:
         **limits: Of `dataset.batch_by_size`.
 
     Raises:
-        UserError: If there are none.
+        UserError: If there are none, or one alone is longer than a batch may be.
     """
     if len(indices) == 0:
         raise UserError(
             "there is nothing to batch: the data is empty, or all of it is longer than "
             "--max-source-positions, --max-target-positions or --max-tokens"
         )
-    batches = dataset.batch_by_size(indices, **limits)
+    try:
+        batches = dataset.batch_by_size(indices, **limits)
+    except AssertionError:  # fairseq leaves such out of training alone
+        longest, most = max(map(dataset.num_tokens, indices)), limits["max_tokens"]
+        raise UserError(
+            f"an example has {longest} tokens, and a batch takes {most}; raise --max-tokens, "
+            "or --max-tokens-valid if it is one to validate with"
+        ) from None
     rest = indices[sum(map(len, batches)) :]  # batches are slices of the indices
     return [*batches, rest] if len(rest) else batches

@@ -58,6 +58,11 @@ def test_nothing_to_batch_is_refused():
         batch_all(Sentences([]), numpy.arange(0))
 
 
+def test_an_example_that_no_batch_takes_is_refused():
+    with pytest.raises(UserError, match="an example has 12 tokens, and a batch takes 8"):
+        batch_all(Sentences([3, 12, 5]), numpy.arange(3), max_tokens=8)
+
+
 @pytest.mark.parametrize("rebuilds", [False, True])
 def test_a_task_that_begins_in_a_later_epoch_has_the_batches_of_one_that_never_stopped(rebuilds):
     def batches(epoch):
