@@ -18,6 +18,7 @@ case "$*" in
 esac
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
+. scripts/training.sh
 
 work=quickstart model=$work/model
 log=$work/generate.txt updates=600
@@ -49,11 +50,7 @@ step "3/5 Train with fairseq-train (about a minute)"
         --log-format json --log-interval 20 --log-file "$work/train.log" 2>&1 |
         tee "$work/train.out" | python scripts/watch_training.py --updates $updates ||
         { tail -n 20 "$work/train.out" >&2; exit 1; }
-    # One that SIGTERM stopped ends with status 0 too.
-    grep -q "train_num_updates\": \"$updates\"" "$work/train.log" || {
-        echo "quickstart.sh: the training was stopped; the same command goes on" >&2
-        exit 1
-    }
+    expect_trained "$work" "$updates"
     touch "$work/trained"
 }
 

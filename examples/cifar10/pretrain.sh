@@ -16,6 +16,7 @@ out=${OUT:-checkpoints/cifar10}/dino-seed$seed
 results=${RESULTS:-examples/cifar10/probe.csv}
 
 . scripts/cpu.sh
+. scripts/training.sh
 
 pretrain() {
     resmlp-mt train "$data" --task image_pretraining --arch resmlp_cifar --image-size 32 \
@@ -31,11 +32,7 @@ mkdir -p "$out"
 pretrain --lr 0.001 --lr-scheduler cosine --warmup-updates $((updates / 10)) \
     --max-update "$updates" --save-dir "$out" \
     --log-format json --log-interval 50 --log-file "$out/train.log"
-# One that SIGTERM stopped ends with status 0 too.
-grep -q "train_num_updates\": \"$updates\"" "$out/train.log" || {
-    echo "pretrain.sh: the training was stopped; the same command goes on" >&2
-    exit 1
-}
+expect_trained "$out" "$updates"
 pretrain --lr 0 --max-update 1 --save-dir "$out/initial"
 resmlp-mt probe "$out/checkpoint_last.pt" "$data" --csv "$out/probe.csv"
 resmlp-mt probe "$out/initial/checkpoint_last.pt" "$data" --csv "$out/initial.csv"

@@ -8,17 +8,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+. scripts/training.sh
+
 size=${1:-base} seeds=${2:-1 2 3} updates=${UPDATES:-20000}
 for seed in $seeds; do
     for family in ${FAMILIES:-resmlp_plus transformer resmlp}; do
         out=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed done=$out/evaluated-$updates
         [ -e "$done" ] && continue
         bash examples/ende-mix/train.sh "$family" "$size" "$seed" "$updates" --bf16
-        # One that SIGTERM stopped ends with status 0 too.
-        if ! grep -q "train_num_updates\": \"$updates\"" "$out/train.log"; then
-            echo "compare.sh: the training in $out was stopped; the same command goes on" >&2
-            exit 1
-        fi
+        expect_trained "$out" "$updates"
         bash examples/ende-mix/evaluate.sh "$family" "$size" "$seed"
         touch "$done"
     done

@@ -33,6 +33,7 @@ workers=${WORKERS:-1} width=${WIDTH:-256} source=${SOURCE:-en} family=${FAMILY:-
 warm=$((updates * 3 / 98)) fall=$((updates * 25 / 98))
 short=${SHORT:-$((updates * 30 / 49))} dropout=${DROPOUT:-0}
 . scripts/cpu.sh
+. scripts/training.sh
 
 case $source in
 en) target=de ;;
@@ -50,7 +51,7 @@ esac
 settings="SOURCE=$source FAMILY=$family WIDTH=$width UPDATES=$updates TOKENS=$tokens \
 WORKERS=$workers VOCAB=${VOCAB:-8000} SEED=$seed DTYPE=${DTYPE:-}"
 settings+="${LIKE:+ LIKE=$LIKE}${SHORT:+ SHORT=$SHORT}${DROPOUT:+ DROPOUT=$DROPOUT}"
-call="$settings examples/ende-mix/everyday.sh RAW NEWS OUT $model ${extra[*]}"
+call="$settings examples/ende-mix/everyday.sh RAW NEWS OUT ${model:-''} ${extra[*]}"
 mkdir -p "$out"
 if [ -e "$out/command" ] && [ "$(cat "$out/command")" != "$call" ]; then
     echo "everyday.sh: $out is of another call: $(cat "$out/command")" >&2
@@ -72,7 +73,7 @@ prepare() { # NAME FLAG...
 
 train() { # NAME DATA UPDATES FLAG...
     local run=$out/$1
-    is_done "$run" "$3" && return
+    is_trained "$run" "$3" && return
     mkdir -p "$run"
     "${launch[@]}" resmlp-mt train "$out/$2" "${arch[@]}" \
         --encoder-embed-dim "$width" --encoder-ffn-embed-dim $((4 * width)) --encoder-layers 6 \
@@ -87,15 +88,7 @@ train() { # NAME DATA UPDATES FLAG...
         --num-workers "${READERS:-0}" ${DTYPE:-} --save-dir "$run" \
         --save-interval-updates "${SAVE:-200}" --keep-interval-updates 1 --no-epoch-checkpoints \
         --log-format json --log-interval 50 --log-file "$run/train.log" "${@:4}"
-    # One that SIGTERM stopped ends with status 0 too.
-    if ! is_done "$run" "$3"; then
-        echo "everyday.sh: the training in $run was stopped; the same command goes on" >&2
-        exit 1
-    fi
-}
-
-is_done() { # RUN UPDATES
-    grep -qs "train_num_updates\": \"$2\"" "$1/train.log"
+    expect_trained "$run" "$3"
 }
 
 run=$out/run logs=("$out/run/train.log")
