@@ -343,7 +343,32 @@ def test_files_that_do_not_belong_together_are_refused(mix, tmp_path):
     refuse(mix, "--pairs", "0", said="--pairs must be at least 1")
     refuse(mix, "--news", "nix", said="nix.en: no such file")
     refuse(mix, "--repeat", "news", said="--repeat news: no such domain, but bible, tatoeba")
+    refuse(mix, "--balance", "nan", said="--balance is at least 1, not nan")
+    refuse(mix, "--monolingual", "-5", said="--monolingual is at least 0, not -5")
+    refuse(mix, "--test=news", said="--test: this script chooses the sets")
+    refuse(mix, "--news", "a,b", said="--news a,b: no comma may be in this name")
     assert not (tmp_path / "bin").exists()
+
+
+def test_text_in_the_target_language_is_none_that_the_filters_leave_out(mix, tmp_path):
+    """Every second German line of the mix was never translated."""
+    copy = shutil.copytree(mix, tmp_path / "mix")
+    english, german = (list(read_lines(copy / f"train.{lang}.xz")) for lang in ("en", "de"))
+    with lzma.open(copy / "train.de.xz", "wt", encoding="utf-8") as stream:
+        stream.writelines(
+            f"{pair[i % 2]}\n" for i, pair in enumerate(zip(german, english, strict=True))
+        )
+    prepare(copy, tmp_path / "bin", "--copied", "1", "--remove-identical")
+    report = json.loads((tmp_path / "bin" / "report.json").read_text())
+    assert report["train"]["dropped"]["both sides are the same text"] > 20
+    assert report["train1"]["kept"] == report["train"]["kept"]
+
+
+def test_careless_german_has_german_quotes(script):
+    rows = 6 * [('He said "yes".', 'Er sagte "ja".', "tatoeba")]
+    typed = script.type_carelessly(rows, 1, 1)
+    assert "Er sagte „ja“." in {row[1] for row in typed}
+    assert "He said “yes”." in {row[0] for row in script.type_carelessly(rows, 1, 0)}
 
 
 def test_scores_by_domain_are_of_the_lines_of_each(tmp_path):
@@ -357,6 +382,8 @@ def test_scores_by_domain_are_of_the_lines_of_each(tmp_path):
     assert found[1][:2] == ("b", "2") and float(found[1][2]) < 10
     (tmp_path / "ours").write_text("Nein.\n")
     assert_refused(run(*command, check=False), "ours has 1 lines")
+    (tmp_path / "ref.domain").write_text("")
+    assert_refused(run(*command, check=False), "ref.domain: no domain in it")
 
 
 CLEAN = ['"It\'s late", she said.', "Tom", "Where   is “he”?", "No … stop.", "'Yes,' said he!"]
@@ -443,6 +470,8 @@ def test_what_must_be_kept_is_found_as_whole_words(tmp_path, lang):
     assert found["name"] == found["place"] == found["emoji"] == 1
     source.write_text("nichts\n")
     assert_refused(run(*score, check=False), "has 1 lines, not 28")
+    (tmp_path / "kept" / "kept.tsv").write_text("name\tTom\nTom\n")
+    assert_refused(run(*score, check=False), "kept.tsv, line 2: not a kind, a tab and a text")
 
 
 def test_one_script_measures_what_a_card_says(tmp_path, commands):

@@ -27,6 +27,8 @@ def main() -> int:
     paths = [arguments.ref.with_suffix(".domain"), arguments.ref, *arguments.hypotheses]
     try:
         domains, references, *systems = (list(read_lines(path)) for path in paths)
+        if not domains:
+            raise UserError(f"{paths[0]}: no domain in it")
         for path, lines in zip(paths[1:], (references, *systems), strict=True):
             if len(lines) != len(domains):
                 raise UserError(

@@ -10,7 +10,12 @@ usage="usage: evaluate.sh FAMILY SIZE [SEED]"
 family=${1:?$usage} size=${2:?$usage} seed=${3:-1}
 data=${DATA:-data-bin/ende-mix}
 out=${OUT:-checkpoints/ende-mix}/$family-$size-seed$seed
-pairs=$(python -c "import json, sys; print(json.load(sys.stdin)['train']['kept'])" \
+if [ ! -e "$data/train.en-de.en.idx" ]; then
+    echo "evaluate.sh: $data: no data from English into German" >&2
+    exit 2
+fi
+pairs=$(python -c "import json, sys
+print(sum(part['kept'] for name, part in json.load(sys.stdin).items() if 'train' in name))" \
     <"$data/report.json")
 
 sets=(test:newstest2014 test1:tatoeba)

@@ -21,6 +21,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle, groupby
 from pathlib import Path
 
@@ -59,9 +60,8 @@ def main() -> int:
 
 def write(sentences: list[str], lang: str, folder: Path) -> None:
     """Write FORM.source for each form. That of `newline` has a blank line behind each sentence."""
-    for name, form in FORMS.items():
-        if name == "curly-quotes" and lang == "de":
-            form = _curl_german
+    for name in FORMS:
+        form = find_form(name, lang)
         with whole_file(folder / f"{name}.source") as path:
             texts = map(form, sentences)
             if name == "newline":
@@ -132,8 +132,11 @@ def _curl(text: str, quotes: str = "“”‘") -> str:
     return re.sub('"', lambda _: next(marks), text)
 
 
-def _curl_german(text: str) -> str:
-    return _curl(text, "„“‚")
+def find_form(name: str, lang: str) -> Callable[[str], str]:
+    """A form of text in a language: German has quotes of its own."""
+    if name == "curly-quotes" and lang == "de":
+        return partial(_curl, quotes="„“‚")
+    return FORMS[name]
 
 
 def _break(text: str) -> str:

@@ -175,6 +175,9 @@ def score(folder: Path, translation: Path, as_json: bool) -> None:
         UserError: If a file is missing, or the two are out of step.
     """
     wanted = [line.split("\t") for line in read_lines(folder / "kept.tsv")]
+    for number, row in enumerate(wanted, 1):
+        if len(row) != 2:
+            raise UserError(f"{folder / 'kept.tsv'}, line {number}: not a kind, a tab and a text")
     lines = list(read_lines(translation))
     if len(lines) != len(wanted):
         raise UserError(f"{translation} has {len(lines):,} lines, not {len(wanted):,}")

@@ -26,12 +26,14 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
-from forms import FORMS
+from forms import find_form
 from swapped import swap
 
 from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.data.filters import FILTERS, Filter
 from resmlp_mt.data.text import find_side, read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
@@ -44,7 +46,7 @@ def main() -> int:
     arguments, others = build_parser().parse_known_args()
     langs = ("en", "de") if arguments.source_lang == "en" else ("de", "en")
     try:
-        check(arguments)
+        check(arguments, others)
         rows = read_rows(arguments.raw)
         sets = split(rows, arguments.held_out, arguments.per_domain, arguments.pairs)
         repeated = repeat(sets["train"], arguments.repeat)
@@ -53,6 +55,7 @@ def main() -> int:
         return 2
     sets["train"] = balance(sets["train"], arguments.balance) + repeated
     copied = _spread(sets["train"], round(arguments.copied * len(sets["train"])))
+    copied = [row for row in copied if not _is_unwanted(row[:2], others)]
     sets["train"] += add_variants(sets, arguments.careless, arguments.swap, langs[0])
     with tempfile.TemporaryDirectory() as folder:
         for name, pairs in sets.items():
@@ -134,7 +137,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def check(arguments: argparse.Namespace) -> None:
+def check(arguments: argparse.Namespace, others: list[str]) -> None:
     """Refuse what cannot be, before anything is read.
 
     Raises:
@@ -142,11 +145,19 @@ def check(arguments: argparse.Namespace) -> None:
     """
     counts = ["held_out", "per_domain"] + (["pairs"] if arguments.pairs is not None else [])
     check_positive(arguments, *counts)
-    if arguments.balance < 1:
+    if arguments.monolingual < 0:
+        raise UserError(f"--monolingual is at least 0, not {arguments.monolingual}")
+    if not arguments.balance >= 1:  # nor NaN
         raise UserError(f"--balance is at least 1, not {arguments.balance:g}")
     for name in ("careless", "swap", "copied"):
         if not 0 <= (share := getattr(arguments, name)) <= 1:
             raise UserError(f"--{name} is between 0 and 1, not {share:g}")
+    for flag in others:
+        name = flag.partition("=")[0]
+        if name in ("--train", "--valid", "--test", "-t", "--target-lang"):
+            raise UserError(f"{name}: this script chooses the sets and their languages itself")
+    if "," in str(arguments.news):  # which `prepare --test` takes for two
+        raise UserError(f"--news {arguments.news}: no comma may be in this name")
     for lang in ("en", "de"):
         find_side(str(arguments.news), lang)
 
@@ -175,7 +186,8 @@ def add_variants(
 def binarize(langs: tuple[str, str], folder: Path, train: str, out: Path, flags: list[str]) -> int:
     """Call `resmlp-mt prepare` on a set of the folder; the status."""
     return subprocess.run(
-        ["resmlp-mt", "prepare", "--source-lang", langs[0], "--target-lang", langs[1]]
+        [sys.executable, "-m", "resmlp_mt.cli", "prepare"]
+        + ["--source-lang", langs[0], "--target-lang", langs[1]]
         + ["--train", f"{folder}/{train}", "--valid", f"{folder}/valid"]
         + ["--out", str(out), *flags]
     ).returncode
@@ -197,12 +209,26 @@ def write_beside(
             _write(path, lines)
 
 
+def _is_unwanted(sides: tuple[str, str], flags: list[str]) -> bool:
+    """Whether a filter that was asked for leaves out this pair of English and German."""
+    asked = {"remove_identical", "remove_wrong_language"} & {
+        flag.removeprefix("--").replace("-", "_") for flag in flags
+    }
+    return any(_make_filter(name)(*sides) for name in asked)
+
+
+@cache
+def _make_filter(name: str) -> Filter:
+    return FILTERS[name].make("en", "de")
+
+
 def _add_copied(
     lines: list[str], langs: tuple[str, str], folder: Path, out: Path, longest: list[str]
 ) -> int:
     """Binarize lines that are both sides of a pair, as train1 of a prepared folder; the status.
 
-    They go past the filters, which leave out pairs whose sides are the same.
+    They go past the filters, which leave out pairs whose sides are the same. Those of pairs that
+    the filters leave out are not among them.
     """
     for lang in langs:
         _write(folder / f"copied.{lang}", lines)
@@ -292,7 +318,7 @@ def type_carelessly(
     for i, row in enumerate(_spread(rows, round(share * len(rows))) if share else []):
         text = row[side]
         for name in _CARELESS[i % len(_CARELESS)]:
-            text = FORMS[name](text)
+            text = find_form(name, ("en", "de")[side])(text)
         if text != row[side] and text.strip():
             careless.append((*row[:side], text, *row[side + 1 :]))
     return careless

@@ -48,7 +48,7 @@ def read_log(path: Path, metric: str, entries: Sequence[Entry] | None = None) ->
                 _add(valid, int(entry["valid_num_updates"]), float(entry[f"valid_{metric}"]))
             elif metric in entry and "num_updates" in entry:
                 _add(train, int(entry["num_updates"]), float(entry[metric]))
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OverflowError, TypeError, ValueError):
             raise UserError(f"{path}, line {number}: {metric} or its update is no number") from None
     if not train and not valid:
         advice = "train with --log-format json --log-file FILE"
@@ -64,7 +64,7 @@ def read_entries(path: Path) -> list[Entry]:
     for number, line in enumerate(read_lines(path), 1):
         try:
             entry = json.loads(line[line.index("{") :])
-        except ValueError:  # other lines of the log
+        except (RecursionError, ValueError):  # other lines of the log
             continue
         found.append((number, entry))
     return found

@@ -10,12 +10,14 @@ To train a model further on text of your own, take its subwords and dictionaries
 
 import argparse
 import os
+import re
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.errors import UserError
 
 # What is learnt where no model's subwords are taken.
+_MOST = 1_000_000  # pieces; SentencePiece counts in 32 bits
 _LEARNT = {
     "vocab_size": 8000,
     "joined": True,
@@ -155,9 +157,15 @@ def run(arguments: argparse.Namespace) -> None:
             raise UserError(
                 f"--character-coverage is between 0.98 and 1, not {arguments.character_coverage:g}"
             )
+        check_positive(arguments, "vocab_size")
+        if arguments.vocab_size > _MOST:
+            raise UserError(f"--vocab-size is at most {_MOST:,}, not {arguments.vocab_size:,}")
         symbols = tuple(filter(None, arguments.user_defined_symbols.split(",")))
-        if taken := [symbol for symbol in symbols if symbol in Vocabulary.SPECIAL]:
-            raise UserError(f"--user-defined-symbols {taken[0]}: fairseq has this symbol itself")
+        for symbol in symbols:
+            if symbol in Vocabulary.SPECIAL or re.fullmatch(r"madeupword\d{4}", symbol):
+                raise UserError(f"--user-defined-symbols {symbol}: fairseq has this symbol itself")
+            if re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", symbol):  # or it is no UTF-8
+                raise UserError(f"--user-defined-symbols {symbol!a}: a character that no text has")
         subwords = NewSubwords(
             arguments.vocab_size,
             arguments.joined,

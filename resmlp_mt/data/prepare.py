@@ -27,7 +27,7 @@ from resmlp_mt.data.subwords import (
     load_subwords,
     train_subwords,
 )
-from resmlp_mt.data.text import Block, read_blocks, read_pairs
+from resmlp_mt.data.text import Block, find_side, read_blocks, read_pairs
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
@@ -122,6 +122,7 @@ def prepare(
     """
     if langs[0] == langs[1]:
         raise UserError(f"--source-lang and --target-lang are both {langs[0]}")
+    _refuse_to_lose(splits, langs, out)
     with whole_folder(out, REPORT_NAME, *_MADE) as folder:
         # Reading everything first shows a mistake in the last line before the long work.
         counts = {split: _count(prefix, langs) for split, prefix in splits.items()}
@@ -169,6 +170,17 @@ def prepare(
         report = {split: asdict(report) for split, report in reports.items()}
         (folder / REPORT_NAME).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return reports
+
+
+def _refuse_to_lose(splits: dict[str, str], langs: tuple[str, str], out: Path) -> None:
+    """Refuse text within the folder that is made, where it is not made again."""
+    raw = out.resolve() / "raw"
+    for split, prefix in splits.items():
+        for lang in langs:
+            path = find_side(prefix, lang).resolve()
+            again = split != "train" and path == raw / f"{split}.{lang}"
+            if raw in path.parents and not again:
+                raise UserError(f"{path}: {out} is made anew without it; name another --out")
 
 
 def format_report(reports: dict[str, SplitReport]) -> str:

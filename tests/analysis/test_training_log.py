@@ -52,3 +52,12 @@ def test_a_log_without_the_metric_is_refused_with_those_that_it_has(logs):
         read_log(logs["images"], "acc")
     with pytest.raises(UserError, match="plain: no acc in it; train with --log-format json"):
         read_log(logs["plain"], "acc")
+
+
+def test_lines_that_no_training_writes_are_named_or_left_out(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text('{"a": ' * 100_000 + '\n{"num_updates": "1", "loss": "4"}\n')
+    assert read_log(log, "loss")[0] == [(1, 4.0)]
+    log.write_text('{"num_updates": Infinity, "loss": 1}\n')
+    with pytest.raises(UserError, match="train.log, line 1: loss or its update is no number"):
+        read_log(log, "loss")

@@ -355,6 +355,11 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
         (["--workers", 0], ["--workers must be at least 1"]),
         (["--character-coverage", 0.5], ["--character-coverage", "not 0.5"]),
         (["--user-defined-symbols", "x,<pad>"], ["--user-defined-symbols <pad>: fairseq has"]),
+        (["--user-defined-symbols", "madeupword0001"], ["madeupword0001: fairseq has"]),
+        (["--user-defined-symbols", "a\rb"], ["--user-defined-symbols 'a\\rb': a character"]),
+        (["--user-defined-symbols", "\udcff"], ["--user-defined-symbols '\\udcff': a character"]),
+        (["--vocab-size", 2**31], ["--vocab-size is at most 1,000,000, not 2,147,483,648"]),
+        (["--vocab-size", 0], ["--vocab-size must be at least 1"]),
     ],
     ids=[
         "vocabulary too large",
@@ -366,6 +371,11 @@ def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
         "no workers",
         "few characters",
         "a symbol of fairseq's",
+        "a word of fairseq's",
+        "a symbol of two lines",
+        "no UTF-8",
+        "vocabulary beyond counting",
+        "no vocabulary",
     ],
 )
 def test_impossible_flags_are_refused_and_leave_nothing(raw, tmp_path, options, said):
@@ -378,6 +388,18 @@ def test_a_folder_that_holds_something_else_is_left_alone(raw, tmp_path):
     (tmp_path / "out" / "thesis.txt").write_text("years of work")
     assert_refused(prepare(raw, tmp_path / "out", check=False), "holds something else")
     assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
+
+
+def test_text_that_the_new_folder_would_not_have_is_not_lost(raw, tmp_path):
+    out = tmp_path / "out"
+    prepare(raw, out)
+    for path in raw.glob("train.*"):
+        shutil.copy(path, out / "raw")
+    files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert_refused(
+        prepare(out / "raw", out, check=False), f"raw/train.en: {out} is made anew without it"
+    )
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
 
 
 @pytest.mark.parametrize("sharing", ["--joined", "--separate"])
