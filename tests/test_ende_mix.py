@@ -301,6 +301,19 @@ def test_a_translator_that_ships_has_the_score_of_its_card(held_out, model, tmp_
     assert score == pytest.approx(claimed, abs=0.1)  # rounding differs between processors
 
 
+def test_rows_of_results_say_what_their_commands_say():
+    """Rows of other machines are copied by hand."""
+    with open(EXAMPLE / "results.csv", newline="", encoding="utf-8") as stream:
+        rows = [row for row in csv.DictReader(stream) if "everyday.sh" in row["command"]]
+    assert len(rows) > 20
+    for row in rows:
+        settings = dict(re.findall(r"([A-Z]+)=(\S*)", row["command"]))
+        assert (row["seed"], row["updates"]) == (settings["SEED"], settings["UPDATES"])
+        assert row["model"].startswith("en-de" if settings["SOURCE"] == "en" else "de-en")
+        assert row["model"].endswith("transformer") == (settings["FAMILY"] == "transformer")
+        assert float(row["bleu"]) < float(row["chrf"]) < 100 and int(row["pairs"]) > 100_000
+
+
 def test_a_training_that_was_stopped_is_not_scored(mix, tmp_path, commands):
     prepare(mix, tmp_path / "bin", env=commands)
     variables = commands | {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path), "TOKENS": "1000"}
