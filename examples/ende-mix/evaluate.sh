@@ -5,6 +5,7 @@
 #   RESULTS=examples/ende-mix/results.csv
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. scripts/training.sh
 
 usage="usage: evaluate.sh FAMILY SIZE [SEED]"
 family=${1:?$usage} size=${2:?$usage} seed=${3:-1}
@@ -14,9 +15,7 @@ if [ ! -e "$data/train.en-de.en.idx" ]; then
     echo "evaluate.sh: $data: no data from English into German" >&2
     exit 2
 fi
-pairs=$(python -c "import json, sys
-print(sum(part['kept'] for name, part in json.load(sys.stdin).items() if 'train' in name))" \
-    <"$data/report.json")
+pairs=$(count_pairs "$data")
 
 sets=(test:newstest2014 test1:tatoeba)
 # Older data has no such set.

@@ -123,9 +123,7 @@ name=$source-$target
 [ "$family" = resmlp_plus ] || name=$name-$family
 rm -rf "$out/$name"
 resmlp-mt pack "$run/checkpoint_last.pt" --half --out "$out/$name"
-pairs=$(python -c "import json, sys
-print(sum(part['kept'] for name, part in json.load(sys.stdin).items() if 'train' in name))" \
-    <"$out/all/report.json")
+pairs=$(count_pairs "$out/all")
 figures=()
 for set in test:newstest2014 test1:tatoeba test2:domains; do
     references=$out/all/raw/${set%:*}.$target translations=$out/${set#*:}.$target

@@ -26,7 +26,6 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import cache
 from pathlib import Path
 
 from forms import find_form
@@ -55,7 +54,8 @@ def main() -> int:
         return 2
     sets["train"] = balance(sets["train"], arguments.balance) + repeated
     copied = _spread(sets["train"], round(arguments.copied * len(sets["train"])))
-    copied = [row for row in copied if not _is_unwanted(row[:2], others)]
+    unwanted = make_filters(others)
+    copied = [row for row in copied if not any(leaves_out(*row[:2]) for leaves_out in unwanted)]
     sets["train"] += add_variants(sets, arguments.careless, arguments.swap, langs[0])
     with tempfile.TemporaryDirectory() as folder:
         for name, pairs in sets.items():
@@ -183,6 +183,13 @@ def add_variants(
     return typed + _leave_out(held_out, swap(sets["train"], swapped), _letters)
 
 
+def make_filters(flags: list[str]) -> list[Filter]:
+    """Those filters of `resmlp-mt prepare` that the flags ask for and that look at single pairs."""
+    names = ("remove_identical", "remove_wrong_language")
+    asked = [name for name in names if f"--{name.replace('_', '-')}" in flags]
+    return [FILTERS[name].make("en", "de") for name in asked]
+
+
 def binarize(langs: tuple[str, str], folder: Path, train: str, out: Path, flags: list[str]) -> int:
     """Call `resmlp-mt prepare` on a set of the folder; the status."""
     return subprocess.run(
@@ -207,19 +214,6 @@ def write_beside(
     for name, lines in kept.items():
         with whole_file(folder / name) as path:
             _write(path, lines)
-
-
-def _is_unwanted(sides: tuple[str, str], flags: list[str]) -> bool:
-    """Whether a filter that was asked for leaves out this pair of English and German."""
-    asked = {"remove_identical", "remove_wrong_language"} & {
-        flag.removeprefix("--").replace("-", "_") for flag in flags
-    }
-    return any(_make_filter(name)(*sides) for name in asked)
-
-
-@cache
-def _make_filter(name: str) -> Filter:
-    return FILTERS[name].make("en", "de")
 
 
 def _add_copied(

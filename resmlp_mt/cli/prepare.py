@@ -16,8 +16,8 @@ from pathlib import Path
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.errors import UserError
 
-# What is learnt where no model's subwords are taken.
 _MOST = 1_000_000  # pieces; SentencePiece counts in 32 bits
+# What is learnt where no model's subwords are taken.
 _LEARNT = {
     "vocab_size": 8000,
     "joined": True,
