@@ -16,7 +16,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from torch import nn
 from torch.testing import assert_close
 
-from resmlp_mt.compat.flags import multiplies_bf16
+from resmlp_mt.compat.processor import multiplies_bf16
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.cycle import CycleMLP
 from resmlp_mt.nn.grid_mixers import GridConvolution

@@ -116,7 +116,7 @@ def _show_devices() -> None:
 
 
 def _show_arithmetic() -> None:
-    from resmlp_mt.compat.flags import multiplies_bf16
+    from resmlp_mt.compat.processor import multiplies_bf16
     from resmlp_mt.inference.native_code import find_kind
 
     _row("bf16 on CPUs", "fast" if multiplies_bf16() else "slow here: train without --bf16")

@@ -24,6 +24,7 @@ from fairseq.models import (
 from resmlp_mt.compat.checkpoints import find_and_read, load_checkpoint
 from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.processor import multiplies_bf16
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.finding import find_checkpoint
@@ -266,12 +267,6 @@ def _mend_precision(flags: Namespace) -> None:
 
 def _is_on_cpu(flags: Namespace) -> bool:
     return getattr(flags, "cpu", False) or not torch.cuda.is_available()
-
-
-def multiplies_bf16() -> bool:
-    """Whether oneDNN, which multiplies for torch, finds instructions for it in this processor."""
-    check = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
-    return check is None or check()
 
 
 def _find(path: str, kind: str | None = None) -> str:

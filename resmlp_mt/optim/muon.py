@@ -10,6 +10,7 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.adam import FairseqAdam
 from torch import Tensor
 
+from resmlp_mt.compat.processor import multiplies_bf16
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.marks import group_by_decay, is_map, is_marked
 from resmlp_mt.optim.adamw import FusedAdamWConfig
@@ -28,8 +29,8 @@ class MuonConfig(FusedAdamWConfig):
 class Muon(torch.optim.Optimizer):
     """Momentum (Nesterov's) whose matrices are made orthogonal (Jordan et al., 2024).
 
-    torch's own Muon computes in bf16 everywhere. Most processors have no instructions for that, and
-    it took them 70 times as long as fp32.
+    torch's own Muon computes in bf16 everywhere. Many processors have no instructions for that, and
+    it took them 70 times as long as fp32. It also takes one matrix at a time.
 
     Args:
         maps: Matrices, (out, in).
@@ -57,56 +58,70 @@ class Muon(torch.optim.Optimizer):
                 mean = state["momentum_buffer"].lerp_(weight.grad, 1 - momentum)
                 weights.append(weight)
                 updates.append(weight.grad.lerp(mean, momentum))
-            for weight, update in zip(weights, _orthogonalize_all(updates), strict=True):
+            for weight, update in zip(weights, _share_out(updates), strict=True):
                 weight.mul_(1 - lr * group["weight_decay"])
                 weight.add_(update, alpha=-0.2 * lr * max(weight.shape) ** 0.5)
 
 
-def _orthogonalize_all(matrices: list[Tensor]) -> list[Tensor]:
+def _share_out(matrices: list[Tensor]) -> list[Tensor]:
     """Each matrix made orthogonal, by one of the workers that train together."""
     if not dist.is_initialized() or dist.get_world_size() == 1 or not matrices:
-        return [orthogonalize(matrix) for matrix in matrices]
+        return orthogonalize_all(matrices)
     # By turns in order of size, so that all have as much to do.
     order = sorted(range(len(matrices)), key=lambda i: -matrices[i].numel())
-    mine = set(order[dist.get_rank() :: dist.get_world_size()])
-    found = [
-        orthogonalize(matrix).flatten() if i in mine else matrix.new_zeros(matrix.numel())
-        for i, matrix in enumerate(matrices)
-    ]
-    together = torch.cat([part.to(matrices[0].dtype) for part in found])
+    mine = order[dist.get_rank() :: dist.get_world_size()]
+    found = [torch.zeros_like(matrix) for matrix in matrices]
+    for place, matrix in zip(mine, orthogonalize_all([matrices[i] for i in mine]), strict=True):
+        found[place].copy_(matrix)
+    together = torch.cat([matrix.flatten() for matrix in found])
     dist.all_reduce(together)
     parts = together.split([matrix.numel() for matrix in matrices])
     return [part.view_as(matrix) for part, matrix in zip(parts, matrices, strict=True)]
 
 
-def orthogonalize(matrix: Tensor) -> Tensor:
-    """The matrix with singular values near 1, by five steps of Newton and Schulz's iteration.
+def orthogonalize_all(matrices: list[Tensor]) -> list[Tensor]:
+    """Each matrix with singular values near 1. Those of one shape are worked on together.
+
+    Small products keep neither a GPU nor the cores of a processor busy.
+
+    Args:
+        matrices: (out, in) each. One that is taller than wide is worked on as it lies.
+
+    Returns:
+        (out, in) each, in bf16 where the hardware multiplies in it, in fp32 elsewhere.
+    """
+    found: list[Tensor] = [*matrices]
+    lying = [matrix.T if matrix.size(0) > matrix.size(1) else matrix for matrix in matrices]
+    for shape in dict.fromkeys(matrix.shape for matrix in lying):
+        places = [i for i, matrix in enumerate(lying) if matrix.shape == shape]
+        stack = torch.stack([lying[i] for i in places])
+        exact = stack.device.type == "cpu" and not multiplies_bf16()
+        made = orthogonalize(stack.to(torch.float32 if exact else torch.bfloat16))
+        for i, matrix in zip(places, made, strict=True):
+            found[i] = matrix if lying[i] is matrices[i] else matrix.T
+    return found
+
+
+def orthogonalize(x: Tensor) -> Tensor:
+    """Matrices with singular values near 1, by five steps of Newton and Schulz's iteration.
 
     Its coefficients are those of Jordan et al. (2024). They bring small singular values up quickly,
     and stop between about 0.7 and 1.2.
 
     Args:
-        matrix: (out, in).
-
-    Returns:
-        (out, in), in fp32 on a CPU and in bf16 elsewhere.
+        x: (matrices, rows, columns), no more rows than columns.
     """
-    tall = matrix.size(0) > matrix.size(1)
-    x = matrix.to(torch.float32 if matrix.device.type == "cpu" else torch.bfloat16)
-    x = x.T if tall else x
-    x = x / x.norm().clamp(min=1e-7)
-    if x.dtype == torch.float32 and x.size(1) >= _LONG * x.size(0):
-        x = _find_factor(x @ x.T) @ x
-    else:
-        for _ in range(_STEPS):
-            gram = x @ x.T
-            x = torch.addmm(x, _choose_factor(gram), x, beta=3.4445)
-    return x.T if tall else x
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    if x.dtype == torch.float32 and x.size(2) >= _LONG * x.size(1):
+        return _find_factor(x @ x.mT) @ x
+    for _ in range(_STEPS):
+        x = torch.baddbmm(x, _choose_factor(x @ x.mT), x, beta=3.4445)
+    return x
 
 
 def _choose_factor(gram: Tensor) -> Tensor:
     """What a step multiplies with, less 3.4445 on the diagonal."""
-    return torch.addmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
+    return torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
 
 
 def _find_factor(gram: Tensor) -> Tensor:
@@ -117,7 +132,7 @@ def _find_factor(gram: Tensor) -> Tensor:
     whole = None
     for step in range(_STEPS):
         factor = _choose_factor(gram)
-        factor.diagonal().add_(3.4445)
+        factor.diagonal(dim1=1, dim2=2).add_(3.4445)
         whole = factor if whole is None else factor @ whole
         if step < _STEPS - 1:
             gram = factor @ gram @ factor

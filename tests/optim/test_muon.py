@@ -9,7 +9,8 @@ from torch import multiprocessing
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.marks import mark_maps, mark_undecayed
-from resmlp_mt.optim.muon import FairseqMuon, Muon, orthogonalize
+from resmlp_mt.optim import muon
+from resmlp_mt.optim.muon import FairseqMuon, Muon, orthogonalize, orthogonalize_all
 
 CFG = SimpleNamespace(
     lr=[3e-2], adam_betas="(0.9, 0.98)", adam_eps=1e-8, weight_decay=0.1, muon_momentum=0.9
@@ -34,7 +35,8 @@ def step(optimizer, model, number):
     optimizer.step()
 
 
-def test_a_map_moves_along_the_singular_vectors_of_its_momentum_and_decays():
+def test_a_map_moves_along_the_singular_vectors_of_its_momentum_and_decays(monkeypatch):
+    monkeypatch.setattr(muon, "multiplies_bf16", lambda: False)
     model = Model()
     optimizer = FairseqMuon(CFG, model.parameters())
     mean = torch.zeros(12, 6)
@@ -69,18 +71,38 @@ def test_it_is_torchs_muon_but_for_the_rounding(shape):
     assert still.equal(torch.ones(2, 2))  # it had no gradient
 
 
-@pytest.mark.parametrize("shape", [(16, 64), (64, 16), (16, 24)])
+@pytest.mark.parametrize("shape", [(16, 64), (16, 24), (16, 16)])
 def test_it_is_the_iteration_as_it_is_written_whatever_the_shape(shape):
     torch.manual_seed(4)
-    matrix = torch.randn(shape) @ torch.diag(torch.logspace(0, -6, shape[1]))
-    x = matrix.double() / matrix.double().norm()
-    for _ in range(5):
-        x = 3.4445 * x - 4.7750 * x @ x.T @ x + 2.0315 * x @ x.T @ x @ x.T @ x
-    torch.testing.assert_close(orthogonalize(matrix).double(), x, rtol=0, atol=1e-3)
+    matrices = torch.randn(3, *shape) @ torch.diag(torch.logspace(0, -6, shape[1]))
+    for matrix, found in zip(matrices, orthogonalize(matrices), strict=True):
+        x = matrix.double() / matrix.double().norm()
+        for _ in range(5):
+            x = 3.4445 * x - 4.7750 * x @ x.T @ x + 2.0315 * x @ x.T @ x @ x.T @ x
+        torch.testing.assert_close(found.double(), x, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("multiplies", [False, True])
+def test_each_of_many_matrices_has_singular_values_near_one_and_its_own_vectors(
+    multiplies, monkeypatch
+):
+    monkeypatch.setattr(muon, "multiplies_bf16", lambda: multiplies)
+    torch.manual_seed(6)
+    shapes = [(16, 64), (7, 7), (64, 16), (16, 64), (7, 7), (16, 24)]
+    matrices = [torch.randn(shape) for shape in shapes]
+    for matrix, found in zip(matrices, orthogonalize_all(matrices), strict=True):
+        assert found.shape == matrix.shape
+        assert found.dtype == (torch.bfloat16 if multiplies else torch.float32)
+        u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+        lengths = u.T @ found.float() @ v.T
+        assert ((lengths.diagonal() > 0.6) & (lengths.diagonal() < 1.3)).all()
+        # A value in bf16 has 8 bits.
+        others = (lengths - lengths.diagonal().diag()).abs().max()
+        assert others < (0.06 if multiplies else 1e-4)
 
 
 def test_a_matrix_of_zeros_stays_one():
-    assert orthogonalize(torch.zeros(3, 4)).equal(torch.zeros(3, 4))
+    assert orthogonalize(torch.zeros(2, 3, 4)).equal(torch.zeros(2, 3, 4))
 
 
 def test_all_other_weights_move_as_in_adamw():
