@@ -22,18 +22,20 @@ class Dropout(nn.Dropout):
             return super().forward(x)
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64, device=x.device)
         draws = draws.random_(-(2**63), None).view(torch.int16)[: x.numel()].view(x.shape)
-        return _Masked.apply(x, draws >= dropped - 2**15, 2**16 / (2**16 - dropped))
+        # A comparison into whole numbers is vectorised, one into booleans is not.
+        kept = torch.ge(draws, dropped - 2**15, out=torch.empty_like(draws)).to(torch.uint8)
+        return _Masked.apply(x, kept, 2**16 / (2**16 - dropped))
 
 
 class _Masked(torch.autograd.Function):
-    # x * mask * scale. torch multiplies by booleans slowly, and converts bytes fast.
+    # x * mask * scale.
     @staticmethod
     def forward(ctx, x: Tensor, mask: Tensor, scale: float) -> Tensor:
         ctx.save_for_backward(mask)
         ctx.scale = scale
-        return (x * mask.view(torch.uint8).to(x.dtype)).mul_(scale)
+        return (x * mask.to(x.dtype)).mul_(scale)
 
     @staticmethod
     def backward(ctx, grad: Tensor):
         (mask,) = ctx.saved_tensors
-        return (grad * mask.view(torch.uint8).to(grad.dtype)).mul_(ctx.scale), None, None
+        return (grad * mask.to(grad.dtype)).mul_(ctx.scale), None, None
