@@ -17,9 +17,9 @@ from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
 from resmlp_mt.benchmark.rounds import Rival, race
 from resmlp_mt.benchmark.train import SIZES, Case, list_rivals
 from resmlp_mt.nn.dropout import Dropout
+from resmlp_mt.optim import muon
 
 OPTIONS = ["", "--optimizer adamw", "--torch-compile", "--bf16"]
-PLAINER = "with torch's dropout"
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, required=True)
     parser.add_argument(
         "--options", nargs="+", default=OPTIONS, metavar="FLAGS",
-        help=f"the first is compared with; flags, or {PLAINER!r}",
+        help=f"the first is compared with; flags, or {' or '.join(map(repr, PLAINER))}",
     )  # fmt: skip
     parser.add_argument("--flags", default="", metavar="FLAGS", help="for all of them")
     parser.add_argument("--max-tokens", type=int, default=2048, metavar="N")
@@ -40,7 +40,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rivals = []
     for option in arguments.options:
-        flags = f"{arguments.flags} {'' if option == PLAINER else option}".split()
+        flags = f"{arguments.flags} {'' if option in PLAINER else option}".split()
         for rival in list_rivals(arguments.size, flags)[1:]:  # without the Transformer
             how = {"rival": rival, "option": option}
             rivals.append(Rival(f"{rival.name} {option}".strip(), build, how))
@@ -57,10 +57,27 @@ def main() -> None:
 
 def build(rival: Rival, option: str) -> Callable:
     """In its own process: the training, with a plainer part where that is the option."""
-    if option == PLAINER:
-        Dropout.forward = nn.Dropout.forward
+    if option in PLAINER:
+        PLAINER[option]()
     return rival.build(**rival.arguments)
 
+
+def take_torchs_dropout() -> None:
+    """Draw each number of a mask by itself."""
+    Dropout.forward = nn.Dropout.forward
+
+
+def part_matrices() -> None:
+    """Let Muon work on a matrix at a time, in fp32."""
+    together = muon.orthogonalize_all
+    muon.multiplies_bf16 = lambda: False
+    muon.orthogonalize_all = lambda matrices: [together([matrix])[0] for matrix in matrices]
+
+
+PLAINER = {
+    "with torch's dropout": take_torchs_dropout,
+    "with a matrix at a time": part_matrices,
+}
 
 if __name__ == "__main__":
     main()
