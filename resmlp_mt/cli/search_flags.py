@@ -136,6 +136,8 @@ def read_search(arguments: argparse.Namespace):
         raise UserError("give one of --prefix, --prefix-column, --constraints and --glossary")
     if arguments.prefix_column is not None and arguments.prefix_column < 2:
         raise UserError("--prefix-column must be 2 or more: the first column is the text")
+    if re.search(r"[\n\r\t]", arguments.prefix) and not arguments.json:
+        raise UserError("--prefix holds a line end or a tab, which lines do not: give it without")
     try:
         given = {name: getattr(arguments, name) for name in _names_of_search()}
         if arguments.glossary:

@@ -267,7 +267,8 @@ def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None):
     from resmlp_mt.files.partial_text import open_text
 
     inputs = [] if arguments.text else arguments.input or [_STANDARD]
-    refuse_overwriting(arguments.output, [0 if path == _STANDARD else path for path in inputs])
+    read = [0 if path == _STANDARD else path for path in inputs] + arguments.model
+    refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
     names = ("json", "print_alignment", "field", "into", "shard")
     names += ("split_sentences", "batch_tokens", "buffer_size")
     options = {"--model": arguments.model}  # first, as what a refusal begins with

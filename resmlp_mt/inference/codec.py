@@ -19,6 +19,8 @@ _BYTE = re.compile("<0x([0-9A-F]{2})>")
 # What SentencePiece makes of bytes that are no character, and one of two blanks around it.
 _BROKEN = re.compile("(?<= )\ufffd+ |\ufffd+")
 _BROKEN_WORD = re.compile(r"(?<!\S)\ufffd+(?!\S)")
+# What SentencePiece makes of a subword that it does not know.
+_UNKNOWN = "\u2047"
 _UNSPACED = re.compile(rf"\s*[{UNSPACED}]")
 # Of private use: no subword joins it with what follows, which so gets no blank before it.
 _APART = "\ue000"
@@ -128,8 +130,11 @@ class TextCodec:
         words: a blank before it would be wrong.
 
         Raises:
-            UserError: If the model has no subword for a part of it.
+            UserError: If the model has no subword for a part of it, or writes it otherwise.
         """
+        written = self.target_subwords.decode(self.target_subwords.encode(text))
+        if _UNKNOWN not in written and written.split() != text.split():  # as TM for one letter
+            raise UserError(f"{shorten(text)}: the model would write {shorten(written)}")
         if _UNSPACED.match(text):
             before = self.target_subwords.encode(_APART, out_type=str)
             pieces = self.target_subwords.encode(_APART + text.strip(), out_type=str)

@@ -9,7 +9,7 @@ import numpy as np
 
 from resmlp_mt.data.sentences import parts_sentences_by_blanks
 from resmlp_mt.inference.alignment import count_words
-from resmlp_mt.inference.segments import Segment, find_spaces
+from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_spaces
 
 MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
 
@@ -72,8 +72,8 @@ def join(
     """Put a text together: its k-th translation from the k-th of every part.
 
     Args:
-        text: The source. It stays as it is where the model has no subwords for it, but for
-            control characters.
+        text: The source. It stays as it is where the model has no subwords for it. Of blanks and
+            control characters alone only the line ends stay.
         parts: The translations of what `Translator.split` returned, but for those of `before`.
         segments: What it returned; the white space between the parts is taken from there.
         language: Of the translation.
@@ -81,7 +81,9 @@ def join(
             scores do not count.
     """
     if not parts:
-        return [Hypothesis("" if all(map(_is_blank, text)) else text, 0.0)]
+        if all(map(_is_blank, text)):
+            text = "".join(letter for letter in text if letter in LINE_ENDS)
+        return [Hypothesis(text, 0.0)]
     usual = " " if parts_sentences_by_blanks(language) else ""
     first, *spaces = find_spaces(segments[len(before) :], usual)
     sources, begun = [segment.text for segment in segments], [h.text for h in before]

@@ -7,6 +7,7 @@ from reprlib import repr as shorten
 from typing import Any
 
 FROM_0, FROM_1 = "must be a whole number, 0 or more", "must be a whole number, 1 or more"
+TRUE_OR_FALSE = "must be True or False"
 # More than any model has positions.
 _ANY_LENGTH = 10**9
 
@@ -56,6 +57,7 @@ class SearchOptions:
     shortlist: bool = True
 
     def __post_init__(self):
+        self._check("sampling", isinstance(self.sampling, bool), TRUE_OR_FALSE)
         if self.beam is None:
             object.__setattr__(self, "beam", self.nbest if self.sampling else 5)
         self._check("beam", is_count(self.beam, 1), FROM_1)
@@ -75,6 +77,7 @@ class SearchOptions:
         within = _is_number(self.temperature, 0.001)
         self._check("temperature", within, "must be a number, 0.001 or more")
         self._check("seed", is_count(self.seed), FROM_0)
+        self._check("shortlist", isinstance(self.shortlist, bool), TRUE_OR_FALSE)
         self._check_choice()
 
     def _check_choice(self) -> None:
@@ -170,6 +173,9 @@ class ReadingOptions:
         ):
             if not is_count(value := getattr(self, name), least):
                 raise ValueError(f"{name} {value!r} {rule}")
+        for name in ("recase", "attention"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"{name} {shorten(value)} {TRUE_OR_FALSE}")
         if not isinstance(self.split_sentences, bool | None):
             raise ValueError(
                 f"split_sentences {self.split_sentences!r} must be True, False or None"

@@ -43,6 +43,8 @@ class FormsAsJson:
         try:
             form = await request.form(max_files=0, max_fields=_MOST_FIELDS, max_part_size=self.size)
             fields = dict(request.query_params) | dict(form)
+            if len(texts := form.getlist("q")) > 1:
+                fields["q"] = texts
         except (MultiPartException, HTTPException, UnicodeError):
             return await refuse(400, "Invalid request: not a form")(scope, receive, send)
         if self.is_known(fields):

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import attrgetter, itemgetter
 
-from bs4 import BeautifulSoup, NavigableString, ParserRejectedMarkup, Tag
+from bs4 import NavigableString, ParserRejectedMarkup, Tag
 from bs4.element import PageElement
 
 from resmlp_mt.inference.alignment import align_words
 from resmlp_mt.inference.hypotheses import Hypothesis
+from resmlp_mt.serving.html_parser import parse_html
 from resmlp_mt.serving.limits import AnswerTooLarge
 
 # Tags within a sentence. All others begin a new one.
@@ -201,7 +202,7 @@ class Markup:
             if html.count(begin, html.rfind(end) + 1) > _MOST_OPEN:
                 raise ValueError(f"the HTML has more than {_MOST_OPEN:,} {begin} without {end}")
         try:
-            self.soup = BeautifulSoup(html, "html.parser")
+            self.soup = parse_html(html)
         except ParserRejectedMarkup:
             raise ValueError("the HTML has a <! that the parser does not know") from None
         except ValueError:  # Python reads no longer ones
@@ -229,11 +230,14 @@ class Markup:
             AnswerTooLarge: If they take more.
         """
         count, self.room = len(self.runs), room
-        # Before the tags are copied.
-        for (tag, name), translated in zip(self.attributes, translations[count:], strict=True):
-            tag[name] = translated.text
+        # Attributes first, before the tags are copied.
+        of_attributes = zip(self.texts[count:], translations[count:], strict=True)
+        for (tag, name), (text, translated) in zip(self.attributes, of_attributes, strict=True):
+            if translated.text != text:
+                tag[name] = translated.text
         for run, translated in zip(self.runs, translations[:count], strict=True):
-            if not translated.parts:  # nothing was translated, as of a zero-width blank
+            # Nothing was translated, as of a zero-width blank or of a number with hard blanks.
+            if not translated.parts or translated.text == run.text:
                 continue
             run.cut([source for source, _ in translated.parts])
             before = run.raw[: len(run.raw) - len(run.raw.lstrip())]

@@ -250,6 +250,11 @@ def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, 
         refused = translate(packed, "--input", source, "--output", output, check=False)
         assert_refused(refused, f"{output}: ", said)
     assert Path(source).read_text() == text and len(list(tmp_path.iterdir())) == 1
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("dog\tHund\n")
+    refused = translate(packed, "--glossary", terms, "--output", terms, "A dog.", check=False)
+    assert_refused(refused, f"{terms}: ", "read and written")
+    assert terms.read_text() == "dog\tHund\n"
 
 
 def test_a_part_goes_on_with_the_glossary_that_a_pipe_gave_it(tmp_path):
@@ -485,6 +490,7 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--sampling", "--beam", 3], "left out: with --sampling, --nbest says how many"),
         (["--prefix", "x", "--constraints"], "give one of --prefix"),
         (["--prefix-column", 1], "--prefix-column must be 2 or more"),
+        (["--prefix", "Ein Hund.\nEin"], "--prefix holds a line end or a tab"),
         (["--prefix", "the \u2603"], "line 1: 'the \u2603': the model cannot say '\u2603'"),
         (["--prefix", "der " * 60], "subwords; a translation has 49 at most"),
         (["--model", "multi30k-en-de"], "its languages, dictionaries or subwords are not those of"),

@@ -127,6 +127,7 @@ def test_sentences_hold_the_terms_and_those_without_any_are_as_ever(tmp_path):
         assert translator.translate(lines, glossary=given) == held
     for wrong, said in (
         ({"x": "☃"}, "cannot say"),
+        ({"x": "Acme™"}, "'Acme™': the model would write 'AcmeTM'"),
         ({"x": " "}, "a side is empty"),
         (tmp_path / "nowhere.tsv", "nowhere.tsv: no such file"),
     ):

@@ -41,7 +41,7 @@ def test_sentences_are_translated_one_by_one_and_the_space_between_them_is_kept(
     whole = translator.translate(f"{man} {dog}\n{man}", split_sentences=False)
     assert whole.split("\n")[0] != f"{ein_mann} {ein_hund}"
     assert whole.split("\n")[1] == ein_mann
-    assert translator.translate([" \n", "\x01"]) == ["", ""]
+    assert translator.translate([" \n", "\n\x01\n", "\x01"]) == ["\n", "\n\n", ""]
 
 
 def test_a_line_longer_than_usual_is_cut_unless_it_shall_stay_whole():
@@ -188,6 +188,10 @@ def test_endless_text_is_read_a_buffer_at_a_time(translator):
         dict(options=dict(beam=2)),
         dict(first=-1),
         dict(split_sentences="no"),
+        dict(sampling="false"),
+        dict(shortlist=None),
+        dict(recase="no"),
+        dict(attention=1),
         dict(prefix=None),
         dict(prefix=b"Ein"),
         dict(prefix=["Ein", "Zwei"]),

@@ -66,6 +66,8 @@ def test_answers_have_the_form_that_clients_expect(server):
         assert answered == {"translatedText": best, "alternatives": others}
     answered = httpx.post(f"{server}/translate", params=known, data={"q": TEXT}, timeout=60)
     assert answered.json() == {"translatedText": best}
+    twice = httpx.post(f"{server}/translate", data=fields | {"q": [TEXT, ""]}, timeout=60).json()
+    assert twice == {"translatedText": [best, ""], "alternatives": [others, []]}
     # Many clients write what they have no value for as null, or as an empty field of a form.
     for empty in (None, ""):
         left = dict.fromkeys(("format", "alternatives", "api_key"), empty)

@@ -196,6 +196,51 @@ def test_where_nothing_moves_all_is_where_it_was(html):
     assert "".join(found.split()) == "".join(str(BeautifulSoup(html, "html.parser")).split())
 
 
+@pytest.mark.parametrize(
+    ("html", "texts", "expected"),
+    [
+        ("<p>a<br>b<br/>c</p>", ["a", "b", "c"], "<p>A<br/>B<br/>C</p>"),
+        ("<p>a<img></p><p>b<img/></p>", ["a", "b"], "<p>A<img/></p><p>B<img/></p>"),
+        ("<p>a<br></br>b</p>", ["a", "b"], "<p>A<br/>B</p>"),
+        ("<div/>a", ["a"], "<div></div>A"),
+    ],
+)
+def test_an_empty_tag_holds_nothing_with_or_without_a_slash(html, texts, expected):
+    markup = Markup(html)
+    assert markup.texts == texts
+    assert markup.put(whole(markup, *(translated(t, [t.upper()], [0]) for t in texts))) == expected
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        # By the rules of HTML for a name that has no ; behind it, in an attribute.
+        ("?a=1&copy=2&currency=EUR&lt2&region", "?a=1&copy=2&currency=EUR&lt2&region"),
+        ("&copy &copy; &copy", "© © ©"),
+        ("&notin; &notit; &not;it", "∉ &notit; ¬it"),
+        ("&amp;copy=1 &#65; &#x41;&nothing;&", "&copy=1 A A&nothing;&"),
+    ],
+)
+@pytest.mark.parametrize("quote", ['"', "'", ""])
+def test_an_address_is_none_with_characters_in_the_place_of_its_fields(typed, read, quote):
+    if not quote:
+        typed, read = typed.replace(" ", "%20"), read.replace(" ", "%20")
+    tag = Markup(f"<a id=x HREF={quote}{typed}{quote} hidden>b</a>").soup.a
+    assert tag.attrs == {"id": "x", "href": read, "hidden": ""}
+
+
+@pytest.mark.parametrize("html", ["http://a.b/c", '<?xml version="1.0"?><p>a</p>'])
+def test_the_parser_gives_no_advice(html, recwarn):
+    Markup(html)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("html", ["<td>1\xa0234\xa0567</td>", '<p title="12  34">a</p>'])
+def test_what_a_translation_leaves_keeps_its_white_space(html):
+    markup = Markup(html)
+    assert markup.put(whole(markup, *(Hypothesis(text, 0.0) for text in markup.texts))) == html
+
+
 @pytest.mark.parametrize("tag", ["<a ", '<a b="', "<!--", "<![if "])
 def test_tags_that_never_end_are_text_and_take_no_time(tag):
     tail = tag * 30_000  # looking for the end of each would take minutes
