@@ -75,8 +75,9 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
         return options.parse_args_and_arch(options.get_training_parser(), line)
 
     assert parse(tmp_path).finetune_from_model == str(tmp_path / "checkpoint_best.pt")
-    with pytest.raises(UserError, match="nix: no such model"):
-        parse("nix")
+    for none, said in ("nix", "nix: no such model"), ("", "--finetune-from-model is empty"):
+        with pytest.raises(UserError, match=said):
+            parse(none)
 
 
 @pytest.mark.parametrize(
@@ -92,9 +93,29 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
         ("--optimizer adam --adam-betas foo", "--adam-betas foo: give two numbers"),
         ("--optimizer adamw --adam-betas 0.9", "--adam-betas 0.9: give two numbers"),
         ("--optimizer lamb --lamb-betas (0.9,1.5)", "--lamb-betas (0.9,1.5): give two numbers"),
+        ("--seed -1", "--seed must be at least 0, not -1"),
+        ("--lr-scheduler inverse_sqrt --warmup-updates -1", "--warmup-updates must be at least 0"),
+        ("--optimizer muon --weight-decay -1", "--weight-decay must be at least 0, not -1"),
+        ("--optimizer adamw --adam-eps -1", "--adam-eps must be at least 0, not -1"),
+        ("--store-ema --ema-decay 2", "--ema-decay must be at most 1, not 2"),
+        (
+            "--criterion label_smoothed_cross_entropy_in_chunks --label-smoothing 1.5",
+            "--label-smoothing must be at most 1, not 1.5",
+        ),
+        ("--lr-scheduler tri_stage", "--lr-scheduler tri_stage needs --warmup-steps"),
+        ("--lr-scheduler polynomial_decay", "--lr-scheduler polynomial_decay needs --max-update"),
+        ("--best-checkpoint-metric bleu", "--best-checkpoint-metric bleu needs --eval-bleu"),
+        ("--best-checkpoint-metric accuracy", "--best-checkpoint-metric accuracy: no such figure"),
+        (
+            "--criterion label_smoothed_cross_entropy --best-checkpoint-metric accuracy",
+            "--best-checkpoint-metric accuracy needs --report-accuracy",
+        ),
+        ("--best-checkpoint-metric los", "--best-checkpoint-metric los: no such figure; there are"),
+        ("--finetune-from-model de-en --restore-file x.pt", "--finetune-from-model starts from"),
+        ("--finetune-from-model de-en --reset-meters", "--finetune-from-model resets that anyway"),
     ],
 )
-def test_numbers_that_end_in_a_traceback_later_are_refused(flags, said):
+def test_flags_that_end_in_a_traceback_later_are_refused(flags, said):
     with pytest.raises(UserError, match=f"^{re.escape(said)}"):
         parse_training(*flags.split())
 
@@ -161,13 +182,27 @@ def test_forgotten_validation_sets_are_looked_for_in_folders_alone(tmp_path):
     (tmp_path / "valid1.bin").touch()
     (tmp_path / "images.tar").touch()
 
-    def configure(data):
-        parser, line = options.get_training_parser(), [str(data), "--arch", "resmlp_tiny"]
+    def configure(data, *flags):
+        parser, line = options.get_training_parser(), [str(data), "--arch", "resmlp_tiny", *flags]
         return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, line))
 
     data_utils.raise_if_valid_subsets_unintentionally_ignored(configure(tmp_path / "images.tar"))
     with pytest.raises(ValueError, match="valid1"):
         data_utils.raise_if_valid_subsets_unintentionally_ignored(configure(tmp_path))
+    (tmp_path / "valid1.bin").rename(tmp_path / "valid1.en-de.en.bin")
+    (tmp_path / "valid.en-de.en.bin").touch()
+    named = configure(tmp_path, "--valid-subset", "valid,valid1")
+    data_utils.raise_if_valid_subsets_unintentionally_ignored(named)
+    with pytest.raises(ValueError, match="valid1"):
+        data_utils.raise_if_valid_subsets_unintentionally_ignored(configure(tmp_path))
+
+
+def test_a_polynomial_decay_is_as_long_as_the_training():
+    flags = "--lr-scheduler polynomial_decay --max-update 70".split()
+    cfg = convert_namespace_to_omegaconf(parse_training(*flags)).lr_scheduler
+    assert cfg.total_num_update == 70
+    cfg = convert_namespace_to_omegaconf(parse_training(*flags, "--total-num-update", "9"))
+    assert cfg.lr_scheduler.total_num_update == 9
 
 
 @pytest.mark.parametrize("flags", [["--optimizer", "adam"], ["--optimizer", "adagrad"]])

@@ -1,6 +1,7 @@
 """The mean of several checkpoints of one training run."""
 
 import math
+import re
 from pathlib import Path
 
 import torch
@@ -9,8 +10,11 @@ from tqdm import tqdm
 from resmlp_mt.checkpoints.pack import moving_average, save_weights
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import numbered_checkpoints
-from resmlp_mt.files.output import find_target, whole_file
+from resmlp_mt.files.finding import best_checkpoints, numbered_checkpoints
+from resmlp_mt.files.output import find_target, refuse_overwriting, whole_file
+
+# Names that fairseq-train gives to what it goes on from.
+_OF_TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_last|_best|\.best_.*)\.pt")
 
 
 def find_checkpoints(folder: Path, count: int) -> list[Path]:
@@ -42,11 +46,26 @@ def find_checkpoints(folder: Path, count: int) -> list[Path]:
     )
 
 
-def best_checkpoints(paths: list[Path], count: int) -> list[Path]:
-    """The `count` checkpoints with the best validation score (--best-checkpoint-metric)."""
-    scores = {}
+def choose_best(folder: Path, count: int) -> list[Path]:
+    """The `count` checkpoints of a training folder with the best validation score, the best first.
+
+    Those with numbers, and those that were kept for their score; --best-checkpoint-metric says
+    which score.
+
+    Raises:
+        UserError: If there are fewer, or one has no score.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
+    paths = [path for path, _ in numbered_checkpoints(folder)] + best_checkpoints(folder)
+    scores, seen = {}, set()
     for path in tqdm(paths, desc="read scores", disable=None, leave=False):
         state = load_checkpoint(path)
+        history = state.get("optimizer_history") or [{}]
+        updates = history[-1].get("num_updates", path)
+        if updates in seen:  # the same by another name
+            continue
+        seen.add(updates)
         score = (state.get("extra_state") or {}).get("val_loss")
         if score is None:
             raise UserError(f"{path}: no validation score in it; use --last instead of --best")
@@ -54,6 +73,8 @@ def best_checkpoints(paths: list[Path], count: int) -> list[Path]:
             raise UserError(f"{path}: its validation score is {score}; name others, or use --last")
         sign = -1 if state["cfg"].checkpoint.maximize_best_checkpoint_metric else 1
         scores[path] = sign * score
+    if not 1 <= count <= len(scores):
+        raise UserError(f"{folder} has {len(scores)} checkpoints with a score, not {count}")
     return sorted(scores, key=scores.get)[:count]
 
 
@@ -70,9 +91,13 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
         ema: Take the moving average that --store-ema kept in each, instead of its weights.
 
     Raises:
-        UserError: If the checkpoints are not of the same model, or hold no moving average.
+        UserError: If the checkpoints are not of the same model, hold no moving average or values
+            that are no numbers; or if `out` is one of them, or of what a training goes on from.
     """
     find_target(out)  # what cannot be written fails before the work
+    refuse_overwriting(out, paths)
+    if out.is_file() and _OF_TRAINING.fullmatch(out.name):
+        raise UserError(f"{out}: a training goes on from it; write to another file")
     total, state = {}, None
     for path in tqdm(paths, desc="average", disable=None, leave=False):
         state = load_checkpoint(path)
@@ -81,6 +106,9 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
         weights = {name: tensor.double() for name, tensor in state["model"].items()}
         if total and _shapes(total) != _shapes(weights):
             raise UserError(f"{path} is not of the same model as {paths[0]}")
+        for name, tensor in weights.items():
+            if not tensor.isfinite().all():
+                raise UserError(f"{path}: {name} holds values that are no numbers; leave it out")
         total = {name: total[name] + w if total else w for name, w in weights.items()}
     last = state["model"]
     for name, tensor in total.items():

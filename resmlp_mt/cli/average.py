@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _choose(arguments: argparse.Namespace) -> list[Path]:
-    from resmlp_mt.checkpoints.average import best_checkpoints, find_checkpoints
+    from resmlp_mt.checkpoints.average import choose_best, find_checkpoints
     from resmlp_mt.errors import UserError
 
     count = arguments.last if arguments.best is None else arguments.best
@@ -47,5 +47,6 @@ def _choose(arguments: argparse.Namespace) -> list[Path]:
         raise UserError("name one folder, or several checkpoints")
     if count is None:
         raise UserError("say which checkpoints of the folder: --last N or --best N")
-    paths = find_checkpoints(arguments.inputs[0], count)
-    return best_checkpoints(paths, count) if arguments.best else paths[-count:]
+    if arguments.best is not None:
+        return choose_best(arguments.inputs[0], count)
+    return find_checkpoints(arguments.inputs[0], count)[-count:]

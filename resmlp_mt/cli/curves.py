@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
     for i, (log, entries) in enumerate(logs.items()):
         train, valid = read_log(log, metric, entries)
-        name = log.parent.name if log.stem == "train" else log.stem
+        name = log.absolute().parent.name if log.stem == "train" else log.stem
         name = name.replace("$", r"\$")  # which else begins a formula
         style = {"color": f"C{i}"}
         if train:  # a run shorter than --log-interval has none

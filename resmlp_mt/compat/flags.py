@@ -35,7 +35,8 @@ _CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
 # What a flag without a default has in fairseq's configuration.
 _MISSING = re.compile(r"argument (--[\w-]+)\S*: invalid \w+ value: '\?\?\?'")
 
-# The least that numbers may be. Below it fairseq and torch end in a traceback, some of them late.
+# The least that numbers may be, and the most of some. Beyond, fairseq and torch end in a traceback,
+# some of them late, or train what is none.
 _LEAST = {
     "update_freq": 1,
     "max_tokens": 1,
@@ -45,7 +46,14 @@ _LEAST = {
     "validate_interval": 1,
     "beam": 1,
     "num_workers": 0,
+    "seed": 0,
+    "warmup_updates": 0,
+    "weight_decay": 0,
+    "adam_eps": 0,
+    "label_smoothing": 0,
+    "ema_decay": 0,
 }
+_MOST = {"label_smoothing": 1, "ema_decay": 1}
 _BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
 
 PATCH = Patch(
@@ -54,8 +62,10 @@ PATCH = Patch(
     "flags. It takes --bf16 for a wish to train on a TPU, and talks by NCCL on CPUs. It takes "
     "--fp16 on CPUs, and with optimizers that do not fit it, and fails later. It ends in a "
     "traceback where a number is out of range, as in --update-freq 0. It divides by zero where "
-    "the warm-up leaves no update for a cosine. It takes --sampling without the number of "
-    "translations for a bug of its own. It lists an archive of images as if it were a "
+    "the warm-up leaves no update for a cosine. It ends in one where a schedule has no length, "
+    "where --best-checkpoint-metric is not measured, after an epoch, where a training has two "
+    "places to start from, and where --valid-subset names valid1. It takes --sampling without the "
+    "number of translations for a bug of its own. It lists an archive of images as if it were a "
     "folder. It trains from scratch where --finetune-from-model names a folder",
     "whoever mistypes a value, or trains on CPUs, in 16 bits, for a few updates, on a .tar of "
     "images, or on from a folder, or samples translations",
@@ -83,6 +93,8 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     if input_args is None:  # a command line in a list may be meant for another place
         _check_data(flags)
     _check_schedule(flags)
+    _check_metric(flags)
+    _check_start(flags)
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
@@ -147,6 +159,9 @@ def _check_numbers(flags: Namespace) -> None:
             if number is not None and number < least:
                 flag = name.replace("_", "-")
                 raise UserError(f"--{flag} must be at least {least}, not {number}")
+            if number is not None and number > _MOST.get(name, number):
+                flag = name.replace("_", "-")
+                raise UserError(f"--{flag} must be at most {_MOST[name]}, not {number}")
     for name in _BETAS:
         if isinstance(given := getattr(flags, name, None), str) and not _are_betas(given):
             flag = name.replace("_", "-")
@@ -180,17 +195,60 @@ def _check_data(flags: Namespace) -> None:
 
 
 def _check_schedule(flags: Namespace) -> None:
-    """Refuse a cosine of no update, by whose length fairseq divides after the warm-up.
-
-    A longer warm-up is harmless, since the training ends in it.
-    """
-    if getattr(flags, "lr_scheduler", None) != "cosine" or flags.lr_period_updates > 0:
-        return
-    if flags.warmup_updates == flags.max_update > 0:
+    """Refuse schedules without a length, and give one the length that fairseq promises."""
+    kind, most = getattr(flags, "lr_scheduler", None), getattr(flags, "max_update", 0)
+    # A longer warm-up is harmless, since the training ends in it.
+    if kind == "cosine" and flags.lr_period_updates <= 0 and flags.warmup_updates == most > 0:
         raise UserError(
-            f"--warmup-updates {flags.warmup_updates} leaves no update for --lr-scheduler cosine: "
-            f"--max-update is {flags.max_update}"
+            f"--warmup-updates {most} leaves no update for --lr-scheduler cosine: --max-update is "
+            f"{most}"
         )
+    if kind == "polynomial_decay" and flags.total_num_update is None:
+        if most <= 0:
+            raise UserError("--lr-scheduler polynomial_decay needs --max-update, or its own length")
+        flags.total_num_update = most
+    if kind == "tri_stage":
+        steps = flags.warmup_steps + flags.hold_steps + flags.decay_steps
+        if steps <= 0 and (flags.phase_ratio is None or most <= 0):
+            raise UserError(
+                "--lr-scheduler tri_stage needs --warmup-steps, --hold-steps and --decay-steps, or "
+                "--phase-ratio and --max-update"
+            )
+
+
+def _check_metric(flags: Namespace) -> None:
+    """Refuse to look for the best of what is not measured, before an epoch is trained."""
+    losses = ("cross_entropy", "label_smoothed_cross_entropy")
+    known_loss = str(getattr(flags, "criterion", "")).removesuffix("_in_chunks") in losses
+    metric = getattr(flags, "best_checkpoint_metric", None)
+    if metric is None or not known_loss or getattr(flags, "task", None) != "translation":
+        return
+    logged = {"loss", "nll_loss", "ppl"}
+    for name, flag in ("bleu", "eval_bleu"), ("accuracy", "report_accuracy"):
+        if getattr(flags, flag, False):
+            logged.add(name)
+        elif metric == name and hasattr(flags, flag):
+            raise UserError(f"--best-checkpoint-metric {name} needs --{flag.replace('_', '-')}")
+    if metric not in logged:
+        raise UserError(
+            f"--best-checkpoint-metric {metric}: no such figure; there are "
+            f"{', '.join(sorted(logged))}"
+        )
+
+
+def _check_start(flags: Namespace) -> None:
+    """Refuse two places to start a training from."""
+    if getattr(flags, "finetune_from_model", None) is None:
+        return
+    if flags.restore_file != "checkpoint_last.pt":
+        raise UserError(
+            "--finetune-from-model starts from weights, --restore-file goes on with a training: "
+            "give one of them"
+        )
+    for name in ("optimizer", "lr_scheduler", "meters", "dataloader"):
+        if getattr(flags, f"reset_{name}"):
+            flag = name.replace("_", "-")
+            raise UserError(f"--finetune-from-model resets that anyway: leave out --reset-{flag}")
 
 
 def _mend_hardware(flags: Namespace) -> None:
@@ -210,7 +268,9 @@ def _mend_hardware(flags: Namespace) -> None:
 
 
 def _mend_paths(flags: Namespace) -> None:
-    if start := getattr(flags, "finetune_from_model", None):
+    if (start := getattr(flags, "finetune_from_model", None)) is not None:
+        if not start:  # it would stand for the working folder
+            raise UserError("--finetune-from-model is empty; name a checkpoint, folder or model")
         flags.finetune_from_model = _find(start, _kind_of(flags))
         if _kind_of(flags) == "images" and os.path.isdir(start):
             flags.finetune_from_model = str(find_and_read(start)[0])
@@ -225,6 +285,12 @@ def _mend_paths(flags: Namespace) -> None:
     if data and not all(map(os.path.isdir, utils.split_paths(data))):
         # fairseq looks for forgotten valid1, valid2 ... in it, as it would in a folder.
         flags.ignore_unused_valid_subsets = True
+    elif data and getattr(flags, "valid_subset", None):
+        # fairseq does not find a name among valid1.en-de.en.bin and the like.
+        there = {
+            p.name.split(".")[0] for d in utils.split_paths(data) for p in Path(d).glob("valid*")
+        }
+        flags.ignore_unused_valid_subsets |= there <= set(flags.valid_subset.split(","))
 
 
 def _check_subwords(start: str, flags: Namespace) -> None:

@@ -55,7 +55,8 @@ def explain(error: BaseException, program: str = "") -> str | None:
         return (
             f"training diverged: {text.splitlines()[0].rstrip('.')}. Train on from an earlier "
             "checkpoint (--restore-file) with a lower --lr, a longer --warmup-updates, --clip-norm "
-            "1, or in --bf16 or full precision instead of --fp16; crash.pt holds the broken weights"
+            "1, or in --bf16 or full precision instead of --fp16, which needs --reset-optimizer; "
+            "crash.pt holds the broken weights"
         )
     if text.startswith("Could not infer language pair"):
         return (
@@ -64,6 +65,12 @@ def explain(error: BaseException, program: str = "") -> str | None:
         )
     if match := re.match(r"(Optimizer|Criterion) does not match; .*\. (\w+) vs (\w+)$", text):
         what, before, now = match.groups()
+        if "FP16" in before + now:  # fairseq's name for what keeps the weights of any 16 bits
+            return (
+                f"the checkpoint was trained {_name_precision(before)}, and this training is "
+                f"{_name_precision(now)}: give the flag of before, or start the optimizer anew "
+                "with --reset-optimizer"
+            )
         return (
             f"the checkpoint was trained with the {what.lower()} {before}, not {now}: train with "
             f"its --{what.lower()}, or start the optimizer anew with --reset-optimizer"
@@ -77,3 +84,11 @@ def explain(error: BaseException, program: str = "") -> str | None:
     if isinstance(error, UserError):
         return text
     return None
+
+
+def _name_precision(optimizer: str) -> str:
+    """How a training was called that fairseq wraps its optimizer for in a class of that name."""
+    if "FP16" not in optimizer:
+        return "in full precision"
+    small = "memory-efficient-" if optimizer.startswith("MemoryEfficient") else ""
+    return f"with --{small}fp16 or --{small}bf16"

@@ -14,7 +14,7 @@ from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.claim import claim_folder
-from resmlp_mt.files.finding import numbered_checkpoints
+from resmlp_mt.files.finding import best_checkpoints, numbered_checkpoints
 
 logger = logging.getLogger(__name__)
 LAST = "checkpoint_last.pt"  # fairseq's default
@@ -51,13 +51,16 @@ def find_and_load(load, cfg, trainer, **passed_on):
     last = os.path.join(cfg.save_dir, LAST)
     if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
         return load(cfg, trainer, **passed_on)
+    goes_on = PathManager.exists(last)
     if cfg.restore_file != LAST:
-        _check_named(cfg)
-    elif not PathManager.exists(last) and (others := _newest_first(cfg.save_dir)):
+        _check_named(cfg.save_dir, "--restore-file", cfg.restore_file)
+    elif not goes_on and (others := _newest_first(cfg.save_dir)):
         if trainer.is_data_parallel_master:
             logger.warning("%s is not there: going on from %s, the newest one", last, others[0])
         found = {"restore_file": str(others[0]), "finetune_from_model": None}
         cfg = OmegaConf.merge(cfg, found)
+    elif not goes_on and cfg.continue_once is not None:
+        _check_named(cfg.save_dir, "--continue-once", cfg.continue_once)
     try:
         with adopting(partial(_adopt, cfg, trainer)):
             extra_state, epochs = load(cfg, trainer, **passed_on)
@@ -70,7 +73,7 @@ def find_and_load(load, cfg, trainer, **passed_on):
         raise UserError(
             f"{error}, or go on from an older one that is whole: --restore-file {whole}"
         ) from None
-    anew = cfg.reset_optimizer or cfg.finetune_from_model
+    anew = cfg.reset_optimizer or (cfg.finetune_from_model and not goes_on)
     if extra_state is not None and not anew and trainer.get_num_updates() == 0:
         raise UserError(
             f"{cfg.restore_file}: weights alone, without the state of a training to go on with: "
@@ -153,17 +156,19 @@ def _claim(save_dir: str) -> None:
         )
 
 
-def _check_named(cfg) -> None:
-    """Check that there is what --restore-file names."""
-    if PathManager.exists(cfg.restore_file):
+def _check_named(folder: str, flag: str, path: str) -> None:
+    """Check that there is what a flag names."""
+    if PathManager.exists(path):
         return
-    meant = os.path.join(cfg.save_dir, cfg.restore_file)
+    meant = os.path.join(folder, path)
     hint = f"; did you mean {meant}?" if os.path.exists(meant) else ""
-    raise UserError(f"--restore-file {cfg.restore_file}: no such checkpoint{hint}")
+    raise UserError(f"{flag} {path}: no such checkpoint{hint}")
 
 
 def _newest_first(folder: str) -> list[Path]:
-    return [path for path, _ in reversed(numbered_checkpoints(Path(folder)))]
+    """The checkpoints of a training but the last one; the best ones behind those with numbers."""
+    numbered = [path for path, _ in reversed(numbered_checkpoints(Path(folder)))]
+    return numbered + best_checkpoints(Path(folder))
 
 
 def _is_whole(path: Path) -> bool:

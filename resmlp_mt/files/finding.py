@@ -95,3 +95,12 @@ def numbered_checkpoints(folder: Path) -> list[tuple[Path, bool]]:
             epoch, within, update = match.groups()
             found[path] = (int(epoch), math.inf) if epoch else (int(within), int(update))
     return [(path, found[path][1] == math.inf) for path in sorted(found, key=found.get)]
+
+
+def best_checkpoints(folder: Path) -> list[Path]:
+    """What a training kept for its validation score, the newest first.
+
+    They are checkpoint_best.pt and those of --keep-best-checkpoints.
+    """
+    found = [*folder.glob("checkpoint_best.pt"), *folder.glob("checkpoint.best_*.pt")]
+    return sorted(found, key=lambda path: -path.stat().st_mtime)

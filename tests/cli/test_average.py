@@ -75,6 +75,12 @@ def test_best_takes_the_best_in_validation(trained, tmp_path, maximize):
     average(tmp_path, "--best", 2, "--out", tmp_path / "mean.pt")
     best = sorted(scores, key=scores.get, reverse=maximize)[:2]
     assert_mean(tmp_path / "mean.pt", [tmp_path / f"checkpoint{n}.pt" for n in best])
+    # What was kept for its score counts too, and twice the same once.
+    (tmp_path / f"checkpoint{best[0]}.pt").rename(tmp_path / "checkpoint.best_loss_5.00.pt")
+    shutil.copy(tmp_path / f"checkpoint{best[1]}.pt", tmp_path / "checkpoint_best.pt")
+    average(tmp_path, "--best", 2, "--out", tmp_path / "again.pt")
+    for name, tensor in load(tmp_path / "mean.pt")["model"].items():
+        assert tensor.equal(load(tmp_path / "again.pt")["model"][name])
     state["extra_state"]["val_loss"] = math.nan  # which no other is better than
     torch.save(state, tmp_path / "checkpoint3.pt")
     refused = average(tmp_path, "--best", 2, "--out", tmp_path / "other.pt", check=False)
@@ -100,6 +106,27 @@ def test_a_mean_generates_and_continues_training(trained, prepared, tmp_path):
 def test_impossible_choices_are_refused(trained, tmp_path, arguments, said):
     assert_refused(average(trained, *arguments, "--out", tmp_path / "x.pt", check=False), said)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_a_training_goes_on_from_is_not_replaced(trained, tmp_path):
+    folder = shutil.copytree(trained, tmp_path / "run")
+    before = {path: path.read_bytes() for path in folder.glob("checkpoint*.pt")}
+    for name in ("checkpoint3.pt", "checkpoint_last.pt", "checkpoint_best.pt"):
+        refused = average(folder, "--last", 2, "--out", folder / name, check=False)
+        assert_refused(refused, f"{folder / name}: ", "write to another file")
+    assert before == {path: path.read_bytes() for path in folder.glob("checkpoint*.pt")}
+
+
+def test_a_diverged_checkpoint_is_named(trained, tmp_path):
+    state = load(trained / "checkpoint2.pt")
+    for tensor in state["model"].values():
+        tensor.fill_(math.nan)
+    broken = tmp_path / "broken.pt"
+    torch.save(state, broken)
+    paths = [trained / "checkpoint1.pt", broken, "--out", tmp_path / "x.pt"]
+    assert_refused(average(*paths, check=False), f"{broken}: ", "values that are no numbers")
+    command = ["resmlp-mt", "translate", "--model", broken, "The dog sleeps."]
+    assert_refused(run(*command, check=False), f"{broken}: ", "values that are no numbers")
 
 
 def test_other_models_and_missing_files_are_refused(trained, tmp_path):

@@ -26,6 +26,16 @@ def test_without_the_last_checkpoint_a_training_goes_on_from_the_newest(prepared
     assert result.returncode == 0 and "begin training epoch" not in said.replace("epoch 4", "")
 
 
+def test_the_best_checkpoint_alone_is_gone_on_from_too(prepared, folder):
+    for path in folder.glob("checkpoint*.pt"):
+        if path.name != "checkpoint_best.pt":
+            path.unlink()
+    result = train(prepared, folder)
+    said = result.stdout + result.stderr
+    assert f"going on from {folder}/checkpoint_best.pt, the newest one" in said
+    assert result.returncode == 0 and "begin training epoch 1" not in said
+
+
 def test_a_broken_last_checkpoint_is_refused_with_the_newest_whole_one(prepared, folder):
     data = (folder / "checkpoint_last.pt").read_bytes()
     for name in ("checkpoint_last.pt", "checkpoint3.pt"):
@@ -39,6 +49,8 @@ def test_a_file_to_go_on_from_must_be_there(prepared, folder):
     assert_refused(refusal, "--restore-file nosuch.pt: no such checkpoint")
     refusal = train(prepared, folder, "--restore-file", "checkpoint2.pt")
     assert_refused(refusal, f"did you mean {folder}/checkpoint2.pt?")
+    refusal = train(prepared, folder.parent / "new", "--continue-once", "nosuch.pt")
+    assert_refused(refusal, "--continue-once nosuch.pt: no such checkpoint")
 
 
 def test_weights_alone_are_no_training_to_go_on_with(prepared, folder, tmp_path):
@@ -62,9 +74,13 @@ def test_a_folder_of_another_model_is_refused(prepared, folder):
     assert_refused(refusal, "of other embeddings that are shared", "another --save-dir")
 
 
-def test_patience_counts_on_and_a_training_that_it_ended_is_done(prepared, tmp_path):
+@pytest.mark.parametrize("tunes", [False, True])
+def test_patience_counts_on_and_a_training_that_it_ended_is_done(
+    prepared, trained, tmp_path, tunes
+):
     flags = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--save-dir", tmp_path, "--lr", 0]
     command = ["resmlp-mt", "train", prepared, *flags, "--patience", 2]
+    command += ["--finetune-from-model", trained / "checkpoint1.pt"] * tunes
 
     def train(epochs):
         return run(*command, "--max-epoch", epochs).stdout
@@ -79,6 +95,8 @@ def test_patience_counts_on_and_a_training_that_it_ended_is_done(prepared, tmp_p
 def test_another_optimizer_or_loss_is_refused_in_a_sentence(prepared, folder):
     refusal = train(prepared, folder, "--optimizer", "sgd")
     assert_refused(refusal, "trained with the optimizer FairseqAdam, not SGD", "--reset-optimizer")
+    refusal = train(prepared, folder, "--bf16")
+    assert_refused(refusal, "in full precision, and this training is with --fp16 or --bf16: give")
     refusal = train(prepared, folder, "--criterion", "cross_entropy")
     said = "trained with the criterion LabelSmoothedCrossEntropyCriterion, not CrossEntropyC"
     assert_refused(refusal, said, "--reset-optimizer")

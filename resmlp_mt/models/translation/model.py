@@ -35,7 +35,10 @@ class ResMLPModel(FairseqEncoderDecoderModel):
         check_flags(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         if cfg.share_all_embeddings and source != target:
-            raise UserError("--share-all-embeddings needs a joined dictionary")
+            raise UserError(
+                "--share-all-embeddings needs a joined dictionary, as 'resmlp-mt prepare' makes; "
+                "a trained model that has it needs the data folder of its training"
+            )
         if getattr(task.cfg, "left_pad_target", False):
             raise UserError("--left-pad-target would move the first word from position 0 of A")
         target_tokens = build_tokens(target, cfg.decoder_embed_dim)
@@ -143,7 +146,9 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             if name in state_dict:
                 names_of.setdefault(parameter, []).append(name)
         for first, *others in names_of.values():
-            if any(not torch.equal(state_dict[first], state_dict[name]) for name in others):
+            # What is no number equals nothing, itself neither. Loading tells of it later.
+            once, *again = (state_dict[name].nan_to_num() for name in (first, *others))
+            if not all(torch.equal(once, weight) for weight in again):
                 raise UserError(
                     f"the checkpoint was trained with {first} and {' and '.join(others)} apart, "
                     "which are one here: leave out --share-all-embeddings and "
