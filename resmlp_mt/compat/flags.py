@@ -1,6 +1,5 @@
 """What fairseq and torch make of flags."""
 
-import ast
 import difflib
 import importlib.util
 import logging
@@ -18,10 +17,10 @@ from fairseq.file_io import PathManager
 from fairseq.models import (
     ARCH_MODEL_REGISTRY,
     MODEL_DATACLASS_REGISTRY,
-    FairseqEncoderDecoderModel,
 )
 
 from resmlp_mt.compat.checkpoints import find_and_read, load_checkpoint
+from resmlp_mt.compat.impossible import check_flags
 from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.compat.processor import multiplies_bf16
@@ -34,27 +33,6 @@ logger = logging.getLogger(__name__)
 _CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
 # What a flag without a default has in fairseq's configuration.
 _MISSING = re.compile(r"argument (--[\w-]+)\S*: invalid \w+ value: '\?\?\?'")
-
-# The least that numbers may be, and the most of some. Beyond, fairseq and torch end in a traceback,
-# some of them late, or train what is none.
-_LEAST = {
-    "update_freq": 1,
-    "max_tokens": 1,
-    "batch_size": 1,
-    "log_interval": 1,
-    "save_interval": 1,
-    "validate_interval": 1,
-    "beam": 1,
-    "num_workers": 0,
-    "seed": 0,
-    "warmup_updates": 0,
-    "weight_decay": 0,
-    "adam_eps": 0,
-    "label_smoothing": 0,
-    "ema_decay": 0,
-}
-_MOST = {"label_smoothing": 1, "ema_decay": 1}
-_BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
 
 PATCH = Patch(
     "flags",
@@ -87,14 +65,9 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
         raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
-    _check_modality(flags)
-    _check_numbers(flags)
-    _check_sampling(flags)
+    check_flags(flags)
     if input_args is None:  # a command line in a list may be meant for another place
         _check_data(flags)
-    _check_schedule(flags)
-    _check_metric(flags)
-    _check_start(flags)
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
@@ -136,119 +109,11 @@ def _list_choices(arch: str, flag: str) -> list[str]:
     return [str(value) for value in (values or {}).values()]
 
 
-def _check_modality(flags: Namespace) -> None:
-    """Refuse a model of text for images, and one of ours for images for text."""
-    arch, task = getattr(flags, "arch", None), str(getattr(flags, "task", None))
-    model = ARCH_MODEL_REGISTRY.get(arch, object)
-    if task.startswith("image_") and issubclass(model, FairseqEncoderDecoderModel):
-        raise UserError(
-            f"--arch {arch} is a model of text, --task {task} is for images: choose --arch or "
-            "--task anew"
-        )
-    if task == "translation" and getattr(model, "modality", None) == "images":
-        raise UserError(
-            f"--arch {arch} is a model of images, --task {task} is for text: give --task "
-            "image_classification, or another --arch"
-        )
-
-
-def _check_numbers(flags: Namespace) -> None:
-    for name, least in _LEAST.items():
-        given = getattr(flags, name, None)
-        for number in given if isinstance(given, list) else [given]:
-            if number is not None and number < least:
-                flag = name.replace("_", "-")
-                raise UserError(f"--{flag} must be at least {least}, not {number}")
-            if number is not None and number > _MOST.get(name, number):
-                flag = name.replace("_", "-")
-                raise UserError(f"--{flag} must be at most {_MOST[name]}, not {number}")
-    for name in _BETAS:
-        if isinstance(given := getattr(flags, name, None), str) and not _are_betas(given):
-            flag = name.replace("_", "-")
-            raise UserError(
-                f"--{flag} {given}: give two numbers from 0 to below 1, as '(0.9, 0.98)'"
-            )
-
-
-def _check_sampling(flags: Namespace) -> None:
-    """Refuse other numbers of drawn translations than those that are given out."""
-    if getattr(flags, "sampling", False) and flags.nbest != flags.beam:
-        raise UserError(
-            f"--sampling draws --beam {flags.beam} translations, and --nbest {flags.nbest} are "
-            "wanted: give both the same number"
-        )
-
-
-def _are_betas(text: str) -> bool:
-    try:
-        first, second = ast.literal_eval(text)
-        return 0 <= first < 1 and 0 <= second < 1
-    except (ValueError, TypeError, SyntaxError):
-        return False
-
-
 def _check_data(flags: Namespace) -> None:
     """Refuse data that are not there before a training makes its folder."""
     for path in utils.split_paths(getattr(flags, "data", None) or ""):
         if not (PathManager.path_requires_pathmanager(path) or os.path.exists(path)):
             raise UserError(f"{path}: no such file or folder, where the data should be")
-
-
-def _check_schedule(flags: Namespace) -> None:
-    """Refuse schedules without a length, and give one the length that fairseq promises."""
-    kind, most = getattr(flags, "lr_scheduler", None), getattr(flags, "max_update", 0)
-    # A longer warm-up is harmless, since the training ends in it.
-    if kind == "cosine" and flags.lr_period_updates <= 0 and flags.warmup_updates == most > 0:
-        raise UserError(
-            f"--warmup-updates {most} leaves no update for --lr-scheduler cosine: --max-update is "
-            f"{most}"
-        )
-    if kind == "polynomial_decay" and flags.total_num_update is None:
-        if most <= 0:
-            raise UserError("--lr-scheduler polynomial_decay needs --max-update, or its own length")
-        flags.total_num_update = most
-    if kind == "tri_stage":
-        steps = flags.warmup_steps + flags.hold_steps + flags.decay_steps
-        if steps <= 0 and (flags.phase_ratio is None or most <= 0):
-            raise UserError(
-                "--lr-scheduler tri_stage needs --warmup-steps, --hold-steps and --decay-steps, or "
-                "--phase-ratio and --max-update"
-            )
-
-
-def _check_metric(flags: Namespace) -> None:
-    """Refuse to look for the best of what is not measured, before an epoch is trained."""
-    losses = ("cross_entropy", "label_smoothed_cross_entropy")
-    known_loss = str(getattr(flags, "criterion", "")).removesuffix("_in_chunks") in losses
-    metric = getattr(flags, "best_checkpoint_metric", None)
-    if metric is None or not known_loss or getattr(flags, "task", None) != "translation":
-        return
-    logged = {"loss", "nll_loss", "ppl"}
-    for name, flag in ("bleu", "eval_bleu"), ("accuracy", "report_accuracy"):
-        if getattr(flags, flag, False):
-            logged.add(name)
-        elif metric == name and hasattr(flags, flag):
-            raise UserError(f"--best-checkpoint-metric {name} needs --{flag.replace('_', '-')}")
-    if metric not in logged:
-        raise UserError(
-            f"--best-checkpoint-metric {metric}: no such figure; there are "
-            f"{', '.join(sorted(logged))}"
-        )
-
-
-def _check_start(flags: Namespace) -> None:
-    """Refuse two places to start a training from."""
-    if getattr(flags, "finetune_from_model", None) is None:
-        return
-    if flags.restore_file != "checkpoint_last.pt":
-        raise UserError(
-            "--finetune-from-model starts from weights, --restore-file goes on with a training: "
-            "give one of them"
-        )
-    for name in ("optimizer", "lr_scheduler", "meters", "dataloader"):
-        if getattr(flags, f"reset_{name}"):
-            flag = name.replace("_", "-")
-            raise UserError(f"--finetune-from-model resets that anyway: leave out --reset-{flag}")
 
 
 def _mend_hardware(flags: Namespace) -> None:
