@@ -2,8 +2,8 @@
 
 fairseq imports this plugin while it parses the command line, before it loads any checkpoint and
 before hydra composes the configuration, so that what is put right here holds for all commands.
-docs/patches.md lists every function that is replaced. The modules without patches (messages,
-programs, noise) need neither fairseq nor torch.
+docs/patches.md lists every function that is replaced. Of the modules without patches messages,
+programs and noise need neither fairseq nor torch.
 """
 
 import importlib
