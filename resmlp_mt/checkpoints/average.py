@@ -53,7 +53,7 @@ def choose_best(folder: Path, count: int) -> list[Path]:
     which score.
 
     Raises:
-        UserError: If there are fewer, or one has no score.
+        UserError: If there are fewer, or a score is no number.
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
@@ -67,14 +67,17 @@ def choose_best(folder: Path, count: int) -> list[Path]:
             continue
         seen.add(updates)
         score = (state.get("extra_state") or {}).get("val_loss")
-        if score is None:
-            raise UserError(f"{path}: no validation score in it; use --last instead of --best")
+        if score is None:  # it was saved without a validation
+            continue
         if not math.isfinite(score):  # which no other is better than
             raise UserError(f"{path}: its validation score is {score}; name others, or use --last")
         sign = -1 if state["cfg"].checkpoint.maximize_best_checkpoint_metric else 1
         scores[path] = sign * score
     if not 1 <= count <= len(scores):
-        raise UserError(f"{folder} has {len(scores)} checkpoints with a score, not {count}")
+        raise UserError(
+            f"{folder} has {len(scores)} checkpoints with a validation score, not {count}; name "
+            "files, or use --last"
+        )
     return sorted(scores, key=scores.get)[:count]
 
 

@@ -101,6 +101,7 @@ def test_a_mean_generates_and_continues_training(trained, prepared, tmp_path):
         (["--last", 9], "3 of epochs, but not 9 of a kind"),
         ([], "--last N or --best N"),
         (["--last", 0], "3 of epochs, but not 0 of a kind"),
+        (["--best", 4], "3 checkpoints with a validation score, not 4"),
     ],
 )
 def test_impossible_choices_are_refused(trained, tmp_path, arguments, said):
