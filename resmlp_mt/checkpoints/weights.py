@@ -116,6 +116,7 @@ def export_weights(model: str | Path, layout: str, out: Path) -> None:
     if out.suffix not in OUTPUT_SUFFIXES:
         raise UserError(f"{out}: weights are written to {' or '.join(OUTPUT_SUFFIXES)}")
     path = find_checkpoint(model)
+    refuse_overwriting(out, [path])
     state = load_checkpoint(path)
     if state["cfg"].task.get("_name") != IMAGE_TASK:
         raise UserError(f"{path}: not an image classifier")

@@ -33,6 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     logs = {log: read_entries(log) for log in arguments.logs}
     metric = arguments.metric or choose_metric(logs.values())
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    curves, names = [], []
     for i, (log, entries) in enumerate(logs.items()):
         train, valid = read_log(log, metric, entries)
         name = log.absolute().parent.name if log.stem == "train" else log.stem
@@ -42,11 +43,12 @@ def run(arguments: argparse.Namespace) -> None:
             axes.plot(*zip(*train, strict=True), linewidth=0.8, alpha=0.6, **style)
         if valid:
             points = zip(*valid, strict=True)
-            axes.plot(*points, marker="o", markersize=3, label=f"{name}, valid", **style)
+            curves += axes.plot(*points, marker="o", markersize=3, **style)
+            names.append(f"{name}, valid")
     axes.set(xlabel="updates", ylabel=metric, title="thin: training")
     axes.grid(alpha=0.3)
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend()
+    if curves:  # matplotlib would leave out a name that begins with a _ if it was the label
+        axes.legend(curves, names)
     with whole_file(arguments.out) as path:
         figure.savefig(path, format=picture_format(arguments.out), dpi=150)
     print(f"wrote {arguments.out}")

@@ -1,6 +1,7 @@
 """Flags that several commands have."""
 
 import argparse
+import os
 from pathlib import Path
 
 
@@ -28,6 +29,12 @@ def add_kind(parser, flag: str, kinds: tuple[str, str], **options) -> None:
 def add_picture(parser: argparse.ArgumentParser, **options) -> None:
     """Add --out, a picture, with more that `add_argument` takes."""
     parser.add_argument("--out", type=_read_picture, metavar="PNG|PDF|SVG", **options)
+
+
+def name_model(model: str) -> str:
+    """What a picture calls a model: its file and folder. Bytes that are no text are spelled out."""
+    name = "/".join(Path(model).parts[-2:])
+    return os.fsencode(name).decode(errors="backslashreplace")
 
 
 def picture_format(path: Path) -> str:

@@ -13,9 +13,8 @@ MODEL is a checkpoint, a folder with one, or the name of a model that comes with
 """
 
 import argparse
-from pathlib import Path
 
-from resmlp_mt.cli.flags import add_picture, picture_format
+from resmlp_mt.cli.flags import add_picture, name_model, picture_format
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
             f"{arguments.model}: nothing to draw, its token mixer '{mixer}' has no matrix A"
         )
     # A name may hold what matplotlib would take for a formula.
-    name = "/".join(Path(arguments.model).parts[-2:])
+    name = name_model(arguments.model)
     figure.suptitle(f"{name}\n{said}", fontsize=10, parse_math=False)
     with whole_file(arguments.out) as path:
         figure.savefig(path, format=picture_format(arguments.out), dpi=200, bbox_inches="tight")

@@ -60,8 +60,11 @@ def run(arguments: argparse.Namespace) -> None:
         linear_accuracy,
         open_both,
     )
+    from resmlp_mt.files.output import find_target
 
     check_positive(arguments, "batch_size")
+    if arguments.csv:
+        find_target(arguments.csv)  # what cannot be written fails before the work
     extractor = FeatureExtractor.from_pretrained(arguments.model, arguments.ema, arguments.device)
     folders = open_both(arguments.data, arguments.split, extractor.cfg.in_chans)
     if arguments.knn is None and not arguments.linear:
@@ -80,11 +83,10 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.linear:
         top1, penalty = linear_accuracy(train, valid, device)
         results["linear"] = (top1, f"penalty {penalty:g}")
-    if arguments.csv:
-        _write_csv(results, arguments, extractor.averaged, len(valid.targets))
     for method, (top1, settings) in results.items():
         print(f"{method:8}{top1:6.2f}  ({settings})")
     if arguments.csv:
+        _write_csv(results, arguments, extractor.averaged, len(valid.targets))
         print(f"wrote {arguments.csv}", file=sys.stderr)
 
 
@@ -96,7 +98,8 @@ def _write_csv(results: dict, arguments: argparse.Namespace, averaged: bool, ima
     columns = ["model", "weights", "data", "split", "images", "method", "settings", "top1"]
     weights = "ema" if averaged else "model"
     fixed = [arguments.model, weights, arguments.data, arguments.split, images]
-    with whole_file(arguments.csv) as path, path.open("w", newline="", encoding="utf-8") as file:
+    options = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}  # odd names
+    with whole_file(arguments.csv) as path, path.open("w", **options) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         for method, (top1, settings) in results.items():

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from resmlp_mt.cli.flags import picture_format
+from resmlp_mt.cli.flags import name_model, picture_format
 
 
 def score_pruned(arguments: argparse.Namespace) -> list[dict]:
@@ -114,7 +114,7 @@ def draw(rows: list[dict], arguments: argparse.Namespace) -> None:
     for axis in (upper, lower):
         axis.grid(alpha=0.3)
     # A name may hold what matplotlib would take for a formula.
-    name = "/".join(Path(arguments.model).parts[-2:])
+    name = name_model(arguments.model)
     figure.suptitle(f"{name}: {arguments.matrices} pruned", parse_math=False)
     with whole_file(arguments.out) as path:
         figure.savefig(path, format=picture_format(arguments.out), dpi=150, bbox_inches="tight")

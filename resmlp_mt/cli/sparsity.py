@@ -20,7 +20,7 @@ import argparse
 from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize
-from resmlp_mt.cli.flags import add_device, add_picture, picture_format
+from resmlp_mt.cli.flags import add_device, add_picture, name_model, picture_format
 
 _THRESHOLD, _MATRICES = 0.05, "A"  # unless given
 
@@ -95,6 +95,8 @@ def _check_together(arguments: argparse.Namespace) -> None:
     """Refuse flags that would do nothing."""
     from resmlp_mt.errors import UserError
 
+    if arguments.csv and arguments.out and arguments.csv.resolve() == arguments.out.resolve():
+        raise UserError(f"--csv and --out are both {arguments.out}: give them two names")
     if arguments.prune:
         if arguments.threshold is not None:
             raise UserError("--threshold is for the table of shares; name thresholds in --prune")
@@ -164,7 +166,7 @@ def _draw(rows: list, arguments: argparse.Namespace) -> None:
     figure.legend(*handles, title="matrix", loc="outside right upper")
     limit = f"{100 * arguments.threshold:g}% of their matrix's largest"
     # A name may hold what matplotlib would take for a formula.
-    name = "/".join(Path(arguments.model).parts[-2:])
+    name = name_model(arguments.model)
     figure.suptitle(f"{name}: weights below {limit}", parse_math=False)
     with whole_file(arguments.out) as path:
         figure.savefig(path, format=picture_format(arguments.out), dpi=150, bbox_inches="tight")

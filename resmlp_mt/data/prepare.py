@@ -140,7 +140,7 @@ def prepare(
         else:
             read = partial(read_pairs, splits["train"], *langs)
             models, known = _train_models(read, counts["train"], langs, subwords, folder), None
-        _refuse_others(folder, out)
+        _refuse_others(folder, out, "*.model")
         totals = {}
         for split, prefix in splits.items():
             encode = Encoder(models, known, limits if split == "train" else None)
@@ -153,7 +153,7 @@ def prepare(
         _refuse_nothing(train.kept, train)
         if known is None:
             known = _make_dictionaries(models, totals["train"], langs, folder)
-            _refuse_others(folder, out)
+        _refuse_others(folder, out, "dict.*.txt")
         for split, report in reports.items():
             _binarize(split, totals[split], models, known, langs, folder, report)
         sample = _spread(read_pairs(splits["train"], *langs), counts["train"], _SAMPLE)
@@ -218,11 +218,15 @@ def _refuse_nothing(left: int, report: SplitReport) -> None:
         )
 
 
-def _refuse_others(folder: Path, out: Path) -> None:
-    """Refuse to replace the SentencePiece models and dictionaries of a folder by others."""
-    for new in [*folder.glob("*.model"), *folder.glob("dict.*.txt")]:
-        read = Path.read_bytes if new.suffix == ".model" else _read_symbols
-        if (old := out / new.name).is_file() and read(old) != read(new):
+def _refuse_others(folder: Path, out: Path, names: str) -> None:
+    """Refuse to replace SentencePiece models or dictionaries by others, or by none.
+
+    Those of other languages have other names.
+    """
+    read = Path.read_bytes if names == "*.model" else _read_symbols
+    for old in out.glob(names):
+        new = folder / old.name
+        if not new.is_file() or read(old) != read(new):
             raise UserError(
                 f"{old}: other subwords than these, and what was trained on them needs them; name "
                 "another --out, or remove this one"
@@ -330,7 +334,7 @@ def _train_models(
         if subwords.joined
         else {f"spm.{lang}.model": slice(i, i + 1) for i, lang in enumerate(langs)}
     )
-    wanted = subwords.sentences // (2 if subwords.joined else 1)
+    wanted = max(1, subwords.sentences // (2 if subwords.joined else 1))
     for name, side in sides.items():
         pairs = _spread(read(), total, wanted)
         model = train_subwords(

@@ -86,6 +86,11 @@ def _explain(error: str, vocab_size: int, text: str) -> str:
             f"--vocab-size {vocab_size} is less than the characters of {text}{count}; take "
             "more, or leave rare characters to --byte-fallback with a lower --character-coverage"
         )
+    if "sentences_.empty" in error:
+        return (
+            f"SentencePiece takes no line of {text}: are all longer than 4,192 bytes, or are the "
+            "line ends those of an old Mac?"
+        )
     return f"SentencePiece cannot learn {vocab_size} pieces from {text}: {error}"
 
 

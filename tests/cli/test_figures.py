@@ -1,18 +1,22 @@
 """plot-mixing and sparsity, on a translator that was shipped, one just trained, and classifiers."""
 
 import csv
+import os
+import shutil
 from collections import Counter
 
 import pytest
 import sacrebleu
 import torch
 from cli.commands import assert_refused, entries, run
+from matplotlib import pyplot
 from PIL import Image
 
 from resmlp_mt.analysis.matrices import Sparsity, measure_sparsity, read_axis_weights, read_matrices
 from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.cli.sparsity import table
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
 from resmlp_mt.nn.map_mixers import AxisWeights
 
@@ -197,10 +201,12 @@ def test_a_model_without_the_matrix_is_refused(untrained, tmp_path):
         (["sparsity", "--matrices", "A"], "--matrices are what --prune prunes"),
         (["sparsity", "--prune", "0.1", "--threshold", "0.05"], "name thresholds in --prune"),
         (["sparsity", "--threshold", "5"], "--threshold 5.0 is no share between 0 and 1"),
+        (["sparsity", "--csv", "{}/a.png"], "--csv and --out are both "),
     ],
 )
 def test_flags_out_of_range_are_refused(command, said, tmp_path):
     name, *flags = command
+    flags = [flag.format(tmp_path) for flag in flags]
     with pytest.raises(UserError, match=said):
         call(name, SHIPPED, *flags, "--out", tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
@@ -213,6 +219,25 @@ def test_flags_out_of_range_are_refused(command, said, tmp_path):
 def test_a_picture_is_of_the_kind_that_its_name_ends_in(name, begins, tmp_path):
     call("sparsity", SHIPPED, "--out", tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize("command", ["plot-mixing", "sparsity"])
+def test_a_model_of_any_name_is_drawn(command, tmp_path):
+    model = shutil.copytree(PRETRAINED / SHIPPED, tmp_path / os.fsdecode(b"m\xfcl $x$"))
+    call(command, model, "--out", tmp_path / "a.png")
+    assert (tmp_path / "a.png").exists()
+
+
+def test_curves_are_named_whatever_they_are_called(tmp_path, monkeypatch):
+    log = '{"valid_nll_loss": "3", "valid_num_updates": "1"}\n'
+    for path in tmp_path / "_one" / "train.log", tmp_path / "_two.log":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(log)
+    monkeypatch.chdir(tmp_path / "_one")
+    with pyplot.rc_context({"svg.fonttype": "none"}):
+        call("curves", "train.log", "../_two.log", "--out", "x.svg")
+    drawn = (tmp_path / "_one" / "x.svg").read_text()
+    assert ">_one, valid<" in drawn and ">_two, valid<" in drawn
 
 
 @pytest.mark.parametrize("command", ["plot-mixing", "sparsity", "curves"])

@@ -416,6 +416,29 @@ def test_subwords_that_trained_models_need_are_not_replaced_by_others(raw, tmp_p
     assert snapshot(out) == before
 
 
+def test_subwords_of_other_languages_are_not_lost(raw, tmp_path):
+    out = tmp_path / "out"
+    prepare(raw, out, "--separate", "--vocab-size", 200)
+    for lang, other in ("en", "fr"), ("de", "es"):
+        for path in raw.glob(f"*.{lang}"):
+            shutil.copy(path, tmp_path / path.with_suffix(f".{other}").name)
+    before = snapshot(out)
+    flags = ["-s", "fr", "-t", "es", "--vocab-size", 200]
+    refused = prepare(tmp_path, out, *flags, check=False)
+    assert_refused(refused, f"{out}/", "other subwords than these", "another --out")
+    assert snapshot(out) == before
+
+
+def test_text_of_which_sentencepiece_takes_no_line_is_named(raw, tmp_path):
+    for lang in ("en", "de"):
+        text = (raw / f"train.{lang}").read_text("utf-8")
+        (tmp_path / f"train.{lang}").write_text(text.replace("\n", "\r"), "utf-8", newline="")
+        for split in ("valid", "test"):
+            shutil.copy(raw / f"{split}.{lang}", tmp_path)
+    refused = prepare(tmp_path, tmp_path / "out", check=False)
+    assert_refused(refused, "no line of the text", "those of an old Mac?")
+
+
 def snapshot(folder):
     return {p.name: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 

@@ -179,6 +179,7 @@ def test_what_cannot_be_probed_is_refused(pretrained, pictures, tmp_path):
         ([path, pictures, "--temperature", 0], "--temperature must be positive"),
         ([path, pictures, "--batch-size", 0], "--batch-size must be at least 1"),
         ([path, pictures, "--split", "test"], "no test images"),
+        ([path, pictures, "--csv", tmp_path], "a folder; name a file"),
         (["multi30k-en-de", pictures], "a model for translation, not for images"),
         ([tmp_path / "none.pt", pictures], "no such model"),
     ):

@@ -1,5 +1,6 @@
 import argparse
 import importlib
+import shutil
 
 import pytest
 import torch
@@ -250,6 +251,14 @@ def test_sizes_that_no_preset_has_follow_its_name(tmp_path):
     execute("export-weights", tmp_path / "model", "--format", "official", "--out", out)
     back = read(out)
     assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
+
+
+def test_a_checkpoint_is_not_replaced_by_its_own_weights(imported, tmp_path):
+    path = shutil.copy(imported / "model.pt", tmp_path / "m.pth")
+    before = path.read_bytes()
+    command = ["resmlp-mt", "export-weights", path, "--format", "timm", "--out", path]
+    assert_refused(run(*command, check=False), f"{path}: would be read and written")
+    assert path.read_bytes() == before
 
 
 def test_other_forms_and_other_models_are_not_exported(imported, tmp_path):
