@@ -94,6 +94,8 @@ def _list_flags(rule, flags, given: set[str], images: int) -> dict[str, object]:
         "--max-update": updates,
         "--batch-size": batch,
         "--update-freq": max(1, round(BATCH / seen)),
+        # By default fairseq would cut a last batch of 36 images into 32 and 4.
+        "--required-batch-size-multiple": 1,
     }
     # What only the rule's own optimizer and schedule take.
     if flags.optimizer != "sgd":
