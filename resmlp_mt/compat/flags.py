@@ -65,7 +65,8 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
         raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
     parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
-    check_flags(flags)
+    if not kwargs.get("suppress_defaults"):  # else they are some of what was parsed before
+        check_flags(flags)
     if input_args is None:  # a command line in a list may be meant for another place
         _check_data(flags)
     _mend_hardware(flags)
@@ -155,7 +156,8 @@ def _mend_paths(flags: Namespace) -> None:
         there = {
             p.name.split(".")[0] for d in utils.split_paths(data) for p in Path(d).glob("valid*")
         }
-        flags.ignore_unused_valid_subsets |= there <= set(flags.valid_subset.split(","))
+        if there <= set(flags.valid_subset.split(",")):
+            flags.ignore_unused_valid_subsets = True
 
 
 def _check_subwords(start: str, flags: Namespace) -> None:
