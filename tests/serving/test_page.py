@@ -213,6 +213,7 @@ def test_markup_is_text(page):
 
 
 def test_a_mistake_is_said_and_the_page_goes_on(page, server):
+    page.wait_for_load_state("networkidle")  # once it knows the widest beam, it takes no wider one
     page.fill("#beam", "99")
     page.fill("#source", "A man rides a bike.")
     page.wait_for_selector("#status.error")
