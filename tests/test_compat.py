@@ -115,6 +115,7 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
         ("--eval-bleu --eval-bleu-args [2]", "--eval-bleu-args [2]: no object in JSON"),
         ('--eval-bleu --eval-bleu-args {"baem":2}', "--eval-bleu-args: no option of a search is "),
         ('--eval-bleu --eval-bleu-args {"beam":0}', "--eval-bleu-args: beam must be at least 1"),
+        ('--eval-bleu --eval-bleu-args {"beam":"5"}', "--eval-bleu-args: beam must be at least 1"),
         ("--best-checkpoint-metric los", "--best-checkpoint-metric los: no such figure; there are"),
         ("--finetune-from-model de-en --restore-file x.pt", "--finetune-from-model starts from"),
         ("--finetune-from-model de-en --reset-meters", "--finetune-from-model resets that anyway"),

@@ -1,7 +1,6 @@
 """The mean of several checkpoints of one training run."""
 
 import math
-import re
 from pathlib import Path
 
 import torch
@@ -10,11 +9,8 @@ from tqdm import tqdm
 from resmlp_mt.checkpoints.pack import moving_average, save_weights
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import best_checkpoints, numbered_checkpoints
+from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
 from resmlp_mt.files.output import find_target, refuse_overwriting, whole_file
-
-# Names that fairseq-train gives to what it goes on from.
-_OF_TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_last|_best|\.best_.*)\.pt")
 
 
 def find_checkpoints(folder: Path, count: int) -> list[Path]:
@@ -57,9 +53,8 @@ def choose_best(folder: Path, count: int) -> list[Path]:
     """
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
-    paths = [path for path, _ in numbered_checkpoints(folder)] + best_checkpoints(folder)
     scores, seen = {}, set()
-    for path in tqdm(paths, desc="read scores", disable=None, leave=False):
+    for path in tqdm(_list_kept(folder), desc="read scores", disable=None, leave=False):
         state = load_checkpoint(path)
         history = state.get("optimizer_history") or [{}]
         updates = history[-1].get("num_updates", path)
@@ -99,7 +94,7 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
     """
     find_target(out)  # what cannot be written fails before the work
     refuse_overwriting(out, paths)
-    if out.is_file() and _OF_TRAINING.fullmatch(out.name):
+    if out.is_file() and out in [out.parent / LAST, *_list_kept(out.parent)]:
         raise UserError(f"{out}: a training goes on from it; write to another file")
     total, state = {}, None
     for path in tqdm(paths, desc="average", disable=None, leave=False):
@@ -119,6 +114,11 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
         last[name] = (tensor / len(paths)).to(kept)
     with whole_file(out) as path:
         save_weights(state, path)
+
+
+def _list_kept(folder: Path) -> list[Path]:
+    """What a training kept: checkpoints with numbers, and those with the best score."""
+    return [path for path, _ in numbered_checkpoints(folder)] + best_checkpoints(folder)
 
 
 def _shapes(weights: dict[str, torch.Tensor]) -> dict[str, torch.Size]:

@@ -11,6 +11,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
 
 from resmlp_mt.errors import UserError, name_some
+from resmlp_mt.files.finding import LAST
 
 # The least that numbers may be, and the most of some. Beyond, fairseq and torch end in a traceback,
 # some of them late, or train what is none.
@@ -67,13 +68,13 @@ def _check_modality(flags: Namespace) -> None:
 
 def _check_numbers(flags: Namespace) -> None:
     for name, least in _LEAST.items():
-        given = getattr(flags, name, None)
+        flag, given = name.replace("_", "-"), getattr(flags, name, None)
         for number in given if isinstance(given, list) else [given]:
-            if number is not None and number < least:
-                flag = name.replace("_", "-")
+            if number is None:
+                continue
+            if number < least:
                 raise UserError(f"--{flag} must be at least {least}, not {number}")
-            if number is not None and number > _MOST.get(name, number):
-                flag = name.replace("_", "-")
+            if number > _MOST.get(name, number):
                 raise UserError(f"--{flag} must be at most {_MOST[name]}, not {number}")
     for name in _BETAS:
         if isinstance(given := getattr(flags, name, None), str) and not _are_betas(given):
@@ -146,7 +147,7 @@ def _check_start(flags: Namespace) -> None:
     """Refuse two places to start a training from."""
     if getattr(flags, "finetune_from_model", None) is None:
         return
-    if flags.restore_file != "checkpoint_last.pt":
+    if flags.restore_file != LAST:
         raise UserError(
             "--finetune-from-model starts from weights, --restore-file goes on with a training: "
             "give one of them"
@@ -173,8 +174,9 @@ def _check_bleu(flags: Namespace) -> None:
             near = difflib.get_close_matches(name, known)
             meant = f"; did you mean {name_some(near)}?" if near else ""
             raise UserError(f"--eval-bleu-args: no option of a search is called {name}{meant}")
-    if given.get("beam", 1) < 1:
-        raise UserError(f"--eval-bleu-args: beam must be at least 1, not {given['beam']}")
+    beam = given.get("beam", 1)
+    if not isinstance(beam, int) or beam < 1:
+        raise UserError(f"--eval-bleu-args: beam must be at least 1, not {beam!r}")
 
 
 def _read_object(flag: str, given: str | None) -> dict:

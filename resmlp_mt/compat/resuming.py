@@ -14,10 +14,9 @@ from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.claim import claim_folder
-from resmlp_mt.files.finding import best_checkpoints, numbered_checkpoints
+from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
 
 logger = logging.getLogger(__name__)
-LAST = "checkpoint_last.pt"  # fairseq's default
 
 
 PATCH = Patch(

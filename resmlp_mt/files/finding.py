@@ -7,8 +7,9 @@ from pathlib import Path
 from resmlp_mt.errors import UserError
 
 PRETRAINED = Path(__file__).parents[1] / "pretrained"
+LAST = "checkpoint_last.pt"  # what a training goes on from, by fairseq's default
 # In the order of preference where a folder holds several.
-CHECKPOINT_NAMES = ("model.pt", "checkpoint_average.pt", "checkpoint_best.pt", "checkpoint_last.pt")
+CHECKPOINT_NAMES = ("model.pt", "checkpoint_average.pt", "checkpoint_best.pt", LAST)
 EXPORT_CONFIG = "export.json"  # in every folder that `export_model` made, and in no other
 
 # fairseq-train's names for checkpoints: at the end of an epoch, and within one.
