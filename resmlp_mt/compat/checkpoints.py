@@ -22,7 +22,7 @@ import torch
 from resmlp_mt.compat.messages import refused_class
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import find_checkpoint
+from resmlp_mt.files.finding import LAST, find_checkpoint
 from resmlp_mt.nn.old_names import rename
 
 PATCH = Patch(
@@ -126,7 +126,7 @@ def find_and_read(model: str | Path, kind: str | None = None) -> tuple[Path, dic
     """
     path = find_checkpoint(model, kind)
     state = load_checkpoint(path)
-    last = path.with_name("checkpoint_last.pt")
+    last = path.with_name(LAST)
     chosen_as_best = path.name == "checkpoint_best.pt" and Path(model).is_dir()
     pretrained = getattr(state["cfg"].task, "_name", None) == _PRETRAINING
     if pretrained and chosen_as_best and last.is_file():
