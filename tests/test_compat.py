@@ -172,6 +172,15 @@ def test_bf16_on_a_cpu_takes_the_plain_attention(fused_attention):
         assert any("flash" in name for name in used) == fused
 
 
+@pytest.mark.parametrize("images", [False, True])
+def test_texts_on_a_gpu_do_without_plans_for_each_shape(monkeypatch, images):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", (asked := []).append)
+    task = ["--task", "image_classification", "--arch", "resmlp_s12"] if images else []
+    parse_training(*task)
+    assert asked == ([] if images else [False])
+
+
 @pytest.mark.parametrize("knows", [True, False])
 def test_bf16_is_warned_of_where_the_processor_does_not_know_it(
     knows, fused_attention, monkeypatch, caplog

@@ -116,6 +116,8 @@ class _Updates:
         with tempfile.TemporaryDirectory() as folder:
             write_dictionaries(Path(folder), vocabulary)
             cfg = convert_namespace_to_omegaconf(_parse(folder, flags))
+            # All batches have one shape, so that a plan for it pays.
+            torch.backends.cuda.enable_cudnn_sdp(True)
             task = tasks.setup_task(cfg.task)
         model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
         before = signal.getsignal(signal.SIGTERM)

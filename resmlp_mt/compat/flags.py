@@ -27,6 +27,7 @@ from resmlp_mt.compat.processor import multiplies_bf16
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.finding import find_checkpoint
+from resmlp_mt.nn.attention import expect_new_shapes
 
 logger = logging.getLogger(__name__)
 # What argparse says of a value that is none of those that a flag takes.
@@ -44,9 +45,10 @@ PATCH = Patch(
     "where --best-checkpoint-metric is not measured, after an epoch, where a training has two "
     "places to start from, and where --valid-subset names valid1. It takes --sampling without the "
     "number of translations for a bug of its own. It lists an archive of images as if it were a "
-    "folder. It trains from scratch where --finetune-from-model names a folder",
+    "folder. It trains from scratch where --finetune-from-model names a folder. On new GPUs it "
+    "lets torch plan the attention for each shape of a batch",
     "whoever mistypes a value, or trains on CPUs, in 16 bits, for a few updates, on a .tar of "
-    "images, or on from a folder, or samples translations",
+    "images, or on from a folder, or translates on a GPU, or samples translations",
     "each is put right or refused before anything is loaded. --path and --finetune-from-model "
     "take folders and the names of models that come with the package",
 )
@@ -131,6 +133,8 @@ def _mend_hardware(flags: Namespace) -> None:
                     "--bf16: this processor has no instructions for it, and products take over 50 "
                     "times as long as in fp32: leave it out"
                 )
+    elif _kind_of(flags) == "text":
+        expect_new_shapes()
 
 
 def _mend_paths(flags: Namespace) -> None:

@@ -15,6 +15,7 @@ from resmlp_mt.checkpoints.loading import (
 )
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.fairseq_search import FairseqSearch
+from resmlp_mt.nn.attention import expect_new_shapes
 
 
 def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCodec]:
@@ -29,6 +30,8 @@ def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCod
     """
     trained = load_translator(*read_checkpoint(model, "text"))
     engine = FairseqSearch(trained.model, trained.task, choose_device(device))
+    if engine.device.startswith("cuda"):
+        expect_new_shapes()
     dictionaries = trained.task.source_dictionary, trained.task.target_dictionary
     languages = trained.source, trained.target
     return engine, TextCodec.from_folder(trained.folder, languages, dictionaries)

@@ -1,9 +1,19 @@
 """Attention from the decoder to the encoder output, the one attention that the model keeps."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError
+
+
+def expect_new_shapes() -> None:
+    """Let all attention on a GPU begin at once with batches of a new size or length, as of text.
+
+    On GPUs since Hopper torch takes cuDNN's attention first, which makes a plan for each new shape.
+    That takes longer than the rest of an update of a small model.
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)
 
 
 class SourceAttention(nn.Module):
