@@ -41,6 +41,8 @@ _COLUMNS = {
     "errors": "errors",
     "lines": "lines",
     "rate": "a second",
+    "shapes": "shapes",
+    "update_ms": "ms an update",
     "step_ms": "ms a step",
     "past_mib": "past, MiB",
     "median_ms": "median, ms",
