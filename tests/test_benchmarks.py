@@ -6,6 +6,7 @@ import os
 import runpy
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import numpy
@@ -137,6 +138,33 @@ def test_what_a_gpu_shall_do_is_done_with_toys_on_the_processor(tmp_path):
     theirs = ["CTranslate2"] * (importlib.util.find_spec("ctranslate2") is not None)
     assert [row["rival"] for row in tables["translate"]] == models + theirs
     assert Image.open(tmp_path / "out" / "gpu_train.png").width > 300
+
+
+def test_batches_of_new_shapes_are_raced_with_the_same_again(tmp_path, monkeypatch):
+    write_lesson(tmp_path)
+    prepare(tmp_path, data := tmp_path / "bin", "--vocab-size", 90, "--joined")
+    script = runpy.run_path(str(SCRIPTS / "gpu_shapes.py"))
+    small = "--share-all-embeddings --encoder-embed-dim 8 --decoder-embed-dim 8"
+    monkeypatch.setitem(script["list_rivals"].__globals__, "SIZE", small)
+    rivals = script["list_rivals"](
+        Namespace(data=str(data), device="cpu", max_tokens=100, batches=2, rounds=1)
+    )
+    assert [rival.arguments["planned"] for rival in rivals] == [False, True] * 2
+    allowed = []
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", allowed.append)
+    for rival in rivals[2:]:
+        training = rival.build(**rival.arguments)
+        assert allowed[-1] == rival.arguments["planned"]
+        step, seen = training.trainer.train_step, []
+        monkeypatch.setattr(
+            training.trainer,
+            "train_step",
+            lambda b, step=step, seen=seen: (seen.extend(b), step(b)),
+        )
+        for shapes in ("new", "new", "old"):
+            assert training(script["Case"](2, shapes))["rate"] > 0
+        lines = [tuple(batch["id"].tolist()) for batch in seen]
+        assert lines[2:4] == lines[4:] and len(set(lines)) == 4
 
 
 def test_without_a_gpu_or_packages_its_races_are_refused(tmp_path):
