@@ -38,7 +38,10 @@ EVALUATE, EXPORT, IMAGES, SERVE, TRAIN, TRANSLATE, TUNING, WORKERS = (
     for name in "evaluate export images serve train translate fine-tuning workers".split()
 )
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
-PAGES = sorted(path for path in ROOT.glob("[!.]*/**/*.md")) + sorted(ROOT.glob("*.md"))
+# Not those that a wheel was built from.
+FOLDERS = [path for path in ROOT.glob("[!.]*/") if path.name != "build"]
+PAGES = sorted(page for folder in FOLDERS for page in folder.rglob("*.md"))
+PAGES += sorted(ROOT.glob("*.md"))
 DATA = os.environ.get("RESMLP_DATA")
 real_data = pytest.mark.skipif(not DATA, reason="RESMLP_DATA does not name a folder of real data")
 
