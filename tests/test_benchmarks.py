@@ -155,7 +155,9 @@ def test_batches_of_new_shapes_are_raced_with_the_same_again(tmp_path, monkeypat
     training = rivals[3].build(**rivals[3].arguments)
     assert allowed[-1] is True
     step, seen = training.trainer.train_step, []
-    monkeypatch.setattr(training.trainer, "train_step", lambda b: (seen.extend(b), step(b)))
+    monkeypatch.setattr(
+        training.trainer, "train_step", lambda b, **how: (seen.extend(b), step(b, **how))
+    )
     for shapes in ("new", "new", "old"):
         assert training(script["Case"](2, shapes))["rate"] > 0
     lines = [tuple(batch["id"].tolist()) for batch in seen]

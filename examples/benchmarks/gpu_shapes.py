@@ -17,7 +17,6 @@ from pathlib import Path
 import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.trainer import Trainer
 
 import resmlp_mt  # noqa: F401
 from resmlp_mt.benchmark.report import (
@@ -28,6 +27,7 @@ from resmlp_mt.benchmark.report import (
     print_table,
 )
 from resmlp_mt.benchmark.rounds import Rival, race
+from resmlp_mt.benchmark.train import build_trainer, update
 from resmlp_mt.errors import UserError
 
 # The dimensions of the translators that ship, and how they are trained.
@@ -111,8 +111,7 @@ class Training:
         torch.backends.cuda.enable_cudnn_sdp(planned)
         task = tasks.setup_task(cfg.task)
         task.load_dataset("train")
-        model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
-        self.trainer = Trainer(cfg, task, model, criterion)
+        self.trainer = build_trainer(cfg, task)
         drawn = self.trainer.get_train_iterator(1).next_epoch_itr(shuffle=True)
         self.batches = list(islice(drawn, count))
         if len(self.batches) < count:
@@ -128,7 +127,7 @@ class Training:
         wait()
         start = time.perf_counter()
         for batch in batches:
-            self.trainer.train_step([batch])
+            update(self.trainer, batch)
         wait()
         seconds = time.perf_counter() - start
         return {

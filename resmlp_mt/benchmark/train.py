@@ -103,6 +103,34 @@ def write_dictionaries(folder: Path, vocabulary: int) -> None:
         symbols.save(str(folder / f"dict.{lang}.txt"))
 
 
+def build_trainer(cfg, task) -> Trainer:
+    """A trainer of a new model, to be measured: it leaves no files and no handlers of signals."""
+    model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
+    before = signal.getsignal(signal.SIGTERM)
+    trainer = Trainer(cfg, task, model, criterion)
+    signal.signal(signal.SIGTERM, before)  # a training would end with a checkpoint
+    # For a log of free memory fairseq would forget the peak after each update.
+    trainer.cuda_env = None
+    # After a failure it would write crash.pt into the working folder.
+    trainer.save_checkpoint = lambda *args: None
+    return trainer
+
+
+def update(trainer: Trainer, batch: dict) -> None:
+    """Train on a batch.
+
+    Raises:
+        UserError: If the device has too little memory for it.
+    """
+    try:
+        # fairseq would leave the update out, and it would count as a fast one.
+        trainer.train_step([batch], raise_oom=True)
+    except torch.OutOfMemoryError as error:
+        raise UserError(
+            f"{batch['ntokens']} tokens are too many for the device's memory: {error}"
+        ) from None
+
+
 def _parse(data: str, flags: list[str]) -> argparse.Namespace:
     words = [data, "--source-lang", "en", "--target-lang", "de", *_RECIPE, *flags]
     return options.parse_args_and_arch(options.get_training_parser(), words)
@@ -119,26 +147,19 @@ class _Updates:
             # All batches have one shape, so that a plan for it pays.
             torch.backends.cuda.enable_cudnn_sdp(True)
             task = tasks.setup_task(cfg.task)
-        model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
-        before = signal.getsignal(signal.SIGTERM)
-        self.trainer = Trainer(cfg, task, model, criterion)
-        signal.signal(signal.SIGTERM, before)  # a training would end with a checkpoint
-        # For a log of free memory fairseq would forget the peak after each update.
-        self.trainer.cuda_env = None
-        # After a failure it would write crash.pt into the working folder.
-        self.trainer.save_checkpoint = lambda *args: None
+        self.trainer = build_trainer(cfg, task)
         self.symbols = task.target_dictionary
 
     def __call__(self, case: Case) -> dict[str, float]:
         cuda = self.trainer.cuda
         batch = self._make_batch(case)
         if cuda:
-            self._update(batch)  # takes the memory that the last run gave back
+            update(self.trainer, batch)  # takes the memory that the last run gave back
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(case.updates):
-            self._update(batch)
+            update(self.trainer, batch)
         if cuda:
             torch.cuda.synchronize()
         seconds = time.perf_counter() - start
@@ -160,17 +181,8 @@ class _Updates:
         batch = self._make_batch(Case(length, length, 1))
         # Not all kernels of attention are known to the counter; plain products are.
         with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-            self._update(batch)
+            update(self.trainer, batch)
         return counter.get_total_flops() / batch["ntokens"]
-
-    def _update(self, batch: dict) -> None:
-        try:
-            # fairseq would leave the update out, and it would count as a fast one.
-            self.trainer.train_step([batch], raise_oom=True)
-        except torch.OutOfMemoryError as error:
-            raise UserError(
-                f"{batch['ntokens']} tokens are too many for the device's memory: {error}"
-            ) from None
 
     def _make_batch(self, case: Case) -> dict:
         sentences = max(1, case.tokens // case.length)
