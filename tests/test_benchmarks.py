@@ -164,6 +164,19 @@ def test_batches_of_new_shapes_are_raced_with_the_same_again(tmp_path, monkeypat
     assert lines[2:4] == lines[4:] and len(set(lines)) == 4
 
 
+def test_batches_at_once_are_raced_with_those_of_fairseq(tmp_path):
+    write_lesson(tmp_path, train=200, valid=2, test=2)
+    prepare(tmp_path, data := tmp_path / "bin", "--vocab-size", 90, "--joined")
+    command = ["python", SCRIPTS / "batches.py", data, "--max-tokens", 200, "--rounds", 1]
+    run(*command, "--batches", 2, "--csv", tmp_path / "b.csv")
+    rows = read_rows(tmp_path / "b.csv")
+    assert [row["rival"] for row in rows] == ["fairseq", "resmlp_mt"]
+    assert all(float(row["rate"]) > 0 < float(row["batch_ms"]) for row in rows)
+    refused = run(*command, "--batches", 1000, "--csv", tmp_path / "b.csv", check=False)
+    assert_refused(refused, "the text has no further 1000 batches")
+    assert read_rows(tmp_path / "b.csv") == rows
+
+
 def test_without_a_gpu_or_packages_its_races_are_refused(tmp_path):
     assert_refused(run_for_a_gpu(DEVICE="cpu", OUT=""), "OUT=FOLDER")
     (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')

@@ -11,6 +11,7 @@ from fairseq.logging import progress_bar
 from fairseq.tasks import FairseqTask
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.tasks.pairs import PairsInBatches
 
 
 class WorkersMayChange(EpochBatchIterator):
@@ -84,9 +85,10 @@ class AllInBatches(FairseqTask):
         first = 1 if one_for_all else epoch
         dataset.set_epoch(first)
         anew = getattr(self.cfg, "rebuild_batches", False)
+        examples = PairsInBatches(dataset) if PairsInBatches.can_cut(dataset) else dataset
         iterator = WorkersMayChange(
-            dataset=dataset,
-            collate_fn=dataset.collater,
+            dataset=examples,
+            collate_fn=examples.collater,
             batch_sampler=make if anew else make(dataset, first),
             seed=seed,
             num_shards=num_shards,

@@ -63,10 +63,19 @@ class ResMLPTranslationConfig(TranslationConfig):
     "4a35d598f8f3",
     "ecb26a7129f2",
     "(self, cfg, from_checkpoint)",
+    "0cadd1d3cf74",
+    "a9108f4fcc0f",
+    "9ac5d8f2d4ef",
+    "f6fd37488603",
     guards=(
         "fairseq.tasks.fairseq_task:FairseqTask.get_batch_iterator",
         "fairseq.tasks.fairseq_task:FairseqTask.build_generator",
         "fairseq.tasks.translation:TranslationTask.build_model",
+        # What tasks/pairs.py does at once.
+        "fairseq.data.language_pair_dataset:LanguagePairDataset",
+        "fairseq.data.language_pair_dataset:collate",
+        "fairseq.data.indexed_dataset:MMapIndexedDataset",
+        "fairseq.data.concat_dataset:ConcatDataset",
     ),
 )
 class ResMLPTranslationTask(AllInBatches, TranslationTask):
