@@ -219,13 +219,14 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
     train(further, made / "en-de", UPDATES="6", SOURCE="de")
     shutil.copytree(made / "all", control / "all")  # the same data
     settings = {"LIKE": str(made / "en-de"), "SHORT": "0", "DROPOUT": "0.1"}
-    settings |= {"READERS": "1", "SAVE": "3"}
+    settings |= {"READERS": "1", "SAVE": "3", "LAYERS": "1"}
     train(control, "", UPDATES="4", FAMILY="transformer", **settings)
     assert {path.name for path in control.iterdir() if path.is_dir()} == {
         "all", "run", "en-de-transformer",
     }  # fmt: skip
     log = (control / "run" / "train.log").read_text()
-    said = "'num_workers': 1,", "'save_interval_updates': 3,", "dropout=0.1,", "valid_num_updates"
+    said = ["'num_workers': 1,", "'save_interval_updates': 3,", "dropout=0.1,"]
+    said += ["encoder_layers=1,", "valid_num_updates"]
     assert all(part in log for part in said)
     other = subprocess.run(
         [*command, made, "", *flags], env=os.environ | variables, capture_output=True, text=True

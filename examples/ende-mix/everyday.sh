@@ -11,6 +11,7 @@
 #   SOURCE=en     translate from this language, en or de, into the other
 #   FAMILY=resmlp_plus  or transformer: fairseq's, with norms before the sublayers, as the control
 #   WIDTH=256     d; hidden layers are four times as wide
+#   LAYERS=6      of the encoder; the decoder has 2
 #   UPDATES=4900  of the whole
 #   SHORT=3000    those of a new model that see short sentences; default: 30 of 49 of all
 #   TOKENS=4096   a batch, shared by WORKERS=1 processes with OMP_NUM_THREADS=1 threads each
@@ -29,7 +30,8 @@ cd "$(dirname "$0")/../.."
 usage="usage: everyday.sh RAW NEWS OUT [MODEL [FLAG...]]"
 raw=${1:?$usage} news=${2:?$usage} out=${3:?$usage} model=${4:-}
 extra=("${@:5}") updates=${UPDATES:-4900} seed=${SEED:-1} tokens=${TOKENS:-4096}
-workers=${WORKERS:-1} width=${WIDTH:-256} source=${SOURCE:-en} family=${FAMILY:-resmlp_plus}
+workers=${WORKERS:-1} width=${WIDTH:-256} layers=${LAYERS:-6}
+source=${SOURCE:-en} family=${FAMILY:-resmlp_plus}
 warm=$((updates * 3 / 98)) fall=$((updates * 25 / 98))
 short=${SHORT:-$((updates * 30 / 49))} dropout=${DROPOUT:-0}
 . scripts/cpu.sh
@@ -50,7 +52,8 @@ transformer)
 esac
 settings="SOURCE=$source FAMILY=$family WIDTH=$width UPDATES=$updates TOKENS=$tokens \
 WORKERS=$workers VOCAB=${VOCAB:-8000} SEED=$seed DTYPE=${DTYPE:-}"
-settings+="${LIKE:+ LIKE=$LIKE}${SHORT:+ SHORT=$SHORT}${DROPOUT:+ DROPOUT=$DROPOUT}"
+settings+="${LAYERS:+ LAYERS=$LAYERS}${LIKE:+ LIKE=$LIKE}${SHORT:+ SHORT=$SHORT}"
+settings+="${DROPOUT:+ DROPOUT=$DROPOUT}"
 call="$settings examples/ende-mix/everyday.sh RAW NEWS OUT ${model:-''} ${extra[*]}"
 mkdir -p "$out"
 if [ -e "$out/command" ] && [ "$(cat "$out/command")" != "$call" ]; then
@@ -76,7 +79,8 @@ train() { # NAME DATA UPDATES FLAG...
     is_trained "$run" "$3" && return
     mkdir -p "$run"
     "${launch[@]}" resmlp-mt train "$out/$2" "${arch[@]}" \
-        --encoder-embed-dim "$width" --encoder-ffn-embed-dim $((4 * width)) --encoder-layers 6 \
+        --encoder-embed-dim "$width" --encoder-ffn-embed-dim $((4 * width)) \
+        --encoder-layers "$layers" \
         --decoder-embed-dim "$width" --decoder-ffn-embed-dim $((4 * width)) --decoder-layers 2 \
         --share-all-embeddings --max-source-positions 256 --max-target-positions 256 \
         --dropout "$dropout" \

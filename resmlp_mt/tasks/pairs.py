@@ -95,6 +95,8 @@ class PairsInBatches(BaseWrapperDataset):
 
         torch's DataLoader calls this with all indices of a batch, in place of one call for each.
         """
+        if len(indices) == 0:  # where there are fewer batches left than workers
+            return {}
         pairs = self.dataset
         indices, pad = np.asarray(indices), pairs.src_dict.pad()
         source, _ = self.source.cut(indices, pad, pairs.left_pad_source, pairs.pad_to_multiple)
