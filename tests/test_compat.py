@@ -93,6 +93,12 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
         ("--optimizer adam --adam-betas foo", "--adam-betas foo: give two numbers"),
         ("--optimizer adamw --adam-betas 0.9", "--adam-betas 0.9: give two numbers"),
         ("--optimizer lamb --lamb-betas (0.9,1.5)", "--lamb-betas (0.9,1.5): give two numbers"),
+        ("--lr=", "--lr is empty"),
+        ("--lr 1e-3,-1", "--lr must be at least 0, not -1"),
+        ("--lr 5e_4", "--lr '5e_4': give a number, or several with commas between"),
+        ("--update-freq two", "--update-freq 'two': give a number, or several with commas"),
+        ("--optimizer-overrides {'lr", "--optimizer-overrides {'lr: no dictionary of Python"),
+        ("--optimizer-overrides [1]", "--optimizer-overrides [1]: no dictionary of Python"),
         ("--seed -1", "--seed must be at least 0, not -1"),
         ("--lr-scheduler inverse_sqrt --warmup-updates -1", "--warmup-updates must be at least 0"),
         ("--optimizer muon --weight-decay -1", "--weight-decay must be at least 0, not -1"),
@@ -134,6 +140,8 @@ def test_samples_are_as_many_as_are_given_out():
 
     with pytest.raises(UserError, match="^--sampling draws --beam 5 translations, and --nbest 1 "):
         parse("--sampling")
+    with pytest.raises(UserError, match="^--model-overrides {: no dictionary of Python, such as"):
+        parse("--model-overrides", "{")
     with pytest.raises(UserError, match="x.pt: no such"):  # which is looked for after that
         parse("--sampling", "--nbest", "5")
 

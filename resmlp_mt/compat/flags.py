@@ -5,7 +5,8 @@ import importlib.util
 import logging
 import os
 import re
-from argparse import Namespace
+import traceback
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 _CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
 # What a flag without a default has in fairseq's configuration.
 _MISSING = re.compile(r"argument (--[\w-]+)\S*: invalid \w+ value: '\?\?\?'")
+# What argparse says of a value that is no list.
+_NO_LIST = re.compile(r"argument (--[\w-]+)\S*: invalid <lambda> value: '(.*)'")
 
 PATCH = Patch(
     "flags",
@@ -59,13 +62,13 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     """Parse as fairseq does, and put right what it made of it."""
     error = parser.error
     parser.error = partial(_refuse, error, None)
-    known, _ = parser.parse_known_args(input_args)
+    known, _ = _name_what_fails(parser.parse_known_args, input_args)
     if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
         parser.set_defaults(task=_find_task(known.path))
     parser.error = partial(_refuse, error, getattr(known, "arch", None))
     if getattr(known, "arch", "given") is None:
         raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
-    parsed = parse_args_and_arch(parser, input_args, *args, **kwargs)
+    parsed = _name_what_fails(parse_args_and_arch, parser, input_args, *args, **kwargs)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
     if not kwargs.get("suppress_defaults"):  # else they are some of what was parsed before
         check_flags(flags)
@@ -80,6 +83,22 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
         _mend_precision(flags)
     warn_of_whole_words(flags)
     return parsed
+
+
+def _name_what_fails(parse: Callable, *args, **kwargs):
+    """Parse, and name the flag whose value fairseq evaluates as Python, and cannot."""
+    try:
+        return parse(*args, **kwargs)
+    except SyntaxError as error:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_code is ArgumentParser._get_value.__code__:
+                flag = frame.f_locals["action"].option_strings[0]
+                raise _want_numbers(flag, frame.f_locals["arg_string"]) from None
+        raise
+
+
+def _want_numbers(flag: str, given: str) -> UserError:
+    return UserError(f"{flag} '{given}': give a number, or several with commas between")
 
 
 def _refuse(error: Callable, arch: str | None, message: str) -> None:
@@ -97,6 +116,8 @@ def _refuse(error: Callable, arch: str | None, message: str) -> None:
         near = difflib.get_close_matches(given, re.findall(r"'([\w-]+)'", message)[1:])
         meant = f"; did you mean {', '.join(near)}?" if near else ";"
         raise UserError(f"{flag} {given}: there is none of that name{meant} --help lists them")
+    if match := _NO_LIST.match(message):
+        raise _want_numbers(*match.groups())
     if missing := _MISSING.match(message):
         raise UserError(f"{missing[1]} is missing")
     if message.startswith("argument "):

@@ -16,6 +16,7 @@ from resmlp_mt.files.finding import LAST
 # The least that numbers may be, and the most of some. Beyond, fairseq and torch end in a traceback,
 # some of them late, or train what is none.
 _LEAST = {
+    "lr": 0,
     "update_freq": 1,
     "max_tokens": 1,
     "batch_size": 1,
@@ -48,6 +49,7 @@ def check_flags(flags: Namespace) -> None:
     _check_metric(flags)
     _check_bleu(flags)
     _check_start(flags)
+    _check_overrides(flags)
 
 
 def _check_modality(flags: Namespace) -> None:
@@ -69,6 +71,8 @@ def _check_modality(flags: Namespace) -> None:
 def _check_numbers(flags: Namespace) -> None:
     for name, least in _LEAST.items():
         flag, given = name.replace("_", "-"), getattr(flags, name, None)
+        if given == []:
+            raise UserError(f"--{flag} is empty")
         for number in given if isinstance(given, list) else [given]:
             if number is None:
                 continue
@@ -177,6 +181,20 @@ def _check_bleu(flags: Namespace) -> None:
     beam = given.get("beam", 1)
     if not isinstance(beam, int) or beam < 1:
         raise UserError(f"--eval-bleu-args: beam must be at least 1, not {beam!r}")
+
+
+def _check_overrides(flags: Namespace) -> None:
+    """Refuse what is no dictionary of Python, which fairseq reads late."""
+    for name in ("optimizer_overrides", "model_overrides"):
+        if (given := getattr(flags, name, None)) is None:
+            continue
+        try:
+            if isinstance(ast.literal_eval(given), dict):
+                continue
+        except (ValueError, SyntaxError):
+            pass
+        flag = name.replace("_", "-")
+        raise UserError(f"--{flag} {given}: no dictionary of Python, such as \"{{'dropout': 0}}\"")
 
 
 def _read_object(flag: str, given: str | None) -> dict:
