@@ -12,6 +12,7 @@ import argparse
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
+from resmlp_mt.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--temperature",
         type=float,
-        default=0.07,
         metavar="T",
-        help="a neighbour has exp(cosine / T) votes (default: %(default)s)",
+        help="a neighbour has exp(cosine / T) votes (default: 0.07)",
     )
     parser.add_argument("--linear", action="store_true", help="a linear classifier")
     parser.add_argument(
@@ -63,6 +63,10 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.files.output import find_target
 
     check_positive(arguments, "batch_size")
+    if arguments.temperature is None:
+        arguments.temperature = 0.07
+    elif arguments.linear and arguments.knn is None:
+        raise UserError("--temperature is for neighbours: give --knn too")
     if arguments.csv:
         find_target(arguments.csv)  # what cannot be written fails before the work
     extractor = FeatureExtractor.from_pretrained(arguments.model, arguments.ema, arguments.device)

@@ -177,6 +177,7 @@ def test_what_cannot_be_probed_is_refused(pretrained, pictures, tmp_path):
         ([path, pictures, "--knn", 0], "--knn must be from 1"),
         ([path, pictures, "--knn", 97], "to the 96 training images"),
         ([path, pictures, "--temperature", 0], "--temperature must be positive"),
+        ([path, pictures, "--linear", "--temperature", 1], "--temperature is for neighbours"),
         ([path, pictures, "--batch-size", 0], "--batch-size must be at least 1"),
         ([path, pictures, "--split", "test"], "no test images"),
         ([path, pictures, "--csv", tmp_path], "a folder; name a file"),
