@@ -17,6 +17,7 @@ from matplotlib import pyplot
 from PIL import Image
 
 from examples.lesson import write_lesson
+from resmlp_mt.errors import UserError
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
 
@@ -172,9 +173,10 @@ def test_batches_at_once_are_raced_with_those_of_fairseq(tmp_path):
     rows = read_rows(tmp_path / "b.csv")
     assert [row["rival"] for row in rows] == ["fairseq", "resmlp_mt"]
     assert all(float(row["rate"]) > 0 < float(row["batch_ms"]) for row in rows)
-    refused = run(*command, "--batches", 1000, "--csv", tmp_path / "b.csv", check=False)
-    assert_refused(refused, "the text has no further 1000 batches")
-    assert read_rows(tmp_path / "b.csv") == rows
+    script = runpy.run_path(str(SCRIPTS / "batches.py"))
+    reading = script["Reading"](str(data), at_once=True)
+    with pytest.raises(UserError, match="the text has no further 1000 batches"):
+        reading(script["Case"](200, 1000))
 
 
 def test_without_a_gpu_or_packages_its_races_are_refused(tmp_path):
