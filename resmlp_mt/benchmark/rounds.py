@@ -175,7 +175,9 @@ def _work(rival: Rival, pipe) -> None:
         run = rival.build(**rival.arguments)
         pipe.send(("ready", None))
         while True:
-            pipe.send(("figures", run(pipe.recv())))
+            case = pipe.recv()
+            forget_peak()  # of larger cases
+            pipe.send(("figures", run(case)))
     except (EOFError, ConnectionError):  # the race is over
         pass
     except UserError as error:

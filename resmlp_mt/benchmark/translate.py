@@ -99,7 +99,7 @@ class _Runner:
         }
 
     def measure_memory(self) -> float:
-        """The most memory so far, in MiB."""
+        """The most memory of this case, in MiB."""
         return peak_memory()
 
 

@@ -84,6 +84,21 @@ def test_memory_is_that_of_the_process_and_not_of_what_made_it():
     assert 5 < float(done.stdout) < 300 and len(large) < peak_memory() * 2**20
 
 
+class Filling:
+    """Fills so many MiB while it does a case."""
+
+    def __call__(self, case):
+        filled = len(b"1" * (case * 2**20))
+        return {"rate": 1 / filled, "memory_mib": peak_memory()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="Linux alone forgets it")
+def test_memory_is_that_of_a_case_and_not_of_a_larger_one_before():
+    large, small = race([Rival("it", Filling)], [400, 1], rounds=1, threads=1)
+    grown = large.figures["memory_mib"] - small.figures["memory_mib"]
+    assert grown == pytest.approx(399, abs=20)
+
+
 def test_what_is_measured_is_in_the_table_even_if_it_is_the_same(capsys):
     rows = [dict(rival=n, beam=5, bleu="3.1", p95_ms="", ratio="1.00", threads=2) for n in "ab"]
     print_table(rows, ["bleu", "p95_ms"])
