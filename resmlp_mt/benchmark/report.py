@@ -17,7 +17,7 @@ from pathlib import Path
 
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.output import naming
+from resmlp_mt.files.output import find_target, naming
 
 _CPUINFO = Path("/proc/cpuinfo")  # of Linux
 _PACKAGES = ("torch", "ve-fairseq", "onnxruntime", "ctranslate2", "timm")
@@ -73,11 +73,13 @@ def check_table(path: Path, columns: Iterable[str] = ()) -> None:
         columns: What the rows will say of this race, before its figures.
 
     Raises:
-        UserError: If the file has something else in it than rows of such a race, or rows of an
-            older version, which named no commit.
+        UserError: If it cannot be made, or has something else in it than rows of such a race, or
+            rows of an older version, which named no commit.
     """
-    if not path.is_file():
+    if not (target := find_target(path)).exists():
         return
+    if not target.is_file():
+        raise UserError(f"{path} is no file that rows can be appended to; name another")
     found = path.read_bytes().partition(b"\n")[0].decode("utf-8", "replace").strip().split(",")
     if found == [""]:
         return

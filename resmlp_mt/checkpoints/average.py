@@ -92,9 +92,9 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
         UserError: If the checkpoints are not of the same model, hold no moving average or values
             that are no numbers; or if `out` is one of them, or of what a training goes on from.
     """
-    find_target(out)  # what cannot be written fails before the work
+    target = find_target(out)  # what cannot be written fails before the work
     refuse_overwriting(out, paths)
-    if out.is_file() and out in [out.parent / LAST, *_list_kept(out.parent)]:
+    if target.is_file() and target in [target.parent / LAST, *_list_kept(target.parent)]:
         raise UserError(f"{out}: a training goes on from it; write to another file")
     total, state = {}, None
     for path in tqdm(paths, desc="average", disable=None, leave=False):

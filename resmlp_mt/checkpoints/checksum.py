@@ -17,14 +17,25 @@ def checksum_model(model: str | Path) -> str:
     Raises:
         UserError: If there is none.
     """
-    folder, names = Path(model), [EXPORT_CONFIG]
-    if not is_exported(folder):
-        checkpoint = find_checkpoint(model)
-        folder = checkpoint.parent
-        companions = (*folder.glob("dict.*.txt"), *folder.glob("spm*.model"))
-        names = [checkpoint.name, *sorted(path.name for path in companions)]
-    sums = sum_files(folder, names)
+    first, *others = list_files(model)
+    if first.name == EXPORT_CONFIG:
+        others = []
+    sums = sum_files(first.parent, [first.name, *sorted(path.name for path in others)])
     return hashlib.sha256(repr(sums).encode()).hexdigest()
+
+
+def list_files(model: str | Path) -> list[Path]:
+    """The files of a model: its checkpoint, or the configuration of an export, and then the others.
+
+    Raises:
+        UserError: If there is none.
+    """
+    if is_exported(folder := Path(model)):
+        first, patterns = folder / EXPORT_CONFIG, ("*.onnx", "*.safetensors")
+    else:
+        first, patterns = find_checkpoint(model), ()
+    beside = ("dict.*.txt", "spm*.model")
+    return [first, *(path for name in (*beside, *patterns) for path in first.parent.glob(name))]
 
 
 def sum_files(folder: Path, names: Iterable[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ Train with --log-format json --log-file FILE; several files are drawn together.
 """
 
 import argparse
+import os
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_picture, picture_format
@@ -28,23 +29,27 @@ def run(arguments: argparse.Namespace) -> None:
     from matplotlib import pyplot
 
     from resmlp_mt.analysis.training_log import choose_metric, read_entries, read_log
-    from resmlp_mt.files.output import whole_file
+    from resmlp_mt.files.output import refuse_overwriting, whole_file
 
+    refuse_overwriting(arguments.out, arguments.logs)
     logs = {log: read_entries(log) for log in arguments.logs}
     metric = arguments.metric or choose_metric(logs.values())
+    short = {log: log.absolute().parent.name if log.stem == "train" else log.stem for log in logs}
     figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
     curves, names = [], []
     for i, (log, entries) in enumerate(logs.items()):
         train, valid = read_log(log, metric, entries)
-        name = log.absolute().parent.name if log.stem == "train" else log.stem
+        name = short[log] if list(short.values()).count(short[log]) == 1 else str(log)
+        name = os.fsencode(name).decode(errors="backslashreplace")  # bytes that are no text
         name = name.replace("$", r"\$")  # which else begins a formula
-        style = {"color": f"C{i}"}
+        style, drawn = {"color": f"C{i}"}, []
         if train:  # a run shorter than --log-interval has none
-            axes.plot(*zip(*train, strict=True), linewidth=0.8, alpha=0.6, **style)
+            drawn = axes.plot(*zip(*train, strict=True), linewidth=0.8, alpha=0.6, **style)
         if valid:
             points = zip(*valid, strict=True)
-            curves += axes.plot(*points, marker="o", markersize=3, **style)
-            names.append(f"{name}, valid")
+            drawn, name = axes.plot(*points, marker="o", markersize=3, **style), f"{name}, valid"
+        curves += drawn
+        names += [name] * len(drawn)
     axes.set(xlabel="updates", ylabel=metric, title="thin: training")
     axes.grid(alpha=0.3)
     if curves:  # matplotlib would leave out a name that begins with a _ if it was the label

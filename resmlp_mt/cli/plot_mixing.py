@@ -46,12 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Draw a panel a layer, and say what was written."""
     from resmlp_mt.analysis.matrices import read_matrices
+    from resmlp_mt.checkpoints.checksum import list_files
     from resmlp_mt.errors import UserError
-    from resmlp_mt.files.output import find_target, whole_file
+    from resmlp_mt.files.output import find_target, refuse_overwriting, whole_file
 
     if min(arguments.patches, arguments.positions) < 1:
         raise UserError("--patches and --positions are 1 or more")
     find_target(arguments.out)  # what cannot be written fails before the work
+    refuse_overwriting(arguments.out, list_files(arguments.model))
     mixer, parts = read_matrices(arguments.model)
     if mixer == "adafc":
         figure, said = _draw_stages(arguments)

@@ -60,7 +60,8 @@ def run(arguments: argparse.Namespace) -> None:
         linear_accuracy,
         open_both,
     )
-    from resmlp_mt.files.output import find_target
+    from resmlp_mt.checkpoints.checksum import list_files
+    from resmlp_mt.files.output import find_target, refuse_overwriting
 
     check_positive(arguments, "batch_size")
     if arguments.temperature is None:
@@ -69,6 +70,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("--temperature is for neighbours: give --knn too")
     if arguments.csv:
         find_target(arguments.csv)  # what cannot be written fails before the work
+        refuse_overwriting(arguments.csv, [*list_files(arguments.model), arguments.data])
     extractor = FeatureExtractor.from_pretrained(arguments.model, arguments.ema, arguments.device)
     folders = open_both(arguments.data, arguments.split, extractor.cfg.in_chans)
     if arguments.knn is None and not arguments.linear:

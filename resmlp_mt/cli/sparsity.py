@@ -60,9 +60,10 @@ def run(arguments: argparse.Namespace) -> None:
     import sys
 
     from resmlp_mt.analysis.matrices import measure_sparsity, read_matrices
+    from resmlp_mt.checkpoints.checksum import list_files
     from resmlp_mt.cli import pruning
     from resmlp_mt.errors import UserError
-    from resmlp_mt.files.output import find_target
+    from resmlp_mt.files.output import find_target, refuse_overwriting
 
     _check_together(arguments)
     arguments.threshold = _THRESHOLD if arguments.threshold is None else arguments.threshold
@@ -73,6 +74,8 @@ def run(arguments: argparse.Namespace) -> None:
                 raise UserError(f"--{name} {value} is no share between 0 and 1")
     for path in filter(None, (arguments.csv, arguments.out)):
         find_target(path)  # what cannot be written fails before the work
+        given = filter(None, (arguments.data, arguments.input, arguments.reference))
+        refuse_overwriting(path, [*list_files(arguments.model), *given])
     _, parts = read_matrices(arguments.model)
     if arguments.prune:
         rows = pruning.score_pruned(arguments)

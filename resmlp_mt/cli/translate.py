@@ -262,12 +262,13 @@ def _check_finished(arguments: argparse.Namespace) -> None:
 
 def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None):
     """What --output names, opened; raises a `UserError` if it cannot be."""
-    from resmlp_mt.checkpoints.checksum import checksum_model
+    from resmlp_mt.checkpoints.checksum import checksum_model, list_files
     from resmlp_mt.files.output import refuse_overwriting
     from resmlp_mt.files.partial_text import open_text
 
     inputs = [] if arguments.text else arguments.input or [_STANDARD]
-    read = [0 if path == _STANDARD else path for path in inputs] + arguments.model
+    read = [0 if path == _STANDARD else path for path in inputs]
+    read += [path for model in arguments.model for path in list_files(model)]
     refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
     names = ("json", "print_alignment", "field", "into", "shard")
     names += ("split_sentences", "batch_tokens", "buffer_size")

@@ -248,15 +248,21 @@ def refuse_overwriting(path: Path, sources: Iterable[Path | int]) -> None:
 
     Args:
         path: What shall be written.
-        sources: Paths, or descriptors of open files.
+        sources: Paths, or descriptors of open files. Of a folder all files are read.
 
     Raises:
         UserError: If it is one of the sources.
     """
     for source in sources:
         with suppress(OSError):  # `path` may be new; a missing source is noticed when it is read
-            if path.is_file() and os.path.samestat(path.stat(), os.stat(source)):
+            if path.is_file() and _is_of(path, source):
                 raise UserError(f"{path}: would be read and written; write to another file")
+
+
+def _is_of(path: Path, source: Path | int) -> bool:
+    if not isinstance(source, int) and os.path.isdir(source):
+        return path.resolve().is_relative_to(Path(source).resolve())
+    return os.path.samestat(path.stat(), os.stat(source))
 
 
 def find_mode(path: Path) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from resmlp_mt.data.punctuation import UNSPACED
 from resmlp_mt.data.sentences import Card, read_card
 from resmlp_mt.data.subwords import find_subwords, load_subwords
+from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.data.vocabulary import Vocabulary, check_dictionaries
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.alignment import number_words
@@ -115,6 +116,7 @@ class TextCodec:
         Raises:
             UserError: If the model has no subword for a part of it.
         """
+        text = mend_surrogates(text)
         pieces = self.target_subwords.encode(text, out_type=str)
         indices = [self.target_dictionary.index(piece) for piece in pieces]
         for piece, index in zip(pieces, indices, strict=True):
@@ -132,6 +134,7 @@ class TextCodec:
         Raises:
             UserError: If the model has no subword for a part of it, or writes it otherwise.
         """
+        text = mend_surrogates(text)
         written = self.target_subwords.decode(self.target_subwords.encode(text))
         if _UNKNOWN not in written and written.split() != text.split():  # as TM for one letter
             raise UserError(f"{shorten(text)}: the model would write {shorten(written)}")

@@ -2,6 +2,7 @@
 
 import datetime
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,12 @@ def test_rows_come_from_a_machine_at_a_day_and_of_a_commit(monkeypatch):
 def test_a_table_whose_rows_name_no_commit_is_refused_before_a_race(tmp_path):
     table = tmp_path / "races.csv"
     report.check_table(table)  # a new one
+    for path, said in (
+        (tmp_path, "a folder; name a file"),
+        (Path("/dev/full"), "is no file that rows"),
+    ):
+        with pytest.raises(UserError, match=said):
+            report.check_table(path)
     table.touch()
     report.check_table(table)
     table.write_text("rival,rate,commit\nours,1,abc\n")

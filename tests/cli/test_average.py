@@ -112,7 +112,8 @@ def test_impossible_choices_are_refused(trained, tmp_path, arguments, said):
 def test_what_a_training_goes_on_from_is_not_replaced(trained, tmp_path):
     folder = shutil.copytree(trained, tmp_path / "run")
     before = {path: path.read_bytes() for path in folder.glob("checkpoint*.pt")}
-    for name in ("checkpoint3.pt", "checkpoint_last.pt", "checkpoint_best.pt"):
+    (folder / "latest.pt").symlink_to("checkpoint_last.pt")
+    for name in ("checkpoint3.pt", "checkpoint_last.pt", "checkpoint_best.pt", "latest.pt"):
         refused = average(folder, "--last", 2, "--out", folder / name, check=False)
         assert_refused(refused, f"{folder / name}: ", "write to another file")
     assert before == {path: path.read_bytes() for path in folder.glob("checkpoint*.pt")}

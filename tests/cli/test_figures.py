@@ -229,15 +229,41 @@ def test_a_model_of_any_name_is_drawn(command, tmp_path):
 
 
 def test_curves_are_named_whatever_they_are_called(tmp_path, monkeypatch):
-    log = '{"valid_nll_loss": "3", "valid_num_updates": "1"}\n'
-    for path in tmp_path / "_one" / "train.log", tmp_path / "_two.log":
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(log)
+    valid = '{"valid_nll_loss": "3", "valid_num_updates": "1"}\n'
+    short = '{"nll_loss": "3", "num_updates": "1"}\n'  # ended before its first validation
+    logs = {"_one/train.log": valid, "_two.log": valid, os.fsdecode(b"\xff.log"): short}
+    logs |= {"same/train.log": short, "other/same/train.log": short}
+    for name, text in logs.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path / "_one")
     with pyplot.rc_context({"svg.fonttype": "none"}):
-        call("curves", "train.log", "../_two.log", "--out", "x.svg")
+        call("curves", "train.log", *(f"../{name}" for name in [*logs][1:]), "--out", "x.svg")
     drawn = (tmp_path / "_one" / "x.svg").read_text()
-    assert ">_one, valid<" in drawn and ">_two, valid<" in drawn
+    names = ["_one, valid", "_two, valid", r"\xff", "../same/train.log", "../other/same/train.log"]
+    assert all(f">{name}<" in drawn for name in names)
+
+
+def test_what_is_read_is_not_written(tmp_path):
+    model = shutil.copytree(PRETRAINED / SHIPPED, tmp_path / "model")
+    log, text = tmp_path / "log", tmp_path / "text"
+    log.write_text('{"nll_loss": "3", "num_updates": "1"}\n')
+    text.write_text("A dog.\n")
+    (tmp_path / "link").symlink_to(model / "model.pt")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    scored = ["--prune", 0.1, "--input", text, "--reference", text]
+    images = ["probe", "cifar10", model, "--csv", model / "text.json"]  # a folder of data
+    for command in (
+        ["sparsity", model, "--csv", tmp_path / "link"],
+        ["sparsity", SHIPPED, *scored, "--csv", text],
+        ["plot-mixing", tmp_path / "link", "--out", tmp_path / "link"],
+        ["curves", log, "--out", log],
+        ["translate", "--model", model, "--input", text, "--output", model / "model.pt"],
+        images,
+    ):
+        with pytest.raises(UserError, match="would be read and written; write to another file"):
+            call(*command)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("command", ["plot-mixing", "sparsity", "curves"])

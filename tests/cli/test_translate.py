@@ -491,6 +491,7 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--prefix", "x", "--constraints"], "give one of --prefix"),
         (["--prefix-column", 1], "--prefix-column must be 2 or more"),
         (["--prefix", "Ein Hund.\nEin"], "--prefix holds a line end or a tab"),
+        (["--prefix", "K\udce4se \u2603"], "the model cannot say"),  # bytes that are no UTF-8
         (["--prefix", "the \u2603"], "line 1: 'the \u2603': the model cannot say '\u2603'"),
         (["--prefix", "der " * 60], "subwords; a translation has 49 at most"),
         (["--model", "multi30k-en-de"], "its languages, dictionaries or subwords are not those of"),
