@@ -72,10 +72,11 @@ def run(arguments: argparse.Namespace) -> None:
         for value in values:
             if not 0 < value <= 1:
                 raise UserError(f"--{name} {value} is no share between 0 and 1")
+    given = filter(None, (arguments.data, arguments.input, arguments.reference))
+    read = [*list_files(arguments.model), *given]
     for path in filter(None, (arguments.csv, arguments.out)):
         find_target(path)  # what cannot be written fails before the work
-        given = filter(None, (arguments.data, arguments.input, arguments.reference))
-        refuse_overwriting(path, [*list_files(arguments.model), *given])
+        refuse_overwriting(path, read)
     _, parts = read_matrices(arguments.model)
     if arguments.prune:
         rows = pruning.score_pruned(arguments)

@@ -46,7 +46,8 @@ class Sentences:
         """
         which = np.searchsorted(self.ends, indices, side="right")
         begins, lengths = np.empty((2, len(indices)), dtype=np.int64)
-        for number in np.unique(which):
+        there = np.unique(which)
+        for number in there:
             file, rows = self.files[number], which == number
             before = self.ends[number - 1] if number else 0
             places = (indices[rows] - before) % len(file)
@@ -56,11 +57,11 @@ class Sentences:
         positions = np.arange(width) - (width - lengths[:, None] if left_pad else 0)
         positions = np.where(positions < lengths[:, None], positions, -1)
         tokens = np.full(positions.shape, pad, dtype=np.int64)
-        for number in np.unique(which):
+        for number in there:
             index = self.files[number]._index
             everything = np.frombuffer(self.files[number]._bin_buffer, dtype=index.dtype)
-            there = (positions >= 0) & (which == number)[:, None]
-            tokens[there] = everything[(begins[:, None] + positions)[there]]
+            cells = (positions >= 0) & (which == number)[:, None]
+            tokens[cells] = everything[(begins[:, None] + positions)[cells]]
         return tokens, positions
 
 
