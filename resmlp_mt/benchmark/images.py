@@ -32,6 +32,9 @@ _TIMM = {
 }
 
 
+FIGURES = ("rate", "error", "memory_mib")  # what is measured of each rival
+
+
 @dataclass(frozen=True)
 class Case:
     """So many batches of so many images."""
@@ -80,11 +83,8 @@ class _Runner:
         for _ in range(case.batches):
             self.compute(images)
         seconds = time.perf_counter() - start
-        return {
-            "rate": case.batch * case.batches / seconds,
-            "error": self.error,
-            "memory_mib": peak_memory(),
-        }
+        figures = (case.batch * case.batches / seconds, self.error, peak_memory())
+        return dict(zip(FIGURES, figures, strict=True))
 
 
 def _build_plain(model: ModelCase, threads: int):

@@ -70,11 +70,11 @@ def check_table(path: Path, columns: Iterable[str] = ()) -> None:
 
     Args:
         path: The file, which need not be there.
-        columns: What the rows will say of this race, before its figures.
+        columns: Those of the rows, where they are known.
 
     Raises:
         UserError: If it cannot be made, or has something else in it than rows of such a race, or
-            rows of an older version, which named no commit.
+            rows of an older version, which had other figures or named no commit.
     """
     if not (target := find_target(path)).exists():
         return
@@ -85,11 +85,8 @@ def check_table(path: Path, columns: Iterable[str] = ()) -> None:
         return
     if not {"rival", "commit"} <= {*found}:
         raise UserError(f"{path} has other columns than those of a race; name another file")
-    if missing := [name for name in columns if name not in found]:
-        raise UserError(
-            f"{path} has no column {', '.join(missing)}; it is of another race, so name another "
-            "file"
-        )
+    if columns and (said := _compare(found, columns)):
+        raise UserError(f"{path} {said}; it is of another race, so name another file")
 
 
 def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> list[str]:
@@ -112,12 +109,8 @@ def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> li
         before = stream.read().decode("utf-8", "replace")
         columns = next(csv.reader(io.StringIO(before)), list(columns or rows[0]))
         for row in rows:
-            for said, names in (
-                ("has no column", [name for name in row if name not in columns]),
-                ("needs a value of", [name for name in columns if name not in row]),
-            ):
-                if names:
-                    raise UserError(f"{path}: {said} {', '.join(names)}; nothing was added")
+            if said := _compare(columns, row):
+                raise UserError(f"{path}: {said}; nothing was added")
         new = io.StringIO()
         writer = csv.DictWriter(new, columns, lineterminator="\n")
         if not before:
@@ -132,6 +125,16 @@ def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> li
             stream.truncate(size)
             raise
     return columns
+
+
+def _compare(table: Iterable[str], row: Iterable[str]) -> str:
+    """What keeps a row out of a table, by the names of their columns; "" where nothing does."""
+    table, row = list(table), list(row)
+    if missing := [name for name in row if name not in table]:
+        return f"has no column {', '.join(missing)}"
+    if needed := [name for name in table if name not in row]:
+        return f"needs a value of {', '.join(needed)}"
+    return ""
 
 
 def describe_ratios(ratios: Sequence[float]) -> dict[str, str]:

@@ -182,8 +182,12 @@ def _work(rival: Rival, pipe) -> None:
         pass
     except UserError as error:
         pipe.send(("refused", str(error)))
-    except Exception:
-        pipe.send(("failed", traceback.format_exc()))
+    except Exception as error:
+        # torch has no error of its own for a processor's memory.
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            pipe.send(("refused", "too little memory on this machine; make the work smaller"))
+        else:
+            pipe.send(("failed", traceback.format_exc()))
 
 
 def peak_memory() -> float:

@@ -20,6 +20,7 @@ from torch.utils.benchmark import Timer
 from torch.utils.flop_counter import FlopCounterMode
 
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
+from resmlp_mt.compat.flags import check_hardware
 from resmlp_mt.errors import UserError
 
 # name: (channels, hidden channels, layers, attention heads, vocabulary, our presets)
@@ -28,6 +29,10 @@ SIZES = {
     "iwslt": (512, 1024, 6, 4, 10000, "resmlp_iwslt_de_en", "resmlp_plus_iwslt_de_en"),
     "base": (512, 2048, 6, 8, 32768, "resmlp_wmt_en_de", "resmlp_plus_wmt_en_de"),
 }
+# Flags of fairseq-train that are the same in all races, or say nothing in them.
+_OWN = """--arch -a --task --user-dir --source-lang -s --target-lang -t --update-freq --max-tokens
+    --batch-size --distributed-world-size""".split()
+FIGURES = ("rate", "memory_mib")  # what is measured of each rival
 _RECIPE = """--share-all-embeddings --dropout 0.1 --clip-norm 0
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam
     --adam-betas (0.9,0.98) --lr 1e-4 --max-source-positions 1024 --max-target-positions 1024
@@ -64,10 +69,13 @@ def list_rivals(size: str, flags: list[str], longest: int = 1) -> list[Rival]:
         paper: ["--arch", paper],
         plus: ["--arch", plus],
     }
+    if own := [word for word in flags if word.partition("=")[0] in _OWN]:
+        raise UserError(f"--flags: a race of trainings takes no {own[0]}")
     flags_of = {name: [*arch, *flags] for name, arch in architectures.items()}
     for words in flags_of.values():
         # What cannot be trained is refused before anything is measured.
         parsed = _parse("data", words)
+        check_hardware(parsed)
         for side in ("source", "target"):
             if longest > (most := getattr(parsed, f"max_{side}_positions")):
                 raise UserError(
@@ -166,7 +174,8 @@ class _Updates:
         memory = torch.cuda.max_memory_allocated() / 2**20 if cuda else peak_memory()
         if cuda:
             torch.cuda.empty_cache()  # all rivals are on one device
-        return {"rate": case.updates * batch["ntokens"] / seconds, "memory_mib": memory}
+        figures = (case.updates * batch["ntokens"] / seconds, memory)
+        return dict(zip(FIGURES, figures, strict=True))
 
     def count(self, length: int) -> float:
         """Floating-point operations of an update's products, for each target token.

@@ -14,12 +14,16 @@ Of one classifier the exports are raced too, of several each as it is.
 """
 
 import argparse
+import math
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize, make_bleu
-from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.cli.flags import check_positive, check_threads
+
+_MOST_PIXELS = 65535  # of a side of an image, as of a JPEG
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,30 +95,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measure, print a table, and append to the CSV."""
     from resmlp_mt.benchmark.report import append_rows, check_table, make_rows, print_table
-    from resmlp_mt.benchmark.rounds import race
+    from resmlp_mt.benchmark.rounds import Result, race
 
-    check_positive(arguments, "rounds", "threads")
+    check_positive(arguments, "rounds")
+    check_threads(arguments)
     plan = {"translate": _plan_translate, "train": _plan_train, "images": _plan_images}[
         arguments.kind
     ]
-    rivals, cases, describe = plan(arguments)
+    rivals, cases, describe, figures = plan(arguments)
+
+    def describe_all(results: list[Result]) -> list[dict]:
+        return [
+            row
+            for result in results
+            for row in make_rows(
+                [result], arguments.rounds, arguments.threads, **describe(result.rival)
+            )
+        ]
+
     if arguments.csv:
-        check_table(arguments.csv, [*describe(rivals[0].name), *vars(cases[0])])
+        unknown = dict.fromkeys(figures, math.nan)
+        example = Result(rivals[0].name, cases[0], unknown, math.nan, (math.nan, math.nan))
+        check_table(arguments.csv, *describe_all([example]))
     results = race(rivals, cases, arguments.rounds, arguments.threads, sys.stderr.isatty())
-    rows = [
-        row
-        for result in results
-        for row in make_rows(
-            [result], arguments.rounds, arguments.threads, **describe(result.rival)
-        )
-    ]
+    rows = describe_all(results)
     print_table(rows, results[0].figures)
     if arguments.csv:
         append_rows(arguments.csv, rows)
 
 
-def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable[[str], dict]]:
-    from resmlp_mt.benchmark.translate import Case, list_rivals
+# What a plan is: the rivals, the cases, what rows say of a rival, and the names of the figures.
+_Plan = tuple[list, list, Callable[[str], dict], tuple[str, ...]]
+
+
+def _plan_translate(arguments: argparse.Namespace) -> _Plan:
+    from resmlp_mt.benchmark.translate import FIGURES, Case, list_rivals
     from resmlp_mt.data.text import read_parallel
     from resmlp_mt.errors import UserError
 
@@ -134,27 +149,35 @@ def _plan_translate(arguments: argparse.Namespace) -> tuple[list, list, Callable
     )
     cases = [Case(tokens, beam) for tokens in arguments.batch_tokens for beam in arguments.beam]
     about = {"text": arguments.input.name, "sentences": len(sources)}
-    return rivals, cases, lambda rival: about
+    return rivals, cases, lambda rival: about, FIGURES
 
 
-def _plan_train(arguments: argparse.Namespace) -> tuple[list, list, Callable[[str], dict]]:
-    from resmlp_mt.benchmark.train import Case, list_rivals
+def _plan_train(arguments: argparse.Namespace) -> _Plan:
+    from resmlp_mt.benchmark.train import FIGURES, Case, list_rivals
+    from resmlp_mt.errors import UserError
 
     check_positive(arguments, "length", "max_tokens", "updates")
-    rivals = list_rivals(arguments.size, arguments.flags.split(), max(arguments.length))
+    try:
+        flags = shlex.split(arguments.flags)
+    except ValueError as error:  # a quote that nothing closes
+        raise UserError(f"--flags {arguments.flags}: {error}; mend its quotes") from None
+    rivals = list_rivals(arguments.size, flags, max(arguments.length))
     cases = [Case(length, arguments.max_tokens, arguments.updates) for length in arguments.length]
     about = {"size": arguments.size, "flags": arguments.flags}
-    return rivals, cases, lambda rival: about
+    return rivals, cases, lambda rival: about, FIGURES
 
 
-def _plan_images(arguments: argparse.Namespace) -> tuple[list, list, Callable[[str], dict]]:
+def _plan_images(arguments: argparse.Namespace) -> _Plan:
     from resmlp_mt.benchmark.image_models import ModelCase
-    from resmlp_mt.benchmark.images import Case, list_rivals
+    from resmlp_mt.benchmark.images import FIGURES, Case, list_rivals
+    from resmlp_mt.errors import UserError
 
     check_positive(arguments, "batch_size", "images", "image_size", "num_classes")
+    if arguments.image_size > _MOST_PIXELS:
+        raise UserError(f"--image-size is at most {_MOST_PIXELS}, not {arguments.image_size}")
     models = [ModelCase(a, arguments.image_size, arguments.num_classes) for a in arguments.arch]
     # What cannot be built is refused before anything is measured.
     about = {m.arch: {"arch": m.arch, "image_size": m.image_size} | m.count() for m in models}
     rivals = list_rivals(models, arguments.timm, arguments.threads)
     cases = [Case(size, max(1, arguments.images // size)) for size in arguments.batch_size]
-    return rivals, cases, lambda rival: about.get(rival) or about[models[0].arch]
+    return rivals, cases, lambda rival: about.get(rival) or about[models[0].arch], FIGURES

@@ -4,6 +4,8 @@ import argparse
 import os
 from pathlib import Path
 
+_MOST_THREADS = 4096
+
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add --device."""
@@ -47,6 +49,21 @@ def _read_picture(text: str) -> Path:
     if picture_format(path) not in ("png", "pdf", "svg"):
         raise argparse.ArgumentTypeError(f"{text}: let its name end in .png, .pdf or .svg")
     return path
+
+
+def check_threads(arguments: argparse.Namespace) -> None:
+    """Check --threads, which may be left out.
+
+    Raises:
+        UserError: If it is below 1, or more than a machine has. Libraries end the process there.
+    """
+    from resmlp_mt.errors import UserError
+
+    if arguments.threads is None:
+        return
+    check_positive(arguments, "threads")
+    if arguments.threads > _MOST_THREADS:
+        raise UserError(f"--threads must be at most {_MOST_THREADS:,}, not {arguments.threads:,}")
 
 
 def check_positive(arguments: argparse.Namespace, *names: str) -> None:

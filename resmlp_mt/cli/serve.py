@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_device, check_positive
+from resmlp_mt.cli.flags import add_device, check_positive, check_threads
 
 _COUNTS = """batch_size queue_size max_beam max_request_bytes max_answer_bytes max_connections
     max_connections_per_client""".split()
@@ -179,8 +179,7 @@ def _check(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError
 
     check_positive(arguments, *_COUNTS, "workers")
-    if arguments.threads is not None:
-        check_positive(arguments, "threads")
+    check_threads(arguments)
     if not 1 <= arguments.timeout <= _DAY:
         raise UserError(f"--timeout {arguments.timeout:g} must be between 1 and {_DAY}")
     for name in ("port", "metrics_port"):

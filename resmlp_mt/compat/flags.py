@@ -77,9 +77,8 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
-        if input_args is None and getattr(flags, "fp16", False) and _is_on_cpu(flags):
-            # fairseq fails at once, or when it overflows.
-            raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
+        if input_args is None:
+            check_hardware(flags)
         _mend_precision(flags)
     warn_of_whole_words(flags)
     return parsed
@@ -138,6 +137,16 @@ def _check_data(flags: Namespace) -> None:
     for path in utils.split_paths(getattr(flags, "data", None) or ""):
         if not (PathManager.path_requires_pathmanager(path) or os.path.exists(path)):
             raise UserError(f"{path}: no such file or folder, where the data should be")
+
+
+def check_hardware(flags: Namespace) -> None:
+    """Refuse a training in fp16 where there is no GPU: fairseq fails at once, or in an overflow.
+
+    Raises:
+        UserError: Naming the flag.
+    """
+    if getattr(flags, "fp16", False) and _is_on_cpu(flags):
+        raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
 
 
 def _mend_hardware(flags: Namespace) -> None:

@@ -91,9 +91,11 @@ def test_a_table_whose_rows_name_no_commit_is_refused_before_a_race(tmp_path):
             report.check_table(table)
 
 
-def test_a_table_of_another_race_is_refused_with_the_columns_that_it_lacks(tmp_path):
+def test_a_table_of_another_race_is_refused_with_the_columns_that_differ(tmp_path):
     table = tmp_path / "races.csv"
     table.write_text("rival,size,rate,commit\nours,tiny,1,abc\n")
-    report.check_table(table, ["size"])
+    report.check_table(table, ["size", "rival", "commit", "rate"])
     with pytest.raises(UserError, match="has no column text, beam; it is of another race"):
-        report.check_table(table, ["text", "beam"])
+        report.check_table(table, ["rival", "size", "text", "beam"])
+    with pytest.raises(UserError, match="needs a value of size, rate; it is of another race"):
+        report.check_table(table, ["rival", "commit"])

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from resmlp_mt.benchmark.report import append_rows, print_table
 from resmlp_mt.benchmark.rounds import Rival, peak_memory, race
@@ -100,6 +101,16 @@ def test_memory_is_that_of_a_case_and_not_of_a_larger_one_before():
     large, small = race([Rival("it", Filling)], [400, 1], rounds=1, threads=1)
     grown = large.figures["memory_mib"] - small.figures["memory_mib"]
     assert grown == pytest.approx(399, abs=20)
+
+
+class Greedy:
+    def __call__(self, case):
+        return {"rate": torch.zeros(case).sum()}
+
+
+def test_too_little_memory_is_said_without_a_traceback():
+    with pytest.raises(UserError, match="it: too little memory on this machine"):
+        race([Rival("it", Greedy)], [2**55], rounds=1, threads=1)
 
 
 def test_what_is_measured_is_in_the_table_even_if_it_is_the_same(capsys):

@@ -211,6 +211,10 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
     (tmp_path / "short.de").write_text("ein Satz\n")
     (tmp_path / "other.csv").write_text("model,score\n")
     (tmp_path / "train.csv").write_text("rival,size,flags,length,rate,versions,commit\n")
+    columns = "rival,text,sentences,batch_tokens,beam,rate,bleu,median_ms,p95_ms,memory_mib,ratio"
+    columns += ",least,most,rounds,threads,versions,machine,date,commit"
+    (tmp_path / "older.csv").write_text(columns.replace(",p95_ms", "") + "\n")
+    (tmp_path / "newer.csv").write_text(columns + ",weight\n")
     command = ["resmlp-mt", "benchmark", "translate"]
     for flags, said in (
         ([*text, "--models", packed], "NAME=MODEL"),
@@ -224,6 +228,8 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
             [*text, "--models", f"a={packed}", "--csv", tmp_path / "train.csv"],
             "train.csv has no column text, sentences, batch_tokens, beam",
         ),
+        ([*text, "--models", f"a={packed}", "--csv", tmp_path / "older.csv"], "no column p95_ms;"),
+        ([*text, "--models", f"a={packed}", "--csv", tmp_path / "newer.csv"], "value of weight;"),
         ([*text, "--models", f"a={packed}", "--tokenize", "x"], "SacreBLEU has 13a, "),
     ):
         assert_refused(run(*command, *flags, check=False), said)
@@ -259,6 +265,11 @@ def test_a_race_is_warned_of_a_tokenizer_that_takes_sentences_for_words(tmp_path
             "--length 1024 .* --max-target-positions, 16",
         ),
         ("translate --models a=b a=c --input x --reference y", "two models are called a"),
+        ("train --flags=--update-freq=2", "takes no --update-freq=2"),
+        ("train --flags=--source-lang=fr", "takes no --source-lang=fr"),
+        ("train --flags='--user-dir", "No closing quotation; mend its quotes"),
+        ("images --threads 4097", "--threads must be at most 4,096, not 4,097"),
+        ("images --image-size 65536", "--image-size is at most 65535, not 65536"),
         ("images --batch-size 0", "--batch-size must be at least 1"),
         ("images --images 0", "--images must be at least 1"),
         ("images --image-size 0", "--image-size must be at least 1"),
