@@ -14,7 +14,9 @@ MODEL is a checkpoint, a folder with one, or the name of a model that comes with
 
 import argparse
 
-from resmlp_mt.cli.flags import add_picture, name_model, picture_format
+from resmlp_mt.cli.flags import add_picture, check_positive, name_model, picture_format
+
+_PATCHES, _POSITIONS = 6, 64
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,16 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patches",
         type=int,
-        default=6,
         metavar="K",
-        help="of a classifier: the K x K central patches (default: %(default)s)",
+        help=f"of a classifier: the K x K central patches (default: {_PATCHES})",
     )
     parser.add_argument(
         "--positions",
         type=int,
-        default=64,
         metavar="N",
-        help="of a translator: the first N positions (default: %(default)s)",
+        help=f"of a translator: the first N positions (default: {_POSITIONS})",
     )
 
 
@@ -50,11 +50,13 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError
     from resmlp_mt.files.output import find_target, refuse_overwriting, whole_file
 
-    if min(arguments.patches, arguments.positions) < 1:
-        raise UserError("--patches and --positions are 1 or more")
+    for name in ("patches", "positions"):
+        if getattr(arguments, name) is not None:
+            check_positive(arguments, name)
     find_target(arguments.out)  # what cannot be written fails before the work
     refuse_overwriting(arguments.out, list_files(arguments.model))
     mixer, parts = read_matrices(arguments.model)
+    _refuse_others(arguments, mixer, parts)
     if mixer == "adafc":
         figure, said = _draw_stages(arguments)
     elif all("A" in layer for part in parts for layer in part.layers):
@@ -75,6 +77,19 @@ def run(arguments: argparse.Namespace) -> None:
     with whole_file(arguments.out) as path:
         figure.savefig(path, format=picture_format(arguments.out), dpi=200, bbox_inches="tight")
     print(f"wrote {arguments.out}")
+
+
+def _refuse_others(arguments: argparse.Namespace, mixer: str, parts: list) -> None:
+    """Refuse a flag of other models than this, which would change nothing."""
+    from resmlp_mt.errors import UserError
+
+    translates = any(part.name != "image" for part in parts)
+    for name, kind, fits in (
+        ("patches", "classifiers with a matrix A", not translates and mixer != "adafc"),
+        ("positions", "translators", translates),
+    ):
+        if getattr(arguments, name) is not None and not fits:
+            raise UserError(f"--{name} is for {kind}, which {arguments.model} is not")
 
 
 def choose_layers(parts: list, wanted: list[int] | None) -> list[int]:
@@ -105,8 +120,9 @@ def _tiles(part, layer: int, arguments: argparse.Namespace):
 
     weight = part.layers[layer]["A"]
     if part.name == "image":
-        return central_rows(expand(weight, False, weight.size(-1))[0], arguments.patches)
-    return arrange_heads(expand(weight, part.causal, arguments.positions))
+        rows = expand(weight, False, weight.size(-1))[0]
+        return central_rows(rows, arguments.patches or _PATCHES)
+    return arrange_heads(expand(weight, part.causal, arguments.positions or _POSITIONS))
 
 
 def _explain(panels: dict) -> str:

@@ -17,6 +17,8 @@ from pathlib import Path
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
 from resmlp_mt.cli.flags import check_positive
 
+_RESAMPLES = 1000
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -41,9 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--paired-bs-n",
         type=int,
-        default=1000,
         metavar="N",
-        help="resamples (default: %(default)s)",
+        help=f"resamples (default: {_RESAMPLES})",
     )
     parser.add_argument(
         "--seed",
@@ -58,7 +59,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Score and print."""
     from resmlp_mt.errors import UserError
 
-    check_positive(arguments, "paired_bs_n", *(["seed"] if arguments.seed is not None else []))
+    for name in ("paired_bs_n", "seed"):
+        if getattr(arguments, name) is None:
+            continue
+        check_positive(arguments, name)
+        if not arguments.paired_bs:
+            raise UserError(f"--{name.replace('_', '-')} is for --paired-bs, which is not given")
     if arguments.paired_bs and len(arguments.hypotheses) < 2:
         raise UserError("--paired-bs compares files: name two or more")
     paths = [*arguments.ref, *arguments.hypotheses]
@@ -133,7 +139,8 @@ def _test_pairs(
     seed = os.environ.get("SACREBLEU_SEED", "none")
     if not seed.isdecimal() and seed.lower() != "none":
         raise UserError(f"SACREBLEU_SEED={seed} in the environment: no number")
-    test = PairedTest(systems, metrics, references, test_type="bs", n_samples=arguments.paired_bs_n)
+    resamples = arguments.paired_bs_n or _RESAMPLES
+    test = PairedTest(systems, metrics, references, test_type="bs", n_samples=resamples)
     signatures, results = test()
     rows = [{} for _ in systems]
     # SacreBLEU has names of its own for the metrics, in the same order.

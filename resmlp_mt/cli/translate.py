@@ -20,7 +20,7 @@ from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_device, add_kind, check_positive
+from resmlp_mt.cli.flags import add_device, add_kind, check_positive, check_threads
 from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_settings
 from resmlp_mt.cli.translations import format_line
 from resmlp_mt.data.arrivals import Lines, take_arrived
@@ -158,8 +158,7 @@ def run(arguments: argparse.Namespace) -> None:
     search, field = read_search(arguments), _choose_field(arguments)
     _check_joining(arguments)
     check_positive(arguments, "batch_tokens", "buffer_size")
-    if arguments.threads is not None:
-        check_positive(arguments, "threads")
+    check_threads(arguments)
     if arguments.output == _STANDARD:
         arguments.output = None
     if arguments.resume and not arguments.output:
@@ -200,8 +199,9 @@ def run(arguments: argparse.Namespace) -> None:
             recase=arguments.recase,
             batch_tokens=arguments.batch_tokens,
         )
-        take = field and (lambda number, line: field.take(line, places.find(number)))
-        _write(arguments, translate, take, groups, before + 1, out)
+        find = "line {}".format if arguments.join_lines else places.find
+        take = field and (lambda number, line: field.take(line, find(number)))
+        _write(arguments, translate, take, find, groups, before + 1, out)
 
 
 def _choose_field(arguments: argparse.Namespace):
@@ -285,6 +285,7 @@ def _write(
     arguments: argparse.Namespace,
     translate: Callable[..., Iterator[list]],
     take: Callable | None,
+    find: Callable[[int], str],
     groups: Iterable[list[str]],
     first: int,
     out,
@@ -296,6 +297,7 @@ def _write(
         translate: `translate_nbest` of a `Translator`, with the options of the command.
         take: Finds the text of a line, and what puts another one there, by number and line. None
             where all of a line is text.
+        find: Where the line of a number stands.
         groups: Lines that are translated together.
         first: Number of the first line.
         out: Where to.
@@ -322,8 +324,8 @@ def _write(
             for i, hypotheses in enumerate(found):
                 if hypotheses[0].unknown > MOSTLY and not warned:
                     warned = True
-                    message = f"resmlp-mt translate: line {number}: {explain_unknown(sources[i])}"
-                    bar.write(message, file=sys.stderr)
+                    said = f"{find(number)}: {explain_unknown(sources[i])}"
+                    bar.write(f"resmlp-mt translate: {said}", file=sys.stderr)
                 if puts:
                     out.write(puts[i](hypotheses[0].text) + "\n")
                 else:

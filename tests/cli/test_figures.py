@@ -195,7 +195,8 @@ def test_a_model_without_the_matrix_is_refused(untrained, tmp_path):
     [
         (["plot-mixing", "--layers", "0,4"], "no layer 4; the model has encoder 0 to 3, decoder 0"),
         (["plot-mixing", "--layers", "-1"], "no layer -1"),
-        (["plot-mixing", "--positions", "0"], "--positions are 1 or more"),
+        (["plot-mixing", "--positions", "0"], "--positions must be at least 1"),
+        (["plot-mixing", "--patches", "4"], "--patches is for classifiers with a matrix A, which"),
         (["sparsity", "--prune", "0.1", "0"], "--prune 0.0 is no share between 0 and 1"),
         (["sparsity", "--device", "cuda"], "--tokenize and --device are for the scores of --prune"),
         (["sparsity", "--matrices", "A"], "--matrices are what --prune prunes"),

@@ -169,6 +169,8 @@ def test_impossible_comparisons_are_refused(files):
     for flag in ("--seed", "--paired-bs-n"):
         refused = run(*command, files["same"], flag, 0, check=False)
         assert_refused(refused, f"{flag} must be at least 1")
+        alone = run("resmlp-mt", "score", "--ref", files["ref"], files["hyp"], flag, 9, check=False)
+        assert_refused(alone, f"{flag} is for --paired-bs, which is not given")
     one = Path(files["ref"]).with_name("one")
     one.write_text("ein Hund\n")
     refused = run("resmlp-mt", "score", one, one, "--ref", one, "--paired-bs", check=False)

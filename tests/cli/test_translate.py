@@ -145,14 +145,18 @@ def test_shards_together_are_the_whole_even_if_one_is_stopped(packed, raw, sourc
     assert parts[0] + (tmp_path / "2").read_text("utf-8") + parts[1] == whole
 
 
-def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources):
+def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources, tmp_path):
     lines = "\n".join([sources[0], "你好，世界", "Привет, мир", ""])
     result = translate(packed, "--json", stdin=lines, check=False)
     shares = [json.loads(line)["unknown"] for line in result.stdout.splitlines()]
     assert shares[0] == 0 and min(shares[1:]) > 0.5
-    assert result.stderr.count("line 2: the model never saw most") == 1
+    assert result.stderr.count("standard input, line 2: the model never saw most") == 1
     assert "line 3" not in result.stderr
     assert translate(packed, "--quiet", stdin=lines, check=False).stderr == ""
+    for name in "ab":
+        (tmp_path / name).write_text(lines, "utf-8")
+    both = translate(packed, "--input", "b", "a", "--shard", "2/2", check=False, cwd=tmp_path)
+    assert "resmlp-mt translate: a, line 2: the model never saw" in both.stderr
 
 
 def test_output_to_a_file_is_that_to_standard_output(packed, raw, tmp_path, expected):
