@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import importlib.metadata
+import os
 import platform
 import sys
 
@@ -31,6 +32,8 @@ _EXTRAS = {
 # Modules that break others if they are installed in part or for another torch: what imports them.
 _IMPORTED = {"torch": "everything", "fairseq": "everything"}
 
+_NOT_BUILT = "not built: install a C compiler (Debian: gcc), then resmlp_mt again"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """There are no flags."""
@@ -58,7 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         _show_devices()
     if "fairseq" in sys.modules:
         problems += _check_apex()
-        _show_arithmetic()
+        _show_bf16()
+    if _version("numpy"):  # which reads it
+        problems += _check_native()
     for problem in problems:
         print(f"PROBLEM: {problem}")
     print("no problem found" if not problems else f"{len(problems)} to put right")
@@ -115,12 +120,26 @@ def _show_devices() -> None:
         _row("accelerator", f"{'none' if found == 'cpu' else found}{built}")
 
 
-def _show_arithmetic() -> None:
+def _show_bf16() -> None:
     from resmlp_mt.compat.processor import multiplies_bf16
-    from resmlp_mt.inference.native_code import find_kind
 
     _row("bf16 on CPUs", "fast" if multiplies_bf16() else "slow here: train without --bf16")
-    _row("compiled search", find_kind() or "none for this processor, or not built")
+
+
+def _check_native() -> list[str]:
+    """The compiled code, without which all translates, and more slowly."""
+    from resmlp_mt.errors import UserError
+    from resmlp_mt.inference.native_code import find_kind, find_library
+
+    try:
+        kind = find_kind()
+        if not kind and os.environ.get("RESMLP_CPU_ISA"):
+            kind = "off, by RESMLP_CPU_ISA"
+        lacking = "none for this processor" if kind or find_library() else _NOT_BUILT
+    except UserError as error:
+        return [str(error)]
+    _row("compiled search", kind or lacking)
+    return []
 
 
 def _check_apex() -> list[str]:

@@ -41,13 +41,13 @@ _NO_LIST = re.compile(r"argument (--[\w-]+)\S*: invalid <lambda> value: '(.*)'")
 PATCH = Patch(
     "flags",
     "ends with a bare RuntimeError without --arch. It answers a wrong value with hundreds of "
-    "flags. It takes --bf16 for a wish to train on a TPU, and talks by NCCL on CPUs. It takes "
+    "flags. With --bf16 it looks for a TPU, and on CPUs it talks by NCCL. It takes "
     "--fp16 on CPUs, and with optimizers that do not fit it, and fails later. It ends in a "
     "traceback where a number is out of range, as in --update-freq 0. It divides by zero where "
-    "the warm-up leaves no update for a cosine. It ends in one where a schedule has no length, "
-    "where --best-checkpoint-metric is not measured, after an epoch, where a training has two "
-    "places to start from, and where --valid-subset names valid1. It takes --sampling without the "
-    "number of translations for a bug of its own. It lists an archive of images as if it were a "
+    "the warm-up leaves no update for a cosine. It ends in a traceback where a schedule has no "
+    "length, where --best-checkpoint-metric is not measured, after an epoch, where a training has "
+    "two places to start from, and where --valid-subset names valid1. It calls it a bug of its own "
+    "where --sampling has no number of translations. It lists an archive of images as if it were a "
     "folder. It trains from scratch where --finetune-from-model names a folder. On new GPUs it "
     "lets torch plan the attention for each shape of a batch",
     "whoever mistypes a value, or trains on CPUs, in 16 bits, for a few updates, on a .tar of "

@@ -14,8 +14,9 @@ from cli.commands import ROOT, assert_refused, run, write_misfit_timm
 from PIL import Image
 
 from resmlp_mt import __version__
-from resmlp_mt.cli.parser import COMMANDS
+from resmlp_mt.cli.parser import COMMANDS, build_parser
 from resmlp_mt.cli.passthrough import PROGRAMS
+from resmlp_mt.inference import native_code
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *PROGRAMS])
@@ -59,6 +60,28 @@ def test_doctor_finds_nothing_here(monkeypatch):
         re.match(r"[\w-]+", name)[0] for name in sum(extras.values(), asked["install_requires"])
     }
     assert packages <= set(re.findall(r"^(\S+) ", output, re.M))
+
+
+@pytest.mark.parametrize(
+    ("setting", "library", "said"),
+    [
+        ("none", None, "compiled search   off, by RESMLP_CPU_ISA"),
+        ("", None, "compiled search   not built: install a C compiler"),
+        ("", b"no library", "PROBLEM: the compiled code is broken"),
+        ("nonsense", None, "PROBLEM: RESMLP_CPU_ISA=nonsense?"),
+    ],
+)
+def test_doctor_says_what_became_of_the_compiled_search(
+    setting, library, said, monkeypatch, tmp_path, capsys
+):
+    if library:
+        (tmp_path / "kernels.abi3.so").write_bytes(library)
+    monkeypatch.setattr(native_code, "_FOLDER", tmp_path)
+    monkeypatch.setattr(native_code, "find_library", native_code.find_library.__wrapped__)
+    monkeypatch.setenv("RESMLP_CPU_ISA", setting)
+    arguments = build_parser().parse_args(["doctor"])
+    assert arguments.run(arguments) == said.startswith("PROBLEM")
+    assert said in capsys.readouterr().out
 
 
 def installed_without(*left_out, folder):
