@@ -11,9 +11,9 @@ from resmlp_mt.models.translation import ResMLPModel
 dependencies = ["fairseq", "sentencepiece", "torch"]
 
 
-def resmlp(model: str, **options):
+def resmlp(model_name_or_path: str, **options):
     """fairseq's interface to a translator: arguments of `ResMLPModel.from_pretrained`."""
-    return ResMLPModel.from_pretrained(model, **options)
+    return ResMLPModel.from_pretrained(model_name_or_path, **options)
 
 
 def cifar10(**options) -> Classifier:

@@ -65,7 +65,9 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     known, _ = _name_what_fails(parser.parse_known_args, input_args)
     if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
         parser.set_defaults(task=_find_task(known.path))
-    parser.error = partial(_refuse, error, getattr(known, "arch", None))
+    # Programs that train nothing have fairseq's default there, which nobody gave.
+    trains = hasattr(known, "max_update")
+    parser.error = partial(_refuse, error, getattr(known, "arch", None) if trains else None)
     if getattr(known, "arch", "given") is None:
         raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
     parsed = _name_what_fails(parse_args_and_arch, parser, input_args, *args, **kwargs)

@@ -5,7 +5,9 @@ import difflib
 import json
 from argparse import Namespace
 from dataclasses import fields
+from importlib.util import find_spec
 
+from fairseq.data.data_utils import get_buckets
 from fairseq.data.encoders import TOKENIZER_REGISTRY
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
@@ -33,6 +35,7 @@ _LEAST = {
     "ema_decay": 0,
 }
 _MOST = {"label_smoothing": 1, "ema_decay": 1}
+_NO_FILE = "@@ "  # what fairseq takes --replace-unk for where nothing follows it
 _BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
 
 
@@ -50,6 +53,8 @@ def check_flags(flags: Namespace) -> None:
     _check_bleu(flags)
     _check_start(flags)
     _check_overrides(flags)
+    _check_search(flags)
+    _check_leaving_out(flags)
 
 
 def _check_modality(flags: Namespace) -> None:
@@ -195,6 +200,50 @@ def _check_overrides(flags: Namespace) -> None:
             pass
         flag = name.replace("_", "-")
         raise UserError(f"--{flag} {given}: no dictionary of Python, such as \"{{'dropout': 0}}\"")
+
+
+def _check_search(flags: Namespace) -> None:
+    """Refuse searches that end in a traceback at the first sentence."""
+    if getattr(flags, "max_len_a", 1) <= 0 and flags.max_len_b < max(1, flags.min_len):
+        raise UserError(
+            f"--max-len-b {flags.max_len_b} leaves a translation no room: give {flags.min_len} or "
+            "more, the --min-len"
+        )
+    if getattr(flags, "replace_unk", None) == _NO_FILE:
+        raise UserError("--replace-unk needs a file: a word and its translation on each line")
+    if getattr(flags, "print_step", False) and getattr(flags, "task", None) == "translation":
+        raise UserError("--print-step is for models that translate in steps of their own")
+
+
+def _check_leaving_out(flags: Namespace) -> None:
+    """Refuse flags that leave out a part of the work, or all of it, without a word."""
+    shards = getattr(flags, "num_shards", 1), getattr(flags, "shard_id", 0)
+    if getattr(flags, "task", None) == "translation" and shards != (1, 0):
+        raise UserError(
+            "--num-shards and --shard-id do nothing in fairseq, and all is done in each shard: use "
+            "'resmlp-mt translate --shard I/N', or torchrun for a training"
+        )
+    if getattr(flags, "write_checkpoints_asynchronously", False) and find_spec("iopath") is None:
+        raise UserError("--write-checkpoints-asynchronously needs iopath: pip install iopath")
+    if getattr(flags, "combine_valid_subsets", None) and "," in flags.valid_subset:
+        raise UserError(
+            f"--combine-valid-subsets joins valid, valid1 ...: give --valid-subset valid with it, "
+            f"not {flags.valid_subset}"
+        )
+    trains = hasattr(flags, "max_update") and not flags.disable_validation
+    if trains and flags.train_subset in flags.valid_subset.split(","):
+        # Each would take epochs of the other's iterator.
+        raise UserError(
+            f"--train-subset and --valid-subset have {flags.train_subset}, and fairseq leaves "
+            "epochs out: give --disable-validation, or a copy of the set under another name"
+        )
+    if getattr(flags, "num_batch_buckets", 0):
+        try:
+            get_buckets([1, 2], flags.num_batch_buckets)
+        except TypeError:
+            raise UserError(
+                "--num-batch-buckets: fairseq's buckets need an older NumPy; leave it out"
+            ) from None
 
 
 def _read_object(flag: str, given: str | None) -> dict:

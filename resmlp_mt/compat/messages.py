@@ -7,6 +7,14 @@ from resmlp_mt.errors import UserError, name_some
 _TOO_LONG = re.compile(
     r"Size of sample #(\d+) is invalid \(=(.+?)\) since max_positions=(.+?),? skip"
 )
+# Messages of fairseq that say what to do.
+_CLEAR = (
+    "Must specify batch size",
+    "--path required",
+    "Please install ",
+    "Cannot use a fixed learning rate schedule with ",
+    "--replace-unk requires a raw text dataset",
+)
 _OF_PATHS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -75,12 +83,17 @@ def explain(error: BaseException, program: str = "") -> str | None:
             f"the checkpoint was trained with the {what.lower()} {before}, not {now}: train with "
             f"its --{what.lower()}, or start the optimizer anew with --reset-optimizer"
         )
-    if text.startswith(("Must specify batch size", "--path required", "Please install ")):
+    if text.startswith(_CLEAR):
         return text
+    if isinstance(error, UnicodeDecodeError) and program == "interactive":
+        return f"the input is no UTF-8: byte {error.object[error.start]:#x}; convert it with iconv"
     if text.startswith("Model file not found: "):
         return f"{text.split(': ', 1)[1]}: no such checkpoint"
     if isinstance(error, _OF_PATHS):
-        return f"{error.filename}: {error.strerror}" if error.filename else text
+        if error.filename:
+            return f"{error.filename}: {error.strerror}"
+        # fairseq raises it for --user-dir, with a path alone.
+        return f"{text}: no such file or folder" if isinstance(error, FileNotFoundError) else text
     if isinstance(error, UserError):
         return text
     return None

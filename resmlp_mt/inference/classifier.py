@@ -139,7 +139,7 @@ class Classifier:
             raise ValueError(f"{name}: {error}") from error
 
     def scores(self, images: Iterable[Image.Image]) -> np.ndarray:
-        """The probability of each class. (B, K).
+        """The probability of each class. (B, K), float32.
 
         Raises:
             UserError: If the model's numbers overflow.
@@ -149,6 +149,8 @@ class Classifier:
         how = cfg.image_size, cfg.crop_pct, str(cfg.interpolation)
         mode = str(getattr(cfg, "crop_mode", "center"))
         cut = [resize_and_crop(image, *how, mode) for image in images]
+        if not cut:
+            return np.empty((0, len(self.classes)), np.float32)
         logits = compute(np.stack(cut))
         if not np.isfinite(logits).all():
             raise UserError("the model finds no class; its weights are broken")

@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
@@ -26,7 +27,9 @@ PATCH = Patch(
     "leaves the last lines of a set untranslated. It orders batches anew after a resume. It fails "
     "with --diverse-beam-groups, with --constraints, and where a set train1 lies beside train. It "
     "does nothing with --no-repeat-ngram-size. It writes a line to --log-file once for every "
-    "epoch so far. It makes a batch sentence by sentence, which a GPU waits for. It names no line "
+    "epoch so far. It makes a batch sentence by sentence, which a GPU waits for. It reads over "
+    "--truncate-source in fairseq-interactive, and elsewhere cuts to more than a model takes. It "
+    "names no line "
     "of a broken dictionary. It does not know languages with a hyphen by the names of the data",
     "whoever trains or translates with --task translation, which fairseq takes where none is given",
     "a subclass stands under that name, so that commands and checkpoints stay as they are",
@@ -141,6 +144,21 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
                 self.max_positions(),
             )
 
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+        """The sentences that fairseq-interactive has read; arguments as fairseq's.
+
+        fairseq reads over --truncate-source there.
+        """
+        if self.cfg.truncate_source:
+            end = torch.tensor([self.source_dictionary.eos()])
+            longest = self.cfg.max_source_positions
+            src_tokens = [
+                tokens if len(tokens) <= longest else torch.cat([tokens[: longest - 1], end])
+                for tokens in src_tokens
+            ]
+            src_lengths = [len(tokens) for tokens in src_tokens]
+        return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
+
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Build a model, and warn where it was trained to translate from another language.
 
@@ -157,6 +175,8 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
             )  # fmt: skip
         model = super().build_model(cfg, from_checkpoint)
         mark_for_optimizer(model, cfg)
+        if self.cfg.truncate_source:  # to what the model takes
+            self.cfg.max_source_positions = min(self.max_positions()[0], model.max_positions()[0])
         return model
 
     def build_generator(self, models, args, *others, **kwargs):

@@ -6,6 +6,7 @@ import shutil
 from itertools import pairwise
 
 import pytest
+import sentencepiece
 import torch
 from cli.commands import CHUNKS, RECIPE, ROOT, SIZES, assert_refused, entries, prepare, run
 from filelock import FileLock
@@ -438,6 +439,17 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         ),
         ("--arch resmlp_tiny --max-tokens x", "argument --max-tokens: invalid int value: 'x'"),
         ("--arch resmlp_tiny --update-freq 0", "--update-freq must be at least 1, not 0"),
+        ("--arch resmlp_tiny --write-checkpoints-asynchronously", "needs iopath: pip install"),
+        ("--arch resmlp_tiny --num-batch-buckets 2", "need an older NumPy; leave it out"),
+        ("--arch resmlp_tiny --num-shards 2", "--num-shards and --shard-id do nothing in fairseq"),
+        (
+            "--arch resmlp_tiny --combine-valid-subsets --valid-subset valid,test",
+            "give --valid-subset valid with it, not valid,test",
+        ),
+        (
+            "--arch resmlp_tiny --valid-subset test,train",
+            "--train-subset and --valid-subset have train, and fairseq leaves epochs out",
+        ),
         (
             "--arch resmlp_tiny --optimizer muon --adam-betas foo",
             "--adam-betas foo: give two numbers from 0 to below 1, as '(0.9, 0.98)'",
@@ -461,9 +473,20 @@ def test_data_that_are_not_there_are_refused_before_a_folder_is_made(kind, tmp_p
 
 
 @pytest.mark.parametrize("program", ["generate", "interactive"])
-def test_a_search_without_a_beam_is_refused(program, tmp_path):
-    result = run("resmlp-mt", program, tmp_path, "--path", "nope", "--beam", 0, check=False)
-    assert_refused(result, "--beam must be at least 1, not 0")
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--beam 0", "--beam must be at least 1, not 0"),
+        ("--max-len-b 2 --min-len 3", "leaves a translation no room: give 3 or more"),
+        ("--print-step", "--print-step is for models that translate in steps of their own"),
+        ("--replace-unk", "--replace-unk needs a file"),
+        ("--num-shards 2 --shard-id 1", "use 'resmlp-mt translate --shard I/N'"),
+        ("--bogus", "unrecognized arguments: --bogus\n"),
+    ],
+)
+def test_impossible_searches_are_refused(program, flags, said, tmp_path):
+    words = [program, tmp_path, "--path", "nope", *flags.split()]
+    assert_refused(run("resmlp-mt", *words, check=False), said)
 
 
 @pytest.mark.parametrize("program", ["generate", "interactive", "validate"])
@@ -491,6 +514,31 @@ def test_a_source_longer_than_the_matrix_is_refused_with_its_line(raw, prepared,
     text = "The dog sleeps.\n" + "the dog " * 60 + "\n"
     result = run(*command, "--buffer-size", 2, stdin=text, check=False)
     assert_refused(result, "line 2", "60")
+    longest = int(re.search(r"model takes \((\d+)", result.stderr)[1])
+    result = run(*command, "--buffer-size", 2, "--truncate-source", stdin=text)
+    read = [line.split("\t")[1].split() for line in result.stdout.splitlines() if line[:2] == "S-"]
+    cut = sentencepiece.SentencePieceProcessor(model_file=str(prepared / "spm.model"))
+    pieces = [cut.encode(line, out_type=str) for line in text.splitlines()]
+    assert read == [pieces[0], pieces[1][: longest - 1]]
+    assert result.stdout.count("\nD-") == 2
+
+
+def test_input_that_is_no_text_is_refused(prepared, trained, tmp_path):
+    (tmp_path / "a.en").write_bytes(b"A dog.\n\xff\xfe\n")
+    command = ["resmlp-mt", "interactive", prepared, "--path", trained / "checkpoint_best.pt"]
+    refused = run(*command, "--input", tmp_path / "a.en", check=False)
+    assert_refused(refused, "the input is no UTF-8: byte 0xff; convert it with iconv")
+
+
+def test_a_plugin_that_is_not_there_is_named(prepared):
+    refused = run("resmlp-mt", "train", prepared, "--user-dir", "nowhere", check=False)
+    assert_refused(refused, "nowhere: no such file or folder")
+
+
+def test_several_rates_where_the_schedule_takes_one_are_refused(prepared, tmp_path):
+    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    command += ["--lr-scheduler", "inverse_sqrt", "--lr", "1e-3,1e-4", "--save-dir", tmp_path]
+    assert_refused(run(*command, check=False), "Cannot use a fixed learning rate schedule with")
 
 
 def test_paths_that_are_not_there_are_named():

@@ -188,6 +188,12 @@ def test_grey_in_16_bits_looks_as_it_does_in_8_and_what_may_be_neither_is_refuse
                 list(classifier.classify([*PICTURES, image]))
 
 
+def test_no_pictures_have_no_scores(classifier):
+    found, one = classifier.scores([]), classifier.scores(PICTURES[:1])
+    assert found.shape == (0, len(classifier.classes)) and found.dtype == one.dtype
+    assert list(classifier.classify([])) == []
+
+
 def test_scores_that_are_no_numbers_are_refused(classifier):
     shape = 1, len(classifier.classes)
     broken = Classifier(lambda _: np.full(shape, np.nan), classifier.cfg, classifier.classes)

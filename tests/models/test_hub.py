@@ -57,7 +57,7 @@ def test_loading_runs_no_code_and_names_what_is_missing(tmp_path):
     state = torch.load(folder / "model.pt", weights_only=True)
     torch.save(state | {"extra_state": Payload(tmp_path / "pwned")}, folder / "model.pt")
     with pytest.raises(UserError, match="refused"):
-        torch.hub.load(str(ROOT), "resmlp", str(folder), source="local")
+        torch.hub.load(str(ROOT), "resmlp", source="local", model_name_or_path=str(folder))
     assert not (tmp_path / "pwned").exists()
     with pytest.raises(UserError, match="no such model"):
         ResMLPModel.from_pretrained("multi30k-en-xx")

@@ -385,6 +385,8 @@ def test_the_output_layer_scores_the_features(build_model):
     model, source, target = build_model(), words(S)[None], words(T)[None]
     features = model.decoder(target, model.encoder(source), features_only=True)[0]
     assert_close(features @ model.decoder.output.weight.t(), logits(model, source, target))
+    lengths = torch.tensor([S])
+    assert_close(model.extract_features(source, lengths, target)[0], features)  # fairseq's name
 
 
 # Compilation

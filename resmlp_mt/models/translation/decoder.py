@@ -79,6 +79,10 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         x = self.norm(self.blocks[-1](x, memory, memory_mask, states[-1]))
         return (x if features_only else self.output(x)), {"attn": [attn]}
 
+    def extract_features(self, *args, **kwargs) -> tuple[Tensor, dict]:
+        """`forward` without the output layer, under the name that it has in fairseq's decoders."""
+        return self(*args, features_only=True, **kwargs)
+
     def _go_on(self, incremental_state: dict, tokens: Tensor) -> tuple[int, list[BlockState]]:
         """The first new position and the blocks' states; notes that all these are seen."""
         if not incremental_state:
