@@ -79,6 +79,10 @@ def race(
             worker.answer()
         names, runs = zip(*((worker.name, worker.run) for worker in workers), strict=True)
         return take_turns(names, runs, cases, rounds, progress)
+    except BaseException:  # an interrupt too: nobody waits for the work at hand
+        for worker in workers:
+            worker.process.terminate()
+        raise
     finally:
         for worker in workers:
             worker.stop()

@@ -2,8 +2,10 @@
 
 import mmap
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,47 @@ def test_memory_is_that_of_a_case_and_not_of_a_larger_one_before():
     large, small = race([Rival("it", Filling)], [400, 1], rounds=1, threads=1)
     grown = large.figures["memory_mib"] - small.figures["memory_mib"]
     assert grown == pytest.approx(399, abs=20)
+
+
+INTERRUPTED = """
+import os, sys, time
+from pathlib import Path
+from resmlp_mt.benchmark.rounds import Rival, race
+
+class Slow:
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, case):
+        (self.folder / str(os.getpid())).touch()
+        while True:
+            time.sleep(0.1)
+
+if __name__ == "__main__":
+    rivals = [Rival(name, Slow, dict(folder=sys.argv[1])) for name in "ab"]
+    try:
+        race(rivals, [1], rounds=1, threads=1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def test_an_interrupt_at_the_terminal_ends_the_race_and_all_rivals(tmp_path):
+    (script := tmp_path / "script.py").write_text(INTERRUPTED)
+    (begun := tmp_path / "begun").mkdir()
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, script, begun]
+    race = subprocess.Popen(command, env=environment, start_new_session=True)
+    while not list(begun.iterdir()):
+        assert race.poll() is None
+        time.sleep(0.05)
+    os.killpg(race.pid, signal.SIGINT)  # as Ctrl-C does
+    assert race.wait(60) == 130
+    until = time.monotonic() + 60  # those that multiprocessing started beside them end on their own
+    with pytest.raises(ProcessLookupError):
+        while time.monotonic() < until:
+            os.killpg(race.pid, 0)
+            time.sleep(0.05)
 
 
 class Greedy:
