@@ -34,8 +34,13 @@ from resmlp_mt.files.output import whole_folder
 
 REPORT_NAME = "report.json"
 # What else is made, here and by scripts that prepare text for a study.
-_RAW = ("valid*.*", "test*.*", "train.*", "monolingual.*")
-_MADE = ("*.bin", "*.idx", *BESIDE, *(f"raw/{name}" for name in _RAW))
+_SPLITS = ("train", "train[0-9]", "valid", "valid[0-9]", "test", "test[0-9]", "test[0-9][0-9]")
+_RAW = (*_SPLITS, "monolingual")
+_MADE = (
+    *(f"{split}.*-*.*.{kind}" for split in _SPLITS for kind in ("bin", "idx")),
+    *BESIDE,
+    *(f"raw/{name}.*" for name in _RAW),
+)
 _WORK = "text"  # a folder for what is removed in the end
 _SAMPLE = 100_000  # pairs, which tell what the training text is like
 _SAMPLE_BATCH = 2000

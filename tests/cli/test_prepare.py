@@ -402,6 +402,21 @@ def test_text_that_the_new_folder_would_not_have_is_not_lost(raw, tmp_path):
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
 
 
+def test_files_that_are_named_much_like_what_is_made_are_not_lost(raw, tmp_path):
+    out = tmp_path / "out"
+    prepare(raw, out)
+    for name in "weights.bin", "raw/tests.md", "raw/valid":
+        (out / name).write_text("mine")
+        before = snapshot(out)
+        refused = prepare(raw, out, check=False)
+        assert_refused(refused, f"would be made anew, and loses {name}; move that away")
+        assert snapshot(out) == before
+        (out / name).unlink()
+    for name in "train1.en-de.en.bin", "raw/test2.domain", "raw/monolingual.de":
+        (out / name).write_text("of a script")
+    prepare(raw, out)
+
+
 @pytest.mark.parametrize("sharing", ["--joined", "--separate"])
 def test_subwords_that_trained_models_need_are_not_replaced_by_others(raw, tmp_path, sharing):
     out = tmp_path / "out"
