@@ -32,6 +32,7 @@ _LEARNT = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
+    normalization = _LEARNT["normalization_rule_name"]
     parser.add_argument("-s", "--source-lang", required=True, metavar="LANG")
     parser.add_argument("-t", "--target-lang", required=True, metavar="LANG")
     parser.add_argument("--train", required=True, metavar="PREFIX", help="training text")
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "instead of learning new ones",
     )
     parser.add_argument(
-        "--vocab-size", type=int, metavar="N", help="subwords (default: %(default)s)"
+        "--vocab-size", type=int, metavar="N", help=f"subwords (default: {_LEARNT['vocab_size']})"
     )
     sharing = parser.add_mutually_exclusive_group()
     sharing.add_argument(
@@ -61,14 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-type",
         choices=["bpe", "unigram"],
-        help="SentencePiece's kind of subwords (default: %(default)s)",
+        help=f"SentencePiece's kind of subwords (default: {_LEARNT['model_type']})",
     )
     parser.add_argument(
         "--character-coverage",
         type=float,
         metavar="SHARE",
         help="give a subword to the characters that make up this share of the text; rarer ones "
-        "become <unk> (default: %(default)s)",
+        f"become <unk> (default: {_LEARNT['character_coverage']})",
     )
     parser.add_argument(
         "--byte-fallback",
@@ -80,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--normalization-rule-name",
         choices=["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"],
         help="SentencePiece's rule for text before it is cut: NFKC makes '...' of '…' and '1⁄2' of "
-        "'½', in translations too; identity keeps them (default: %(default)s)",
+        f"'½', in translations too; identity keeps them (default: {normalization})",
     )
     parser.add_argument(
         "--user-defined-symbols",
@@ -121,7 +122,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--subword-sentences",
         type=int,
         metavar="N",
-        help="let SentencePiece learn from so many sentences at most (default: %(default)s)",
+        help="let SentencePiece learn from so many sentences at most "
+        f"(default: {_LEARNT['subword_sentences']:,})",
     )
     parser.add_argument(
         "--workers",
@@ -130,7 +132,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes; the output does not depend on it (default: as many as cores)",
     )
-    parser.set_defaults(**_LEARNT)
+    parser.set_defaults(**dict.fromkeys(_LEARNT))  # so that what is given can be told
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -139,25 +141,27 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.data.prepare import NewSubwords, format_report, prepare
     from resmlp_mt.data.vocabulary import Vocabulary
 
-    check_positive(arguments, "subword_sentences", "workers")
+    check_positive(arguments, "workers")
     if not arguments.max_ratio >= 1:  # nor NaN, which no ratio is beyond
         raise UserError(f"--max-ratio must be at least 1, not {arguments.max_ratio:g}")
     tests = arguments.test.split(",") if arguments.test else []
     splits = {"train": arguments.train, "valid": arguments.valid}
     splits |= {f"test{i or ''}": prefix for i, prefix in enumerate(tests)}
     langs = arguments.source_lang, arguments.target_lang
+    given = {name: getattr(arguments, name) for name in _LEARNT}
+    given = {name: value for name, value in given.items() if value is not None}
     if arguments.like:
-        for name, default in _LEARNT.items():
-            if getattr(arguments, name) != default:
-                flag = "separate" if name == "joined" else name.replace("_", "-")
-                raise UserError(f"--{flag} is for new subwords: leave it out, or --like")
+        for name, value in given.items():
+            flag = "separate" if name == "joined" and not value else name.replace("_", "-")
+            raise UserError(f"--{flag} is for new subwords: leave it out, or --like")
         subwords = _find_folder_of(arguments.like, langs)
     else:
+        vars(arguments).update(_LEARNT | given)
         if not 0.98 <= arguments.character_coverage <= 1:  # what SentencePiece takes
             raise UserError(
                 f"--character-coverage is between 0.98 and 1, not {arguments.character_coverage:g}"
             )
-        check_positive(arguments, "vocab_size")
+        check_positive(arguments, "vocab_size", "subword_sentences")
         if arguments.vocab_size > _MOST:
             raise UserError(f"--vocab-size is at most {_MOST:,}, not {arguments.vocab_size:,}")
         symbols = tuple(filter(None, arguments.user_defined_symbols.split(",")))

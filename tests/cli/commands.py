@@ -103,8 +103,9 @@ def entries(log, key):
 def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.CompletedProcess:
     splits = [x for s in ("train", "valid", "test") for x in (f"--{s}", raw / s)]
     languages = ["--source-lang", "en", "--target-lang", "de"]
-    defaults = ["--vocab-size", 300, "--workers", 1, "--out", out]
-    return run("resmlp-mt", "prepare", *languages, *splits, *defaults, *options, **run_options)
+    size = [] if "--like" in options else ["--vocab-size", 300]
+    files = [*languages, *splits, "--workers", 1, "--out", out]
+    return run("resmlp-mt", "prepare", *files, *size, *options, **run_options)
 
 
 def write_misfit_timm(folder: Path) -> Path:

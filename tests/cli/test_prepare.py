@@ -64,7 +64,7 @@ def test_subwords_of_a_model_are_taken(raw, prepared, packed, tmp_path):
         for lang in ("en", "de"):
             lines = (raw / f"test.{lang}").read_text().splitlines(keepends=True)
             (few / f"{split}.{lang}").write_text("".join(lines[:20]))
-    prepare(few, tmp_path / "like", "--vocab-size", 8000, "--like", packed)
+    prepare(few, tmp_path / "like", "--like", packed)
     for name in ("spm.model", "dict.en.txt", "dict.de.txt"):
         assert (tmp_path / "like" / name).read_bytes() == (prepared / name).read_bytes()
     assert decode(tmp_path / "like", "train", "de") == (few / "train.de").read_text().splitlines()
@@ -78,9 +78,10 @@ def test_subwords_of_a_model_are_taken(raw, prepared, packed, tmp_path):
     for lang in ("de", "en"):
         (few / f"train.{lang}").rename(few / f"train.{'fr' if lang == 'en' else lang}")
     for options, said in (
-        (["--like", packed], "--vocab-size is for new subwords"),
-        (["--vocab-size", 8000, "--like", packed, *langs], "not for de and fr"),
-        (["--vocab-size", 8000, "--like", tmp_path / "nosuch"], "no such model"),
+        (["--like", packed, "--vocab-size", 8000], "--vocab-size is for new subwords"),
+        (["--like", packed, "--joined"], "--joined is for new subwords"),
+        (["--like", packed, *langs], "not for de and fr"),
+        (["--like", tmp_path / "nosuch"], "no such model"),
     ):
         assert_refused(prepare(few, tmp_path / "out", *options, check=False), said)
 
