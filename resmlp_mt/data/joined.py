@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
 from resmlp_mt.data.punctuation import CLOSERS, ENDS, UNSEEN, UNSPACED
-from resmlp_mt.data.sentences import base_language, parts_sentences_by_blanks
+from resmlp_mt.data.sentences import OF_ORDINAL, base_language, parts_sentences_by_blanks
 
 _REACH = 100  # characters at the end of a text that are looked at
 
@@ -29,9 +29,8 @@ _ITEM = re.compile(
     r"|(?P<dash>[–—])\s|(?P<open>（)?(?P<number>\d{1,3})(?(open)）|(?:\.\s+|．\s*(?!\d)))"
     r"|(?:\d{1,3}|[^\W\d_]|[ivxIVX]{2,5})[)）]\s)"
 )
-_OF_ORDINAL = r"(?i)\b(?:d(?:er|ie|as|en|em|es)|(?:dies|jed)e[mnrs]?|[ai]m|vom|zu[mr]|ab|bis|seit)"
-_BEFORE_ORDINAL = re.compile(_OF_ORDINAL + "$")
-_OPEN_ORDINAL = re.compile(_OF_ORDINAL + r"\s\d{1,3}\.$")
+_BEFORE_ORDINAL = re.compile(rf"(?i)\b(?:{OF_ORDINAL})$")
+_OPEN_ORDINAL = re.compile(rf"(?i)\b(?:{OF_ORDINAL})\s\d{{1,3}}\.$")
 _MONTH = re.compile(
     r"(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
     r"|(?:Jan|Feb|Apr|Aug|Sept?|Okt|Nov|Dez)\.)(?!\w)"

@@ -40,6 +40,18 @@ _MORE = {
 # What the splitter begins a sentence with, and what is of the one before.
 _BEHIND = re.compile(rf"[{UNSEEN}{CLOSERS}]*(?:\s+|$)|[{UNSEEN}]+")
 _UNSEEN = re.compile(rf"[{UNSEEN}\s]*")
+# Before a number with a stop that is an ordinal in German: "am 3. Oktober".
+OF_ORDINAL = r"d(?:er|ie|as|en|em|es)|(?:dies|jed)e[mnrs]?|[ai]m|vom|zu[mr]|ab|bis|seit"
+_ORDINAL = re.compile(
+    rf"(?i)\b(?:{OF_ORDINAL}|(?:mein|dein|sein|ihr|unser|euer|eur|ein|kein)(?:e[mnrs]?)?|beim|ins?"
+    r"|und|oder)\s\d{1,3}\.\s+$"
+)
+_OPENERS = re.compile(r"(?:Dann|Danach|Da|Das|Der|Die|Er|Sie|Es|Wir|Ich|Aber|Und)\b")
+# What the splitter takes for ends of sentences before numbers and names.
+_SHORT = re.compile(r"(?i)\b(?:vol|eq|approx|tel|fa|inh|zzgl)\.\s*$")
+_ADDRESS = re.compile(r"(?i)://|@|^www\.")
+_IN_CAPITALS = re.compile(r"[A-Z]{2,}\b")
+_LOUD = re.compile(r"[!?]{2,}\s+(?=[^\W\d_])")
 # Without the splitter: punctuation that ends a sentence, what closes behind it, and white space,
 # which the ends of other scripts go without. German and French close with what others open with.
 _END = re.compile(rf"[.!?…]+[{CLOSERS}“‘«‹{UNSEEN}]*\s+|{_KNOWN_END}+[{CLOSERS}{UNSEEN}]*\s*(?!,)")
@@ -70,13 +82,16 @@ def split_sentences(text: str, language: str) -> list[str]:
         for sentence in found:
             sentences.append(text[start : start + len(sentence)])
             start += len(sentence)
-    return _mend(sentences)
+    return [part for sentence in _mend(sentences, language) for part in _cut_loud(sentence)]
 
 
-def _mend(sentences: list[str]) -> list[str]:
-    """The sentences, each with what stands behind it."""
+def _mend(sentences: list[str], language: str) -> list[str]:
+    """The sentences, each with what stands behind it, and those as one that were torn."""
     mended = sentences[:1]
     for sentence in sentences[1:]:
+        if _goes_on(mended[-1], sentence, language):
+            mended[-1] += sentence
+            continue
         behind = _UNSEEN.fullmatch(sentence)
         if not behind and not mended[-1][-1].isspace():
             behind = _BEHIND.match(sentence)
@@ -85,6 +100,28 @@ def _mend(sentences: list[str]) -> list[str]:
         if end < len(sentence):
             mended.append(sentence[end:])
     return mended
+
+
+def _goes_on(before: str, behind: str, language: str) -> bool:
+    """Whether what the splitter took for two sentences is one."""
+    if behind[0] in ",:;" or _SHORT.search(before[-12:]):
+        return True
+    if before[-1].isspace():
+        ordinal = language == "de" and _ORDINAL.search(before[-40:])
+        return bool(ordinal and not _OPENERS.match(behind))
+    if before[-1] != ".":
+        return False
+    # Within an address, or a name with dots: "README.MD", "System.IO.File".
+    first, last = re.split(r"\s", before[-200:])[-1], re.split(r"\s", behind[:200], maxsplit=1)[0]
+    if _ADDRESS.search(first) or re.search(r"\w\.\w+\.\w", first + last):
+        return True
+    return bool(_IN_CAPITALS.match(last)) and not before[-200:].isupper()
+
+
+def _cut_loud(sentence: str) -> list[str]:
+    """Cut behind marks that are doubled, as in chats, where small letters begin sentences."""
+    places = [0, *(match.end() for match in _LOUD.finditer(sentence)), len(sentence)]
+    return [sentence[i:j] for i, j in zip(places, places[1:], strict=False)]
 
 
 def _spell_plainly(text: str, language: str) -> str:

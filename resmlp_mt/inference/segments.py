@@ -137,9 +137,12 @@ def find_spaces(segments: list[Segment], usual: str) -> list[str]:
     after = [text[len(text.rstrip()) :] for text in texts]
     between = []
     for x, y, (one, other) in zip(after, before[1:], pairwise(segments), strict=False):
-        parted = (gap := x + y) in (" ", "\u3000") or not gap and _is_parted(one.text, other.text)
-        said = one.has_letters or other.has_letters
-        between.append(usual if parted and said else gap)
+        gap, said = x + y, [one.has_letters, other.has_letters]
+        if gap:
+            parted = gap in (" ", "\u3000") and any(said)
+        else:
+            parted = all(said) and _is_parted(one.text, other.text)
+        between.append(usual if parted else gap)
     return [before[0], *between, after[-1]]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Self, overload
 import numpy as np
 
 from resmlp_mt.data.capitals import read_capitals, write_capitals
+from resmlp_mt.data.marks import cut_marks
 from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
@@ -389,8 +390,9 @@ class Translator:
 
         Args:
             text: Raw text.
-            split_sentences: Cut lines into sentences. Default: where the model wants it, as most
-                do that were trained on single ones.
+            split_sentences: Cut lines into sentences, and marks off from them, as emoji, bullets
+                and tabs. Default: where the model wants it, as most do that were trained on single
+                ones.
             recase: Read what is in capitals in lower case, and translate it to capitals.
             begun: The translation was begun elsewhere, so that sentences that fit the model stay
                 whole.
@@ -404,10 +406,14 @@ class Translator:
         if split_sentences is None:
             split_sentences = card.split_sentences
         read = self._read if recase else str
-        return split_text(text, self._cut_line, self.codec.split, longest, split_sentences, read)
+        cut = self._cut_line if begun else self._cut_finely
+        return split_text(text, cut, self.codec.split, longest, split_sentences, read)
 
     def _cut_line(self, line: str) -> list[str]:
         return split_sentences(line, self.codec.source_language)
+
+    def _cut_finely(self, line: str) -> list[str]:
+        return cut_marks(self._cut_line(line))
 
     def _read(self, text: str) -> str:
         return read_capitals(text, self.codec.source_language)

@@ -1,0 +1,59 @@
+"""Marks that are no words: emoji, bullets, headings and tabs, which a model would change or lose.
+
+They are cut off, so that they stay as they are, and the text around them is translated alone.
+"""
+
+import re
+from collections.abc import Iterator
+
+from resmlp_mt.data.punctuation import may_cut
+
+# A picture with what colours or joins it, or a digit on a key. Flags are two letters of their own.
+_PICTURE = (
+    "(?:[\u2190-\u21ff\u231a-\u23ff\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff\U0001f000-\U0001faff]"
+    "|[0-9#*]\ufe0f?\u20e3)[\u200d\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
+)
+_PICTURES = re.compile(rf"(?:{_PICTURE})+(?:\s+(?:{_PICTURE})+)*\s*")
+# They may stand for a verb within a sentence: "I ♥ you".
+_HEART = re.compile(
+    "[\u2661\u2665\u2764\U0001f493-\U0001f49f\U0001f5a4\U0001f90d-\U0001f90f\U0001f9e1"
+    "\U0001fa75-\U0001fa77]"
+)
+_TABS = re.compile(r"\t\s*")
+# What a line begins with: bullets, headings of Markdown, quotes of mails, edges of tables. A dash
+# before a digit may be a minus.
+_BEGINNING = re.compile(r"\s*(?:(?:[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}|>+(?:\s*>)*)\s+)+(?=\S)")
+
+
+def cut_marks(line: list[str]) -> list[str]:
+    """Cut the sentences of a line further, before and behind marks.
+
+    >>> cut_marks(["- I love you ", "❤️"])
+    ['- ', 'I love you ', '❤️']
+
+    Args:
+        line: Its sentences, in order.
+
+    Returns:
+        Parts that joined are the line.
+    """
+    parts = []
+    for number, sentence in enumerate(line):
+        begin = _BEGINNING.match(sentence) if number == 0 else None
+        start = begin.end() if begin else 0
+        found = {start, *_find_places(sentence, start)} - {0, len(sentence)}
+        places = [0, *sorted(i for i in found if may_cut(sentence, i)), len(sentence)]
+        parts += [sentence[i:j] for i, j in zip(places, places[1:], strict=False)]
+    return parts
+
+
+def _find_places(sentence: str, start: int) -> Iterator[int]:
+    """Where a sentence is cut, of which the text begins at `start`."""
+    first = start + len(sentence[start:]) - len(sentence[start:].lstrip())
+    for match in _PICTURES.finditer(sentence, start):
+        within = sentence[match.start() - 1].isspace() and match[0][-1].isspace()
+        at_edge = match.start() == first or match.end() == len(sentence)
+        if at_edge or within and not _HEART.search(match[0]):
+            yield from match.span()
+    for match in _TABS.finditer(sentence, first):
+        yield match.end()

@@ -1,0 +1,97 @@
+"""Marks that are cut off a line: where, and that nothing is lost of it."""
+
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resmlp_mt.data.marks import cut_marks
+from resmlp_mt.data.sentences import split_sentences
+from resmlp_mt.inference.translator import Translator
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("- I love you ❤️", ["- ", "I love you ", "❤️"]),
+        ("Great job!👏👏", ["Great job!", "👏👏"]),
+        ("🤷‍♂️ I don't know", ["🤷‍♂️ ", "I don't know"]),
+        ("1️⃣ First step", ["1️⃣ ", "First step"]),
+        ("be a man 😂 😂 i gave up", ["be a man ", "😂 😂 ", "i gave up"]),
+        ("I ♥ you", ["I ♥ you"]),
+        ("I ♥ you ♥", ["I ♥ you ", "♥"]),
+        ("Name:\tJohn\t\tAge: 25\t", ["Name:\t", "John\t\t", "Age: 25\t"]),
+        ("> > ## How", ["> > ## ", "How"]),
+        ("- 5 degrees", ["- 5 degrees"]),
+        ("-5 degrees * 3", ["-5 degrees * 3"]),
+        ("Lidl™ and 3 # 4", ["Lidl™ and 3 # 4"]),
+        ("😂😂", ["😂😂"]),
+        ("# ", ["# "]),
+    ],
+)
+def test_marks_are_cut_off_at_the_edges_and_between_blanks(line, expected):
+    assert cut_marks([line]) == expected
+
+
+def test_a_bullet_begins_a_line_and_no_sentence():
+    assert cut_marks(["No. ", "- Yes. ", "😊 Bye."]) == ["No. ", "- Yes. ", "😊 ", "Bye."]
+
+
+@given(st.lists(st.text(alphabet="aé\u0301 \t->#*•1️⃣👩🏽\u200d💻🇩🇪❤😂→.", min_size=1), max_size=3))
+def test_nothing_is_lost_and_no_picture_is_cut(line):
+    parts = cut_marks(line)
+    assert "".join(parts) == "".join(line) and all(parts)
+    for sentence in line:
+        ends = {0, *(match.end() for match in regex.finditer(r"\X", sentence))}
+        cuts = [0]
+        while cuts[-1] < len(sentence):
+            cuts.append(cuts[-1] + len(parts.pop(0)))
+        assert {*cuts} <= ends
+
+
+@pytest.mark.parametrize("mark", ["😂", "😂 ", "\t", "a\t", "> ", "- ", "❤️ x "])
+def test_very_many_marks_take_no_time(mark):
+    assert "".join(cut_marks([mark * 100_000])) == mark * 100_000
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.from_pretrained("en-de", threads=1)
+
+
+SENTENCES = ["I am very tired today.", "Where did you learn that?"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["- {}", "# {}", "> {}", "❤️ {}", "{} 👍🏽", "😀 {} 😂😂", "{}\t{}", "{} 😂 {}", "•\t{}🇩🇪"],
+)
+def test_the_text_beside_marks_is_translated_as_if_it_stood_alone(form, translator):
+    alone = translator.translate(SENTENCES)
+    assert all(sentence[-1] in ".?!" for sentence in alone)
+    given = [form.format(sentence, sentence) for sentence in SENTENCES]
+    assert translator.translate(given) == [form.format(text, text) for text in alone]
+
+
+def test_a_line_that_is_left_whole_keeps_its_marks_within(translator):
+    (line,) = translator.split("I love you ❤️", split_sentences=False)
+    assert line.text == "I love you ❤️"
+    begun = translator.translate(["❤️ I love you."], prefix=["❤️ Ich"])
+    assert begun[0].startswith("❤️ Ich")
+
+
+def test_alignments_count_the_words_of_marks(translator):
+    line = "- I am tired 😂 today."
+    (best, *_), *_ = translator.translate_nbest([line], attention=True)
+    said, words = best.text.split(), line.split()
+    for attention in best.attention:
+        assert set(attention.source_words) <= {*range(len(words))}
+        assert set(attention.target_words) <= {*range(len(said))}
+    first = best.attention[0]
+    assert (first.source_words, first.target_words) == ([0], [0]) and said[0] == "-"
+
+
+def test_sentences_and_marks_are_cut_in_one_line():
+    text = "Guten Morgen! ☀️ Wie geht es dir? 😊"
+    parts = cut_marks(split_sentences(text, "de"))
+    assert parts == ["Guten Morgen! ", "☀️ ", "Wie geht es dir? ", "😊"]
