@@ -106,7 +106,7 @@ def test_memory_is_that_of_a_case_and_not_of_a_larger_one_before():
 
 
 INTERRUPTED = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from resmlp_mt.benchmark.rounds import Rival, race
 
@@ -120,6 +120,7 @@ class Slow:
             time.sleep(0.1)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     rivals = [Rival(name, Slow, dict(folder=sys.argv[1])) for name in "ab"]
     try:
         race(rivals, [1], rounds=1, threads=1)
