@@ -39,6 +39,10 @@ _MONTH = re.compile(
 # Quoted lines of mails; and lines that part others, as those of dashes do.
 _QUOTE = re.compile(r"(?:\s*>)*")
 _RULE = re.compile(r"(?:[-=_*~#+]\s*){2,}")
+# Times of subtitles and rows of tables, which stay apart; the borders of code; headers of mails.
+_ROW = re.compile(r"\||.*\d\s*-->\s*\d")
+_FENCE = re.compile("```|~~~")
+_HEADER = re.compile(r"[A-Z][\w-]*:\s")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
@@ -48,8 +52,9 @@ class JoinedLines:
     >>> list(JoinedLines([["A dog", "sleeps.", "", "- It is", "- late"]], "en"))
     ['A dog sleeps.', '', '- It is', '- late']
 
-    Blank lines, items of lists, lines of dashes, and quotes of another depth stay apart. A line is
-    there as soon as it is known to be whole.
+    Blank lines, items of lists, lines of dashes, and quotes of another depth stay apart. So do
+    headers of mails, numbers and times of subtitles, rows of tables, and code between lines of
+    three backticks. A line is there as soon as it is known to be whole.
 
     Args:
         texts: The lines of each text. Those of two texts are never put together.
@@ -110,16 +115,21 @@ class _Text:
         self.depth = 0  # of the quote that it is
         self.dash = None  # what it begins with as an item of a list
         self.number = 0  # of the last item
+        self.heads = False  # whether it is a header of a mail
+        self.fenced = False  # whether the lines are code
 
     def take(self, line: str) -> list[str]:
         """Add a line; what is whole by it."""
         quote = _QUOTE.match(line)[0]
         depth, text = quote.count(">"), line[len(quote) :].strip()
-        apart = not text.strip(UNSEEN) or bool(_RULE.fullmatch(text))
+        fence = bool(_FENCE.match(text))
+        apart = self.fenced or fence or self._stays_apart(text)
+        self.fenced ^= fence
         whole = self.close() if apart or depth != self.depth else []
         if apart:
             return [*whole, line]
-        if item := self._find_item(text):
+        heads = bool(_HEADER.match(text))
+        if (item := self._find_item(text)) or heads and self.heads:
             whole += self.close()
         if self.parts:
             gap = self._find_gap(text)
@@ -128,10 +138,16 @@ class _Text:
             self.end += gap + text
         else:
             self.parts, self.end, self.depth = [line], text, depth
-            self.dash = item and item["dash"]
+            self.heads, self.dash = heads, item and item["dash"]
             self.number = int(item and item["number"] or self.number)
         self.end = self.end[-_REACH:]
         return whole + self.close() if self._ends() else whole
+
+    def _stays_apart(self, text: str) -> bool:
+        """Whether a line is whole, and so is what comes before it."""
+        if text.isdecimal():  # of a subtitle, unless a sentence goes on with it
+            return not self.parts
+        return not text.strip(UNSEEN) or bool(_RULE.fullmatch(text) or _ROW.match(text))
 
     def close(self) -> list[str]:
         """What was put together, if anything was: nothing comes to it any more."""

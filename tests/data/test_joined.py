@@ -80,6 +80,20 @@ def test_what_is_apart_stays_apart(text):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "1\n00:00:01,000 --> 00:00:04,000\nGo home.\n\n2\n00:05.000 --> 00:06.000\nNo",
+        "From: John\nDate: Mon, 3 Jun\nSubject: Re: Lunch\n\nHi",
+        "| Name | Age |\n|------|-----|\n| Tom | 25 |",
+        "Do:\n```\nx = 1\nprint(x)\n```\nThen",
+        "> From: John\n> To: Ann",
+    ],
+)
+def test_subtitles_headers_tables_and_code_stay_apart(text):
+    assert join(text) == text
+
+
+@pytest.mark.parametrize(
     ("language", "text", "expected"),
     [
         ("en", "  A dog  \n   and a cat \nplay. ", "  A dog and a cat play. "),
@@ -99,6 +113,13 @@ def test_what_is_apart_stays_apart(text):
 )
 def test_lines_go_on_with_what_only_looks_like_an_end_or_an_item(language, text, expected):
     assert join(text, language) == expected
+
+
+def test_lines_go_on_within_subtitles_and_behind_headers():
+    text = "1\n00:01 --> 00:02\nI think we\ngo home\n\nDate: Mon,\n 3 Jun\nTo: Ann\n\nin\n1999\nwe"
+    expected = "1\n00:01 --> 00:02\nI think we go home\n\nDate: Mon, 3 Jun\nTo: Ann\n\nin 1999 we"
+    assert join(text) == expected
+    assert join("Three\nThings: a\nLetters: b") == "Three Things: a Letters: b"
 
 
 def test_a_line_is_there_as_soon_as_it_is_whole_and_ready_says_so():
