@@ -47,8 +47,10 @@ _ORDINAL = re.compile(
     r"|und|oder)\s\d{1,3}\.\s+$"
 )
 _OPENERS = re.compile(r"(?:Dann|Danach|Da|Das|Der|Die|Er|Sie|Es|Wir|Ich|Aber|Und)\b")
-# What the splitter takes for ends of sentences before numbers and names.
-_SHORT = re.compile(r"(?i)\b(?:vol|eq|approx|tel|fa|inh|zzgl)\.\s*$")
+# What the splitter takes for ends of sentences: before numbers, and in German before names.
+_BEFORE_NUMBER = re.compile(r"(?i)\b(?:vol|eq|approx|tel)\.\s*$")
+_NUMBER = re.compile(r"[(+]?\d")
+_GERMAN_SHORT = re.compile(r"\b(?:Fa|Inh|zzgl)\.\s*$")
 _ADDRESS = re.compile(r"(?i)://|@|^www\.")
 _IN_CAPITALS = re.compile(r"[A-Z]{2,}\b")
 _LOUD = re.compile(r"[!?]{2,}\s+(?=[^\W\d_])")
@@ -104,10 +106,13 @@ def _mend(sentences: list[str], language: str) -> list[str]:
 
 def _goes_on(before: str, behind: str, language: str) -> bool:
     """Whether what the splitter took for two sentences is one."""
-    if behind[0] in ",:;" or _SHORT.search(before[-12:]):
+    near = before[-40:]
+    if behind[0] in ",:;" or _NUMBER.match(behind) and _BEFORE_NUMBER.search(near):
+        return True
+    if language == "de" and _GERMAN_SHORT.search(near):
         return True
     if before[-1].isspace():
-        ordinal = language == "de" and _ORDINAL.search(before[-40:])
+        ordinal = language == "de" and _ORDINAL.search(near)
         return bool(ordinal and not _OPENERS.match(behind))
     if before[-1] != ".":
         return False
