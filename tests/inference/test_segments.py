@@ -46,7 +46,7 @@ def test_whole_lines_that_fit_stay_whole_and_others_are_cut_in_sentences():
         ("en", "I am tired.You are nice.", ["I am tired.", "You are nice."]),
         ("en", "I AM TIRED.YOU ARE NICE.", ["I AM TIRED.", "YOU ARE NICE."]),
         ("en", "See vol. 3, eq. (3).", ["See vol. 3, eq. (3)."]),
-        ("fr", "C'est un vol. Il est parti.", ["C'est un vol. ", "Il est parti."]),
+        ("en", "They sing mi fa. Then they stop.", ["They sing mi fa. ", "Then they stop."]),
         ("de", "Die Fa. Meier kommt.", ["Die Fa. Meier kommt."]),
         ("en", "how are you?? im fine!!! u?", ["how are you?? ", "im fine!!! ", "u?"]),
         ("zh-Hans", "你好。我是学生！你呢？", ["你好。", "我是学生！", "你呢？"]),
