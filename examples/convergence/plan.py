@@ -152,11 +152,7 @@ _VARIANTS = {
 }
 # In the short trainings the gate was worth more in the decoder alone than on both sides. Its
 # parameters in the encoder make four layers more there.
-_GATED = f"{_VARIANT} --gated-sides decoder"
-_GATES = {
-    "gated_decoder_8_4": f"{_GATED} {_sizes(128, 256, (8, 4), 4)}",
-    "gated_decoder": f"{_GATED} {_sizes(128, 256, (4, 4), 4)}",
-}
+_GATES = {"gated_decoder_8_4": f"{_VARIANT} --gated-sides decoder {_sizes(128, 256, (8, 4), 4)}"}
 
 STAGES = [
     Stage(
@@ -186,7 +182,7 @@ STAGES = [
     ),
     Stage(
         "multi30k-gates", "multi30k", "", _GATES, _CAPTIONS, ("5e-3",), ("0.3",),
-        pilot_updates=2000, updates=8000, seeds=(1, 2, 3),
+        pilot_updates=2000, updates=8000, seeds=(1,),
     ),
     # Time to quality: ours and the better Transformer side by side, each with what it chose above.
     Stage(
