@@ -59,15 +59,13 @@ def check_threads(arguments: argparse.Namespace) -> None:
     """
     from resmlp_mt.errors import UserError
 
-    if arguments.threads is None:
-        return
     check_positive(arguments, "threads")
-    if arguments.threads > _MOST_THREADS:
+    if (arguments.threads or 1) > _MOST_THREADS:
         raise UserError(f"--threads must be at most {_MOST_THREADS:,}, not {arguments.threads:,}")
 
 
 def check_positive(arguments: argparse.Namespace, *names: str) -> None:
-    """Check numbers, or lists of numbers, that count something.
+    """Check numbers, or lists of numbers, that count something; those that are left out pass.
 
     Raises:
         UserError: If one of them is below 1.
@@ -76,5 +74,5 @@ def check_positive(arguments: argparse.Namespace, *names: str) -> None:
 
     for name in names:
         value = getattr(arguments, name)
-        if min(value if isinstance(value, list) else [value]) < 1:
+        if value is not None and min(value if isinstance(value, list) else [value]) < 1:
             raise UserError(f"--{name.replace('_', '-')} must be at least 1")

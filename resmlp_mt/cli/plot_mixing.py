@@ -50,9 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError
     from resmlp_mt.files.output import find_target, refuse_overwriting, whole_file
 
-    for name in ("patches", "positions"):
-        if getattr(arguments, name) is not None:
-            check_positive(arguments, name)
+    check_positive(arguments, "patches", "positions")
     find_target(arguments.out)  # what cannot be written fails before the work
     refuse_overwriting(arguments.out, list_files(arguments.model))
     mixer, parts = read_matrices(arguments.model)

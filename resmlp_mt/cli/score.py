@@ -59,11 +59,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Score and print."""
     from resmlp_mt.errors import UserError
 
+    check_positive(arguments, "paired_bs_n", "seed")
     for name in ("paired_bs_n", "seed"):
-        if getattr(arguments, name) is None:
-            continue
-        check_positive(arguments, name)
-        if not arguments.paired_bs:
+        if getattr(arguments, name) is not None and not arguments.paired_bs:
             raise UserError(f"--{name.replace('_', '-')} is for --paired-bs, which is not given")
     if arguments.paired_bs and len(arguments.hypotheses) < 2:
         raise UserError("--paired-bs compares files: name two or more")
