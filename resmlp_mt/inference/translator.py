@@ -15,6 +15,7 @@ import numpy as np
 from resmlp_mt.data.capitals import read_capitals, write_capitals
 from resmlp_mt.data.marks import cut_marks
 from resmlp_mt.data.sentences import split_sentences
+from resmlp_mt.data.superscripts import restore_superscripts
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
@@ -433,6 +434,7 @@ class Translator:
         if segment.capitals:
             language = self.codec.target_language
             texts = [write_capitals(text, segment.text, language) for text in texts]
+        texts = [restore_superscripts(text, segment.text) for text in texts]
         scores = [score for _, score in beams]
         hypotheses = list(map(Hypothesis, texts, scores))
         if attention:
