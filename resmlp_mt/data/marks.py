@@ -1,4 +1,6 @@
-"""Marks that are no words: emoji, bullets, headings and tabs, which a model would change or lose.
+"""Marks that are no words: emoji, bullets, headings, tabs, edges of tables, and emphasis.
+
+A model would change or lose them.
 
 They are cut off, so that they stay as they are, and the text around them is translated alone.
 """
@@ -20,9 +22,15 @@ _HEART = re.compile(
     "\U0001fa75-\U0001fa77]"
 )
 _TABS = re.compile(r"\t\s*")
+_EDGES = re.compile(r"\|\s*")
 # What a line begins with: bullets, headings of Markdown, quotes of mails, edges of tables. A dash
 # before a digit may be a minus.
 _BEGINNING = re.compile(r"\s*(?:(?:[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}|>+(?:\s*>)*)\s+)+(?=\S)")
+# Emphasis of Markdown around all of a sentence, around its end, or around what names the rest:
+# "**Note:** Keep it", "**Name**: Anna".
+_EMPHASIS = re.compile(
+    r"(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?:[.!?:…](?=\1)|(?=\1(?:\s*$|:\s)))(\1:?(?:\s+|$))"
+)
 
 
 def cut_marks(line: list[str]) -> list[str]:
@@ -38,16 +46,17 @@ def cut_marks(line: list[str]) -> list[str]:
         Parts that joined are the line.
     """
     parts = []
+    in_table = bool(line) and line[0].lstrip().startswith("|")
     for number, sentence in enumerate(line):
         begin = _BEGINNING.match(sentence) if number == 0 else None
         start = begin.end() if begin else 0
-        found = {start, *_find_places(sentence, start)} - {0, len(sentence)}
+        found = {start, *_find_places(sentence, start, in_table)} - {0, len(sentence)}
         places = [0, *sorted(i for i in found if may_cut(sentence, i)), len(sentence)]
         parts += [sentence[i:j] for i, j in zip(places, places[1:], strict=False)]
     return parts
 
 
-def _find_places(sentence: str, start: int) -> Iterator[int]:
+def _find_places(sentence: str, start: int, in_table: bool) -> Iterator[int]:
     """Where a sentence is cut, of which the text begins at `start`."""
     first = start + len(sentence[start:]) - len(sentence[start:].lstrip())
     for match in _PICTURES.finditer(sentence, start):
@@ -57,3 +66,8 @@ def _find_places(sentence: str, start: int) -> Iterator[int]:
             yield from match.span()
     for match in _TABS.finditer(sentence, first):
         yield match.end()
+    if in_table:
+        for match in _EDGES.finditer(sentence, first):
+            yield from match.span()
+    if emphasis := _EMPHASIS.match(sentence, first):
+        yield from (first, emphasis.end(1), emphasis.start(2), emphasis.end(2))

@@ -37,8 +37,8 @@ _MORE = {
     ("ko", "kor"): r"[\u1100-\u11ff가-힣]|\ (?:이?라[고는며]|하[고며])(?!\w)",
     ("zh", "zho", "cmn"): "的(?![确確士])",
 }
-# What the splitter begins a sentence with, and what is of the one before.
-_BEHIND = re.compile(rf"[{UNSEEN}{CLOSERS}]*(?:\s+|$)|[{UNSEEN}]+")
+# What the splitter begins a sentence with, and what is of the one before: Markdown's emphasis too.
+_BEHIND = re.compile(rf"[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+")
 _UNSEEN = re.compile(rf"[{UNSEEN}\s]*")
 # Before a number with a stop that is an ordinal in German: "am 3. Oktober".
 OF_ORDINAL = r"d(?:er|ie|as|en|em|es)|(?:dies|jed)e[mnrs]?|[ai]m|vom|zu[mr]|ab|bis|seit"

@@ -26,6 +26,14 @@ from resmlp_mt.inference.translator import Translator
         ("-5 degrees * 3", ["-5 degrees * 3"]),
         ("Lidl™ and 3 # 4", ["Lidl™ and 3 # 4"]),
         ("😂😂", ["😂😂"]),
+        ("**Stop.**", ["**", "Stop.", "**"]),
+        ("- **Note:** go", ["- ", "**", "Note:", "** ", "go"]),
+        ("_Name_: Anna", ["_", "Name", "_: ", "Anna"]),
+        ("# ***Why?*** So ***that.***", ["# ", "***", "Why?", "*** ", "So ***that.***"]),
+        ("**I** like it", ["**I** like it"]),
+        ("__init__.py: run **a.**", ["__init__.py: run **a.**"]),
+        ("| Name | Age|", ["| ", "Name ", "| ", "Age", "|"]),
+        ("a | b", ["a | b"]),
         ("# ", ["# "]),
     ],
 )
@@ -37,7 +45,9 @@ def test_a_bullet_begins_a_line_and_no_sentence():
     assert cut_marks(["No. ", "- Yes. ", "😊 Bye."]) == ["No. ", "- Yes. ", "😊 ", "Bye."]
 
 
-@given(st.lists(st.text(alphabet="aé\u0301 \t->#*•1️⃣👩🏽\u200d💻🇩🇪❤😂→.", min_size=1), max_size=3))
+@given(
+    st.lists(st.text(alphabet="aé\u0301 \t->#*_|:•1️⃣👩🏽\u200d💻🇩🇪❤😂→.", min_size=1), max_size=3)
+)
 def test_nothing_is_lost_and_no_picture_is_cut(line):
     parts = cut_marks(line)
     assert "".join(parts) == "".join(line) and all(parts)
@@ -49,7 +59,7 @@ def test_nothing_is_lost_and_no_picture_is_cut(line):
         assert {*cuts} <= ends
 
 
-@pytest.mark.parametrize("mark", ["😂", "😂 ", "\t", "a\t", "> ", "- ", "❤️ x "])
+@pytest.mark.parametrize("mark", ["😂", "😂 ", "\t", "a\t", "> ", "- ", "❤️ x ", "*", "**a", "| "])
 def test_very_many_marks_take_no_time(mark):
     assert "".join(cut_marks([mark * 100_000])) == mark * 100_000
 
@@ -64,7 +74,8 @@ SENTENCES = ["I am very tired today.", "Where did you learn that?"]
 
 @pytest.mark.parametrize(
     "form",
-    ["- {}", "# {}", "> {}", "❤️ {}", "{} 👍🏽", "😀 {} 😂😂", "{}\t{}", "{} 😂 {}", "•\t{}🇩🇪"],
+    ["- {}", "# {}", "> {}", "❤️ {}", "{} 👍🏽", "😀 {} 😂😂", "{}\t{}", "{} 😂 {}", "•\t{}🇩🇪"]
+    + ["**{}**", "*{}* {}", "1. _{}_", "- **{}** {}", "| {} | {} |"],
 )
 def test_the_text_beside_marks_is_translated_as_if_it_stood_alone(form, translator):
     alone = translator.translate(SENTENCES)
