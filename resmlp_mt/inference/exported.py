@@ -1,4 +1,4 @@
-"""Folders that `export_model` wrote: what is in them, and how to run it with ONNX Runtime."""
+"""Folders that `export_model` wrote: what is in them, and what runs it."""
 
 import json
 import os
@@ -45,7 +45,6 @@ def load_exported_translator(folder: Path, device: str = "auto"):
     Raises:
         UserError: If something is missing or broken, or the device is not the CPU.
     """
-    import_with_onnx("resmlp_mt.inference.onnx_step")  # missing now rather than later
     config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
     with _refusing_what_is_broken(folder):
         _check_languages(config)

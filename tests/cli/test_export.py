@@ -13,6 +13,7 @@ from compat.written import write_checkpoint
 from safetensors.numpy import load
 
 from resmlp_mt import Classifier
+from resmlp_mt.inference.native_code import find_kind
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
@@ -234,5 +235,12 @@ def test_what_an_export_cannot_do_is_refused(exported, tmp_path):
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     program = ["import sys; from resmlp_mt.cli import main; sys.exit(main())"]
     flags = ["translate", "--model", exported, "a"]
-    done = run("python", "-c", *program, *flags, env={"PYTHONPATH": paths}, own=True, check=False)
-    assert_refused(done, "pip install", "[export]")
+    without = {"PYTHONPATH": paths}, {"PYTHONPATH": paths, "RESMLP_CPU_ISA": "none"}
+    compiled, graphs = (
+        run("python", "-c", *program, *flags, env=env, own=True, check=False) for env in without
+    )
+    assert_refused(graphs, "pip install", "[export]")
+    if find_kind():
+        assert compiled.stdout == translate(exported, "a").stdout
+    else:
+        assert_refused(compiled, "pip install", "[export]")
