@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from resmlp_mt.data.subwords import BESIDE
 from resmlp_mt.files.finding import EXPORT_CONFIG, find_checkpoint, is_exported
 
 
 def checksum_model(model: str | Path) -> str:
-    """The SHA-256 of a model's checkpoint, and of the dictionaries and subwords that lie beside it.
+    """The SHA-256 of a model's checkpoint, and of what its text needs that lies beside it.
 
     Args:
         model: A name of `pretrained_names`, a folder, or a checkpoint; or a folder that
@@ -31,11 +32,10 @@ def list_files(model: str | Path) -> list[Path]:
         UserError: If there is none.
     """
     if is_exported(folder := Path(model)):
-        first, patterns = folder / EXPORT_CONFIG, ("*.onnx", "*.safetensors")
+        first, patterns = folder / EXPORT_CONFIG, ("*.onnx", "*.safetensors*")
     else:
         first, patterns = find_checkpoint(model), ()
-    beside = ("dict.*.txt", "spm*.model")
-    return [first, *(path for name in (*beside, *patterns) for path in first.parent.glob(name))]
+    return [first, *(path for name in (*BESIDE, *patterns) for path in first.parent.glob(name))]
 
 
 def sum_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
