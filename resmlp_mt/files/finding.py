@@ -48,6 +48,7 @@ def find_checkpoint(model: str | Path, kind: str | None = None) -> Path:
     Raises:
         UserError: If there is none.
     """
+    _refuse_empty(model, kind)
     path = Path(model)
     # A folder of data may have the name of a model that comes with the package.
     for folder in (path, PRETRAINED / str(model)):
@@ -64,11 +65,18 @@ def find_checkpoint(model: str | Path, kind: str | None = None) -> Path:
             f"{path}: no checkpoint in this folder (looked for {', '.join(CHECKPOINT_NAMES)})"
         )
     if not path.is_file():
-        raise UserError(
-            f"{model}: no such model; name a folder, a checkpoint, or one of "
-            f"{', '.join(pretrained_names(kind))}"
-        )
+        raise UserError(f"{model}: no such model; {_offer(kind)}")
     return path
+
+
+def _refuse_empty(model: str | Path, kind: str | None) -> None:
+    """Refuse what would stand for the working folder, such as an unset variable of a shell."""
+    if not str(model):
+        raise UserError(f"the name of the model is empty; {_offer(kind)}")
+
+
+def _offer(kind: str | None) -> str:
+    return f"name a folder, a checkpoint, or one of {', '.join(pretrained_names(kind))}"
 
 
 def is_exported(path: Path) -> bool:
@@ -76,10 +84,18 @@ def is_exported(path: Path) -> bool:
     return (path / EXPORT_CONFIG).is_file()
 
 
-def locate_model(model: str | Path) -> str:
-    """What stands for a model in any working directory: its path, or its name if it is shipped."""
+def locate_model(model: str | Path, kind: str | None = None) -> str:
+    """What stands for a model in any working directory: its path, or its name if it is shipped.
+
+    Args:
+        model, kind: As for `find_checkpoint`; or a folder that `export_model` made.
+
+    Raises:
+        UserError: If there is none.
+    """
+    _refuse_empty(model, kind)
     path = Path(model)
-    found = path if is_exported(path) else find_checkpoint(path)
+    found = path if is_exported(path) else find_checkpoint(path, kind)
     return str(model if found.is_relative_to(PRETRAINED) else path.absolute())
 
 

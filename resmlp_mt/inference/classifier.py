@@ -18,6 +18,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported, locate_model
 from resmlp_mt.inference.exported import load_exported_classifier
+from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.options import FROM_1, is_count
 
 _Bytes = bytes | bytearray | memoryview
@@ -34,7 +35,7 @@ class Prediction:
     probability: float
 
 
-class Classifier:
+class Classifier(Loaded):
     """Names what is in pictures, with one model.
 
     >>> from PIL import Image
@@ -43,9 +44,10 @@ class Classifier:
     >>> len(best)
     3
 
-    Where it was loaded by `from_pretrained` it can be pickled, for pools of processes: what is
-    pickled is where it came from, and unpickling loads it from there. The model's memory is freed
-    at the end of a `with` block, or by `close`.
+    Where it was loaded by `from_pretrained` it can be pickled, for pools of processes: each process
+    loads the model once, from the same place, and again where its files have changed. Copies share
+    the model. Its memory is freed at the end of a `with` block, or by `close`, unless a copy has
+    it.
 
     Args:
         compute: The model: uint8 pixels (B, in_chans, rows, columns) -> logits (B, K).
@@ -53,9 +55,6 @@ class Classifier:
             crop_mode: how pictures are cut.
         classes: The names of the K classes.
     """
-
-    # Of a classifier that was loaded: the arguments of `from_pretrained`.
-    _loaded: tuple[str, str, int | None] | None = None
 
     def __init__(self, compute: Callable[[np.ndarray], np.ndarray], cfg: Any, classes: list[str]):
         self.compute = compute
@@ -79,10 +78,13 @@ class Classifier:
 
         Raises:
             UserError: If there is no such model, or it is not for images.
-            ValueError: If `threads` is no number above 0.
+            ValueError: If `model` is no text or path, or `threads` no number above 0.
         """
+        if not isinstance(model, str | Path):
+            raise ValueError(f"model {shorten(model)} must be a model's name, folder or checkpoint")
         if threads is not None and not is_count(threads, 1):
             raise ValueError(f"threads {threads!r} {FROM_1}")
+        place = locate_model(model, "images")
         if is_exported(Path(model)):
             classifier = cls(*load_exported_classifier(Path(model), device, threads))
         else:
@@ -91,22 +93,11 @@ class Classifier:
             classifier = cls(*trained.load_trained_classifier(model, device))
             if threads is not None:
                 import_with_fairseq("torch", use).set_num_threads(threads)
-        classifier._loaded = locate_model(model), device, threads
+        classifier._loaded = place, device, threads
         return classifier
 
-    def __reduce__(self) -> tuple:
-        if self._loaded is None:
-            raise TypeError("only a classifier that from_pretrained has loaded can be pickled")
-        return type(self).from_pretrained, self._loaded
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Free the model. After that nothing can be classified."""
+        """Free the model, unless a copy has it. After that nothing can be classified."""
         self.compute = None
 
     def _get_compute(self) -> Callable[[np.ndarray], np.ndarray]:
@@ -141,6 +132,9 @@ class Classifier:
     def scores(self, images: Iterable[Image.Image]) -> np.ndarray:
         """The probability of each class. (B, K), float32.
 
+        Args:
+            images: B pictures, in any mode.
+
         Raises:
             UserError: If the model's numbers overflow.
             ValueError: If the classifier was closed.
@@ -148,7 +142,7 @@ class Classifier:
         cfg, compute = self.cfg, self._get_compute()
         how = cfg.image_size, cfg.crop_pct, str(cfg.interpolation)
         mode = str(getattr(cfg, "crop_mode", "center"))
-        cut = [resize_and_crop(image, *how, mode) for image in images]
+        cut = [resize_and_crop(convert(image, cfg.in_chans), *how, mode) for image in images]
         if not cut:
             return np.empty((0, len(self.classes)), np.float32)
         logits = compute(np.stack(cut))

@@ -6,7 +6,7 @@ from typing import Any
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
-from resmlp_mt.files.finding import is_exported
+from resmlp_mt.files.finding import is_exported, locate_model
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.exported import load_exported_translator
 from resmlp_mt.inference.threads import count_threads
@@ -16,8 +16,10 @@ def import_engines(models: Sequence[str | Path]) -> None:
     """Import what models need, which takes seconds for checkpoints, before anything else is done.
 
     Raises:
-        UserError: If that is not installed.
+        UserError: If that is not installed, or a model is not there.
     """
+    for model in models:
+        locate_model(model, "text")
     if not all(is_exported(Path(model)) for model in models):
         _import_trained()
 

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
@@ -32,6 +31,7 @@ from resmlp_mt.inference.guides import (
     make_guides,
 )
 from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
+from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import (
     FROM_1,
@@ -43,7 +43,7 @@ from resmlp_mt.inference.options import (
 from resmlp_mt.inference.segments import Segment, find_translated, split_text
 
 
-class Translator:
+class Translator(Loaded):
     """Translates raw sentences with one model.
 
     >>> translator = Translator.from_pretrained("multi30k-en-de")
@@ -62,9 +62,6 @@ class Translator:
         codec: The model's dictionaries and subwords.
         threads: Batches searched side by side.
     """
-
-    # Of a translator that was loaded: the arguments of `from_pretrained`.
-    _loaded: tuple[tuple[str, ...], str, int | None] | None = None
 
     def __init__(self, engine: Any, codec: TextCodec, threads: int = 1):
         self.engine = engine
@@ -106,31 +103,13 @@ class Translator:
             )
         if threads is not None and not is_count(threads, 1):
             raise ValueError(f"threads {threads!r} {FROM_1}")
+        places = tuple(locate_model(name, "text") for name in models)
         translator = cls(*load_engine(models, device, threads))
-        translator._loaded = tuple(map(locate_model, models)), device, threads
+        translator._loaded = places, device, threads
         return translator
 
-    def __reduce__(self) -> tuple:
-        if self._loaded is None:
-            raise TypeError("only a translator that from_pretrained has loaded can be pickled")
-        return _load_once, (type(self), *self._loaded)
-
-    def __copy__(self) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
-
-    def __deepcopy__(self, memo: dict) -> Self:
-        return copy(self)  # what is not changed is shared
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Free the model. After that nothing can be translated.
+        """Free the model, unless a copy has it. After that nothing can be translated.
 
         Searches of other threads end well before it is freed.
         """
@@ -487,27 +466,3 @@ def _read_text(text: str, number: int = 1) -> str:
     if not isinstance(text, str):
         raise ValueError(f"line {number}: {shorten(text)} is no text; give a string")
     return mend_surrogates(text)
-
-
-# A pool pickles its function anew for every task, and forgets it behind each.
-_unpickled: dict[tuple, Translator] = {}
-_MOST_UNPICKLED = 4
-
-
-def _load_once(kind: type[Translator], models: tuple[str, ...], *arguments: Any) -> Translator:
-    key = kind, models, *arguments, *map(_tell_version, models)
-    kept = _unpickled.pop(key, None)
-    if kept is None or kept.engine is None:
-        kept = kind.from_pretrained(models, *arguments)
-    _unpickled[key] = kept  # behind all others
-    while len(_unpickled) > _MOST_UNPICKLED:
-        del _unpickled[next(iter(_unpickled))]
-    return kept
-
-
-def _tell_version(model: str) -> tuple:
-    """What changes with the files of a model."""
-    path = Path(model)
-    files = sorted(path.iterdir()) if path.is_dir() else [path] * path.exists()
-    found = [(file.name, file.stat()) for file in files]
-    return tuple((name, about.st_mtime_ns, about.st_size) for name, about in found)

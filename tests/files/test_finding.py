@@ -37,6 +37,15 @@ def test_what_is_no_model_is_refused(tmp_path):
             find_checkpoint("nix", kind)
 
 
+def test_an_empty_name_is_not_the_working_folder(tmp_path, monkeypatch):
+    for name in "model.pt", "export.json":
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    for find in find_checkpoint, locate_model:
+        with pytest.raises(UserError, match="name of the model is empty; name a folder"):
+            find("")
+
+
 def test_of_translators_between_the_same_languages_the_general_one_is_offered(
     tmp_path, monkeypatch
 ):

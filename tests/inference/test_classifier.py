@@ -65,7 +65,7 @@ def test_processes_load_it_from_any_folder(fast, monkeypatch, tmp_path):
     expected = classifier.classify(PICTURES[0])
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         assert pool.submit(classifier.classify, PICTURES[0]).result() == expected
-    with pytest.raises(TypeError, match="only a classifier that from_pretrained has loaded"):
+    with pytest.raises(TypeError, match="only a Classifier that from_pretrained has loaded"):
         pickle.dumps(Classifier(classifier.compute, classifier.cfg, classifier.classes))
 
 
@@ -73,8 +73,10 @@ def test_a_shipped_one_is_pickled_by_its_name(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cifar10").mkdir()  # of data
     classifier = Classifier.from_pretrained("cifar10", "cpu")
-    copy = pickle.loads(pickle.dumps(classifier))
-    assert copy.classify(PICTURES[1]) == classifier.classify(PICTURES[1])
+    one, other = (pickle.loads(pickle.dumps(classifier)) for _ in range(2))
+    assert one.compute is other.compute is not classifier.compute
+    one.close()  # which the other does not notice
+    assert other.classify(PICTURES[1]) == classifier.classify(PICTURES[1])
 
 
 @pytest.mark.parametrize("model", ["fast", "cifar10"])
@@ -192,6 +194,17 @@ def test_no_pictures_have_no_scores(classifier):
     found, one = classifier.scores([]), classifier.scores(PICTURES[:1])
     assert found.shape == (0, len(classifier.classes)) and found.dtype == one.dtype
     assert list(classifier.classify([])) == []
+
+
+def test_scores_are_of_pictures_in_any_mode(classifier):
+    grey = PICTURES[0].convert("L")
+    one, same = classifier.scores([grey, grey.convert("RGBA")])
+    assert np.array_equal(one, same)
+
+
+def test_what_names_no_model_is_refused():
+    with pytest.raises(ValueError, match="model 3 must be a model's name, folder or checkpoint"):
+        Classifier.from_pretrained(3)
 
 
 def test_scores_that_are_no_numbers_are_refused(classifier):

@@ -46,15 +46,13 @@ def test_processes_load_it_once_each_from_any_folder(fast, monkeypatch, tmp_path
     expected = translator.translate(LINES)
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         assert list(pool.map(translator.translate, [LINES, LINES[:1]])) == [expected, expected[:1]]
-    copy = pickle.loads(pickle.dumps(translator))
-    assert copy is pickle.loads(pickle.dumps(translator)) is not translator
-    assert copy.threads == 1 and copy.translate(LINES) == expected
-    copy.close()
-    again = pickle.loads(pickle.dumps(translator))
-    assert again.translate(LINES) == expected
+    one, other = (pickle.loads(pickle.dumps(translator)) for _ in range(2))
+    assert one.engine is other.engine is not translator.engine
+    one.close()  # which the other does not notice
+    assert other.threads == 1 and other.translate(LINES) == expected
     os.utime(fast / "export.json")
-    assert again is not pickle.loads(pickle.dumps(translator))
-    with pytest.raises(TypeError, match="only a translator that from_pretrained has loaded"):
+    assert other.engine is not pickle.loads(pickle.dumps(translator)).engine
+    with pytest.raises(TypeError, match="only a Translator that from_pretrained has loaded"):
         pickle.dumps(Translator(translator.engine, translator.codec))
 
 

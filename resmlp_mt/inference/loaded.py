@@ -1,0 +1,67 @@
+"""What `from_pretrained` loads: it can be closed, copied, and pickled for pools of processes."""
+
+import threading
+from pathlib import Path
+from typing import Any, Self
+
+# A pool pickles its function anew for every task, and forgets it behind each.
+_unpickled: dict[tuple, "Loaded"] = {}
+_loading = threading.Lock()
+_MOST_UNPICKLED = 4
+
+
+class Loaded:
+    """A model that copies share. Unpickling loads it from where it came from, once a process."""
+
+    # Where it was loaded: its places, one or several, and the other arguments of `from_pretrained`.
+    _loaded: tuple | None = None
+
+    def close(self) -> None:
+        """Free the model, unless a copy has it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __copy__(self) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __deepcopy__(self, memo: dict) -> Self:
+        return self.__copy__()  # what is not changed is shared
+
+    def __reduce__(self) -> tuple:
+        if self._loaded is None:
+            raise TypeError(
+                f"only a {type(self).__name__} that from_pretrained has loaded can be pickled"
+            )
+        return _load_once, (type(self), *self._loaded)
+
+
+def _load_once(kind: type[Loaded], places: str | tuple[str, ...], *arguments: Any) -> Loaded:
+    """A copy of the model that this process has loaded from there, so that closing it frees none.
+
+    It is loaded again where its files have changed.
+    """
+    models = [places] if isinstance(places, str) else places
+    key = kind, places, *arguments, *map(_tell_version, models)
+    with _loading:
+        kept = _unpickled.pop(key, None)
+        if kept is None:
+            kept = kind.from_pretrained(places, *arguments)
+        _unpickled[key] = kept  # behind all others
+        while len(_unpickled) > _MOST_UNPICKLED:
+            del _unpickled[next(iter(_unpickled))]
+    return kept.__copy__()
+
+
+def _tell_version(model: str) -> tuple:
+    """What changes with the files of a model."""
+    path = Path(model)
+    files = sorted(path.iterdir()) if path.is_dir() else [path] * path.exists()
+    found = [(file.name, file.stat()) for file in files]
+    return tuple((name, about.st_mtime_ns, about.st_size) for name, about in found)
