@@ -4,7 +4,6 @@ import argparse
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -153,40 +152,21 @@ def read_search(arguments: argparse.Namespace):
         raise UserError(f"{_flag(name)} {rest}") from None
 
 
-class Columns:
-    """Splits lines into texts, and what leads their translation.
+def split_columns(lines: list[str], arguments: argparse.Namespace) -> tuple[list[str], dict]:
+    """The texts of lines, and what `translate_nbest` takes beside them.
 
     Args:
         lines: As they were read.
         arguments: With the flags of `add_search`.
     """
-
-    def __init__(self, lines: Iterable[str], arguments: argparse.Namespace):
-        self.lines, self.prefix_column = lines, arguments.prefix_column
-        self.split = bool(arguments.constraints or arguments.prefix_column)
-        self.rest: list[str] = []  # of the line that was read last
-        self.guides = {"prefix": arguments.prefix}
-        if arguments.prefix_column:
-            self.guides = {"prefix": self._prefixes()}
-        elif arguments.constraints:
-            self.guides = {"words": self._words()}
-
-    def texts(self) -> Iterator[str]:
-        """Yield the texts; `guides`, for `translate_nbest`, go beside them, a line at a time."""
-        for line in self.lines:
-            if self.split:
-                line, *self.rest = line.split("\t")
-            yield line
-
-    def _prefixes(self) -> Iterator[str]:
-        while True:
-            yield (
-                self.rest[self.prefix_column - 2] if len(self.rest) > self.prefix_column - 2 else ""
-            )
-
-    def _words(self) -> Iterator[list[str]]:
-        while True:
-            yield self.rest
+    if not (arguments.constraints or arguments.prefix_column):
+        return lines, {"prefix": arguments.prefix}
+    rows = [line.split("\t") for line in lines]
+    texts = [row[0] for row in rows]
+    if arguments.constraints:
+        return texts, {"words": [row[1:] for row in rows]}
+    column = arguments.prefix_column - 1
+    return texts, {"prefix": [row[column] if len(row) > column else "" for row in rows]}
 
 
 def _flag(name: str) -> str:

@@ -21,7 +21,7 @@ from itertools import chain, starmap
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, add_kind, check_positive, check_threads
-from resmlp_mt.cli.search_flags import Columns, add_search, read_search, search_settings
+from resmlp_mt.cli.search_flags import add_search, read_search, search_settings, split_columns
 from resmlp_mt.cli.translations import format_line
 from resmlp_mt.data.arrivals import Lines, take_arrived
 from resmlp_mt.data.places import Places
@@ -313,14 +313,8 @@ def _write(
             if take is not None:
                 taken = starmap(take, enumerate(lines, number))
                 lines, puts = map(list, zip(*taken, strict=True))
-            columns = Columns(lines, arguments)
-            sources: list[str] = []  # to print beside their translations
-            found = translate(
-                _remember(columns.texts(), sources),
-                **columns.guides,
-                first=number,
-                buffer_size=len(lines),
-            )
+            sources, guides = split_columns(lines, arguments)
+            found = translate(sources, **guides, first=number, buffer_size=len(sources))
             for i, hypotheses in enumerate(found):
                 if hypotheses[0].unknown > MOSTLY and not warned:
                     warned = True
@@ -365,9 +359,3 @@ def _open_input(
 
 def _at_once(seconds: float) -> bool:
     return True
-
-
-def _remember(lines: Iterator[str], memory: list[str]) -> Iterator[str]:
-    for line in lines:
-        memory.append(line)
-        yield line
