@@ -18,6 +18,7 @@ from pathlib import Path
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import find_target, naming
+from resmlp_mt.inference.threads import count_cores
 
 _CPUINFO = Path("/proc/cpuinfo")  # of Linux
 _PACKAGES = ("torch", "ve-fairseq", "onnxruntime", "ctranslate2", "timm")
@@ -169,8 +170,7 @@ def describe_machine() -> str:
     import torch  # takes seconds, and many scripts are here for the commit alone
 
     gpu = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return ", ".join([*gpu, _name_processor(), f"{cores} cores"])
+    return ", ".join([*gpu, _name_processor(), f"{count_cores()} cores"])
 
 
 def describe_processor(threads: int | str) -> str:

@@ -14,6 +14,7 @@ import argparse
 import glob
 import json
 import sys
+from collections import deque
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
@@ -53,7 +54,8 @@ def run(arguments: argparse.Namespace) -> None:
     check_positive(arguments, "topk", "batch_size")
     paths = _find_images(arguments.images)
     classifier = Classifier.from_pretrained(arguments.model, arguments.device)
-    readable, broken = [], []
+    readable: deque[str] = deque()  # whose classes are not known yet
+    broken = []
 
     def read():
         for path in Bar(paths, desc="classify", unit="image", disable=_quiet(paths), leave=False):
@@ -64,16 +66,17 @@ def run(arguments: argparse.Namespace) -> None:
                 broken.append(path)
                 Bar.write(f"resmlp-mt classify: {on_a_line(str(error))}", file=sys.stderr)
                 continue
-            readable.append(path)
+            readable.append(str(path))
             yield image
 
     entries = []
-    for i, best in enumerate(classifier.classify(read(), arguments.topk, arguments.batch_size)):
-        entry = {"path": str(readable[i]), "predictions": [_as_json(guess) for guess in best]}
-        entries.append(entry)
-        if not arguments.json:
+    for best in classifier.classify(read(), arguments.topk, arguments.batch_size):
+        path = readable.popleft()
+        if arguments.json:
+            entries.append({"path": path, "predictions": [_as_json(guess) for guess in best]})
+        else:
             guesses = [f"{guess.name} {guess.probability:.1%}" for guess in best]
-            print("\t".join(map(on_a_line, [entry["path"], *guesses])), flush=True)
+            print("\t".join(map(on_a_line, [path, *guesses])), flush=True)
     if arguments.json:
         print(json.dumps(entries, indent=1, ensure_ascii=False))
     if broken:

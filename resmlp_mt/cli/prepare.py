@@ -9,12 +9,12 @@ To train a model further on text of your own, take its subwords and dictionaries
 """
 
 import argparse
-import os
 import re
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.threads import count_cores
 
 _MOST = 1_000_000  # pieces; SentencePiece counts in 32 bits
 # What is learnt where no model's subwords are taken.
@@ -128,7 +128,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
         type=int,
-        default=os.cpu_count(),
+        default=count_cores(),
         metavar="N",
         help="processes; the output does not depend on it (default: as many as cores)",
     )

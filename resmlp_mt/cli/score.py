@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Score and print."""
     from resmlp_mt.errors import UserError
 
-    check_positive(arguments, "paired_bs_n", "seed")
+    check_positive(arguments, "paired_bs_n", "seed")  # with 0 SacreBLEU draws other ones each time
     for name in ("paired_bs_n", "seed"):
         if getattr(arguments, name) is not None and not arguments.paired_bs:
             raise UserError(f"--{name.replace('_', '-')} is for --paired-bs, which is not given")

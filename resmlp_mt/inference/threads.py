@@ -6,7 +6,10 @@ import os
 def count_threads() -> int:
     """What OMP_NUM_THREADS says; else the cores that this process may use."""
     said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    if said.isdigit() and int(said):
-        return int(said)
+    return int(said) if said.isdigit() and int(said) else count_cores()
+
+
+def count_cores() -> int:
+    """The cores that this process may use: in a container often fewer than the machine has."""
     # Not every system knows which cores are a process's own.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
