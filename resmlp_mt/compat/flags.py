@@ -217,11 +217,11 @@ def _mend_precision(flags: Namespace) -> None:
     fairseq joins the weights of --fp16 in one long vector, which adagrad and lamb do not take.
     """
     flag = "bf16" if flags.bf16 else "fp16"
-    if not getattr(flags, flag):
+    small = flags.memory_efficient_fp16 or flags.memory_efficient_bf16
+    if not getattr(flags, flag) or (flag == "bf16" and not small):
         return
     cfg = convert_namespace_to_omegaconf(flags).optimizer
     optimizer = optim.build_optimizer(cfg, [torch.nn.Parameter(torch.zeros(1))])
-    small = flags.memory_efficient_fp16 or flags.memory_efficient_bf16
     if small and not optimizer.supports_memory_efficient_fp16:
         raise UserError(
             f"--optimizer {flags.optimizer} needs a copy of the weights in fp32, which "
