@@ -1,7 +1,9 @@
 """The models of a service: which languages they know, and which of them a request is for."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cache
 
 from babel import Locale, UnknownLocaleError
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -55,7 +57,7 @@ class Models:
         self.languages = list(dict.fromkeys(code for pair in pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
-        self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        self._identifier = copy(_load_identifier())  # its languages are set below
         known = [code for code in self._codes if code in self._identifier.labels]
         if known:
             self._identifier.set_languages(known)
@@ -138,3 +140,8 @@ def name_language(code: str) -> str:
 
 def _plain(code: str) -> str:
     return code.replace("_", "-").lower()
+
+
+@cache
+def _load_identifier() -> LanguageIdentifier:
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
