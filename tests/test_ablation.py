@@ -11,7 +11,6 @@ import torch
 from cli.commands import RECIPE, assert_refused, prepare, run
 from fairseq import options, tasks
 from fairseq.data import data_utils
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch.testing import assert_close
 
 from examples.lesson import write_lesson
@@ -56,11 +55,9 @@ def variants_of(base):
 def build(data, catalogue, base, factor, value):
     flags = [*catalogue.BASES[base].split(), *catalogue.RUNS[base][factor][value].split()]
     line = [str(data), "--user-dir", str(ABLATION / "variants"), "--share-all-embeddings", *flags]
-    cfg = convert_namespace_to_omegaconf(
-        options.parse_args_and_arch(options.get_training_parser(), line + ["--dropout", "0"])
-    )
-    cfg.model.max_source_positions = cfg.model.max_target_positions = 12
-    model = tasks.setup_task(cfg.task).build_model(cfg.model).double()
+    flags = options.parse_args_and_arch(options.get_training_parser(), line + ["--dropout", "0"])
+    flags.max_source_positions = flags.max_target_positions = 12
+    model = tasks.setup_task(flags).build_model(flags).double()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.03 * torch.randn_like(parameter)

@@ -135,7 +135,7 @@ def test_classifiers_are_raced_with_their_error_beside_the_speed(opponent, tmp_p
         flags.append("--timm")
         rivals = ["timm", "timm compiled", *rivals]
     # Compiling takes minutes, and is torch's.
-    interpreted = {"TORCHDYNAMO_DISABLE": "1"}
+    interpreted = {"TORCHDYNAMO_DISABLE": "1"} if opponent else {}
     run(
         "resmlp-mt",
         "benchmark",
@@ -144,7 +144,7 @@ def test_classifiers_are_raced_with_their_error_beside_the_speed(opponent, tmp_p
         "--csv",
         tmp_path / "t.csv",
         env=interpreted,
-        own=True,
+        own=bool(opponent),
     )
     table = rows(tmp_path / "t.csv")
     assert [(row["rival"], row["batch"]) for row in table] == [(r, b) for b in "12" for r in rivals]

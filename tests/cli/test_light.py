@@ -132,7 +132,15 @@ def test_what_needs_fairseq_says_so(exports, small, tmp_path):
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+    folder = tmp_path_factory.mktemp("wheel")
+    kept = (ROOT / ".dockerignore").read_text().split()
+    for name in (word[1:] for word in kept if word.startswith("!")):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / "kept" / name)
+        else:
+            (folder / "kept").mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, folder / "kept")
+    return build_wheel(folder / "kept", folder / "built")
 
 
 @pytest.fixture(scope="module")
@@ -217,15 +225,8 @@ def read_containerfile() -> list[tuple[str, str]]:
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
 
 
-def test_the_steps_of_the_containerfile_make_a_service(exports, tmp_path):
+def test_the_steps_of_the_containerfile_make_a_service(wheel, exports, tmp_path):
     """Run in a bare environment: packages are linked where it installs them from the registry."""
-    kept = (ROOT / ".dockerignore").read_text().split()
-    for name in (word[1:] for word in kept if word.startswith("!")):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tmp_path / "source" / name)
-        else:
-            (tmp_path / "source").mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, tmp_path / "source")
     steps = read_containerfile()
     ran = [shlex.split(rest) for word, rest in steps if word == "RUN"]
     # The first image has a C compiler, and the second is small.
@@ -233,7 +234,7 @@ def test_the_steps_of_the_containerfile_make_a_service(exports, tmp_path):
     assert images == ["3.11", "3.11-slim"]
     assert [words[:2] for words in ran] == [["pip", "wheel"], *[["pip", "install"]] * 2]
     assert ran[0][2:] == ["--no-deps", "--wheel-dir", "/wheel", "/source"]
-    bare, wheel = Bare(tmp_path / "venv"), build_wheel(tmp_path / "source", tmp_path / "wheel")
+    bare = Bare(tmp_path / "venv")
     options, packages = ran[1][2:5], ran[1][5:]
     assert options == ["--no-cache-dir", "--constraint", "/constraints.txt"]
     bare.link(packages)

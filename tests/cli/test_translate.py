@@ -62,9 +62,7 @@ def test_arguments_files_and_stdin_give_the_same(packed, raw, sources, expected)
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
 def test_lines_are_answered_as_they_come(packed, sources, expected, terminal):
     ours, theirs = pty.openpty() if terminal else os.pipe()[::-1]
-    # A test run in the background passes on that interrupts are ignored.
-    hear = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
-    process = start("resmlp-mt", "translate", "--model", packed, stdin=theirs, preexec_fn=hear)
+    process = start("resmlp-mt", "translate", "--model", packed, stdin=theirs)
     if terminal:
         assert "Ctrl-D" in process.stdout.readline()
     answers = []
@@ -234,8 +232,9 @@ def test_what_another_input_gave_is_not_taken_for_finished(options, given, found
 def test_output_may_be_a_pipe_or_a_link_and_be_compressed(packed, raw, tmp_path, expected):
     command = f"{sys.executable} -m resmlp_mt.cli translate --model {packed} "
     command += f"--input {raw}/test.en --output"
-    script = f"exec 3> {tmp_path}/all; {command} >(cat >&3); {command} {tmp_path}/link.gz"
+    script = f"exec 3> {tmp_path}/all; {command} >(cat >&3)"
     (tmp_path / "link.gz").symlink_to("there.gz")
+    translate(packed, "--input", raw / "test.en", "--output", tmp_path / "link.gz")
     subprocess.run(["bash", "-c", script], check=True, env=ENVIRONMENT, timeout=300)
     compressed = gzip.decompress((tmp_path / "there.gz").read_bytes())
     assert compressed.decode().splitlines() == expected

@@ -11,7 +11,10 @@ import gc
 import importlib
 import json
 import logging
+import multiprocessing
+import multiprocessing.context
 import os
+import pickle
 import runpy
 import select
 import signal
@@ -24,12 +27,14 @@ from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 
-NAMES = ("resmlp-mt", "fairseq-train", "fairseq-generate")
-# torch imports _dynamo with its first optimizer. The plugin is not among them: each command imports
-# it as it is loaded.
+NAMES = ("resmlp-mt", "fairseq-train", "fairseq-generate", "python")
+# torch imports _dynamo with its first optimizer. The plugin is not among them: commands of fairseq
+# import it by --user-dir.
 IMPORTED = ("fairseq", "torch._dynamo")
 CLIENT = """#!{python} -S
 import json, os, signal, socket, sys
+if os.path.basename(sys.argv[0]) == "python" and "".join(sys.argv[1:2])[:1] in ("", "-"):
+    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
 said = json.dumps([[os.path.basename(sys.argv[0]), *sys.argv[1:]], os.getcwd(), dict(os.environ)])
@@ -65,7 +70,7 @@ def start_server() -> Path:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert server.stdout.readline() == b"ready\n"
+    assert [server.stdout.readline() for _ in range(2)] == 2 * [b"ready\n"]
     return folder
 
 
@@ -75,10 +80,15 @@ def find_commands() -> Path:
     folder = start_server() / "bin"
     folder.mkdir()
     for name in NAMES:
-        address = str(folder.parent / "address")
+        address = find_address(name)
         (folder / name).write_text(CLIENT.format(python=sys.executable, address=address))
         (folder / name).chmod(0o755)
     return folder
+
+
+def find_address(name: str) -> str:
+    """The socket of the server for commands of that name."""
+    return str(start_server() / "address") + "-ours" * (name == "resmlp-mt")
 
 
 def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[int, bytes, bytes]:
@@ -90,7 +100,7 @@ def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[
         given.seek(0)
         server = opened.enter_context(socket.socket(socket.AF_UNIX))
         server.settimeout(1800)  # what hangs, whatever else the machine does
-        server.connect(str(start_server() / "address"))
+        server.connect(find_address(command[0]))
         streams = [stream.fileno() for stream in (given, *out)]
         socket.send_fds(server, [len(said).to_bytes(8, "big")], streams)
         server.sendall(said)
@@ -104,6 +114,11 @@ def serve(address: str, parent: int) -> None:
     """Answer until the parent has ended."""
     for name in IMPORTED:
         importlib.import_module(name)
+    if os.fork() == 0:  # a second server, whose forks need not import the plugin
+        address, parent = f"{address}-ours", os.getppid()
+        sys.argv = ["resmlp-mt"]  # by which the package tells what it serves
+        importlib.import_module("resmlp_mt")
+        importlib.import_module("resmlp_mt.cli")
     gc.collect()
     gc.freeze()  # else each fork would look through what it has of us, and copy it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who answer
@@ -168,14 +183,37 @@ def _answer(client: socket.socket) -> None:
     os._exit(0)
 
 
+class Forked(multiprocessing.context.ForkProcess):
+    """A rival of a race, pickled as for a spawned process."""
+
+    def __init__(self, *, args, **options):
+        super().__init__(args=(pickle.loads(pickle.dumps(args[0])), *args[1:]), **options)
+
+
+class Races(multiprocessing.context.ForkContext):
+    """Rivals of races are forks here: spawned, each would import everything anew."""
+
+    Process = Forked
+
+
+def get_context(method=None):
+    """As multiprocessing's, but for races. That these spawn is tested in tests/benchmark."""
+    if sys._getframe(1).f_globals["__name__"] == "resmlp_mt.benchmark.rounds":
+        return Races()
+    return multiprocessing.context._default_context.get_context(method)
+
+
 def become(command: list[str], cwd: str, environment: dict) -> None:
     """Be that command, with the standard streams of this process."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environment)
+    if command[0] == "resmlp-mt":
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as the import of the package does
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(write_through=bool(environment.get("PYTHONUNBUFFERED")))
     os.chdir(cwd)
+    multiprocessing.get_context = get_context
     name, *arguments = command
     try:
         if name == "resmlp-mt":
