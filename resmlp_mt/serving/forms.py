@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException, parse_options_header
 from starlette.requests import Request
 
-from resmlp_mt.serving.middleware import refuse
+from resmlp_mt.serving.middleware import refuse, replay
 
 _KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _PATHS = ("/translate", "/detect")
@@ -52,12 +52,7 @@ class FormsAsJson:
             headers |= {b"content-type": b"application/json"}
             headers |= {b"content-length": str(len(body)).encode()}
             scope = scope | {"headers": list(headers.items())}
-        messages = iter([{"type": "http.request", "body": body}])
-
-        async def replay():
-            return next(messages, None) or await receive()
-
-        await self.app(scope, replay, send)
+        await self.app(scope, replay(body, receive), send)
 
 
 def _is_readable(content_type: bytes) -> bool:

@@ -1,6 +1,7 @@
 """What stands before the application: requests for another host, or too large, go no further."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -132,12 +133,7 @@ class LimitBody:
         if body is None:
             message = f"the request is larger than {self.size:,} bytes; send several"
             return await _refuse_body(413, message, scope, receive, send)
-        messages = iter([{"type": "http.request", "body": body}])
-
-        async def replay():
-            return next(messages, None) or await receive()  # then only that the client has left
-
-        await self.app(scope, replay, send)
+        await self.app(scope, replay(body, receive), send)
 
     async def _read(self, scope, receive) -> bytes | None:
         announced = dict(scope["headers"]).get(b"content-length", b"0")
@@ -161,6 +157,16 @@ def _has_two_ends(scope) -> bool:
     return b"transfer-encoding" in headers and (
         b"content-length" in headers or scope["http_version"] == "1.0"
     )
+
+
+def replay(body: bytes, receive: Callable) -> Callable:
+    """What receives a body that was read, and then only that the client has left."""
+    messages = iter([{"type": "http.request", "body": body}])
+
+    async def receive_again():
+        return next(messages, None) or await receive()
+
+    return receive_again
 
 
 def refuse(status: int, message: str, **headers: str) -> JSONResponse:
