@@ -76,6 +76,7 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
         check_flags(flags)
     if input_args is None:  # a command line in a list may be meant for another place
         _check_data(flags)
+    _mend_schedule(flags)
     _mend_hardware(flags)
     _mend_paths(flags)
     if getattr(flags, "optimizer", None):
@@ -149,6 +150,12 @@ def check_hardware(flags: Namespace) -> None:
     """
     if getattr(flags, "fp16", False) and _is_on_cpu(flags):
         raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
+
+
+def _mend_schedule(flags: Namespace) -> None:
+    """Give a polynomial decay the length that fairseq promises."""
+    if getattr(flags, "lr_scheduler", None) == "polynomial_decay" and hasattr(flags, "max_update"):
+        flags.total_num_update = flags.total_num_update or flags.max_update
 
 
 def _mend_hardware(flags: Namespace) -> None:

@@ -111,7 +111,7 @@ def _are_betas(text: str) -> bool:
 
 
 def _check_schedule(flags: Namespace) -> None:
-    """Refuse schedules without a length, and give one the length that fairseq promises."""
+    """Refuse schedules without a length."""
     kind, most = getattr(flags, "lr_scheduler", None), getattr(flags, "max_update", 0)
     # A longer warm-up is harmless, since the training ends in it.
     if kind == "cosine" and flags.lr_period_updates <= 0 and flags.warmup_updates == most > 0:
@@ -119,10 +119,8 @@ def _check_schedule(flags: Namespace) -> None:
             f"--warmup-updates {most} leaves no update for --lr-scheduler cosine: --max-update is "
             f"{most}"
         )
-    if kind == "polynomial_decay" and flags.total_num_update is None:
-        if most <= 0:
-            raise UserError("--lr-scheduler polynomial_decay needs --max-update, or its own length")
-        flags.total_num_update = most
+    if kind == "polynomial_decay" and flags.total_num_update is None and most <= 0:
+        raise UserError("--lr-scheduler polynomial_decay needs --max-update, or its own length")
     if kind == "tri_stage":
         steps = flags.warmup_steps + flags.hold_steps + flags.decay_steps
         if steps <= 0 and (flags.phase_ratio is None or most <= 0):
