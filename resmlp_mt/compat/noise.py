@@ -91,7 +91,7 @@ def _configure(**options) -> None:
 class _Later(ModuleType):
     """Stands for a module whose functions import it when they are called.
 
-    It does so for who imports fairseq. Others get at once what they ask of it.
+    Whoever imports fairseq gets it. Everyone else gets the module at once.
     """
 
     def __getattr__(self, name: str):

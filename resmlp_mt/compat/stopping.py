@@ -1,6 +1,6 @@
 """How a training ends: with a checkpoint after SIGTERM, and without an abort.
 
-One that is done makes no update more.
+A training that is done makes no further update.
 """
 
 import atexit

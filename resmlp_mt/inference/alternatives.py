@@ -12,8 +12,8 @@ from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Translator
 
-# Of so many times the subwords that are wanted some only end the last word of the prefix, and some
-# lead to the same translation.
+# Twice as many subwords are tried as translations are wanted: some only end the last word of the
+# prefix, and some lead to the same translation.
 MORE = 2
 # Of a batch: 64 texts with 5 beams each.
 _BEAMS = 320

@@ -104,7 +104,7 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> Begun:
     """
     if not prefix or len(parts) < 2:
         return Begun((), prefix)
-    # Whether its last line is finished, and its last sentence, shows in where one more letter goes.
+    # One more letter shows where text would go on: in its last line and sentence, or in new ones.
     *finished, _ = split_lines(f"{prefix}X")
     *before, last = group_lines(parts)
     kept: list[str] = []

@@ -330,10 +330,11 @@ class Translator(Loaded):
             ValueError: If the translator was closed.
         """
         engine = self._get_engine()
-        # What has no words to hold is searched as if nothing had: as ever, and faster.
+        # Sentences without words to hold have batches of their own, without constraints: faster.
         holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
         free = replace(options, constraints=None)
-        # An engine lets a batch grow as long as its longest source may.
+        # With max_len_a the longest source of a batch says how long its translations may be, so a
+        # batch has sources of one length.
         alike = options.max_len_a > 0
         batches = list(group(list(map(len, sources)), holds, batch_tokens, alike))
         batches.reverse()  # long ones first, so that the threads end together
