@@ -59,7 +59,7 @@ def build_encoder(
 
 def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: str) -> str:
     matrix = graph.input(f"matrix_{layer}", TensorProto.FLOAT, "H", "S", "S")
-    heads = mixer.matrix.weight.size(0)
+    heads = mixer.matrix(0, 1)[0].size(0)
     gate, value = _gate(graph, mixer, x)
     value = graph.Reshape(graph.Mul(value, mask), graph.integers(0, 0, heads, -1))
     y = graph.MatMul(matrix, graph.Transpose(value, perm=[0, 2, 1, 3]))  # (B, H, S, C / H)

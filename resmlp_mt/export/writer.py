@@ -45,6 +45,7 @@ from resmlp_mt.models.translation.folded import (
     describe_decoder,
     describe_encoder,
     describe_mixing,
+    find_unfolded,
 )
 from resmlp_mt.tasks.images import is_for_images
 
@@ -183,12 +184,11 @@ def _refuse_unfolded(model: BaseFairseqModel) -> None:
             "a translator without encoder blocks (--encoder-layers 0) has no export; translate "
             "with the checkpoint itself"
         )
-    for block in [*model.encoder.blocks, *model.decoder.blocks]:
-        if not hasattr(block.mix_tokens, "fold"):
-            raise UserError(
-                f"a translator with a {type(block.mix_tokens).__name__} has no export: that mixer "
-                "has no folded form; translate with the checkpoint itself"
-            )
+    if unfolded := find_unfolded(model):
+        raise UserError(
+            f"a translator with a {unfolded} has no export: that has no folded form; translate "
+            "with the checkpoint itself"
+        )
 
 
 def _export_classifier(

@@ -5,11 +5,16 @@
 
 import numpy as np
 import torch
+from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
 from resmlp_mt.models.folded import NamedWeights, SharedWeights
 from resmlp_mt.models.translation.decoder import ResMLPDecoder
+from resmlp_mt.models.translation.embedding import TokenEmbedding
 from resmlp_mt.models.translation.encoder import ResMLPEncoder
+from resmlp_mt.nn.attention import SourceAttention
+from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock, ResMLPDecoderBlock
+from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.fold import (
     FoldedMixer,
     Product,
@@ -21,6 +26,32 @@ from resmlp_mt.nn.fold import (
     split_norm,
 )
 from resmlp_mt.nn.mixers import ToeplitzMatrix
+from resmlp_mt.nn.norm import Affine, LayerScale
+
+# The parts beside mixers that are folded here. One of another type may compute something else.
+_FOLDED = {
+    ResMLPEncoder, ResMLPDecoder, TokenEmbedding, ResMLPBlock, ResMLPDecoderBlock, ChannelMLP,
+    SourceAttention, Affine, LayerScale, Dropout, LearnedPositionalEmbedding,
+    SinusoidalPositionalEmbedding, nn.Embedding, nn.GELU, nn.LayerNorm, nn.Linear, nn.ModuleList,
+}  # fmt: skip
+
+
+def find_unfolded(model) -> str | None:
+    """The type of a part of a `ResMLPModel` that has no folded form; None if all have one."""
+    sides = model.encoder, model.decoder
+    mixers = [block.mix_tokens for side in sides for block in side.blocks]
+    within = {part for mixer in mixers for part in mixer.modules()}
+    others = [part for side in sides for part in side.modules() if part not in within]
+    unfolded = [mixer for mixer in mixers if not _folds_itself(mixer)]
+    unfolded += [part for part in others if type(part) not in _FOLDED]
+    return type(unfolded[0]).__name__ if unfolded else None
+
+
+def _folds_itself(mixer: nn.Module) -> bool:
+    """Whether its fold is of what it computes, not of what a class above it computes."""
+    names = {"forward", "fold"}
+    owner = next(kind for kind in type(mixer).__mro__ if names & kind.__dict__.keys())
+    return "fold" in owner.__dict__
 
 
 def fold_memory(encoder: ResMLPEncoder, decoder: ResMLPDecoder) -> Product:
@@ -113,8 +144,8 @@ def describe_mixing(model) -> dict[str, np.ndarray]:
     source = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in encoder.blocks]
     target = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in decoder.blocks]
     weights = {
-        "encoder.matrix": torch.stack([_matrix(mixer.matrix) for mixer in source]),
-        "decoder.matrix": torch.stack([_matrix(mixer.matrix) for mixer in target]),
+        "encoder.matrix": torch.stack([_matrix(mixer.matrix, encoder.longest) for mixer in source]),
+        "decoder.matrix": torch.stack([_matrix(mixer.matrix, decoder.longest) for mixer in target]),
         "decoder.scale": torch.cat([mixer.scale for mixer in target]),
     }
     if getattr(source[0].matrix, "bias", None) is not None:
@@ -128,12 +159,13 @@ def describe_mixing(model) -> dict[str, np.ndarray]:
     return {name: np.ascontiguousarray(weight.float().numpy()) for name, weight in weights.items()}
 
 
-def _matrix(matrix: nn.Module) -> Tensor:
+def _matrix(matrix: nn.Module, positions: int) -> Tensor:
     """A, (H, N, N), or the weights of a Toeplitz A from the distance 1 - N to N - 1."""
     if not isinstance(matrix, ToeplitzMatrix):
-        return matrix(0, matrix.weight.size(-1))[0]
-    unseen = matrix.nearest + matrix.farthest  # N - 1 where causal: what lies ahead
-    return nn.functional.pad(matrix.weight, (unseen, 0))
+        return matrix(0, positions)[0]
+    # Nothing where it has no weight: ahead of a causal one, and beyond what it sees.
+    first, last = 1 - positions, positions - 1
+    return nn.functional.pad(matrix.weight, (matrix.nearest - first, last - matrix.farthest))
 
 
 def _positions(embed: nn.Module, positions: int) -> Tensor:

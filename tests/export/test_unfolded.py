@@ -1,0 +1,107 @@
+"""What has no folded form is refused, and a matrix of any layout is laid out as it computes."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
+from resmlp_mt.errors import UserError
+from resmlp_mt.export import writer
+from resmlp_mt.export.writer import export_model
+from resmlp_mt.models.translation.folded import describe_mixing, find_unfolded
+from resmlp_mt.nn.mixers import GatedMixer, ToeplitzMatrix
+
+
+class Hidden(GatedMixer):
+    """Computes something else than its class, of which it has the fold."""
+
+    def forward(self, x, padding_mask=None, state=None):
+        return 2 * super().forward(x, padding_mask, state)
+
+
+class Named(GatedMixer):
+    """Computes what its class does."""
+
+
+class Narrow(ToeplitzMatrix):
+    """Sees few distances, whatever the longest sentence is."""
+
+    def __init__(self, positions, heads, causal, init_std):
+        super().__init__(min(positions, 5), heads, causal, init_std)
+
+
+class LowRank(nn.Module):
+    """A matrix whose weights have other names and shapes."""
+
+    def __init__(self, positions, heads, causal, init_std):
+        super().__init__()
+        self.causal = causal
+        self.left = nn.Parameter(init_std * torch.randn(heads, positions, 2))
+        self.right = nn.Parameter(init_std * torch.randn(heads, 2, positions))
+
+    def forward(self, start, stop):
+        rows = self.left[:, :stop] @ self.right[:, :, :stop]
+        return (rows.tril() if self.causal else rows)[:, start:], None
+
+
+@pytest.fixture
+def trained():
+    return load_translator(*read_checkpoint("multi30k-en-de"))
+
+
+def blocks_of(model):
+    return [*model.encoder.blocks, *model.decoder.blocks]
+
+
+def exchange_activation(block):
+    block.mix_channels.activate = nn.ReLU()
+
+
+def exchange_norm(block):
+    block.norm_2 = nn.Identity()
+
+
+def exchange_mixer(block, kind):
+    block.mix_tokens.__class__ = kind
+
+
+@pytest.mark.parametrize(
+    ("exchange", "part"),
+    [
+        (exchange_activation, "ReLU"),
+        (exchange_norm, "Identity"),
+        (partial(exchange_mixer, kind=Hidden), "Hidden"),
+    ],
+)
+def test_a_part_that_computes_something_else_is_refused(
+    exchange, part, trained, monkeypatch, tmp_path
+):
+    exchange(trained.model.decoder.blocks[-1])
+    monkeypatch.setattr(writer, "load_translator", lambda *_: trained)
+    with pytest.raises(UserError, match=f"a translator with a {part} has no export"):
+        export_model("multi30k-en-de", tmp_path / "out", int8=False)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_mixer_that_is_another_by_name_alone_is_folded(trained):
+    exchange_mixer(trained.model.decoder.blocks[0], Named)
+    assert find_unfolded(trained.model) is None
+
+
+@pytest.mark.parametrize("kind", [Narrow, LowRank])
+def test_a_matrix_is_written_as_its_rows_say(kind, trained):
+    sides = {"encoder": trained.model.encoder, "decoder": trained.model.decoder}
+    for name, side in sides.items():
+        for block in side.blocks:
+            heads = block.mix_tokens.mix.matrix.weight.size(0)
+            block.mix_tokens.mix.matrix = kind(side.longest, heads, name == "decoder", 0.1)
+    found = describe_mixing(trained.model)
+    for name, side in sides.items():
+        at = torch.arange(side.longest)
+        for layer, block in zip(found[f"{name}.matrix"], side.blocks, strict=True):
+            layer = torch.from_numpy(layer)
+            if layer.dim() == 2:  # a weight for a distance, from 1 - N on
+                layer = layer[:, at[:, None] - at + side.longest - 1]
+            assert torch.equal(layer, block.mix_tokens.mix.matrix(0, side.longest)[0].detach())
