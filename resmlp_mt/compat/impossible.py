@@ -3,6 +3,7 @@
 import ast
 import difflib
 import json
+import os
 from argparse import Namespace
 from dataclasses import fields
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from importlib.util import find_spec
 from fairseq.data.data_utils import get_buckets
 from fairseq.data.encoders import TOKENIZER_REGISTRY
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
 
 from resmlp_mt.errors import UserError, name_some
@@ -209,8 +211,14 @@ def _check_search(flags: Namespace) -> None:
         )
     if getattr(flags, "replace_unk", None) == _NO_FILE:
         raise UserError("--replace-unk needs a file: a word and its translation on each line")
-    if getattr(flags, "print_step", False) and getattr(flags, "task", None) == "translation":
-        raise UserError("--print-step is for models that translate in steps of their own")
+    for name in ("print_step", "retain_iter_history"):
+        if getattr(flags, name, False) and getattr(flags, "task", None) == "translation":
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} is for models that translate in steps of their own")
+    subwords = getattr(flags, "sentencepiece_model", None)
+    is_here = subwords and not PathManager.path_requires_pathmanager(subwords)
+    if is_here and not os.path.isfile(subwords):
+        raise UserError(f"--sentencepiece-model {subwords}: no such file")
 
 
 def _check_leaving_out(flags: Namespace) -> None:

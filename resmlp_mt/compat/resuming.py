@@ -72,6 +72,14 @@ def find_and_load(load, cfg, trainer, **passed_on):
         raise UserError(
             f"{error}, or go on from an older one that is whole: --restore-file {whole}"
         ) from None
+    except RuntimeError as error:
+        if "dataloader mismatch" not in str(error):
+            raise
+        raise UserError(
+            f"{cfg.restore_file}: stands within an epoch of other data, or of other batches: begin "
+            "an epoch anew with --reset-dataloader, or start from the weights alone with "
+            "--finetune-from-model"
+        ) from None
     anew = cfg.reset_optimizer or (cfg.finetune_from_model and not goes_on)
     if extra_state is not None and not anew and trainer.get_num_updates() == 0:
         raise UserError(

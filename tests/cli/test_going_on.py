@@ -53,6 +53,15 @@ def test_a_file_to_go_on_from_must_be_there(prepared, folder):
     assert_refused(refusal, "--continue-once nosuch.pt: no such checkpoint")
 
 
+def test_a_place_within_an_epoch_of_other_data_is_refused(prepared, tmp_path):
+    begun = train(prepared, tmp_path / "a", "--max-update", 4, "--save-interval-updates", 2)
+    assert begun.returncode == 0
+    within = ["--restore-file", tmp_path / "a/checkpoint_1_2.pt", "--max-tokens", 100_000]
+    refusal = train(prepared, tmp_path / "b", *within)
+    assert_refused(refusal, "checkpoint_1_2.pt: stands within an epoch of other data")
+    assert train(prepared, tmp_path / "b", *within, "--reset-dataloader").returncode == 0
+
+
 def test_weights_alone_are_no_training_to_go_on_with(prepared, folder, tmp_path):
     mean = tmp_path / "mean.pt"
     run("resmlp-mt", "average", folder, "--last", 2, "--out", mean)
