@@ -181,6 +181,9 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
 
     def build_generator(self, models, args, *others, **kwargs):
         """Build what searches; arguments as fairseq's."""
+        for model in models:
+            if hasattr(model.decoder, "need_attn"):  # torch.hub asks for it after loading
+                model.decoder.need_attn = bool(getattr(args, "print_alignment", None))
         generator = mend_generator(super().build_generator(models, args, *others, **kwargs))
         for make_faster in FASTER:
             make_faster(generator, self.source_dictionary)

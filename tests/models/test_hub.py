@@ -52,6 +52,21 @@ def test_a_folder_is_loaded_with_its_own_subwords(subwords, expected, tmp_path):
     assert len(twice.models) == 2 and twice.translate(LINES) == expected
 
 
+def test_alignments_are_asked_for_with_a_sentence(capsys):
+    model = ResMLPModel.from_pretrained("multi30k-en-de")
+    tokens = model.encode(LINES[0])
+    best = model.generate(tokens, verbose=True, print_alignment="hard")[0]
+    assert [target for _, target in best["alignment"]] == list(range(len(best["tokens"]) - 1))
+    assert all(0 <= source < len(tokens) for source, _ in best["alignment"])
+    assert torch.equal(model.generate(tokens)[0]["tokens"], best["tokens"])
+    assert not model.models[0].decoder.need_attn
+
+
+def test_a_model_of_images_is_named():
+    with pytest.raises(UserError, match="cifar10: a model of images; see Classifier"):
+        ResMLPModel.from_pretrained("cifar10")
+
+
 def test_loading_runs_no_code_and_names_what_is_missing(tmp_path):
     folder = shutil.copytree(PRETRAINED / "multi30k-en-de", tmp_path / "mine")
     state = torch.load(folder / "model.pt", weights_only=True)

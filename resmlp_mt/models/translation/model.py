@@ -101,6 +101,8 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             folder, checkpoint_file = str(path.parent), path.name
         loaded = hub_utils.from_pretrained(folder, checkpoint_file, data_name_or_path, **kwargs)
         cfg, task, models = (loaded[name] for name in ("args", "task", "models"))
+        if task.source_dictionary is None:
+            raise UserError(f"{model_name_or_path}: a model of images; see Classifier")
         subwords = find_subwords(Path(cfg.task.data), task.cfg.source_lang)
         if subwords and "bpe" not in kwargs:
             with open_dict(cfg):
