@@ -88,7 +88,3 @@ class Choice:
     def keep(self, sentences: np.ndarray) -> "Choice":
         """The same for some of the sentences. (B,) of bool."""
         return Choice(self.candidates, self.barred[sentences], self.output)
-
-    def feed(self) -> dict[str, np.ndarray]:
-        """The inputs of the step that depend on it."""
-        return {"candidates": self.candidates, "barred": self.barred} | self.output
