@@ -121,7 +121,7 @@ class _Ours(_Runner):
         return self.codec.decode(tokens)
 
     def measure_memory(self) -> float:
-        if not str(getattr(self.translator.engine, "device", "cpu")).startswith("cuda"):
+        if not self.translator.engine.device.startswith("cuda"):
             return super().measure_memory()
         import torch  # which an exported model does not need
 

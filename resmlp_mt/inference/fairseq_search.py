@@ -28,7 +28,6 @@ class FairseqSearch(Generator):
         super().__init__([model.to(device)], symbols, pad, device)
         self.model = model
         self.source_positions = model.encoder.max_positions()
-        self.target_positions = model.decoder.max_positions()
         self.compiled: CompiledSearch | None = None
         self._attending = threading.Lock()  # the decoder is told by an attribute, for all threads
 
@@ -48,7 +47,7 @@ class FairseqSearch(Generator):
         options: SearchOptions,
         guides: list[Guide] | None = None,
     ) -> list[list[tuple[np.ndarray, float]]]:
-        """The finished hypotheses of each sentence; as `Generator.search`."""
+        """As `Engine.search`."""
         # Longer sources than it was trained for a model takes or refuses by itself.
         fit = max(map(len, sources)) <= self.source_positions
         if self.compiled and options.is_plain and fit:
@@ -58,15 +57,7 @@ class FairseqSearch(Generator):
 
     @torch.no_grad()
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
-        """Where the last layer looks in the source for each token, averaged over its heads.
-
-        Args:
-            source: Token indices with the end of the sentence. (S,).
-            targets: Translations of it, without the end. Each (T,).
-
-        Returns:
-            Weights for the tokens of each translation and its end. Each (T + 1, S).
-        """
+        """As `Engine.attend`."""
         told = np.full((len(targets), 1 + max(map(len, targets))), self.symbols.eos())
         for row, target in zip(told, targets, strict=True):
             row[1 : len(target) + 1] = target

@@ -186,15 +186,10 @@ class FoldedSearch:
         options: SearchOptions,
         guides: list[Guide] | None = None,
     ) -> list[list[tuple[np.ndarray, float]]]:
-        """The finished beams of each sentence, best first: tokens without the end, and score.
+        """As `Engine.search`.
 
         What is more than a beam search with forced beginnings, fairseq's generator does with the
         same graphs.
-
-        Args:
-            sources: Token indices with the end of the sentence. Each (S,).
-            options: How to search. The length of translations goes by the longest source.
-            guides: What leads the search of each sentence.
 
         Raises:
             UserError: If a beginning does not fit into a translation, or a token of it is not in
@@ -290,14 +285,7 @@ class FoldedSearch:
 
     @_explained
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
-        """Where the last layer looks in the source for each token, averaged over its heads.
-
-        Args:
-            source: Token indices with the end of the sentence. (S,).
-            targets: Translations of it, without the end. Each (T,).
-
-        Returns:
-            Weights for the tokens of each translation and its end. Each (T + 1, S).
+        """As `Engine.attend`.
 
         Raises:
             UserError: If a translation is too long for the model, or a token of it is not in the

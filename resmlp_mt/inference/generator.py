@@ -34,7 +34,7 @@ class Generator:
 
     def __init__(self, models: list, symbols, pad: int, device: str):
         self.models, self.symbols, self.pad, self.device = models, symbols, pad, device
-        self.positions = min(model.max_decoder_positions() for model in models)
+        self.target_positions = min(model.max_decoder_positions() for model in models)
         self._own = threading.local()  # a search has a state: each thread has its own
 
     def search(
@@ -43,18 +43,13 @@ class Generator:
         options: SearchOptions,
         guides: list[Guide] | None = None,
     ) -> list[list[tuple[np.ndarray, float]]]:
-        """The finished hypotheses of each sentence, best first: tokens without the end, and score.
-
-        Args:
-            sources: Token indices with the end of the sentence. Each (S,).
-            options: How to search. The length of translations goes by the longest source.
-            guides: What leads the search of each.
+        """As `Engine.search`.
 
         Raises:
             UserError: If the scores are no numbers, or nothing is as it was asked for.
         """
         guides = guides or [Guide()] * len(sources)
-        longest = min(options.longest(max(map(len, sources))), self.positions - 1)
+        longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
         check_room(guides, longest)
         generator = self._make(options, longest)
         generator.search = _choose_strategy(self.symbols, options, guides)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported, locate_model
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.exported import load_exported_translator
 from resmlp_mt.inference.threads import count_threads
 
@@ -30,7 +30,7 @@ def _import_trained():
 
 def load_engine(
     models: Sequence[str | Path], device: str, threads: int | None
-) -> tuple[Any, TextCodec, int]:
+) -> tuple[Engine, TextCodec, int]:
     """The engine of one model or of several, its codec, and how many batches it searches at once.
 
     Args:

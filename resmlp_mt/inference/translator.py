@@ -21,6 +21,7 @@ from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
 from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.glossary import Glossary, read_glossary
 from resmlp_mt.inference.guides import (
     Guide,
@@ -63,8 +64,8 @@ class Translator(Loaded):
         threads: Batches searched side by side.
     """
 
-    def __init__(self, engine: Any, codec: TextCodec, threads: int = 1):
-        self.engine = engine
+    def __init__(self, engine: Engine, codec: TextCodec, threads: int = 1):
+        self.engine: Engine | None = engine
         self.codec = codec
         self.threads = threads
         # One position is for the end of the sentence.
@@ -115,7 +116,7 @@ class Translator(Loaded):
         """
         self.engine = None
 
-    def _get_engine(self) -> Any:
+    def _get_engine(self) -> Engine:
         if (engine := self.engine) is None:
             raise ValueError("the translator is closed")
         return engine

@@ -549,6 +549,8 @@ def test_an_ensemble_searches_with_the_mean_of_probabilities(build_model, task):
     expected = said_by_fairseq(models, symbols, batch)
     for members in (one[1:] + two[1:], one[:1] + two[:1], one[:1] + two[1:]):
         ensemble = Ensemble(list(members), symbols, symbols.pad())
+        assert (ensemble.source_positions, ensemble.target_positions) == (11, 9)
+        assert ensemble.device == "cpu"
         assert_alike(ensemble.search(batch, SearchOptions(4)), expected)
         attention = ensemble.attend(batch[1], [expected[1][0][0]])[0]
         each = [m.attend(batch[1], [expected[1][0][0]])[0] for m in members]
