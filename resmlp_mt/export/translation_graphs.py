@@ -1,6 +1,6 @@
 """ONNX graphs of the folded translator: one encodes a batch, the other scores one step of a search.
 
-The matrices of the token mixers depend on lengths alone. They are inputs: `FoldedSearch` slices
+The matrices of the token mixers depend on lengths alone. They are inputs: `OnnxBackend` slices
 them once for a length. The products may be int8. Then ONNX Runtime quantizes what comes in as it
 goes, with one scale for a batch, and the weights have one scale for each output.
 

@@ -58,7 +58,6 @@ class Beams:
         self._scores = np.full(sentences * beam, -np.inf, np.float32)
         self._scores[:: self.rows] = 0  # the others are alike, and count for nothing
         self.all_places = np.empty(longest * sentences * beam, np.int64)
-        self.now = np.empty((layers, 1, channels), np.float32)
         # By place: what a step left there for the mixers, the token that it was told, and the score
         # of the beam up to that.
         self.used = 0

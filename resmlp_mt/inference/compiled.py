@@ -12,6 +12,7 @@ from torch import nn
 from resmlp_mt.inference.beams import Found
 from resmlp_mt.inference.folded_search import FoldedSearch
 from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.mixing import MixingRows
 from resmlp_mt.inference.native_code import find_compute
 from resmlp_mt.inference.native_translator import build_native
 from resmlp_mt.inference.options import SearchOptions
@@ -64,7 +65,7 @@ class CompiledSearch:
 
     Args:
         model: One that `can_compile`.
-        source_dictionary, target_dictionary: fairseq's.
+        source_dictionary, target_dictionary: A `Dictionary` of fairseq each.
         banned: Symbols that no translation has.
     """
 
@@ -77,16 +78,9 @@ class CompiledSearch:
             "source_positions": encoder.longest,
         }
         dictionaries = source_dictionary, target_dictionary
-        self._engine = FoldedSearch(
-            None,
-            None,
-            mixing,
-            shared.arrays,
-            *dictionaries,
-            encoder.longest,
-            decoder.longest,
-            **build_native(described, mixing, shared.arrays, *dictionaries, banned),
-        )
+        rows = MixingRows.from_weights(mixing)
+        backend = build_native(described, mixing, shared.arrays, rows, *dictionaries, banned)
+        self._engine = FoldedSearch(backend, *dictionaries, encoder.longest, decoder.longest)
 
     def find(
         self,

@@ -30,9 +30,12 @@ from resmlp_mt.inference.broken import computing, explain_broken
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.folded_search import FoldedSearch
 from resmlp_mt.inference.graph_file import read_graph
+from resmlp_mt.inference.mixing import MixingRows
 from resmlp_mt.inference.native_classifier import NativeClassifier
 from resmlp_mt.inference.native_code import find_compute
 from resmlp_mt.inference.native_translator import build_native
+from resmlp_mt.inference.onnx_backend import OnnxBackend
+from resmlp_mt.inference.shortlist import Shortlist
 from resmlp_mt.inference.threads import count_threads
 
 # Names of 21,000 classes take 1 MB; what Python makes of JSON takes 30 times as much.
@@ -55,17 +58,16 @@ def load_exported_translator(folder: Path, device: str = "auto"):
         dictionaries = codec.source_dictionary, codec.target_dictionary
         banned = [dictionaries[1].pad(), dictionaries[1].unk()]
         preview = read_arrays(folder / PREVIEW) if config.get("preview") else None
-        engine = FoldedSearch(
-            *(read_graph(folder / name, shares) for name in TRANSLATOR),
-            weights,
-            shared,
-            *dictionaries,
-            config["source_positions"],
-            config["target_positions"],
-            **_read_shortlist(folder, config),
-            **build_native(config, weights, shared, *dictionaries, banned, preview),
-            folder=folder,
+        rows = MixingRows.from_weights(weights)
+        graphs = OnnxBackend(_read_graphs(folder, config, shares), weights, shared, rows)
+        arrays = read_arrays(folder / SHORTLIST) if _has_shortlist(config) else None
+        backend = (
+            build_native(config, weights, shared, rows, *dictionaries, banned, preview, graphs)
+            or graphs.start_search()
         )
+        shortlist = None if arrays is None else Shortlist(arrays, backend.select, *dictionaries)
+        positions = config["source_positions"], config["target_positions"]
+        engine = FoldedSearch(backend, *dictionaries, *positions, shortlist, folder)
     return engine, codec
 
 
@@ -183,12 +185,16 @@ def _read_weights(folder: Path, config: dict) -> dict[str, np.ndarray]:
     return read_arrays(folder / (WEIGHTS if config.get("weight_bits") is None else COMPRESSED))
 
 
-def _read_shortlist(folder: Path, config: dict) -> dict:
-    """The graphs and the arrays of a shortlist, if there is one."""
-    if config.get("shortlist") is None:
-        return {}
-    step, select = (read_graph(folder / name, shares=True) for name in SELECTING)
-    return {"selecting_step": step, "select": select, "shortlist": read_arrays(folder / SHORTLIST)}
+def _has_shortlist(config: dict) -> bool:
+    return config.get("shortlist") is not None
+
+
+def _read_graphs(folder: Path, config: dict, shares: bool) -> dict[str, bytes]:
+    """The graphs of a translator, by their names in `OnnxBackend`."""
+    graphs = dict(zip(("encoder", "step"), TRANSLATOR, strict=True))
+    if _has_shortlist(config):
+        graphs |= zip(("selecting_step", "select"), SELECTING, strict=True)
+    return {name: read_graph(folder / file, shares) for name, file in graphs.items()}
 
 
 def _check_languages(config: dict) -> None:
@@ -202,7 +208,10 @@ def _check_languages(config: dict) -> None:
 
 
 def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> None:
-    """Check that the arrays have the shapes that `FoldedSearch` says, for N of both sides."""
+    """Check that the arrays have the shapes that `OnnxBackend` and `MixingRows` say.
+
+    source, target: N of both sides.
+    """
     for name, array in weights.items():
         if array.dtype != np.float32 or not np.isfinite(array).all():
             raise ValueError(f"{name} is not of finite numbers in float32")

@@ -1,26 +1,28 @@
-"""Exported graphs as a model for fairseq's SequenceGenerator, for what the fast search cannot do.
+"""An export as a model for fairseq's SequenceGenerator, for what the fast search cannot do.
 
 The rows of the decoder are B sentences of M beams each, R = B M. Other shapes as in
 `translation_graphs.py`.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
+
+from resmlp_mt.inference.broken import computing
+from resmlp_mt.inference.graph_memory import GraphMemory
 
 _PAST = "past"
 
 
 @dataclass
 class _Memory:
-    """What the encoder left, (2 D, B, E, S, C / E) and (B, 1, 1, S), and M."""
+    """What the encoder left, and M."""
 
-    values: np.ndarray
-    mask: np.ndarray
+    kept: GraphMemory
     beams: int = 1
 
 
@@ -36,43 +38,47 @@ class ExportedEncoder(FairseqEncoder):
     """Source tokens, padded on the right -> memory.
 
     Args:
-        engine: The `FoldedSearch` whose graphs run.
+        backend: What a `FoldedSearch` computes with.
+        dictionary: The source's.
+        positions: N of the encoder's A.
+        folder: What messages call the export.
     """
 
-    def __init__(self, engine):
-        super().__init__(engine.source_dictionary)
-        self.engine = engine
+    def __init__(self, backend, dictionary, positions: int, folder: Path | str):
+        super().__init__(dictionary)
+        self.backend, self.positions, self.folder = backend, positions, folder
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> _Memory:
         """Encode the source. (B, S)."""
-        return _Memory(*self.engine.encode(src_tokens.numpy()))
+        tokens = src_tokens.numpy()
+        with computing(self.folder):
+            return _Memory(self.backend.encode(tokens, tokens != self.dictionary.pad()))
 
     def reorder_encoder_out(self, encoder_out: _Memory, new_order: Tensor) -> _Memory:
         """Keep the sentences of these rows of the decoder. (R,)."""
-        kept, counts = np.unique(new_order.numpy() // encoder_out.beams, return_counts=True)
-        values, mask = encoder_out.values, encoder_out.mask
-        if len(kept) < len(mask):
-            values, mask = values[:, kept], mask[kept]
-        return _Memory(values, mask, counts[0])
+        sentences, counts = np.unique(new_order.numpy() // encoder_out.beams, return_counts=True)
+        kept = encoder_out.kept
+        if len(sentences) < len(kept.mask):
+            kept = kept.keep(sentences)
+        return _Memory(kept, counts[0])
 
     def max_positions(self) -> int:
         """N of the encoder's A."""
-        return self.engine.source_positions
+        return self.positions
 
 
 class ExportedDecoder(FairseqIncrementalDecoder):
     """The last tokens and the past -> log-probabilities of the next tokens.
 
     Args:
-        engine: The `FoldedSearch` whose graphs run.
+        backend, folder: As for `ExportedEncoder`.
+        dictionary: The target's.
+        positions: N of the decoder's A.
     """
 
-    def __init__(self, engine):
-        super().__init__(engine.target_dictionary)
-        self.engine = engine
-        self.run_options = onnxruntime.RunOptions()
-        # Without this the graph sorts the candidates too.
-        self.run_options.only_execute_path_to_fetches = True
+    def __init__(self, backend, dictionary, positions: int, folder: Path | str):
+        super().__init__(dictionary)
+        self.backend, self.positions, self.folder = backend, positions, folder
 
     def forward(
         self, prev_output_tokens: Tensor, encoder_out: _Memory, incremental_state: dict
@@ -90,17 +96,16 @@ class ExportedDecoder(FairseqIncrementalDecoder):
         rows, length = prev_output_tokens.shape
         past = incremental_state.setdefault(_PAST, None)
         if past is None:
-            channels = self.engine.weights["decoder.scale"].size
-            past = _Past(np.empty((0, channels), np.float32), np.empty((0, rows), np.int64))
+            left = np.empty((0, len(self.backend.rows.scale)), np.float32)
+            past = _Past(left, np.empty((0, rows), np.int64))
         shape = rows // encoder_out.beams, encoder_out.beams
-        log_p, values = self.engine.step_log_p(
-            prev_output_tokens[:, -1].numpy().reshape(shape),
-            past.history,
-            past.places.reshape(length - 1, *shape),
-            encoder_out.values,
-            encoder_out.mask,
-            self.run_options,
-        )
+        with computing(self.folder):
+            log_p, values = self.backend.step_log_p(
+                prev_output_tokens[:, -1].numpy().reshape(shape),
+                past.history,
+                past.places.reshape(length - 1, *shape),
+                encoder_out.kept,
+            )
         new = np.arange(len(past.history), len(past.history) + rows)
         incremental_state[_PAST] = _Past(
             np.concatenate([past.history, values.reshape(rows, -1)]),
@@ -117,11 +122,20 @@ class ExportedDecoder(FairseqIncrementalDecoder):
 
     def max_positions(self) -> int:
         """N of the decoder's A."""
-        return self.engine.target_positions
+        return self.positions
 
 
 class ExportedModel(FairseqEncoderDecoderModel):
-    """The graphs of a `FoldedSearch` as a model of fairseq's."""
+    """What a `FoldedSearch` computes with as a model of fairseq's.
 
-    def __init__(self, engine):
-        super().__init__(ExportedEncoder(engine), ExportedDecoder(engine))
+    Args:
+        backend, folder: As for `ExportedEncoder`.
+        dictionaries, positions: Of source and target.
+    """
+
+    def __init__(
+        self, backend, dictionaries: tuple, positions: tuple[int, int], folder: Path | str
+    ):
+        source, target = zip(dictionaries, positions, strict=True)
+        encoder = ExportedEncoder(backend, *source, folder)
+        super().__init__(encoder, ExportedDecoder(backend, *target, folder))

@@ -29,14 +29,26 @@ class MixingRows:
     Args:
         matrices: As for `MixingMatrices`.
         scale: What the rows are multiplied with. (D C,).
+        tables: What a step adds at its position, by the name of its input: "offset", (N, D C), and
+            "position", (N, C), where the model has it.
     """
 
-    def __init__(self, matrices: np.ndarray, scale: np.ndarray):
-        self.matrices, self.scale = matrices, scale
+    def __init__(
+        self, matrices: np.ndarray, scale: np.ndarray, tables: dict[str, np.ndarray] | None = None
+    ):
+        self.matrices, self.scale, self.tables = matrices, scale, tables or {}
+        self.layers, self.channels = len(matrices), len(scale) // len(matrices)
         # A row of a Toeplitz matrix is the end of its last one.
         toeplitz, unseen = matrices.ndim == 3, matrices.shape[2] // 2
         self.positions = matrices.shape[2] - unseen if toeplitz else matrices.shape[2]
         self.last = self._spread(matrices[:, :, unseen:][:, :, ::-1]) if toeplitz else None
+
+    @classmethod
+    def from_weights(cls, weights: dict[str, np.ndarray]) -> "MixingRows":
+        """Those of "decoder.matrix", "decoder.scale", "decoder.offset" and "decoder.positions"."""
+        tables = {"offset": "decoder.offset", "position": "decoder.positions"}
+        tables = {name: weights[key] for name, key in tables.items() if key in weights}
+        return cls(weights["decoder.matrix"], weights["decoder.scale"], tables)
 
     def __getitem__(self, position: int) -> np.ndarray:
         """The row of a position up to itself. (position + 1, D C).
@@ -49,6 +61,17 @@ class MixingRows:
         if self.last is not None:
             return self.last[len(self.last) - 1 - position :]
         return self._spread(self.matrices[:, :, position, : position + 1])
+
+    def added(self, position: int) -> dict[str, np.ndarray]:
+        """What the tables have for a position. Each (1, D C) or (1, C)."""
+        return {name: table[position : position + 1] for name, table in self.tables.items()}
+
+    def feed(self, position: int) -> dict[str, np.ndarray]:
+        """Inputs of the graph of a step, by name, that depend on its position alone."""
+        row = self[position]
+        feed = {"row": row[:-1, None, None]} | self.added(position)
+        now = row[-1].reshape(self.layers, 1, self.channels)
+        return feed | {f"now_{layer}": own for layer, own in enumerate(now)}
 
     def make_room(self, length: int) -> np.ndarray:
         """Room for a row of this length. (length, D C)."""

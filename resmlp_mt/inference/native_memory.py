@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from resmlp_mt.inference.graph_memory import GraphMemory
 from resmlp_mt.inference.native_code import GROUP, pad_last
 
 
@@ -59,8 +60,8 @@ class NativeMemory:
         keys, values = pad_last(memory[::2].swapaxes(3, 4), GROUP), pad_last(memory[1::2], GROUP)
         return cls(keys, values, np.count_nonzero(real, axis=1))
 
-    def to_graph(self) -> np.ndarray:
-        """As the graph of the encoder answers it, in float32. What is padding is 0."""
+    def to_graph(self) -> GraphMemory:
+        """As the graphs take it, in float32. What is padding is 0."""
         layers, sentences, heads, width, _ = self.keys.shape
         source = self.values.shape[3]
         memory = np.empty((layers, 2, sentences, heads, source, width), np.float32)
@@ -68,4 +69,5 @@ class NativeMemory:
         memory[:, 1] = self.values[..., :width]
         for sentence, length in enumerate(self.lengths):
             memory[:, :, sentence, :, length:] = 0
-        return memory.reshape(2 * layers, *memory.shape[2:])
+        real = np.arange(source) < self.lengths[:, None]
+        return GraphMemory.hide(memory.reshape(2 * layers, *memory.shape[2:]), real)

@@ -162,6 +162,11 @@ class NativeDecoder:
             self._read_preview(preview) if preview else None,
         )
 
+    @property
+    def sides(self) -> tuple[int, int, int]:
+        """Of the keys and values that it attends to: (2 D, E, C / E)."""
+        return 2 * self.layers, self.heads, self.channels // self.heads
+
     def _read_table(self, names: dict, symbols: int) -> tuple[tuple, PackedProduct]:
         """The rows of a table with their scales, and the product with all of them."""
         weight, scales, _ = self._weights.find(names)
@@ -197,7 +202,7 @@ class NativeStep:
     Args:
         decoder: The decoder.
         memory: What it attends to.
-        beams, choice, rows, tables: As for `OnnxStep`.
+        beams, choice, rows: As for `OnnxStep`.
 
     Raises:
         ValueError: If the decoder does not fit the encoder.
@@ -210,9 +215,8 @@ class NativeStep:
         beams: Beams,
         choice: Choice | None,
         rows: MixingRows,
-        tables: dict[str, np.ndarray],
     ):
-        self._decoder, self._beams, self._rows, self._tables = decoder, beams, rows, tables
+        self._decoder, self._beams, self._rows = decoder, beams, rows
         layers, _, heads, width, _ = memory.keys.shape
         if (layers, heads, width) != (decoder.layers, decoder.heads, decoder.channels // heads):
             raise ValueError(f"keys of {memory.keys.shape} for {decoder.layers} layers")
@@ -263,8 +267,8 @@ class NativeStep:
             "parents": np.empty(beams.beam, np.int64),
             "moved": np.empty(beams.beam, np.int64),
             "scale": rows.scale,
-            "offsets": self._tables.get("offset"),
-            "embeddings": self._tables.get("position"),
+            "offsets": rows.tables.get("offset"),
+            "embeddings": rows.tables.get("position"),
         }
         names = "found", "lengths", "found_tokens", "found_reached"
         arrays |= {name: getattr(beams, name) for name in names}
@@ -305,8 +309,8 @@ class NativeStep:
         beams, step = self._beams, self._step
         step.past = position
         self._point("row", np.ascontiguousarray(self._rows[position]))
-        for name, table in self._tables.items():
-            self._point(name, table[position : position + 1])
+        for name, added in self._rows.added(position).items():
+            self._point(name, added)
         self._point("ancestors", np.ascontiguousarray(beams.places))
         beams.make_room()
         self._point("history", beams.history)

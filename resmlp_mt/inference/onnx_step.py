@@ -3,10 +3,15 @@
 import numpy as np
 import onnxruntime
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.beams import Beams
 from resmlp_mt.inference.graph_file import find_shared
+from resmlp_mt.inference.graph_memory import GraphMemory
 from resmlp_mt.inference.mixing import MixingRows
 from resmlp_mt.inference.shortlist import Choice
+
+_ASKED_ALONE = onnxruntime.RunOptions()
+_ASKED_ALONE.only_execute_path_to_fetches = True
 
 
 class OnnxStep:
@@ -14,64 +19,46 @@ class OnnxStep:
 
     Args:
         session: Of the graph of `build_step`, of the one that selects where there is a `choice`.
-        memory, mask: What `FoldedSearch.encode` returned.
+        memory: What `OnnxBackend.encode` returned.
         beams: What the step reads and writes.
         choice: What it chooses from; None for all tokens.
         rows: Of the decoder's matrices.
-        tables: What is added at each position, by the name of the input.
     """
 
     def __init__(
         self,
         session: onnxruntime.InferenceSession,
-        memory: np.ndarray,
-        mask: np.ndarray,
+        memory: GraphMemory,
         beams: Beams,
         choice: Choice | None,
         rows: MixingRows,
-        tables: dict[str, np.ndarray],
     ):
-        self._session, self._memory, self._mask = session, memory, mask
-        self._beams, self._rows, self._tables = beams, rows, tables
+        self._session, self._memory, self._beams, self._rows = session, memory, beams, rows
         self.bind(choice)
 
     @property
     def keys(self) -> np.ndarray:
         """Those of the last layer for the first sentence. (E, S, C / E)."""
-        return self._memory[-2, 0]
+        return self._memory.values[-2, 0]
 
     def bind(self, choice: Choice | None) -> None:
         """Take the beams as they are, from the next run on; forget all other `answer`s."""
         self._feed, beams = self._session.io_binding(), self._beams
         self._choice = choice
-        memory, mask = self._memory[:, beams.at_work], self._mask[beams.at_work]
         if choice:
-            self._give("candidates", choice.candidates)
-            self._give("barred", choice.barred)
-            for name, value in choice.output.items():
-                self._give(name, value)
-        for layer in range(len(memory) // 2):
-            self._give(f"key_{layer}", memory[2 * layer])
-            self._give(f"value_{layer}", memory[2 * layer + 1])
-            self._give(f"now_{layer}", beams.now[layer])
-        self._give("mask", np.repeat(mask, beams.tokens.shape[1], axis=2))
-        self._give("width", np.array([beams.width]))
-        self._give("best", np.array([beams.best_tokens.shape[1]]))
-        for name in ("tokens", "scores", "history"):
-            self._give(name, getattr(beams, name))
+            self._give(candidates=choice.candidates, barred=choice.barred, **choice.output)
+        self._give(**self._memory.keep(beams.at_work).feed(beams.tokens.shape[1]))
+        self._give(width=np.array([beams.width]), best=np.array([beams.best_tokens.shape[1]]))
+        self._give(tokens=beams.tokens, scores=beams.scores, history=beams.history)
         for name in ("best_scores", "best_tokens", "best_places", "ends"):
             self.answer(name, getattr(beams, name))
 
     def run(self, position: int) -> None:
         """Find the best continuations at a position. All before it were run."""
-        beams, row = self._beams, self._rows[position]
-        beams.now[:] = row[-1].reshape(beams.now.shape)
-        self._give("row", row[:-1, None, None])
-        for name, table in self._tables.items():
-            self._give(name, table[position : position + 1])
-        self._give("ancestors", beams.places)
+        beams = self._beams
+        self._give(**self._rows.feed(position), ancestors=beams.places)
         if beams.make_room():
-            self._give("history", beams.history)
+            self._give(history=beams.history)
         self.answer("values", beams.remember())
         try:
             self._session.run_with_iobinding(self._feed)
@@ -90,20 +77,46 @@ class OnnxStep:
 
     # ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.
 
-    def _give(self, name: str, value: np.ndarray) -> None:
-        value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
-        self._feed.bind_ortvalue_input(name, value)
+    def _give(self, **inputs: np.ndarray) -> None:
+        for name, value in inputs.items():
+            value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+            self._feed.bind_ortvalue_input(name, value)
 
     def answer_log_p(self, into: np.ndarray, forced: np.ndarray) -> None:
         """Write log-probabilities into (B, M, K), from the next run on.
 
         forced: Of which sentences they must be exact, here those of all. (B,) of bool.
+
+        Raises:
+            UserError: If the export is too old for that.
         """
+        check_log_p(self._session)
         self.answer("log_p", into)
 
     def answer(self, name: str, into: np.ndarray) -> None:
         """Write an output of the graph into an array, from the next run on."""
         self._feed.bind_ortvalue_output(name, onnxruntime.OrtValue.ortvalue_from_numpy(into))
+
+
+def check_log_p(session: onnxruntime.InferenceSession) -> None:
+    """Check that a step answers log-probabilities.
+
+    Raises:
+        UserError: If the export is too old for that.
+    """
+    if "log_p" not in [output.name for output in session.get_outputs()]:
+        raise UserError(
+            "this export only does plain beam search: export the model again to sample, to "
+            "force prefixes, constraints or a glossary, to bar repeats, or to join it with "
+            "others"
+        )
+
+
+def compute(
+    session: onnxruntime.InferenceSession, names: list[str], feed: dict[str, np.ndarray]
+) -> list[np.ndarray]:
+    """Outputs of a graph, by name, and nothing else: a step would sort the candidates too."""
+    return session.run(names, feed, _ASKED_ALONE)
 
 
 def start(

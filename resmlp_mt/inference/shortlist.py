@@ -12,8 +12,7 @@ class Shortlist:
         arrays: "always", those of every sentence; and "symbols", those of all subwords one after
             the other, of which subword i has those from "starts"[i] to "starts"[i + 1].
         select: Symbols, (K,), to the rows of the output layer, by the name of the step's input.
-        vocabularies: Vs and V.
-        end, unknown: The end of a sentence in both dictionaries, and what unknown subwords are.
+        source_dictionary, target_dictionary: A `Vocabulary` each, with the same end of a sentence.
 
     Raises:
         ValueError: If the arrays do not fit.
@@ -23,17 +22,17 @@ class Shortlist:
         self,
         arrays: dict[str, np.ndarray],
         select: Callable[[np.ndarray], dict[str, np.ndarray]],
-        vocabularies: tuple[int, int],
-        end: int,
-        unknown: int,
+        source_dictionary,
+        target_dictionary,
     ):
         self.always, self.starts, self.symbols = (
             arrays[n] for n in ("always", "starts", "symbols")
         )
-        self.select, self.end, self.target_symbols = select, end, vocabularies[1]
-        self._check(vocabularies[0])
+        self.select, self.target_symbols = select, len(target_dictionary)
+        self.end = target_dictionary.eos()
+        self._check(len(source_dictionary))
         self.known = np.diff(self.starts) > 0
-        self.known[[end, unknown]] = True  # no text says more of them
+        self.known[[self.end, target_dictionary.unk()]] = True  # no text says more of them
 
     def _check(self, source_symbols: int) -> None:
         for name in ("always", "starts", "symbols"):

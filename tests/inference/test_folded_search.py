@@ -43,6 +43,9 @@ from resmlp_mt.inference.native_code import (  # noqa: E402
 from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
 from resmlp_mt.inference.native_memory import NativeMemory  # noqa: E402
 from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
+from resmlp_mt.inference.native_translator import NativeBackend  # noqa: E402
+from resmlp_mt.inference.onnx_backend import OnnxBackend  # noqa: E402
+from resmlp_mt.inference.shortlist import Shortlist  # noqa: E402
 from resmlp_mt.tasks.search import NoRepeats, mend_generator  # noqa: E402
 
 # What 8 bits may change of a score. Without VNNI, ONNX Runtime adds two products in 16 bits, and
@@ -70,39 +73,32 @@ def step(request, monkeypatch):
 def engines(model, task, int8=False, shortlist=None, preview=None):
     """The fast one, perhaps with the arrays of a shortlist or a preview, and the reference."""
     model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
-    banned, selecting, native = [symbols.pad(), symbols.unk()], (), {}
-    mixing = describe_mixing(model)
+    banned, mixing = [symbols.pad(), symbols.unk()], describe_mixing(model)
+    graphs = {
+        "encoder": build_encoder(model.encoder, model.decoder, int8, shared),
+        "step": build_step(model.decoder, banned, symbols.eos(), int8, shared),
+    }
     if shortlist:
         step = build_step(model.decoder, banned, symbols.eos(), int8, shared, selects=True)
-        selecting = step, build_selection(model.decoder, int8, shared), shortlist
+        graphs |= {"selecting_step": step, "select": build_selection(model.decoder, int8, shared)}
+    rows = MixingRows.from_weights(mixing)
+    graphs = OnnxBackend(graphs, mixing, shared.arrays, rows)
     if _steps["step"]:
         described = json.loads(json.dumps(describe_decoder(model.decoder, int8, shared)))
-        channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
-        sizes, end = (len(symbols), channels, layers), symbols.eos()
+        sizes, end = (len(symbols), rows.channels, rows.layers), symbols.eos()
         compute = _steps["step"], _steps["search"], preview
         decoder = NativeDecoder(described, shared.arrays, *sizes, banned, end, *compute)
         described = describe_encoder(model.encoder, model.decoder, int8, shared)
         described = json.loads(json.dumps(described))
-        sizes = len(task.source_dictionary), model.encoder.longest
-        sides = 2 * layers, decoder.heads, channels // decoder.heads
-        native = {
-            "native": decoder,
-            "native_encoder": NativeEncoder(
-                described, shared.arrays, mixing, *sizes, sides, _steps["encode"]
-            ),
-        }
-    fast = FoldedSearch(
-        build_encoder(model.encoder, model.decoder, int8, shared),
-        build_step(model.decoder, banned, symbols.eos(), int8, shared),
-        mixing,
-        shared.arrays,
-        task.source_dictionary,
-        symbols,
-        model.encoder.longest,
-        model.decoder.longest,
-        *selecting,
-        **native,
-    )
+        sizes = len(task.source_dictionary), model.encoder.longest, decoder.sides
+        encoder = NativeEncoder(described, shared.arrays, mixing, *sizes, _steps["encode"])
+        backend = NativeBackend(decoder, encoder, rows, graphs)
+    else:
+        backend = graphs.start_search()
+    dictionaries = task.source_dictionary, symbols
+    positions = model.encoder.longest, model.decoder.longest
+    choose = shortlist and Shortlist(shortlist, backend.select, *dictionaries)
+    fast = FoldedSearch(backend, *dictionaries, *positions, choose)
     return fast, FairseqSearch(model, task, "cpu")
 
 
@@ -218,7 +214,7 @@ def test_keys_and_values_of_another_shape_are_refused():
 def test_more_positions_than_the_model_has_are_refused(build_model, task):
     fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
     with pytest.raises(Exception, match="12 tokens for 11 positions|dimension"):
-        fast.encode(np.full((1, 12), 5))  # N = 11
+        fast.backend.encode(np.full((1, 12), 5), np.ones((1, 12), bool))  # N = 11
 
 
 def test_8_bits_give_a_sentence_the_same_score_in_any_batch(step, build_model, task):

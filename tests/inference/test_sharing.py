@@ -99,7 +99,7 @@ def test_closing_frees_its_arrays_without_the_garbage_collector(
     gc.disable()
     try:
         translator.translate(LINES, batch_tokens=1, split_sentences=False, **options)
-        weights = weakref.ref(translator.engine.weights["decoder.matrix"])
+        weights = weakref.ref(translator.engine.backend.rows.matrices)
         translator.close()
         assert weights() is None
     finally:

@@ -135,7 +135,7 @@ def _describe(
 
 @torch.no_grad()
 def describe_mixing(model) -> dict[str, np.ndarray]:
-    """What `FoldedSearch` slices by length.
+    """What `MixingMatrices` and `MixingRows` slice by length.
 
     Args:
         model: A `ResMLPModel`.
