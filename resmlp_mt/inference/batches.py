@@ -1,6 +1,26 @@
-"""Sentences of similar lengths, which are searched together."""
+"""What is computed together: inputs as they come, and sentences of similar lengths."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def fill(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield batches; where an item cannot be had, what was before it comes before the error."""
+    batch: list[T] = []
+    try:
+        for item in items:
+            batch.append(item)
+            if len(batch) == size:
+                yield batch
+                batch = []
+    except Exception:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
 
 
 def group(

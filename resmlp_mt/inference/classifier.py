@@ -17,6 +17,7 @@ from resmlp_mt.data.image_files import convert, decode, turn_upright
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported, locate_model
+from resmlp_mt.inference.batches import fill
 from resmlp_mt.inference.exported import load_exported_classifier
 from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.options import FROM_1, is_count
@@ -203,27 +204,10 @@ class Classifier(Loaded):
     def _classify(
         self, images: Iterable[_Picture | np.ndarray], topk: int, batch_size: int
     ) -> Iterator[list[Prediction]]:
-        for batch in _fill_batches(map(self._open, images, count(1)), batch_size):
+        for batch in fill(map(self._open, images, count(1)), batch_size):
             for scores in self.scores(batch):
                 best = np.argsort(-scores, kind="stable")[:topk].tolist()
                 yield [Prediction(i, self.classes[i], float(scores[i])) for i in best]
-
-
-def _fill_batches(images: Iterable[Image.Image], size: int) -> Iterator[list[Image.Image]]:
-    """Batches; where an image cannot be had, what was before it comes before the error."""
-    batch = []
-    try:
-        for image in images:
-            batch.append(image)
-            if len(batch) == size:
-                yield batch
-                batch = []
-    except Exception:
-        if batch:
-            yield batch
-        raise
-    if batch:
-        yield batch
 
 
 def _is_one(images: object) -> bool:

@@ -29,7 +29,7 @@ def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCod
         UserError: If something is missing, broken, or does not fit together.
     """
     trained = load_translator(*read_checkpoint(model, "text"))
-    engine = FairseqSearch(trained.model, trained.task, choose_device(device))
+    engine = FairseqSearch(trained.model, trained.task, choose_device(str(device)))
     if engine.device.startswith("cuda"):
         expect_new_shapes()
     dictionaries = trained.task.source_dictionary, trained.task.target_dictionary

@@ -19,7 +19,7 @@ from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
-from resmlp_mt.inference.batches import group
+from resmlp_mt.inference.batches import fill, group
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.glossary import Glossary, read_glossary
@@ -229,7 +229,7 @@ class Translator(Loaded):
         reading: ReadingOptions,
     ) -> Iterator[list[Hypothesis]]:
         first = reading.first
-        while buffer := list(islice(rows, reading.buffer_size)):
+        for buffer in fill(rows, reading.buffer_size):
             parts = [self._divide(*row, reading) for row in buffer]
             begun = [
                 divide_begun(prefix, line, self.codec.target_language)
@@ -437,6 +437,8 @@ class Translator(Loaded):
             if not hypothesis.text:  # nothing of a line that the prefix translates otherwise
                 continue
             tokens = self.codec.encode_translation(hypothesis.text)
+            if len(tokens) >= self._get_engine().target_positions:  # longer than the model writes
+                continue
             source = self.codec.encode(segment.pieces)
             (found,) = self.describe(segment, source, [(tokens, 0.0)], attention)
             words = self.codec.number_translation_words(hypothesis.text)

@@ -34,7 +34,7 @@ BLANKS = [" ", "  ", "\n", "\u3000", "\xa0", "\t", " \u2028 "]
 class Copying:
     """Says what it reads, and looks at it."""
 
-    source_positions = 25
+    source_positions = target_positions = 25
 
     def search(self, sources, options, guides):
         return [[(source[:-1], 0.0)] for source in sources]

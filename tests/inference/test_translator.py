@@ -225,6 +225,14 @@ def test_what_is_no_text_is_named_by_line(translator, lines, said):
         list(translator.translate_nbest(lines))
 
 
+def test_what_comes_before_a_line_that_is_no_text_is_translated(translator):
+    lines = ["A man rides a bike.", "Two dogs play."]
+    found = translator.translate_nbest([*lines, None, "A cat."])
+    assert [next(found)[0].text for _ in lines] == translator.translate(lines)
+    with pytest.raises(ValueError, match="line 3: None is no text"):
+        next(found)
+
+
 @pytest.mark.parametrize("model", [[], None, [None]], ids=str)
 def test_without_a_model_none_is_loaded(model):
     with pytest.raises(ValueError, match=r"^model .* must be the name of a model"):
@@ -417,6 +425,14 @@ def test_a_translation_begun_keeps_the_lines_of_its_text(translator):
         assert found[0].text == expected, prefix
     listed = translator.translate("- A man\n- Two dogs\n\n- A cat", prefix="- Ja\n\n- Nein\n")
     assert listed.startswith("- Ja\n\n- Nein\n") and listed.count("\n") == 3
+
+
+def test_a_sentence_begun_longer_than_the_model_writes_has_no_attention(translator, tmp_path):
+    export_model("multi30k-en-de", tmp_path / "fast", int8=False)
+    text, long = "A man rides a bike. A girl sings.", f"Ja, {'der Hund ' * 200}bellt. "
+    for model in (translator, Translator.from_pretrained(tmp_path / "fast", threads=1)):
+        ((found, *_),) = model.translate_nbest(text, prefix=long, attention=True)
+        assert found.text == f"{long}Ein Mädchen singt." and len(found.attention) == 1
 
 
 def test_words_to_hold_may_come_from_an_iterator(translator):
