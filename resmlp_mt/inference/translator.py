@@ -253,10 +253,27 @@ class Translator(Loaded):
             for (text, _, _), line, rest, b in zip(buffer, parts, left, begun, strict=True):
                 hypotheses = list(islice(found, len(rest)))
                 before = self._keep(line, b.kept, reading.attention)
-                best = join(text, hypotheses, line, self.codec.target_language, before)
-                unknown = self.codec.share_unknown(find_translated(line))
-                yield [replace(hypothesis, unknown=unknown) for hypothesis in best]
+                yield self.join(text, line, hypotheses, before)
             first += len(buffer)
+
+    def join(
+        self,
+        text: str,
+        segments: list[Segment],
+        found: list[list[Hypothesis]],
+        before: Sequence[Hypothesis] = (),
+    ) -> list[Hypothesis]:
+        """The translations of a text, of those of its parts, with the share that is unknown.
+
+        Args:
+            text: What was split.
+            segments: All its parts.
+            found: The translations of each part, but for the first ones that `before` has.
+            before: Translations that a prefix had.
+        """
+        best = join(text, found, segments, self.codec.target_language, before)
+        unknown = self.codec.share_unknown(find_translated(segments))
+        return [replace(hypothesis, unknown=unknown) for hypothesis in best]
 
     def _divide(
         self, line: str, prefix: str, words: Sequence[str], reading: ReadingOptions

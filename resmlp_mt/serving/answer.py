@@ -58,7 +58,7 @@ def _describe(found: Found, parts: bool) -> dict:
     translations = list(map(_describe_translation, found.hypotheses))
     result = {
         "source": found.text,
-        "unknown": round(found.unknown, 4),
+        "unknown": round(found.hypotheses[0].unknown, 4),
         "translations": translations,
     }
     if parts:

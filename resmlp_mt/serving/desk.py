@@ -10,8 +10,8 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.guides import Guide, check_room
-from resmlp_mt.inference.hypotheses import Hypothesis, join
-from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_translated
+from resmlp_mt.inference.hypotheses import Hypothesis
+from resmlp_mt.inference.segments import LINE_ENDS, Segment
 from resmlp_mt.serving.batcher import Batcher, Options, QueueFull
 from resmlp_mt.serving.limits import AnswerTooLarge, Limits
 from resmlp_mt.serving.request import too_many
@@ -29,14 +29,12 @@ class Found:
 
     Attributes:
         text: As it was sent.
-        unknown: Share of its characters that the model never saw.
         hypotheses: Its translations, best first.
         segments: Its parts that were translated at once.
         parts: The translations of each of them.
     """
 
     text: str
-    unknown: float
     hypotheses: list[Hypothesis]
     segments: list[Segment]
     parts: list[list[Hypothesis]]
@@ -170,10 +168,8 @@ def _join(
     found: list[list[Hypothesis]],
     options: Options,
 ) -> list[Found]:
-    codec, rest, results = options.translator.codec, iter(found), []
+    rest, results = iter(found), []
     for text, parts in zip(texts, split, strict=True):
         each = list(islice(rest, len(parts)))
-        hypotheses = join(text, each, parts, codec.target_language)
-        unknown = codec.share_unknown(find_translated(parts))
-        results.append(Found(text, unknown, hypotheses, parts, each))
+        results.append(Found(text, options.translator.join(text, parts, each), parts, each))
     return results

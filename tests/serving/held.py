@@ -6,6 +6,7 @@ import numpy as np
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import check_wanted
+from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.models import Model, Models
 
 
@@ -36,6 +37,8 @@ class Held:
 
     def split(self, text, split_sentences=None, recase=True, begun=False):
         return cut(*text.split("|"))
+
+    join = Translator.join
 
 
 def held_models(translator):
