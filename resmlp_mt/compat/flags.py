@@ -154,8 +154,9 @@ def check_hardware(flags: Namespace) -> None:
 
 def _mend_schedule(flags: Namespace) -> None:
     """Give a polynomial decay the length that fairseq promises."""
-    if getattr(flags, "lr_scheduler", None) == "polynomial_decay" and hasattr(flags, "max_update"):
-        flags.total_num_update = flags.total_num_update or flags.max_update
+    is_polynomial = getattr(flags, "lr_scheduler", None) == "polynomial_decay"
+    if is_polynomial and flags.total_num_update is None:
+        flags.total_num_update = getattr(flags, "max_update", 0)
 
 
 def _mend_hardware(flags: Namespace) -> None:
