@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from fairseq.modules import LearnedPositionalEmbedding, SinusoidalPositionalEmbedding
-from torch import nn
 
 from resmlp_mt.inference.beams import Found
 from resmlp_mt.inference.folded_search import FoldedSearch
@@ -17,16 +15,13 @@ from resmlp_mt.inference.native_code import find_compute
 from resmlp_mt.inference.native_translator import build_native
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.models.folded import SharedWeights
-from resmlp_mt.models.translation import ResMLPDecoder, ResMLPEncoder, ResMLPModel
-from resmlp_mt.models.translation.embedding import TokenEmbedding
+from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.models.translation.folded import (
+    FOLDED,
     describe_decoder,
     describe_encoder,
     describe_mixing,
 )
-from resmlp_mt.nn.attention import SourceAttention
-from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock, ResMLPDecoderBlock
-from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.mixers import (
     FreeMatrix,
     GatedMixer,
@@ -34,14 +29,10 @@ from resmlp_mt.nn.mixers import (
     ProjectedMixer,
     ToeplitzMatrix,
 )
-from resmlp_mt.nn.norm import Affine, LayerScale
 
 # What the compiled code knows. A part that somebody exchanged or hooked may do other things.
-_KNOWN = {
-    ResMLPModel, ResMLPEncoder, ResMLPDecoder, TokenEmbedding, ResMLPBlock, ResMLPDecoderBlock,
-    ChannelMLP, SourceAttention, LinearMixer, GatedMixer, ProjectedMixer, FreeMatrix,
-    ToeplitzMatrix, Affine, LayerScale, Dropout, LearnedPositionalEmbedding,
-    SinusoidalPositionalEmbedding, nn.Embedding, nn.GELU, nn.LayerNorm, nn.Linear, nn.ModuleList,
+_KNOWN = FOLDED | {
+    ResMLPModel, LinearMixer, GatedMixer, ProjectedMixer, FreeMatrix, ToeplitzMatrix,
 }  # fmt: skip
 
 

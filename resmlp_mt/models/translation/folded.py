@@ -29,7 +29,7 @@ from resmlp_mt.nn.mixers import ToeplitzMatrix
 from resmlp_mt.nn.norm import Affine, LayerScale
 
 # The parts beside mixers that are folded here. One of another type may compute something else.
-_FOLDED = {
+FOLDED = {
     ResMLPEncoder, ResMLPDecoder, TokenEmbedding, ResMLPBlock, ResMLPDecoderBlock, ChannelMLP,
     SourceAttention, Affine, LayerScale, Dropout, LearnedPositionalEmbedding,
     SinusoidalPositionalEmbedding, nn.Embedding, nn.GELU, nn.LayerNorm, nn.Linear, nn.ModuleList,
@@ -43,7 +43,7 @@ def find_unfolded(model) -> str | None:
     within = {part for mixer in mixers for part in mixer.modules()}
     others = [part for side in sides for part in side.modules() if part not in within]
     unfolded = [mixer for mixer in mixers if not _folds_itself(mixer)]
-    unfolded += [part for part in others if type(part) not in _FOLDED]
+    unfolded += [part for part in others if type(part) not in FOLDED]
     return type(unfolded[0]).__name__ if unfolded else None
 
 
