@@ -21,10 +21,11 @@ PATCH = Patch(
     "workers",
     "counts workers in GPUs, so that each worker on CPUs would train a model of its own. It lets "
     "the first one send the checkpoint to the others, in pickles that torch refuses to load. One "
-    "without the file waits for ever. It leaves threads that may abort the end of a worker",
-    "whoever trains with torchrun on CPUs, or goes on with several workers",
+    "without the file waits for ever. The workers that fairseq starts meet at a port drawn at "
+    "random, which may be taken. It leaves threads that may abort the end of a worker",
+    "whoever trains with torchrun on CPUs, or with several workers",
     "the workers of torchrun train one model, and each loads the checkpoint. All end with a "
-    "message if they have not the same one. The threads end before the worker",
+    "message if they have not the same one. The port is free. The threads end before the worker",
 )
 
 
@@ -56,6 +57,14 @@ def infer(infer_init_method, cfg, *args, **kwargs):
     cfg.distributed_world_size, cfg.distributed_rank = int(workers), int(os.environ["RANK"])
     cfg.device_id = int(os.environ["LOCAL_RANK"])
     cfg.distributed_no_spawn = True
+
+
+@PATCH.replaces("fairseq.distributed.utils:_infer_single_node_init", "91ff8af24600")
+def infer_on_one_node(infer_single_node_init, cfg):
+    """Let the workers that fairseq starts meet at a port that nothing listens at."""
+    with socket.create_server(("localhost", 0)) as free:
+        cfg.distributed_port = free.getsockname()[1]
+    infer_single_node_init(cfg)
 
 
 @PATCH.replaces(

@@ -83,7 +83,12 @@ def start(*command, own=False, **options) -> subprocess.Popen:
 
 def wait_for(said: str, process: subprocess.Popen) -> None:
     """Read what the process writes, up to the first line in which that is said."""
-    next(line for line in process.stdout if said in line)
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if said in line:
+            return
+    raise AssertionError(f"it ended without {said!r}:\n" + "".join(lines)[-4000:])
 
 
 def assert_refused(result: subprocess.CompletedProcess, *said: str) -> None:

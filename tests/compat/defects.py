@@ -8,8 +8,10 @@ import importlib.util
 import io
 import logging
 import os
+import random
 import resource
 import signal
+import socket
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -27,7 +29,12 @@ from fairseq.data.iterators import (
 )
 from fairseq.dataclass.configs import CheckpointConfig, DistributedTrainingConfig
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.distributed.utils import distributed_main, get_global_group, infer_init_method
+from fairseq.distributed.utils import (
+    _infer_single_node_init,
+    distributed_main,
+    get_global_group,
+    infer_init_method,
+)
 from fairseq.file_io import PathManager
 from fairseq.logging import progress_bar
 from fairseq.models.transformer import TransformerModel, base_architecture
@@ -333,6 +340,32 @@ def workers_on_cpus_do_not_meet(folder):
     fails(ZeroDivisionError, infer_init_method, cfg)
 
 
+def workers_meet_at_a_port_that_is_taken(folder):
+    with take_the_port_that_is_drawn() as taken:
+        assert find_meeting(_infer_single_node_init) == taken
+
+
+@contextlib.contextmanager
+def take_the_port_that_is_drawn():
+    """Listen at the port that fairseq draws next, and give its number."""
+    os.environ.pop("SLURM_JOB_ID", None)  # from which it would draw
+    for seed in range(100):
+        random.seed(seed)
+        port = random.randint(10000, 60000)
+        with contextlib.suppress(OSError), socket.create_server(("localhost", port)):
+            random.seed(seed)
+            yield port
+            return
+
+
+def find_meeting(infer_single_node_init) -> int:
+    """The port at which the workers meet that fairseq starts."""
+    cfg = DistributedTrainingConfig(distributed_world_size=0)
+    infer_single_node_init(cfg)
+    assert cfg.distributed_init_method == f"tcp://localhost:{cfg.distributed_port}"
+    return cfg.distributed_port
+
+
 def the_threads_of_a_group_outlive_its_work(folder):
     assert "gloo_tcp_loop" in threads_after_work_together(distributed_main, folder)
 
@@ -433,7 +466,11 @@ OF_PATCHES = {
         a_folder_to_start_from_is_no_checkpoint,
     ],
     "where a training diverged": [the_search_for_nan_fails],
-    "workers": [workers_on_cpus_do_not_meet, the_threads_of_a_group_outlive_its_work],
+    "workers": [
+        workers_on_cpus_do_not_meet,
+        workers_meet_at_a_port_that_is_taken,
+        the_threads_of_a_group_outlive_its_work,
+    ],
     "stopping": [
         sigterm_is_left_to_kill,
         a_training_that_is_done_makes_an_update_more,

@@ -1,8 +1,12 @@
-"""How workers end, and threads of fairseq's."""
+"""How workers meet and end, and threads of fairseq's."""
 
 from pathlib import Path
 
 from cli.commands import run
+from compat.defects import find_meeting, take_the_port_that_is_drawn
+
+from resmlp_mt.compat.patching import find_original
+from resmlp_mt.compat.workers import infer_on_one_node
 
 WORK = """
 import sys
@@ -17,6 +21,13 @@ def test_no_thread_of_a_group_is_left_when_its_work_is_done(tmp_path):
     paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
     said = run("python", "-c", WORK, tmp_path, env=paths).stdout
     assert said.startswith("{") and "gloo" not in said
+
+
+def test_workers_that_fairseq_starts_meet_at_a_free_port():
+    original = find_original("fairseq.distributed.utils:_infer_single_node_init")
+    with take_the_port_that_is_drawn() as taken:
+        port = find_meeting(lambda cfg: infer_on_one_node(original, cfg))
+    assert 0 < port != taken
 
 
 READ = """
