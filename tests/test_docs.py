@@ -26,7 +26,7 @@ from examples.lesson import write_lesson
 from resmlp_mt import Translator
 from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
-from resmlp_mt.data.image_files import ImageFolder
+from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.files.finding import pretrained_names
 from resmlp_mt.nn.old_names import rename
 from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig

@@ -16,7 +16,7 @@ import numpy as np
 import runs
 
 from resmlp_mt.benchmark.report import append_rows
-from resmlp_mt.data.image_files import ImageFolder
+from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.files.output import whole_file
 
 matplotlib.use("agg")

@@ -19,7 +19,7 @@ from resmlp_mt.checkpoints.loading import build
 from resmlp_mt.checkpoints.pack import moving_average
 from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.data.augment import Normalise
-from resmlp_mt.data.image_files import ImageFolder
+from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 from resmlp_mt.tasks.image_dataset import ImageDataset

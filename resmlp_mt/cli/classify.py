@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Classify all pictures that can be read; the others are named, and are an error."""
-    from resmlp_mt.data.image_files import BrokenImage, decode
+    from resmlp_mt.data.pixels import BrokenImage, decode
     from resmlp_mt.errors import UserError, on_a_line
     from resmlp_mt.extras import Bar
     from resmlp_mt.inference.classifier import Classifier
@@ -121,7 +121,7 @@ def _glob(pattern: str) -> list[Path]:
 
     Of what is hidden a glob finds only what it names with its dot.
     """
-    from resmlp_mt.data.image_files import SUFFIXES
+    from resmlp_mt.data.image_folder import SUFFIXES
 
     found = set()
     for match in map(Path, glob.glob(pattern, recursive=True)):
@@ -133,6 +133,6 @@ def _glob(pattern: str) -> list[Path]:
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    from resmlp_mt.data.image_files import SUFFIXES, walk
+    from resmlp_mt.data.image_folder import SUFFIXES, walk
 
     return sorted(folder / name for name in walk(str(folder)) if name.lower().endswith(SUFFIXES))

@@ -28,7 +28,7 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
     """
     from fairseq import options
 
-    from resmlp_mt.data.image_files import ImageFolder
+    from resmlp_mt.data.image_folder import ImageFolder
     from resmlp_mt.tasks.hyperrule import VERSIONS, choose_rule, measure_images
     from resmlp_mt.tasks.image_classification import IMAGE_TASK
 

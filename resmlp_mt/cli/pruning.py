@@ -48,7 +48,7 @@ def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> 
     import numpy as np
 
     from resmlp_mt.checkpoints.loading import load_classifier
-    from resmlp_mt.data.image_files import ImageFolder
+    from resmlp_mt.data.image_folder import ImageFolder
     from resmlp_mt.inference.classifier import Classifier
     from resmlp_mt.inference.trained import wrap_classifier
 

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from resmlp_mt.data.crops import resize_and_crop
-from resmlp_mt.data.image_files import convert, decode, turn_upright
+from resmlp_mt.data.pixels import convert, decode, turn_upright
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported, locate_model

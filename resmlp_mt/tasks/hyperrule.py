@@ -3,7 +3,8 @@
 import statistics
 from dataclasses import dataclass
 
-from resmlp_mt.data.image_files import BrokenImage, ImageFolder
+from resmlp_mt.data.image_folder import ImageFolder
+from resmlp_mt.data.pixels import BrokenImage
 
 # Where the paper and the code that came with it differ.
 VERSIONS = ("paper", "code")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from resmlp_mt.criterions.image_classification import count_hits
 from resmlp_mt.data.augment import Augment, AugmentPicture
-from resmlp_mt.data.image_files import name_differences
+from resmlp_mt.data.image_folder import name_differences
 from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.images import ImageModel, head_of, with_head

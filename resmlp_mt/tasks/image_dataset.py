@@ -16,7 +16,8 @@ from resmlp_mt.data.crops import (
     resize_and_crop,
     to_pixels,
 )
-from resmlp_mt.data.image_files import BrokenImage, ImageFolder
+from resmlp_mt.data.image_folder import ImageFolder
+from resmlp_mt.data.pixels import BrokenImage
 
 logger = logging.getLogger(__name__)
 

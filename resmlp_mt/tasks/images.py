@@ -10,7 +10,7 @@ from torch import nn
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.data.crops import CROP_MODES
-from resmlp_mt.data.image_files import ImageFolder
+from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGENET
 from resmlp_mt.nn.marks import mark_undecayed

@@ -19,7 +19,8 @@ from hostile.subwords import mutate_subwords
 from resmlp_mt.analysis.matrices import read_matrices
 from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.data.crops import resize_and_crop
-from resmlp_mt.data.image_files import ImageFolder, decode
+from resmlp_mt.data.image_folder import ImageFolder
+from resmlp_mt.data.pixels import decode
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.classifier import Classifier
 from resmlp_mt.inference.translator import Translator

@@ -16,7 +16,7 @@ from resmlp_mt.checkpoints.average import average_checkpoints
 from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.cli import probe as command
 from resmlp_mt.data.crops import resize_and_crop
-from resmlp_mt.data.image_files import ImageFolder
+from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.errors import UserError
 
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]

@@ -20,7 +20,8 @@ from torch.utils.data import DataLoader
 from resmlp_mt.data import crops
 from resmlp_mt.data.augment import AugmentPicture
 from resmlp_mt.data.crops import random_resized_crop
-from resmlp_mt.data.image_files import BrokenImage, ImageFolder, check_same_classes, decode
+from resmlp_mt.data.image_folder import ImageFolder, check_same_classes
+from resmlp_mt.data.pixels import BrokenImage, decode
 from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.augmentation import RecipeConfig
@@ -180,7 +181,7 @@ def test_what_is_unpacked_leaves_nothing_behind(root, tmp_path):
     scratch.mkdir()
     code = (
         "import os, sys, signal; from multiprocessing import get_context\n"
-        "from resmlp_mt.data.image_files import ImageFolder\n"
+        "from resmlp_mt.data.image_folder import ImageFolder\n"
         "if __name__ == '__main__':\n"
         "    splits = [ImageFolder(sys.argv[1], s) for s in ('train', 'valid')]\n"
         "    for kind in ('fork', 'spawn'):\n"

@@ -7,7 +7,8 @@ import torch
 from fairseq.optim.sgd import SGD
 from PIL import Image
 
-from resmlp_mt.data.image_files import BrokenImage, ImageFolder
+from resmlp_mt.data.image_folder import ImageFolder
+from resmlp_mt.data.pixels import BrokenImage
 from resmlp_mt.errors import UserError
 from resmlp_mt.optim.hyperrule import HyperRuleConfig, HyperRuleSchedule
 from resmlp_mt.tasks.hyperrule import choose_rule, measure_images
