@@ -25,7 +25,7 @@ def apply() -> None:
         silence_noise()
     with quiet_import():
         modules = {name: importlib.import_module(f"resmlp_mt.compat.{name}") for name in MENDED}
-    modules["checkpoints"].allow_harmless_classes()
+    importlib.import_module("resmlp_mt.compat.archives").allow_harmless_classes()
     applied = {name: module.PATCH.apply() for name, module in modules.items()}
     if is_program() and not applied["checkpoints"]:
         # Then fairseq reads checkpoints as it likes: torch must refuse code by itself.

@@ -1,25 +1,19 @@
-"""Checkpoints are read without running code from them, and what is broken is named."""
+"""Checkpoints of fairseq, of any of its versions, are read as data and in today's form."""
 
 import argparse
-import collections
-import errno
-import inspect
 import os
-import pickle
 import re
 import threading
-import typing
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-import numpy
 import omegaconf
 import torch
 
-from resmlp_mt.compat.messages import refused_class
+from resmlp_mt.compat.archives import read_data
+from resmlp_mt.compat.contents import FOREIGN, TOO_LARGE, check_parts
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import LAST, find_checkpoint
@@ -35,55 +29,10 @@ PATCH = Patch(
 )
 
 _adopt: ContextVar[Callable[[str, dict], None] | None] = ContextVar("adopt", default=None)
-_REFUSED = (
-    "refused, since it holds {} that could run commands on this computer; use a checkpoint that "
-    "fairseq wrote"
-)
-
-_FOREIGN = "not a checkpoint of fairseq (it holds no model with its configuration)"
-_TOO_LARGE = "its configuration is of a model with more weights than it holds; copy it again"
 # A reference to another field, and nothing else: "${task.data}".
 _FIELD = re.compile(r"\$\{[\w.]+\}")
 # The task of models without classes, as `tasks/image_pretraining.py` registers it.
 _PRETRAINING = "image_pretraining"
-# How the flags end that say how many rows or columns some weights have; ours, and fairseq's.
-_SIZES = ("dim", "layers", "heads", "positions", "patch_size")
-
-
-def allow_harmless_classes() -> None:
-    """Let torch load the classes of data that fairseq writes into a checkpoint.
-
-    Since torch 2.6 a checkpoint is read without running code from it, and what is not on a list is
-    refused. These classes only hold values.
-    """
-    arrays = numpy._core.multiarray
-    dtypes = {type(numpy.dtype(code)) for code in numpy.typecodes["All"] if code not in "OV"}
-    config = [
-        omegaconf.DictConfig,
-        omegaconf.ListConfig,
-        omegaconf.base.Metadata,
-        omegaconf.base.ContainerMetadata,
-        *(c for _, c in inspect.getmembers(omegaconf.nodes, inspect.isclass) if _is_value(c)),
-    ]
-    torch.serialization.add_safe_globals(
-        [
-            argparse.Namespace,
-            arrays._reconstruct,
-            arrays.scalar,
-            numpy.ndarray,
-            numpy.dtype,
-            *dtypes,
-            *config,
-            # What the omegaconf classes name in their own state.
-            typing.Any,
-            collections.defaultdict,
-            *(dict, list, tuple, int, float, bool, str),
-        ]
-    )
-
-
-def _is_value(candidate: type) -> bool:
-    return issubclass(candidate, omegaconf.nodes.ValueNode)
 
 
 def load_checkpoint(
@@ -104,8 +53,8 @@ def load_checkpoint(
     """
     try:
         local = _fetch(str(path), on_all_ranks)
-        state = _modernise(_read(local), overrides or {})
-        _check_parts(state, os.path.getsize(local))
+        state = _modernise(read_data(local), overrides or {})
+        check_parts(state, os.path.getsize(local))
         _rename(state)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error.__cause__
@@ -174,7 +123,7 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
             return
         left -= parameter.numel() + 400  # each has a cost of its own
         if left < 0:
-            raise UserError(f"{filenames[0]}: {_TOO_LARGE}")
+            raise UserError(f"{filenames[0]}: {TOO_LARGE}")
 
     hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
     try:
@@ -183,32 +132,12 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
         hook.remove()
 
 
-def _read(path: str) -> object:
-    """What torch finds in a file, where it is data alone."""
-    try:
-        _check_archive(path)
-        with open(path, "rb") as stream:
-            return torch.load(stream, map_location="cpu", weights_only=True)
-    except UserError:
-        raise
-    except (FileNotFoundError, IsADirectoryError):
-        raise UserError("no such checkpoint") from None
-    except (pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        raise UserError(_explain_refusal(str(error))) from None
-    except (EOFError, RuntimeError, OSError) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:
-            raise  # the disk's trouble, not the file's
-        raise UserError(_explain_damage(str(error).strip(), path)) from None
-    except Exception as error:  # torch's reader fails anywhere on a file that was forged
-        raise UserError("not a checkpoint, or a corrupt one") from error
-
-
 def _modernise(state: object, overrides: dict) -> dict:
     """Bring what was read into the form of today's fairseq."""
     from fairseq import checkpoint_utils
 
     if not isinstance(state, dict):
-        raise UserError(_FOREIGN)
+        raise UserError(FOREIGN)
     for part in ("cfg", "args"):
         _check_interpolations(state.get(part))
     try:
@@ -220,21 +149,7 @@ def _modernise(state: object, overrides: dict) -> dict:
         return checkpoint_utils._upgrade_state_dict(state)
     except Exception as error:  # fairseq and OmegaConf fail anywhere on what they did not write
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise UserError(f"{_FOREIGN}: {reason:.200}") from error
-
-
-def _check_parts(state: dict, size: int) -> None:
-    """Check that a checkpoint has what it must have, in a file of `size` bytes."""
-    try:
-        whole = _is_whole(state)
-        largest = _find_largest(state["cfg"].model) if whole else 0
-    except (omegaconf.errors.OmegaConfBaseException, RecursionError):  # a field that names none
-        whole, largest = False, 0
-    if not whole:
-        raise UserError(_FOREIGN)
-    # A matrix has more weights than rows, and a weight is no less than a byte.
-    if largest > size:
-        raise UserError(_TOO_LARGE)
+        raise UserError(f"{FOREIGN}: {reason:.200}") from error
 
 
 def _fetch(path: str, on_all_ranks: bool) -> str:
@@ -253,27 +168,6 @@ def _fetch(path: str, on_all_ranks: bool) -> str:
         return PathManager.get_local_path(path)
     except OSError as error:
         raise UserError(f"could not be fetched: {error}") from None
-
-
-def _check_archive(path: str) -> None:
-    """Refuse a zip that was damaged, or that unpacks to more than its size.
-
-    torch reads both: it writes a checksum of each file in the zip, but compares none.
-    """
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile:  # a checkpoint of old, or for torch to complain of
-        return
-    with archive:
-        members = archive.infolist()
-        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            raise UserError(
-                "refused, since it is compressed, as torch writes no checkpoint; use one that "
-                "fairseq wrote"
-            )
-        # All are 0 where whoever saved it has switched them off in torch.
-        if any(member.CRC for member in members) and (damaged := archive.testzip()):
-            raise UserError(f"corrupt checkpoint (wrong checksum of {damaged}); copy it again")
 
 
 def _check_interpolations(value: object) -> None:
@@ -298,68 +192,9 @@ def _check_interpolations(value: object) -> None:
             _check_interpolations(part)
 
 
-def _find_largest(model: omegaconf.DictConfig | argparse.Namespace) -> int:
-    """The largest size in a model's configuration, whose other numbers may be anything."""
-    values = vars(model) if isinstance(model, argparse.Namespace) else dict(model)
-    sizes = [value for name, value in values.items() if str(name).endswith(_SIZES)]
-    return max((size for size in sizes if isinstance(size, int)), default=0)
-
-
-def _is_whole(state: dict) -> bool:
-    """Whether a checkpoint has weights, and a configuration with all its parts."""
-    cfg, parts = state.get("cfg"), ("common", "checkpoint", "generation")
-    if not isinstance(cfg, omegaconf.DictConfig):
-        return False
-    if not all(isinstance(cfg.get(part), omegaconf.DictConfig) for part in parts):
-        return False
-    # Models and tasks of old, fairseq's own among them, have a namespace.
-    either = omegaconf.DictConfig, argparse.Namespace
-    if not all(isinstance(cfg.get(part), either) for part in ("task", "model")):
-        return False
-    extra, own = state.get("extra_state") or {}, state.get("task_state")
-    if not isinstance(extra, dict) or not isinstance(own, dict | None):
-        return False
-    kept = [extra[name] for name in ("ema", "ema_fp32_params") if name in extra]
-    return all(map(_are_weights, (state.get("model"), *kept)))
-
-
 def _rename(state: dict) -> None:
     """Give the weights in a checkpoint the names of today."""
     extra = state.get("extra_state") or {}
     for part, name in ((state, "model"), (extra, "ema"), (extra, "ema_fp32_params")):
         if name in part:
             part[name] = rename(part[name])
-
-
-def _are_weights(weights: object) -> bool:
-    return isinstance(weights, dict) and all(
-        isinstance(name, str) and isinstance(tensor, torch.Tensor) and _is_plain(tensor)
-        for name, tensor in weights.items()
-    )
-
-
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether it is an array of real numbers that are all there."""
-    return (
-        tensor.layout == torch.strided
-        and tensor.device.type == "cpu"
-        and not (tensor.is_complex() or tensor.is_quantized)
-        and tensor.nbytes <= tensor.untyped_storage().nbytes()
-    )
-
-
-def _explain_refusal(error: str) -> str:
-    if name := refused_class(error):
-        return _REFUSED.format(f"pickled code or objects ({name})")
-    return "not a checkpoint, or a corrupt one"
-
-
-def _explain_damage(error: str, path: str) -> str:
-    # torch takes a file that begins with zeros for a tar of old; no name in a tar does.
-    with open(path, "rb") as stream:
-        begins_with_zero = stream.read(1) == b"\0"
-    if "weights_only" in error and not begins_with_zero:
-        # A TorchScript archive, or a tar of old: torch's advice is to read it all the same.
-        return _REFUSED.format("code or objects")
-    reason = "it begins with zeros" if begins_with_zero else error.split("\n")[0].split(". ")[0]
-    return f"truncated or corrupt checkpoint ({reason or 'it ends too early'}); copy it again"

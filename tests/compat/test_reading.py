@@ -8,7 +8,7 @@ import torch
 from compat.written import write_checkpoint
 from fairseq import checkpoint_utils, file_io
 
-from resmlp_mt.compat import checkpoints
+from resmlp_mt.compat import checkpoints, contents
 from resmlp_mt.compat.messages import explain
 from resmlp_mt.criterions.dino import cross_entropy
 from resmlp_mt.errors import UserError
@@ -110,7 +110,7 @@ def test_what_is_wrong_with_us_keeps_its_traceback(checkpoint, monkeypatch):
     def fail(tensor):
         raise TypeError("a bug")
 
-    monkeypatch.setattr(checkpoints, "_is_plain", fail)
+    monkeypatch.setattr(contents, "_is_plain", fail)
     with pytest.raises(TypeError, match="a bug"):
         read(checkpoint)
 
