@@ -19,6 +19,7 @@ BELOW = {
     "optim": {"compat", "errors", "nn"},
     "files": {"errors"},
     "data": {"errors", "extras", "files"},
+    "lines": {"errors", "files", "data"},
     "criterions": {"errors"},
     "compat": {"errors", "files", "nn", "data"},
     "models": {"errors", "files", "nn", "data", "compat"},
@@ -31,7 +32,7 @@ for room in ("inference", "export", "analysis"):
 BELOW["export"] |= {"inference"}  # a shortlist is learned with the codec that will use it
 BELOW["benchmark"] = BELOW["inference"] | {"inference", "export", "checkpoints"}
 BELOW["serving"] = BELOW["inference"] | {"inference", ""}
-BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "compat", "serving", ""}
+BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "lines", "serving", ""}
 BELOW[""] = {"errors", "inference"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -78,8 +79,12 @@ def test_nn_imports_torch_and_the_standard_library_alone(module):
     assert roots - sys.stdlib_module_names <= {"torch", PACKAGE.name}
 
 
-@pytest.mark.parametrize("module", sorted(PACKAGE.glob("data/*.py")), ids=lambda path: path.name)
-def test_data_imports_no_fairseq(module):
+@pytest.mark.parametrize(
+    "module",
+    sorted([*PACKAGE.glob("data/*.py"), *PACKAGE.glob("lines/*.py")]),
+    ids=lambda path: path.name,
+)
+def test_data_and_lines_import_no_fairseq(module):
     """Which registers the plugin, and that imports what has not yet been executed."""
     assert not {name for name in imports_of(module) if name.split(".")[0] == "fairseq"}
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from resmlp_mt.data.fields import choose_field
 from resmlp_mt.data.text import decode_lines
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.output import whole_file
+from resmlp_mt.lines.fields import choose_field
 
 _PACKED = {".gz": gzip.open, ".xz": lzma.open}
 _JSON = (".jsonl", ".json", ".ndjson")

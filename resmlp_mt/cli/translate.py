@@ -23,8 +23,8 @@ from pathlib import Path
 from resmlp_mt.cli.flags import add_device, add_kind, check_positive, check_threads
 from resmlp_mt.cli.search_flags import add_search, read_search, search_settings, split_columns
 from resmlp_mt.cli.translations import format_line
-from resmlp_mt.data.arrivals import Lines, take_arrived
-from resmlp_mt.data.places import Places
+from resmlp_mt.lines.arrivals import Lines, take_arrived
+from resmlp_mt.lines.places import Places
 
 _STANDARD = Path("-")
 
@@ -206,8 +206,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _choose_field(arguments: argparse.Namespace):
     """What --field and --into say; None where lines are texts."""
-    from resmlp_mt.data.fields import choose_field
     from resmlp_mt.errors import UserError
+    from resmlp_mt.lines.fields import choose_field
 
     if arguments.field is None:
         if arguments.into is not None:
@@ -333,10 +333,10 @@ def _open_input(
     arguments: argparse.Namespace, language: str, places: Places
 ) -> tuple[Iterator[str], Callable[[float], bool], int]:
     """The lines, whether the next comes within so many seconds, and how many come before them."""
-    from resmlp_mt.data.joined import JoinedLines
-    from resmlp_mt.data.shards import take_shard
     from resmlp_mt.data.text import mend_surrogates
     from resmlp_mt.errors import UserError
+    from resmlp_mt.lines.joined import JoinedLines
+    from resmlp_mt.lines.shards import take_shard
 
     if arguments.shard is not None:
         if not arguments.input:

@@ -1,7 +1,7 @@
 import pytest
 
-from resmlp_mt.data.places import Places
-from resmlp_mt.data.shards import take_shard
+from resmlp_mt.lines.places import Places
+from resmlp_mt.lines.shards import take_shard
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 50])

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from resmlp_mt.data.places import Places
 from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.lines.places import Places
 
 
 def take_shard(paths: list[Path], shard: str, places: Places) -> tuple[Iterator[str], int]:

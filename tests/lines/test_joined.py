@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.joined import JoinedLines
+from resmlp_mt.lines.joined import JoinedLines
 
 
 def join(text, language="en"):

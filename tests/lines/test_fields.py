@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from resmlp_mt.data.fields import choose_field
 from resmlp_mt.errors import UserError
+from resmlp_mt.lines.fields import choose_field
 
 
 @pytest.mark.parametrize(

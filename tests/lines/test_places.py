@@ -1,4 +1,4 @@
-from resmlp_mt.data.places import Places
+from resmlp_mt.lines.places import Places
 
 
 def test_lines_are_found_in_their_files_past_empty_ones():

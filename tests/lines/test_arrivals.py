@@ -8,14 +8,14 @@ from itertools import chain
 import pytest
 from cli.commands import ENVIRONMENT
 
-from resmlp_mt.data.arrivals import Lines, take_arrived
-from resmlp_mt.data.joined import JoinedLines
-from resmlp_mt.data.places import Places
+from resmlp_mt.lines.arrivals import Lines, take_arrived
+from resmlp_mt.lines.joined import JoinedLines
+from resmlp_mt.lines.places import Places
 
 READ = """
 from pathlib import Path
-from resmlp_mt.data.arrivals import Lines
-from resmlp_mt.data.places import Places
+from resmlp_mt.lines.arrivals import Lines
+from resmlp_mt.lines.places import Places
 for lines in Lines([Path("-")], Places()).texts():
     for line in lines:
         print(line, flush=True)
