@@ -416,6 +416,8 @@ def test_forms_differ_from_the_clean_text_in_one_thing_each(tmp_path):
     assert form["straight-quotes"] == [*CLEAN[:2], 'Where   is "he"?', *CLEAN[3:]]
     curly = ["“It’s late”, she said.", *CLEAN[1:4], "‘Yes,’ said he!"]
     assert form["curly-quotes"] == curly
+    bold = ['"It\'s late", **she** said.', "**Tom**", "Where   **is** “he”?", "No … **stop**."]
+    assert form["bold"] == [*bold, "'Yes,' **said** he!"]
     paragraphs = (tmp_path / "forms" / "newline.source").read_text().removesuffix("\n\n")
     assert [p.replace("\n", " ", 1) for p in paragraphs.split("\n\n")] == CLEAN
     assert [p.count("\n") for p in paragraphs.split("\n\n")] == [1, 0, 1, 1, 1]
@@ -435,7 +437,8 @@ def test_what_a_form_costs_is_told_of_the_sentences_that_it_changes(tmp_path):
     said = run(*command).stdout
     rows = [row.split(" | ") for row in said.splitlines() if row.startswith("| ")]
     kept = {row[0][2:]: (row[1], row[4], row[7][:-2]) for row in rows[2:]}
-    assert kept["clean"] == ("6", "100%", "100%") and kept["newline"] == ("4", "100%", "100%")
+    assert kept["clean"] == kept["bold"] == ("6", "100%", "100%")
+    assert kept["newline"] == ("4", "100%", "100%")
     assert kept["capitals"][0] == "6" and kept["capitals"][1] != "100%" == kept["capitals"][2]
     assert kept["straight-quotes"][0] == "1" and kept["curly-quotes"][0] == "2"
     # It does not matter whether the lines of a sentence are put together before or behind it.

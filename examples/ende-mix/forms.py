@@ -14,7 +14,8 @@ up to the translator: what stands between blank lines of the translation is one 
 
 `score` compares with the clean form the sentences that a form changes, and no others: of those,
 BLEU of the clean form, BLEU of this form, and the second as a share of the first; then the same
-regardless of case. The references stay as they are.
+regardless of case. The references stay as they are. Of the form `bold`, in which a word of each
+sentence is in bold type, a pair of marks is left out of each translation before.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
 
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
 _STRAIGHT = str.maketrans("“”„«»‘’‚", '"""""\'\'\'')
 
 
@@ -82,6 +84,7 @@ def score(folder: Path, references: list[str]) -> None:
         raise UserError(f"{len(clean):,} sources in {folder}, but {len(references):,} references")
     sources = {form: _read_form(folder, form, "source", clean) for form in FORMS}
     translations = {form: _read_form(folder, form, "translation", clean) for form in FORMS}
+    translations["bold"] = [_BOLD.sub(r"\1", text) for text in translations["bold"]]
     there = [i for i, text in enumerate(clean) if text.strip()]
     metrics = BLEU(), BLEU(lowercase=True)
     print("| form | sentences | clean | BLEU | kept | clean, any case | BLEU | kept |")
@@ -149,6 +152,15 @@ def _break(text: str) -> str:
     return f"{words[:cut]}\n{words[cut + 1 :]}"
 
 
+def _embolden(text: str) -> str:
+    """The word in the middle in bold type of Markdown, without the punctuation around it."""
+    words = list(re.finditer(r"\w(?:\S*\w)?", text))
+    if not words:
+        return text
+    start, end = words[len(words) // 2].span()
+    return f"{text[:start]}**{text[start:end]}**{text[end:]}"
+
+
 FORMS: dict[str, Callable[[str], str]] = {
     "clean": str,
     "lower-case": str.lower,
@@ -157,6 +169,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "curly-quotes": _curl,
     "double-spaces": lambda text: text.replace(" ", "  "),
     "capitals": str.upper,
+    "bold": _embolden,
     "newline": _break,
 }
 

@@ -106,8 +106,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--recase",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="read text in capitals in lower case and answer in capitals (default), or translate "
-        "text in capitals as it is typed",
+        help="read text in capitals in lower case and answer in capitals, and read emphasis, links "
+        "and tags within a sentence as plain words (default), or translate all as it is typed",
     )
     parser.add_argument(
         "--join-lines",

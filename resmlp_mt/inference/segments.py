@@ -3,11 +3,13 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
+from resmlp_mt.data.spans import Span, take_spans
+from resmlp_mt.inference.alignment import count_words
 
 LINE_ENDS = "\n\u2028\u2029"
 _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
@@ -28,22 +30,23 @@ class Segment:
     Attributes:
         text: With the white space around it.
         pieces: Its subwords, as it is read.
-        read: The text as it is read: in lower case where it is in capitals.
+        read: The text as it is read: in lower case where it is in capitals, and without `spans`.
+        capitals: Whether it is in capitals, and read in lower case.
+        spans: What was taken off it, and is put around words of its translation.
+        words: The number of each word of `read` in the text, if `spans` was taken off.
     """
 
     text: str
     pieces: Sequence[str]
     read: str
-
-    @property
-    def capitals(self) -> bool:
-        """Whether it is in capitals, and read in lower case."""
-        return self.read != self.text
+    capitals: bool = False
+    spans: tuple[Span, ...] = ()
+    words: tuple[int, ...] = ()
 
     @property
     def has_letters(self) -> bool:
         """Whether there is something to translate: numbers, rules and emoji stay as they are."""
-        return any(map(str.isalpha, self.text))
+        return any(map(str.isalpha, self.read))
 
 
 def split_text(
@@ -93,9 +96,18 @@ def split_text(
     texts = list(map("".join, found))
     ends = accumulate(map(len, texts), initial=0)
     return [
-        Segment(text[start:end], find_pieces(part.strip())[:longest], part)
+        Segment(text[start:end], find_pieces(part.strip())[:longest], part, part != text[start:end])
         for (start, end), part in zip(pairwise(ends), texts, strict=True)
     ]
+
+
+def take_off_spans(segment: Segment, find_pieces: Callable[[str], Sequence[str]]) -> Segment:
+    """A segment that is read without its emphasis, links and tags."""
+    plain = take_spans(segment.read)
+    if not plain.spans:
+        return segment
+    pieces, words = find_pieces(plain.text.strip()), count_words(segment.text, plain.places)
+    return replace(segment, pieces=pieces, read=plain.text, spans=plain.spans, words=tuple(words))
 
 
 def split_lines(text: str) -> list[str]:

@@ -12,8 +12,9 @@ from typing import Any, Self, overload
 import numpy as np
 
 from resmlp_mt.data.capitals import read_capitals, write_capitals
+from resmlp_mt.data.code import restore_code
 from resmlp_mt.data.marks import cut_marks
-from resmlp_mt.data.sentences import split_sentences
+from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.data.superscripts import restore_superscripts
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
@@ -31,7 +32,14 @@ from resmlp_mt.inference.guides import (
     lay_beside,
     make_guides,
 )
-from resmlp_mt.inference.hypotheses import MOSTLY, Attention, Hypothesis, explain_unknown, join
+from resmlp_mt.inference.hypotheses import (
+    MOSTLY,
+    Attention,
+    Hypothesis,
+    explain_unknown,
+    join,
+    put_spans_back,
+)
 from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import (
@@ -41,7 +49,7 @@ from resmlp_mt.inference.options import (
     choose_search,
     is_count,
 )
-from resmlp_mt.inference.segments import Segment, find_translated, split_text
+from resmlp_mt.inference.segments import Segment, find_translated, split_text, take_off_spans
 
 
 class Translator(Loaded):
@@ -392,7 +400,9 @@ class Translator(Loaded):
             split_sentences: Cut lines into sentences, and marks off from them, as emoji, bullets
                 and tabs. Default: where the model wants it, as most do that were trained on single
                 ones.
-            recase: Read what is in capitals in lower case, and translate it to capitals.
+            recase: Read what is in capitals in lower case, and translate it to capitals. Read
+                emphasis, links and tags within a sentence as plain words, and put them around the
+                words of the translation that come from these.
             begun: The translation was begun elsewhere, so that sentences that fit the model stay
                 whole.
 
@@ -406,7 +416,11 @@ class Translator(Loaded):
             split_sentences = card.split_sentences
         read = self._read if recase else str
         cut = self._cut_line if begun else self._cut_finely
-        return split_text(text, cut, self.codec.split, longest, split_sentences, read)
+        segments = split_text(text, cut, self.codec.split, longest, split_sentences, read)
+        languages = self.codec.source_language, self.codec.target_language
+        if begun or not recase or not all(map(parts_sentences_by_blanks, languages)):
+            return segments
+        return [take_off_spans(segment, self.codec.split) for segment in segments]
 
     def _cut_line(self, line: str) -> list[str]:
         return split_sentences(line, self.codec.source_language)
@@ -433,17 +447,27 @@ class Translator(Loaded):
             language = self.codec.target_language
             texts = [write_capitals(text, segment.text, language) for text in texts]
         texts = [restore_superscripts(text, segment.text) for text in texts]
-        scores = [score for _, score in beams]
-        hypotheses = list(map(Hypothesis, texts, scores))
-        if attention:
-            subwords = self.codec.name_source(source)
-            weights = self._get_engine().attend(source, [tokens for tokens, _ in beams])
-            words = self._number_words(segment)
-            for hypothesis, (tokens, _), rows in zip(hypotheses, beams, weights, strict=True):
-                target = [*self.codec.name_target(tokens), subwords[-1]]
-                said = self.codec.number_target_words(tokens)
-                hypothesis.attention = [Attention(subwords, target, rows, words, said)]
+        texts = [restore_code(text, segment.text) for text in texts]
+        hypotheses = list(map(Hypothesis, texts, (score for _, score in beams)))
+        if not (attention or segment.spans):
+            return hypotheses
+        for hypothesis, found in zip(hypotheses, self._attend(segment, source, beams), strict=True):
+            hypothesis.attention = [found]
+            if segment.spans:
+                put_spans_back(hypothesis, segment)
+            if not attention:
+                hypothesis.attention = []
         return hypotheses
+
+    def _attend(self, segment: Segment, source: np.ndarray, beams: list) -> Iterator[Attention]:
+        """Where each beam looks in the source, by the words as the model reads and says them."""
+        subwords = self.codec.name_source(source)
+        weights = self._get_engine().attend(source, [tokens for tokens, _ in beams])
+        words = self.codec.number_source_words(segment.read)[: len(segment.pieces)]
+        for (tokens, _), rows in zip(beams, weights, strict=True):
+            target = [*self.codec.name_target(tokens), subwords[-1]]
+            said = self.codec.number_target_words(tokens)
+            yield Attention(subwords, target, rows, words, said)
 
     def _keep(
         self, segments: list[Segment], sentences: tuple[str, ...], attention: bool
@@ -474,7 +498,8 @@ class Translator(Loaded):
 
     def _number_words(self, segment: Segment) -> list[int]:
         """The word of each of its subwords, of which the last may be left out."""
-        return self.codec.number_source_words(segment.read)[: len(segment.pieces)]
+        words = self.codec.number_source_words(segment.read)[: len(segment.pieces)]
+        return [segment.words[word] for word in words] if segment.spans else words
 
 
 def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:

@@ -68,8 +68,9 @@ class TranslationRequest(BaseModel):
     )
     recase: bool = Field(
         True,
-        description="Read what is in capitals in lower case, and translate it to capitals. Where "
-        "there is a prefix, the text is taken as typed.",
+        description="Read what is in capitals in lower case, and translate it to capitals. Read "
+        "emphasis, links and tags within a sentence as plain words, and put them around those of "
+        "the translation. Where there is a prefix, the text is taken as typed.",
     )
     prefix: Text = Field(
         "", description="What the translation of the text begins with. Its last word may go on."

@@ -1,0 +1,71 @@
+"""Code between backquotes: what is put back, and what is left alone."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resmlp_mt.data.code import restore_code
+from resmlp_mt.inference.translator import Translator
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "expected"),
+    [
+        ("See `a.md`.", "Siehe »a.md«.", "Siehe `a.md`."),
+        ("See `a.md`.", "Siehe a.md.", "Siehe `a.md`."),
+        ("See `a.md`.", "Siehe `a.md`.", "Siehe `a.md`."),
+        ("See ``a b``.", 'Siehe "a b".', "Siehe ``a b``."),
+        ("`f` or `g`", "„g“ oder „f“", "`g` oder `f`"),
+        ('Run `m "x"` and `p`', '»m "x"« und »p«', '`m "x"` und `p`'),
+        # Translated code is taken for the next that is missing.
+        ("`f()` gives `None` or `Empty`", "„f()“: „Nichts“, „Leer“", "`f()`: `None`, `Empty`"),
+        # But not where there are others, or of another number of words.
+        ("`None` is", "Nichts ist", "Nichts ist"),
+        ('`None` is "it"', "„Nichts“ ist „es“", "„Nichts“ ist „es“"),
+        ("`Not found` is", "„Weg“ ist", "„Weg“ ist"),
+        ("`a`", "ab a-b", "ab `a`-b"),
+        ("Type `in`", "Im Feld in Rot »in« tippen", "Im Feld in Rot `in` tippen"),
+        ("`a` and `a`", "»a« und a und a", "`a` und `a` und a"),
+        ("a ` b", "a » b", "a » b"),
+        ("`` ` ` ", "x", "x"),
+    ],
+)
+def test_code_takes_the_place_of_its_translation(source, translation, expected):
+    assert restore_code(translation, source) == expected
+
+
+TEXT = st.text(alphabet="ab `\"»«'.\n")
+
+
+@given(TEXT, TEXT)
+def test_no_more_changes_than_what_is_put_in_and_quotes(source, translation):
+    restored = restore_code(translation, source)
+    assert len(restored.split()) == len(translation.split())
+    if "`" not in source:
+        assert restored == translation
+
+
+@given(st.lists(st.sampled_from(["`a`", "``b c``", "x", "y."])))
+def test_all_code_that_a_translation_has_as_it_is_comes_back(words):
+    source = " ".join(words)
+    assert restore_code(source.replace("``", '"').replace("`", "'"), source) == source
+
+
+@pytest.mark.parametrize("mark", ["`a` ", "`", "``a", "`a`b", "»a« "])
+def test_much_code_takes_no_time(mark):
+    text = mark * 500
+    assert len(restore_code(text, text).split()) == len(text.split())
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        ("en-de", "The function `foo_bar()` returns `None` if there is no value."),
+        ("de-en", "Löschen Sie den Ordner `/tmp/cache` mit `rm -r`."),
+    ],
+)
+def test_what_ships_keeps_it(model, text):
+    (best,) = Translator.from_pretrained(model, threads=1).translate([text])
+    assert re.findall("`[^`]+`", best) == re.findall("`[^`]+`", text)
