@@ -6,9 +6,12 @@ They are cut off, so that they stay as they are, and the text around them is tra
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 from resmlp_mt.data.punctuation import may_cut
+from resmlp_mt.data.spans import find_emphasis
 
 # A picture with what colours or joins it, or a digit on a key. Flags are two letters of their own.
 _PICTURE = (
@@ -23,9 +26,11 @@ _HEART = re.compile(
 )
 _TABS = re.compile(r"\t\s*")
 _EDGES = re.compile(r"\|\s*")
-# What a line begins with: bullets, headings of Markdown, quotes of mails, edges of tables. A dash
-# before a digit may be a minus.
-_BEGINNING = re.compile(r"\s*(?:(?:[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}|>+(?:\s*>)*)\s+)+(?=\S)")
+# What a line begins with: bullets, boxes to tick, headings of Markdown, quotes of mails, edges of
+# tables. A dash before a digit may be a minus.
+_BEGINNING = re.compile(
+    r"\s*(?:(?:[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}|>+(?:\s*>)*)\s+)+(?:\[[ xX]\]\s+)?(?=\S)"
+)
 # Emphasis of Markdown around all of a sentence, around its end, or around what names the rest:
 # "**Note:** Keep it", "**Name**: Anna".
 _EMPHASIS = re.compile(
@@ -45,15 +50,34 @@ def cut_marks(line: list[str]) -> list[str]:
     Returns:
         Parts that joined are the line.
     """
-    parts = []
+    parts, offset = [], 0
     in_table = bool(line) and line[0].lstrip().startswith("|")
+    wide = list(_find_wide(line))
     for number, sentence in enumerate(line):
         begin = _BEGINNING.match(sentence) if number == 0 else None
         start = begin.end() if begin else 0
-        found = {start, *_find_places(sentence, start, in_table)} - {0, len(sentence)}
+        found = {start, *_find_places(sentence, start, in_table)}
+        found |= {place - offset for place in wide if offset < place < offset + len(sentence)}
+        found -= {0, len(sentence)}
+        offset += len(sentence)
         places = [0, *sorted(i for i in found if may_cut(sentence, i)), len(sentence)]
         parts += [sentence[i:j] for i, j in zip(places, places[1:], strict=False)]
     return parts
+
+
+def _find_wide(line: list[str]) -> Iterator[int]:
+    """Around marks of emphasis that is over several sentences, where it begins and ends one."""
+    text, ends = "".join(line), list(accumulate(map(len, line)))
+    begin = _BEGINNING.match(text)
+    begins = [begin.end() if begin else 0, *ends]
+    for start, inner, end, stop in find_emphasis(text) if len(line) > 1 else ():
+        first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
+        if first == last:
+            continue
+        if not any(map(str.isalnum, text[begins[first] : start])):
+            yield from (start, inner)
+        if not any(map(str.isalnum, text[stop : ends[last]])):
+            yield from (end, stop + len(text[stop:]) - len(text[stop:].lstrip()))
 
 
 def _find_places(sentence: str, start: int, in_table: bool) -> Iterator[int]:

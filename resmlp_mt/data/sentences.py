@@ -51,6 +51,7 @@ _OPENERS = re.compile(r"(?:Dann|Danach|Da|Das|Der|Die|Er|Sie|Es|Wir|Ich|Aber|Und
 _BEFORE_NUMBER = re.compile(r"(?i)\b(?:vol|eq|approx|tel)\.\s*$")
 _NUMBER = re.compile(r"[(+]?\d")
 _GERMAN_SHORT = re.compile(r"\b(?:Fa|Inh|zzgl)\.\s*$")
+_BEGINS_IMAGE = re.compile(r"(?:^|[\s(*_])!$")  # of Markdown: ![text](address)
 _ADDRESS = re.compile(r"(?i)://|@|^www\.")
 _IN_CAPITALS = re.compile(r"[A-Z]{2,}\b")
 _LOUD = re.compile(r"[!?]{2,}\s+(?=[^\W\d_])")
@@ -110,6 +111,8 @@ def _goes_on(before: str, behind: str, language: str) -> bool:
     if behind[0] in ",:;" or _NUMBER.match(behind) and _BEFORE_NUMBER.search(near):
         return True
     if language == "de" and _GERMAN_SHORT.search(near):
+        return True
+    if behind[0] == "[" and _BEGINS_IMAGE.search(near):
         return True
     if before[-1].isspace():
         ordinal = language == "de" and _ORDINAL.search(near)

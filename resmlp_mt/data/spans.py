@@ -5,7 +5,7 @@ them. Then they are put around the words of the translation that come from those
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 # A mark has no blank on its inner side. On the other one it has a blank, or punctuation and then
@@ -29,7 +29,7 @@ _INNER = ("emphasised", "label", "tagged")
 _BLANK = re.compile(r"\s")
 _GOES_ON = re.compile(r"\w[^\s\w]*$")
 # What may stand around a word without being of it.
-_BEFORE = re.compile(r"[\"'(\[«»‹›„“”‚‘¿¡]*")
+_BEFORE = re.compile(r"[.\"'(\[«»‹›„“”‚‘¿¡]*")
 _BEHIND = re.compile(r"[.,;:!?…)\]»«›‹”“‘’\"']*$")
 
 
@@ -65,6 +65,16 @@ class Plain:
     places: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Placed:
+    """A span, the words of a translation that it is put around, and where it begins and ends."""
+
+    span: Span
+    run: range
+    start: int
+    end: int
+
+
 def take_spans(text: str) -> Plain:
     """Take emphasis, links and tags off a sentence.
 
@@ -85,6 +95,12 @@ def take_spans(text: str) -> Plain:
     return Plain(plain, tuple(span for span in spans if span.words), places)
 
 
+def find_emphasis(text: str) -> Iterator[tuple[int, int, int, int]]:
+    """Where emphasis begins in a text, what is in it, that ends, and the emphasis ends."""
+    for match in re.finditer(_EMPHASIS, text, re.DOTALL):
+        yield match.start(), *match.span("emphasised"), match.end()
+
+
 def put_spans(
     translation: str, spans: Iterable[Span], pairs: Sequence[tuple[int, int]]
 ) -> tuple[str, list[int]]:
@@ -101,17 +117,20 @@ def put_spans(
     """
     words = [word.span() for word in re.finditer(r"\S+", translation)]
     before, behind = [""] * (len(translation) + 1), [""] * (len(translation) + 1)
-    placed: list[tuple[Span, range]] = []
+    placed: list[_Placed] = []
     for span in spans:
         room = _find_room(span, placed, len(words))
         if not (run := _find_run(span, placed, room, pairs)):
             continue
-        placed.append((span, run))
         start, end = words[run[0]][0], words[run[-1]][1]
         first = _BEFORE.match(translation, start, end).end()
         last = _BEHIND.search(translation, start, end).start()
         if first < last:  # else it is punctuation alone
             start, end = max(start, first - span.begins), min(end, last + span.ends)
+        inside = [other for other in placed if other.run[0] in run and _holds(span, other.span)]
+        start = min([start, *(other.start for other in inside)])
+        end = max([end, *(other.end for other in inside)])
+        placed.append(_Placed(span, run, start, end))
         before[start] = span.open + before[start]
         behind[end] += span.close
     written, size, ends = [], 0, []
@@ -161,12 +180,12 @@ def _find_words(
     return Span(numbers, opened, closed, begins, ends)
 
 
-def _find_room(span: Span, placed: list[tuple[Span, range]], count: int) -> set[int]:
+def _find_room(span: Span, placed: list[_Placed], count: int) -> set[int]:
     """Words of a translation that are in no other span, but for those within this one."""
     room = set(range(count))
-    for other, run in placed:
-        if not _holds(span, other):
-            room -= set(run)
+    for other in placed:
+        if not _holds(span, other.span):
+            room -= set(other.run)
     return room
 
 
@@ -176,7 +195,7 @@ def _holds(span: Span, other: Span) -> bool:
 
 def _find_run(
     span: Span,
-    placed: list[tuple[Span, range]],
+    placed: list[_Placed],
     room: set[int],
     pairs: Sequence[tuple[int, int]],
 ) -> range:
@@ -195,8 +214,10 @@ def _find_run(
             score, start = 0, word + 1
         elif score > most:
             best, most = range(start, word + 1), score
-    inside = [run for other, run in placed if _holds(span, other)]
+    inside = [other.run for other in placed if _holds(span, other.span)]
     if not best or not inside:
         return best
     ends = [best, *inside]
-    return range(min(run[0] for run in ends), max(run[-1] for run in ends) + 1)
+    all_of_them = range(min(run[0] for run in ends), max(run[-1] for run in ends) + 1)
+    # Spans do not cross: another one may have come between those within this one.
+    return all_of_them if room.issuperset(all_of_them) else max(inside, key=len)

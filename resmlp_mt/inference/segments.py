@@ -17,6 +17,7 @@ _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
 # and Thai may have blanks without width between words; Tibetan has a mark between syllables.
 _CLAUSE = re.compile(rf"(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
 _WORD = re.compile("\\s+|(?<=[\u200b\u0f0b])")
+_TICKED = re.compile(r"\W*\[[xX]\]\s*")  # a box of Markdown
 _LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
 # Before a gap without white space. Others are within a word of a language that has blanks between
 # words: within a long address.
@@ -46,7 +47,7 @@ class Segment:
     @property
     def has_letters(self) -> bool:
         """Whether there is something to translate: numbers, rules and emoji stay as they are."""
-        return any(map(str.isalpha, self.read))
+        return any(map(str.isalpha, self.read)) and not _TICKED.fullmatch(self.read)
 
 
 def split_text(

@@ -31,6 +31,9 @@ from resmlp_mt.inference.translator import Translator
         ("_Name_: Anna", ["_", "Name", "_: ", "Anna"]),
         ("# ***Why?*** So ***that.***", ["# ", "***", "Why?", "*** ", "So ***that.***"]),
         ("**I** like it", ["**I** like it"]),
+        ("- [ ] Read it", ["- [ ] ", "Read it"]),
+        ("* [x] Done", ["* [x] ", "Done"]),
+        ("[x] Done", ["[x] Done"]),
         ("__init__.py: run **a.**", ["__init__.py: run **a.**"]),
         ("| Name | Age|", ["| ", "Name ", "| ", "Age", "|"]),
         ("a | b", ["a | b"]),
@@ -39,6 +42,19 @@ from resmlp_mt.inference.translator import Translator
 )
 def test_marks_are_cut_off_at_the_edges_and_between_blanks(line, expected):
     assert cut_marks([line]) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (["**Stop! ", "Go.** ", "And"], ["**", "Stop! ", "Go.", "** ", "And"]),
+        (["- [x] _A. ", "B. ", "C_ d"], ["- [x] ", "_", "A. ", "B. ", "C_ d"]),
+        (["He said **a! ", "B.** ", "C"], ["He said **a! ", "B.", "** ", "C"]),
+        (["Say **a! ", "B** c"], ["Say **a! ", "B** c"]),
+    ],
+)
+def test_emphasis_over_several_sentences_is_cut_off_where_they_begin_and_end(line, expected):
+    assert cut_marks(line) == expected
 
 
 def test_a_bullet_begins_a_line_and_no_sentence():
@@ -75,7 +91,7 @@ SENTENCES = ["I am very tired today.", "Where did you learn that?"]
 @pytest.mark.parametrize(
     "form",
     ["- {}", "# {}", "> {}", "❤️ {}", "{} 👍🏽", "😀 {} 😂😂", "{}\t{}", "{} 😂 {}", "•\t{}🇩🇪"]
-    + ["**{}**", "*{}* {}", "1. _{}_", "- **{}** {}", "| {} | {} |"],
+    + ["**{}**", "*{}* {}", "1. _{}_", "- **{}** {}", "| {} | {} |", "- [x] {}", "**{} {}**"],
 )
 def test_the_text_beside_marks_is_translated_as_if_it_stood_alone(form, translator):
     alone = translator.translate(SENTENCES)

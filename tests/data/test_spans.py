@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import replace
+from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.spans import Span, put_spans, take_spans
+from resmlp_mt.data.spans import put_spans, take_spans
 from resmlp_mt.inference.translator import Translator
 
 
@@ -59,40 +60,43 @@ def test_what_is_no_mark_stays(text):
     assert put_back(text, taken)[0] == text
 
 
-@given(st.text(alphabet="ab *_~.(“\n"))
+@given(st.text(alphabet="ab *_~.,\n"))
 def test_emphasis_comes_back_as_it_was(text):
     taken = take_spans(text)
     assert put_back(taken.text, taken)[0] == text
 
 
-SPANS = st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)))
+WORDS = st.sampled_from(["a", "b.", "»c", "d»!"])
+NESTED = st.lists(st.recursive(WORDS, lambda part: st.lists(part, min_size=1, max_size=3)))
 PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 9)))
 
 
-@given(st.text(alphabet="ab .»“\n"), SPANS, PAIRS, st.integers(0, 2), st.integers(0, 2))
-def test_a_translation_gets_each_span_once_at_most_and_loses_nothing(
-    translation, found, pairs, begins, ends
-):
+def tag(parts, numbers):
+    """A text of words, and of parts within tags, each of another name."""
+    return " ".join(
+        part if isinstance(part, str) else f"<t{(n := next(numbers))}>{tag(part, numbers)}</t{n}>"
+        for part in parts
+    )
+
+
+@given(st.text(alphabet="ab .»“\n"), NESTED, PAIRS)
+def test_a_translation_gets_each_span_once_at_most_and_loses_nothing(translation, parts, pairs):
     words = translation.split()
-    pairs = [pair for pair in pairs if pair[1] < len(words)]
-    spans = [
-        Span(range(first, first + size), f"[{i}:", f":{i}]", begins, ends)
-        for i, (first, size) in enumerate(found)
-    ]
-    written, places = put_spans(translation, spans, pairs)
-    bare = re.sub(r"\[\d+:|:\d+\]", "", written)
-    assert bare == translation
+    source = take_spans(tag(parts, count()))
+    written, places = put_spans(
+        translation, source.spans, [pair for pair in pairs if pair[1] < len(words)]
+    )
+    assert re.sub(r"</?t\d+>", "", written) == translation
     assert [written[place] for place in places] == [word[-1] for word in words]
     opened = []
-    for mark in re.findall(r"\[\d+:|:\d+\]", written):
-        number = int(re.sub(r"\D", "", mark))
-        if mark[0] == "[":
-            opened.append(number)
+    for mark in re.findall(r"</?t\d+>", written):
+        if mark[1] == "/":
+            assert opened.pop() == mark.replace("/", "")
         else:
-            assert opened.pop() == number
+            opened.append(mark)
     assert not opened
-    assert all(written.count(span.open) <= 1 for span in spans)
-    assert not words or not spans or written != translation
+    assert all(written.count(span.open) <= 1 for span in source.spans)
+    assert not words or not source.spans or written != translation
 
 
 @pytest.mark.parametrize(
