@@ -7,6 +7,7 @@ them. Then they are put around the words of the translation that come from those
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 # A mark has no blank on its inner side. On the other one it has a blank, or punctuation and then
 # a blank: what is within a name or an address, as in __init__.py, is none.
@@ -116,7 +117,6 @@ def put_spans(
         stands there. A span is left out where there is no word for it.
     """
     words = [word.span() for word in re.finditer(r"\S+", translation)]
-    before, behind = [""] * (len(translation) + 1), [""] * (len(translation) + 1)
     placed: list[_Placed] = []
     for span in spans:
         room = _find_room(span, placed, len(words))
@@ -131,16 +131,13 @@ def put_spans(
         start = min([start, *(other.start for other in inside)])
         end = max([end, *(other.end for other in inside)])
         placed.append(_Placed(span, run, start, end))
-        before[start] = span.open + before[start]
-        behind[end] += span.close
-    written, size, ends = [], 0, []
-    last = {end - 1 for _, end in words}
-    for place, letter in enumerate([*translation, ""]):
-        written.append(behind[place] + before[place] + letter)
-        size += len(written[-1])
-        if place in last:
-            ends.append(size - 1)
-    return "".join(written), ends
+    before, behind = [""] * (len(translation) + 1), [""] * (len(translation) + 1)
+    for one in placed:  # inner ones first
+        before[one.start] = one.span.open + before[one.start]
+        behind[one.end] += one.span.close
+    parts = [*map("".join, zip(behind, before, [*translation, ""], strict=True))]
+    ends = list(accumulate(map(len, parts)))
+    return "".join(parts), [ends[end - 1] - 1 for _, end in words]
 
 
 def _read(
