@@ -79,7 +79,7 @@ def race(
             worker.answer()
         names, runs = zip(*((worker.name, worker.run) for worker in workers), strict=True)
         return take_turns(names, runs, cases, rounds, progress)
-    except BaseException:  # an interrupt too: nobody waits for the work at hand
+    except KeyboardInterrupt:  # nobody waits for the work at hand
         for worker in workers:
             worker.process.terminate()
         raise

@@ -216,8 +216,7 @@ class Translator(Loaded):
             raise ValueError("glossary: goes without words to hold")
         held = "words" if words is not None else "glossary" if glossary is not None else ""
         options = choose_search(options, search, held)
-        if options.beam >= (symbols := len(self.codec.target_dictionary)):
-            raise UserError(f"beam {options.beam} must be less than the model's {symbols} subwords")
+        self._check_beam(options.beam)
         if held and prefix:
             raise ValueError("prefix: cannot be forced where there are words to hold")
         check_beside(lines, prefix, words)
@@ -352,9 +351,11 @@ class Translator(Loaded):
             The beams of each sentence, best first: token indices without the end, and score.
 
         Raises:
-            UserError: If there is none, as where weights overflow.
+            UserError: If there is none, as where weights overflow, or the beam is wider than the
+                vocabulary.
             ValueError: If the translator was closed.
         """
+        self._check_beam(options.beam)
         engine = self._get_engine()
         # Sentences without words to hold have batches of their own, without constraints: faster.
         holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
@@ -381,6 +382,10 @@ class Translator(Loaded):
         if not all(results):
             raise UserError("the model finds no translation; its weights are broken")
         return results
+
+    def _check_beam(self, beam: int) -> None:
+        if beam >= (symbols := len(self.codec.target_dictionary)):
+            raise UserError(f"beam {beam} must be less than the model's {symbols} subwords")
 
     def split(
         self,

@@ -231,6 +231,7 @@ def test_impossible_races_are_refused(packed, raw, tmp_path):
         ([*text, "--models", f"a={packed}", "--csv", tmp_path / "older.csv"], "no column p95_ms;"),
         ([*text, "--models", f"a={packed}", "--csv", tmp_path / "newer.csv"], "value of weight;"),
         ([*text, "--models", f"a={packed}", "--tokenize", "x"], "SacreBLEU has 13a, "),
+        ([*text, "--models", f"a={packed}", "--beam", 10**6], "a: beam 1000000 must be less than"),
     ):
         assert_refused(run(*command, *flags, check=False), said)
     flags = ["train", "--flags=--criterion nonsense", "--rounds", 1]
