@@ -61,9 +61,13 @@ def infer(infer_init_method, cfg, *args, **kwargs):
 
 @PATCH.replaces("fairseq.distributed.utils:_infer_single_node_init", "91ff8af24600")
 def infer_on_one_node(infer_single_node_init, cfg):
-    """Let the workers that fairseq starts meet at a port that nothing listens at."""
-    with socket.create_server(("localhost", 0)) as free:
-        cfg.distributed_port = free.getsockname()[1]
+    """Let the workers that fairseq starts meet at a port that nothing listens at.
+
+    In a job of Slurm fairseq draws one by the number of the job, and all tasks draw the same.
+    """
+    if cfg.distributed_port <= 0 and "SLURM_JOB_ID" not in os.environ:
+        with socket.create_server(("localhost", 0)) as free:
+            cfg.distributed_port = free.getsockname()[1]
     infer_single_node_init(cfg)
 
 

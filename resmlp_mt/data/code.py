@@ -2,7 +2,8 @@
 
 import re
 
-_CODE = re.compile(r"(?<!`)(?P<ticks>`{1,2})(?!`)(?P<code>[^`]+)(?P=ticks)(?!`)")
+CODE = r"(?<!`)(?P<ticks>`{1,3})(?!`)(?P<code>[^`]+)(?P=ticks)(?!`)"
+_CODE = re.compile(CODE)
 _QUOTES = "\"'`»«›‹„“”‚‘’"
 _QUOTED = re.compile(f"(?<!\\w)[{_QUOTES}]([^{_QUOTES}]+)[{_QUOTES}](?!\\w)")
 

@@ -6,12 +6,12 @@ They are cut off, so that they stay as they are, and the text around them is tra
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from resmlp_mt.data.punctuation import may_cut
-from resmlp_mt.data.spans import find_emphasis
+from resmlp_mt.data.spans import find_spans
 
 # A picture with what colours or joins it, or a digit on a key. Flags are two letters of their own.
 _PICTURE = (
@@ -24,6 +24,8 @@ _HEART = re.compile(
     "[\u2661\u2665\u2764\U0001f493-\U0001f49f\U0001f5a4\U0001f90d-\U0001f90f\U0001f9e1"
     "\U0001fa75-\U0001fa77]"
 )
+_MARKUP = re.compile(r"\[[xX]\]|</?[A-Za-z][^<>]*>")
+_BLANKS = re.compile(r"\s*")
 _TABS = re.compile(r"\t\s*")
 _EDGES = re.compile(r"\|\s*")
 # What a line begins with: bullets, boxes to tick, headings of Markdown, quotes of mails, edges of
@@ -50,39 +52,64 @@ def cut_marks(line: list[str]) -> list[str]:
     Returns:
         Parts that joined are the line.
     """
+    line = _join_torn(line)
     parts, offset = [], 0
     in_table = bool(line) and line[0].lstrip().startswith("|")
-    wide = list(_find_wide(line))
+    wide = sorted(chain.from_iterable(places for _, _, places in _find_wide(line)))
     for number, sentence in enumerate(line):
         begin = _BEGINNING.match(sentence) if number == 0 else None
         start = begin.end() if begin else 0
         found = {start, *_find_places(sentence, start, in_table)}
-        found |= {place - offset for place in wide if offset < place < offset + len(sentence)}
-        found -= {0, len(sentence)}
-        offset += len(sentence)
+        end = offset + len(sentence)
+        within = wide[bisect_right(wide, offset) : bisect_left(wide, end)]
+        found = (found | {place - offset for place in within}) - {0, len(sentence)}
+        offset = end
         places = [0, *sorted(i for i in found if may_cut(sentence, i)), len(sentence)]
         parts += [sentence[i:j] for i, j in zip(places, places[1:], strict=False)]
     return parts
 
 
-def _find_wide(line: list[str]) -> Iterator[int]:
-    """Around marks of emphasis that is over several sentences, where it begins and ends one."""
+def holds_text(text: str) -> bool:
+    """Whether there is something to translate: numbers, rules, emoji, boxes and tags stay."""
+    return any(map(str.isalpha, _MARKUP.sub("", text)))
+
+
+def _join_torn(line: list[str]) -> list[str]:
+    """The sentences, but those as one that share emphasis which is not around all of them."""
+    joined = {
+        i for first, last, places in _find_wide(line) if not places for i in range(first, last)
+    }
+    parts = [""]
+    for number, sentence in enumerate(line):
+        parts[-1] += sentence
+        if number not in joined:
+            parts.append("")
+    return parts[:-1]
+
+
+def _find_wide(line: list[str]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Emphasis and tags over several sentences: the first, the last, and where their marks stand.
+
+    They have no places where they are not around all of these sentences.
+    """
     text, ends = "".join(line), list(accumulate(map(len, line)))
     begin = _BEGINNING.match(text)
     begins = [begin.end() if begin else 0, *ends]
-    for start, inner, end, stop in find_emphasis(text) if len(line) > 1 else ():
-        first, last = bisect_right(ends, start), bisect_right(ends, end - 1)
+    for start, inner, end, stop in find_spans(text) if len(line) > 1 else ():
+        first, last = bisect_right(ends, start), bisect_right(ends, stop - 1)
         if first == last:
             continue
-        if not any(map(str.isalnum, text[begins[first] : start])):
-            yield from (start, inner)
-        if not any(map(str.isalnum, text[stop : ends[last]])):
-            yield from (end, stop + len(text[stop:]) - len(text[stop:].lstrip()))
+        places = start, inner, end, _BLANKS.match(text, stop).end()
+        before, within, behind = (
+            any(map(str.isalnum, _MARKUP.sub("", text[i:j])))
+            for i, j in ((begins[first], start), (begins[last], end), (stop, ends[last]))
+        )
+        yield first, last, () if before or (within and behind) else places
 
 
 def _find_places(sentence: str, start: int, in_table: bool) -> Iterator[int]:
     """Where a sentence is cut, of which the text begins at `start`."""
-    first = start + len(sentence[start:]) - len(sentence[start:].lstrip())
+    first = _BLANKS.match(sentence, start).end()
     for match in _PICTURES.finditer(sentence, start):
         within = sentence[match.start() - 1].isspace() and match[0][-1].isspace()
         at_edge = match.start() == first or match.end() == len(sentence)

@@ -1,37 +1,48 @@
 """Emphasis and links of Markdown, and tags of HTML, within a sentence.
 
 A model would tear them, and leave the words in them as they are. So it reads the sentence without
-them. Then they are put around the words of the translation that come from those within them.
+them. Then they are put around the words that translate the marked ones.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
+import numpy as np
+
+from resmlp_mt.data.code import CODE
+
 # A mark has no blank on its inner side. On the other one it has a blank, or punctuation and then
-# a blank: what is within a name or an address, as in __init__.py, is none.
+# a blank: what is within a name or an address, as in __init__.py, is none. __init__ is a name too.
 _EMPHASIS = (
-    r"(?<![^\s(\[\"'«»‹›„“”‚‘¿¡–—])(?P<mark>\*{1,3}|_{1,3}|~~)(?![\s*_~])"
+    r"(?<![^\s(\[\"'«»‹›„“”‚‘¿¡–—])(?!__[a-z]+(?:_[a-z]+)*__)(?P<mark>\*{1,3}|_{1,3}|~~)(?![\s*_~])"
     r"(?P<emphasised>(?:(?!(?P=mark)).)+)(?<![\s\\])(?P=mark)"
     r"(?=[.,;:!?…)\]\"'«»‹›“”‘’–—]*(?:\s|$))"
 )
-_LINK = r"!?\[(?P<label>[^\[\]]+)\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)"
+_ADDRESS = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)"
+# The text of a link may be an image.
+_LINK = rf"(?<!\\)!?\[(?P<label>(?:!\[[^\[\]]*\]\([^()\s]*\)|[^\[\]])+)\]{_ADDRESS}"
 _TAG = (
-    r"<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]*)?>(?!\s)"
-    r"(?P<tagged>(?:(?!</?(?P=tag)\b).)+)(?<!\s)</(?P=tag)>"
+    r"(?<!\\)<(?P<tag>[A-Za-z][\w-]*)(?:\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)?>(?!\s)"
+    r"(?P<tagged>(?:(?!</?(?P=tag)\b).){1,1000})(?<!\s)</(?P=tag)>"
 )
-_CODE = r"(?P<code>(?P<ticks>`{1,2})(?!`)[^`]+(?P=ticks)(?!`))"  # holds no marks
-_SPAN = re.compile(f"{_CODE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
+_SPAN = re.compile(f"{CODE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
 _BEGINS_SPAN = re.compile(r"[*_~[<]")
 # Deeper ones are made to do harm.
 _DEEPEST = 10
 _INNER = ("emphasised", "label", "tagged")
 _BLANK = re.compile(r"\s")
-_GOES_ON = re.compile(r"\w[^\s\w]*$")
-# What may stand around a word without being of it.
-_BEFORE = re.compile(r"[.\"'(\[«»‹›„“”‚‘¿¡]*")
-_BEHIND = re.compile(r"[.,;:!?…)\]»«›‹”“‘’\"']*$")
+# What is within a word stays: m<sup>2</sup>, house[1](...).
+_WORD_BEFORE = re.compile(r"\w[^\s\w]*$")
+_WORD_BEHIND = re.compile(r"[^\s\w]*\w")
+# What may stand around words without being of them.
+_BEFORE = re.compile(r"[\s.\"'(\[«»‹›„“”‚‘¿¡]*")
+_BEHIND = re.compile(r"[\s.,;:!?…)\]»«›‹”“‘’\"']*$")
+# Of its attention a word gives this much to the marked words, if it translates one of them. Of
+# "Sie", in the place of nothing in English, it is often a half.
+_MOST = 0.6
 
 
 @dataclass(frozen=True)
@@ -41,12 +52,15 @@ class Span:
     Attributes:
         words: Their numbers, counted from 0 by the white space between them.
         open, close: What stands before them, and behind.
-        begins, ends: How much punctuation the first and the last of them have within it.
+        text: The words, with the punctuation among them.
+        begins, ends: Characters of punctuation within it before its first word, and behind its
+            last.
     """
 
     words: range
     open: str
     close: str
+    text: str
     begins: int
     ends: int
 
@@ -96,21 +110,23 @@ def take_spans(text: str) -> Plain:
     return Plain(plain, tuple(span for span in spans if span.words), places)
 
 
-def find_emphasis(text: str) -> Iterator[tuple[int, int, int, int]]:
-    """Where emphasis begins in a text, what is in it, that ends, and the emphasis ends."""
-    for match in re.finditer(_EMPHASIS, text, re.DOTALL):
-        yield match.start(), *match.span("emphasised"), match.end()
+def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
+    """Yield four places each: emphasis or a tag begins, its text begins, its text ends, it ends."""
+    for match in _SPAN.finditer(text):
+        if match["emphasised"] or match["tagged"]:
+            inner = match.span("emphasised" if match["emphasised"] else "tagged")
+            yield match.start(), *inner, match.end()
 
 
 def put_spans(
-    translation: str, spans: Iterable[Span], pairs: Sequence[tuple[int, int]]
+    translation: str, spans: Iterable[Span], weights: np.ndarray
 ) -> tuple[str, list[int]]:
     """Put what was taken off a sentence around the words of its translation.
 
     Args:
         translation: Of what `take_spans` left.
         spans: What it took off.
-        pairs: A word of the source, and one of the translation that comes from it; numbers of both.
+        weights: Of each word of the translation, what it gives to each of the source. (T, S).
 
     Returns:
         The translation with each span once, and where the last character of each of its words
@@ -119,17 +135,25 @@ def put_spans(
     words = [word.span() for word in re.finditer(r"\S+", translation)]
     placed: list[_Placed] = []
     for span in spans:
-        room = _find_room(span, placed, len(words))
-        if not (run := _find_run(span, placed, room, pairs)):
+        free = np.ones(len(words), bool)
+        for other in placed:
+            free[other.run] &= _holds(span, other.span)
+        inside = [other for other in placed if _holds(span, other.span)]
+        gives = weights[:, span.words].sum(1)
+        if len(same := _find_text(span.text, words, translation)) == 1:
+            gives[:] = 0
+            gives[same[0]] = 1
+        run = _find_run(gives, free, [other.run for other in inside])
+        if not run:
             continue
         start, end = words[run[0]][0], words[run[-1]][1]
         first = _BEFORE.match(translation, start, end).end()
         last = _BEHIND.search(translation, start, end).start()
         if first < last:  # else it is punctuation alone
             start, end = max(start, first - span.begins), min(end, last + span.ends)
-        inside = [other for other in placed if other.run[0] in run and _holds(span, other.span)]
-        start = min([start, *(other.start for other in inside)])
-        end = max([end, *(other.end for other in inside)])
+        held = [other for other in inside if other.run[0] in run]
+        start = min([start, *(other.start for other in held)])
+        end = max([end, *(other.end for other in held)])
         placed.append(_Placed(span, run, start, end))
     before, behind = [""] * (len(translation) + 1), [""] * (len(translation) + 1)
     for one in placed:  # inner ones first
@@ -153,7 +177,9 @@ def _read(
         inner = next((name for name in _INNER if match[name]), None)
         between = text[place : match.start()]
         beside = place > 0 and not _BLANK.search(between)  # in one word with the last
-        if inner is None or beside or match["mark"] and _GOES_ON.search(between):
+        if inner is None or beside or _WORD_BEFORE.search(between):
+            continue
+        if _WORD_BEHIND.match(text, match.end()):
             continue
         if not any(map(str.isalnum, match[inner])):
             continue
@@ -174,47 +200,50 @@ def _find_words(
     part = text[start:end]
     begins, ends = len(_BEFORE.match(part)[0]), len(_BEHIND.search(part)[0])
     numbers = range(inside[0], inside[-1] + 1) if inside else range(0)
-    return Span(numbers, opened, closed, begins, ends)
-
-
-def _find_room(span: Span, placed: list[_Placed], count: int) -> set[int]:
-    """Words of a translation that are in no other span, but for those within this one."""
-    room = set(range(count))
-    for other in placed:
-        if not _holds(span, other.span):
-            room -= set(other.run)
-    return room
+    core = part[begins : len(part) - ends]
+    bare = core if len(core.split()) == len(numbers) else part
+    return Span(numbers, opened, closed, bare, begins, ends)
 
 
 def _holds(span: Span, other: Span) -> bool:
     return set(other.words) <= set(span.words)
 
 
-def _find_run(
-    span: Span,
-    placed: list[_Placed],
-    room: set[int],
-    pairs: Sequence[tuple[int, int]],
-) -> range:
+def _find_text(text: str, words: list[tuple[int, int]], translation: str) -> list[slice]:
+    """Which words of a translation are a text as it is, but for the punctuation around it."""
+    starts, ends = [start for start, _ in words], [end for _, end in words]
+    found = []
+    for match in re.finditer(re.escape(text), translation):
+        first = bisect_right(starts, match.start()) - 1
+        last = bisect_left(ends, match.end())
+        before = _BEFORE.match(translation, starts[first]).end()
+        behind = _BEHIND.search(translation, starts[first], ends[last]).start()
+        if before >= match.start() and behind <= match.end():
+            found.append(slice(first, last + 1))
+    return found
+
+
+def _find_run(gives: np.ndarray, free: np.ndarray, inside: list[range]) -> range:
     """The neighbours among the words of a translation that a span is put around; none at worst.
 
-    Each word that comes from those of the source counts for them, and each other one against.
+    Args:
+        gives: What each word gives to those of the span. (T,).
+        free: Whether it is in no other span, but for those within this one. (T,).
+        inside: Where those are.
     """
-    wanted = {target for source, target in pairs if source in span.words} & room
-    if not wanted and room:
-        near = min(pairs, key=lambda pair: abs(pair[0] - span.words[0]), default=(0, 0))[1]
-        wanted = {min(room, key=lambda word: abs(word - near))}
-    best, most, score, start = range(0), 0, 0, 0
-    for word in range(max(room, default=-1) + 1):
-        score += 1 if word in wanted else -1
-        if score <= 0 or word not in room:
-            score, start = 0, word + 1
+    best, most, score, start = range(0), 0.0, 0.0, 0
+    for word, (gain, is_free) in enumerate(zip(gives - _MOST, free, strict=True)):
+        score += gain
+        if score <= 0 or not is_free:
+            score, start = 0.0, word + 1
         elif score > most:
             best, most = range(start, word + 1), score
-    inside = [other.run for other in placed if _holds(span, other.span)]
+    if not best and free.any():
+        word = int(np.where(free, gives, -1).argmax())
+        best = range(word, word + 1)
     if not best or not inside:
         return best
     ends = [best, *inside]
     all_of_them = range(min(run[0] for run in ends), max(run[-1] for run in ends) + 1)
     # Spans do not cross: another one may have come between those within this one.
-    return all_of_them if room.issuperset(all_of_them) else max(inside, key=len)
+    return all_of_them if free[all_of_them].all() else max(inside, key=len)

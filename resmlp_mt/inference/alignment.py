@@ -4,6 +4,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 _BLANK = "▁"  # what SentencePiece writes for one
 
 
@@ -37,6 +39,27 @@ def align_words(attentions: Sequence) -> list[tuple[int, int]]:
         for s, t in align_subwords([a])
     }
     return [(s, t) for t, s in sorted(pairs)]
+
+
+def weigh_words(attention) -> np.ndarray:
+    """What each word of a translation gives to each word of its source. (T, S).
+
+    It is the mean of the attention of its subwords, without punctuation beside others.
+
+    Args:
+        attention: `Attention` of what was translated at once.
+    """
+    shape = [
+        max(words, default=-1) + 1 for words in (attention.target_words, attention.source_words)
+    ]
+    weights, counts = np.zeros(shape), np.zeros(shape[0])
+    sounds = [any(map(str.isalnum, subword)) for subword in attention.target]
+    spoken = {word for word, sound in zip(attention.target_words, sounds, strict=False) if sound}
+    for word, sound, row in zip(attention.target_words, sounds, attention.weights, strict=False):
+        if sound or word not in spoken:
+            np.add.at(weights[word], attention.source_words, row[: len(attention.source_words)])
+            counts[word] += 1
+    return weights / np.maximum(counts, 1)[:, None]
 
 
 def count_words(text: str, places: Iterable[int]) -> list[int]:

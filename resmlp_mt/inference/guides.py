@@ -161,7 +161,7 @@ def make_guides(
             raise UserError(f"line {number}: {error}") from None
         guides += [
             Guide(
-                begin[: None if i == 0 else 0], held + find_terms(s.text, s.capitals), (number, i)
+                begin[: None if i == 0 else 0], held + find_terms(s.plain, s.capitals), (number, i)
             )
             for i, s in enumerate(segments)
         ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from resmlp_mt.data.sentences import parts_sentences_by_blanks
 from resmlp_mt.data.spans import put_spans
-from resmlp_mt.inference.alignment import align_words, count_words
+from resmlp_mt.inference.alignment import count_words, weigh_words
 from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_spaces
 
 MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
@@ -99,25 +99,25 @@ def join(
     return joined
 
 
-def put_spans_back(hypothesis: Hypothesis, segment: Segment) -> None:
+def put_spans_back(hypothesis: Hypothesis, segment: Segment) -> Hypothesis:
     """Put what was taken off a segment around the words of its translation, by its attention.
 
     Args:
-        hypothesis: With the words of its attention as the model reads and says them. Then they are
-            counted in the texts with what was taken off.
+        hypothesis: With one attention, of which the words are counted in the texts as the model
+            reads and says them. Then they are counted in those with what was taken off.
         segment: What was translated.
     """
-    pairs = align_words(hypothesis.attention)
-    hypothesis.text, places = put_spans(hypothesis.text, segment.spans, pairs)
-    said = count_words(hypothesis.text, places)
-    hypothesis.attention = [
-        replace(
-            attention,
-            source_words=[segment.words[word] for word in attention.source_words],
-            target_words=[said[word] for word in attention.target_words],
-        )
-        for attention in hypothesis.attention
-    ]
+    (attention,) = hypothesis.attention
+    if not attention.target_words:
+        return hypothesis
+    text, places = put_spans(hypothesis.text, segment.spans, weigh_words(attention))
+    said = count_words(text, places)
+    attention = replace(
+        attention,
+        source_words=[segment.words[word] for word in attention.source_words],
+        target_words=[said[word] for word in attention.target_words],
+    )
+    return replace(hypothesis, text=text, attention=[attention])
 
 
 def _is_blank(letter: str) -> bool:

@@ -3,10 +3,11 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 
+from resmlp_mt.data.marks import holds_text
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
 from resmlp_mt.data.spans import Span, take_spans
 from resmlp_mt.inference.alignment import count_words
@@ -17,7 +18,6 @@ _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
 # and Thai may have blanks without width between words; Tibetan has a mark between syllables.
 _CLAUSE = re.compile(rf"(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
 _WORD = re.compile("\\s+|(?<=[\u200b\u0f0b])")
-_TICKED = re.compile(r"\W*\[[xX]\]\s*")  # a box of Markdown
 _LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
 # Before a gap without white space. Others are within a word of a language that has blanks between
 # words: within a long address.
@@ -35,6 +35,7 @@ class Segment:
         capitals: Whether it is in capitals, and read in lower case.
         spans: What was taken off it, and is put around words of its translation.
         words: The number of each word of `read` in the text, if `spans` was taken off.
+        bare: Then the text without them, in its own case.
     """
 
     text: str
@@ -43,11 +44,17 @@ class Segment:
     capitals: bool = False
     spans: tuple[Span, ...] = ()
     words: tuple[int, ...] = ()
+    bare: str = ""
+
+    @property
+    def plain(self) -> str:
+        """The text without `spans`, in its own case."""
+        return self.bare if self.spans else self.text
 
     @property
     def has_letters(self) -> bool:
         """Whether there is something to translate: numbers, rules and emoji stay as they are."""
-        return any(map(str.isalpha, self.read)) and not _TICKED.fullmatch(self.read)
+        return holds_text(self.read)
 
 
 def split_text(
@@ -102,13 +109,28 @@ def split_text(
     ]
 
 
-def take_off_spans(segment: Segment, find_pieces: Callable[[str], Sequence[str]]) -> Segment:
-    """A segment that is read without its emphasis, links and tags."""
-    plain = take_spans(segment.read)
+def take_off_spans(
+    segment: Segment, find_pieces: Callable[[str], Sequence[str]], read: Callable[[str], str]
+) -> Segment:
+    """A segment that is read without its emphasis, links and tags.
+
+    Args:
+        segment: Of what `split_text` returned.
+        find_pieces, read: As for `split_text`.
+    """
+    plain = take_spans(segment.text)
     if not plain.spans:
         return segment
-    pieces, words = find_pieces(plain.text.strip()), count_words(segment.text, plain.places)
-    return replace(segment, pieces=pieces, read=plain.text, spans=plain.spans, words=tuple(words))
+    said = read(plain.text)
+    return Segment(
+        segment.text,
+        find_pieces(said.strip()),
+        said,
+        capitals=said != plain.text,
+        spans=plain.spans,
+        words=tuple(count_words(segment.text, plain.places)),
+        bare=plain.text,
+    )
 
 
 def split_lines(text: str) -> list[str]:

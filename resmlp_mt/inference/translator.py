@@ -425,7 +425,7 @@ class Translator(Loaded):
         languages = self.codec.source_language, self.codec.target_language
         if begun or not recase or not all(map(parts_sentences_by_blanks, languages)):
             return segments
-        return [take_off_spans(segment, self.codec.split) for segment in segments]
+        return [take_off_spans(segment, self.codec.split, read) for segment in segments]
 
     def _cut_line(self, line: str) -> list[str]:
         return split_sentences(line, self.codec.source_language)
@@ -450,19 +450,17 @@ class Translator(Loaded):
         texts = [self.codec.decode(tokens) for tokens, _ in beams]
         if segment.capitals:
             language = self.codec.target_language
-            texts = [write_capitals(text, segment.text, language) for text in texts]
-        texts = [restore_superscripts(text, segment.text) for text in texts]
-        texts = [restore_code(text, segment.text) for text in texts]
-        hypotheses = list(map(Hypothesis, texts, (score for _, score in beams)))
+            texts = [write_capitals(text, segment.plain, language) for text in texts]
+        texts = [restore_superscripts(text, segment.plain) for text in texts]
+        texts = [restore_code(text, segment.plain) for text in texts]
+        found = list(map(Hypothesis, texts, (score for _, score in beams)))
         if not (attention or segment.spans):
-            return hypotheses
-        for hypothesis, found in zip(hypotheses, self._attend(segment, source, beams), strict=True):
-            hypothesis.attention = [found]
-            if segment.spans:
-                put_spans_back(hypothesis, segment)
-            if not attention:
-                hypothesis.attention = []
-        return hypotheses
+            return found
+        attended = self._attend(segment, source, beams)
+        found = [replace(h, attention=[a]) for h, a in zip(found, attended, strict=True)]
+        if segment.spans:
+            found = [put_spans_back(hypothesis, segment) for hypothesis in found]
+        return found if attention else [replace(h, attention=[]) for h in found]
 
     def _attend(self, segment: Segment, source: np.ndarray, beams: list) -> Iterator[Attention]:
         """Where each beam looks in the source, by the words as the model reads and says them."""

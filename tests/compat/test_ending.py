@@ -1,5 +1,6 @@
 """How workers meet and end, and threads of fairseq's."""
 
+from functools import partial
 from pathlib import Path
 
 from cli.commands import run
@@ -26,8 +27,15 @@ def test_no_thread_of_a_group_is_left_when_its_work_is_done(tmp_path):
 def test_workers_that_fairseq_starts_meet_at_a_free_port():
     original = find_original("fairseq.distributed.utils:_infer_single_node_init")
     with take_the_port_that_is_drawn() as taken:
-        port = find_meeting(lambda cfg: infer_on_one_node(original, cfg))
+        port = find_meeting(partial(infer_on_one_node, original))
     assert 0 < port != taken
+
+
+def test_all_tasks_of_a_job_meet_at_one_port(monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    original = find_original("fairseq.distributed.utils:_infer_single_node_init")
+    ports = {find_meeting(partial(infer_on_one_node, original)) for _ in range(2)}
+    assert len(ports) == 1
 
 
 READ = """

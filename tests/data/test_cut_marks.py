@@ -48,9 +48,11 @@ def test_marks_are_cut_off_at_the_edges_and_between_blanks(line, expected):
     ("line", "expected"),
     [
         (["**Stop! ", "Go.** ", "And"], ["**", "Stop! ", "Go.", "** ", "And"]),
-        (["- [x] _A. ", "B. ", "C_ d"], ["- [x] ", "_", "A. ", "B. ", "C_ d"]),
-        (["He said **a! ", "B.** ", "C"], ["He said **a! ", "B.", "** ", "C"]),
-        (["Say **a! ", "B** c"], ["Say **a! ", "B** c"]),
+        (["- [x] _A. ", "B. ", "C._"], ["- [x] ", "_", "A. ", "B. ", "C.", "_"]),
+        (["<p>A.", "</p><p>B. ", "C.", "</p>"], ["<p>", "A.", "</p>", "<p>", "B. ", "C.", "</p>"]),
+        # Not around all of them: they stay one, so that no mark is alone.
+        (["He said **a! ", "B.** ", "C"], ["He said **a! B.** ", "C"]),
+        (["_A. ", "B. ", "C_ d. ", "E"], ["_A. B. C_ d. ", "E"]),
     ],
 )
 def test_emphasis_over_several_sentences_is_cut_off_where_they_begin_and_end(line, expected):
@@ -75,6 +77,12 @@ def test_nothing_is_lost_and_no_picture_is_cut(line):
         assert {*cuts} <= ends
 
 
+@pytest.mark.parametrize("mark", ["*A b. It is so.* ", "<b>A. B.</b> ", "<b1>A. ", "**A. "])
+def test_many_sentences_with_marks_take_no_time(mark):
+    line = [part for number in range(3000) for part in mark.replace("1", str(number)).split(" ")]
+    assert "".join(cut_marks(line)) == "".join(line)
+
+
 @pytest.mark.parametrize("mark", ["😂", "😂 ", "\t", "a\t", "> ", "- ", "❤️ x ", "*", "**a", "| "])
 def test_very_many_marks_take_no_time(mark):
     assert "".join(cut_marks([mark * 100_000])) == mark * 100_000
@@ -91,7 +99,16 @@ SENTENCES = ["I am very tired today.", "Where did you learn that?"]
 @pytest.mark.parametrize(
     "form",
     ["- {}", "# {}", "> {}", "❤️ {}", "{} 👍🏽", "😀 {} 😂😂", "{}\t{}", "{} 😂 {}", "•\t{}🇩🇪"]
-    + ["**{}**", "*{}* {}", "1. _{}_", "- **{}** {}", "| {} | {} |", "- [x] {}", "**{} {}**"],
+    + [
+        "**{}**",
+        "*{}* {}",
+        "1. _{}_",
+        "- **{}** {}",
+        "| {} | {} |",
+        "- [x] {}",
+        "**{} {}**",
+        "<p>{}</p>",
+    ],
 )
 def test_the_text_beside_marks_is_translated_as_if_it_stood_alone(form, translator):
     alone = translator.translate(SENTENCES)

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from itertools import count
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,21 +15,23 @@ from resmlp_mt.inference.translator import Translator
 
 def put_back(text, plain):
     """The spans of a plain text around the words that they were around."""
-    same = [(number, number) for number in range(len(plain.text.split()))]
-    return put_spans(text, plain.spans, same)
+    return put_spans(text, plain.spans, np.eye(len(plain.text.split())))
 
 
 @pytest.mark.parametrize(
     ("text", "plain"),
     [
         ("This is **very** good.", "This is very good."),
-        ("_Yes!_ ~~no~~ ***so*** __be__ it", "Yes! no so be it"),
+        ("_Yes!_ ~~no~~ ***so*** __So__ it", "Yes! no so So it"),
         ("**a *b* c**, (*d*) and „_e_“", "a b c, (d) and „e“"),
         ("the [**red** box](https://a.b/c_(d)) here", "the red box here"),
         ('![A cat](a.png "of mine")', "A cat"),
         ("**[a b](u)** or [_c_](v)!", "a b or c!"),
+        ("[![a b](c)](d) is", "a b is"),
+        ('<a href="b>c" d=\'"\'>link</a>, (<b>x</b>).', "link, (x)."),
         ('Click <b>Save</b>, <a href="x y">read <i>it</i></a>', "Click Save, read it"),
         ("run `**a** <b>c</b>` **now**", "run `**a** <b>c</b>` now"),
+        ("run ```_a_``` _now_", "run ```_a_``` now"),
     ],
 )
 def test_marks_are_taken_off_and_put_back_around_the_same_words(text, plain):
@@ -45,11 +48,13 @@ def test_marks_are_taken_off_and_put_back_around_the_same_words(text, plain):
     [
         "2 * 3 * 4 and 5*6*7",
         "f(*args, **kwargs)",
-        "snake_case_name and __init__.py of /_a_/",
+        "snake_case_name, __init__.py, __main__ and __a_b__ of /_a_/",
+        "10 m<sup>2</sup>, H<sub>2</sub>O and <b>a</b>b",
+        "house[1](a.b), f[i](x), List<Foo>bar</Foo> and <a>b</a><c>d</c>e",
         "all (*.*) of _ _ and * x*",
         "a [1] (see below), and ](",
         "1 < 2 and 3 > 2 <br> or <a> b </a>",
-        r"no \*mark\* and not**here**either",
+        r"no \*mark\*, \[a](b), \<b>c</b> and not**here**either",
         "**never closed, and *neither",
         "<i>a</b>",
     ],
@@ -71,6 +76,15 @@ NESTED = st.lists(st.recursive(WORDS, lambda part: st.lists(part, min_size=1, ma
 PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 9)))
 
 
+def weigh(pairs, targets, sources):
+    """Weights in which each pair, of a word of the source and one of the translation, is one."""
+    weights = np.zeros((targets, sources))
+    for source, target in pairs:
+        if target < targets and source < sources:
+            weights[target, source] = 1
+    return weights
+
+
 def tag(parts, numbers):
     """A text of words, and of parts within tags, each of another name."""
     return " ".join(
@@ -83,9 +97,8 @@ def tag(parts, numbers):
 def test_a_translation_gets_each_span_once_at_most_and_loses_nothing(translation, parts, pairs):
     words = translation.split()
     source = take_spans(tag(parts, count()))
-    written, places = put_spans(
-        translation, source.spans, [pair for pair in pairs if pair[1] < len(words)]
-    )
+    weights = weigh(pairs, len(words), len(source.text.split()))
+    written, places = put_spans(translation, source.spans, weights)
     assert re.sub(r"</?t\d+>", "", written) == translation
     assert [written[place] for place in places] == [word[-1] for word in words]
     opened = []
@@ -115,17 +128,29 @@ def test_a_translation_gets_each_span_once_at_most_and_loses_nothing(translation
         # Two spans share no word; the one within another stays there.
         ("**a** _b_", "ab x", [(0, 0), (1, 0)], "**ab** _x_"),
         ("[**a** b](u)", "x y z", [(0, 2), (1, 0)], "[x y **z**](u)"),
+        # What stands in the translation as it is goes before all others.
+        ("x **f(a)** b", "y f(a), b", [(1, 2)], "y **f(a)**, b"),
+        # The blank before a closing quote is not of the word.
+        ("«**a**» b", "«x » y", [(0, 0), (0, 1)], "«**x** » y"),
     ],
 )
 def test_they_go_with_the_words_that_come_from_theirs(text, translation, pairs, expected):
-    assert put_spans(translation, take_spans(text).spans, pairs)[0] == expected
+    source = take_spans(text)
+    weights = weigh(pairs, len(translation.split()), len(source.text.split()))
+    assert put_spans(translation, source.spans, weights)[0] == expected
+
+
+def test_a_word_that_looks_around_is_of_no_span():
+    source = take_spans("Open **Settings**")
+    weights = np.array([[0.9, 0.1], [0.45, 0.55], [0.2, 0.7]])
+    assert put_spans("Öffnen Sie Optionen", source.spans, weights)[0] == "Öffnen Sie **Optionen**"
 
 
 @pytest.mark.parametrize(
     "mark", ["**a", "*a **b ", "_a_ ", "[a](", "[", "<b>", "<b>a</b>", "**a** ", "![a](b) ", "`"]
 )
 def test_very_many_marks_take_no_time(mark):
-    text = mark * 500  # of a sentence that fits a model
+    text = mark * 200  # of a sentence that fits a model
     taken = take_spans(text)
     assert sorted(put_back(taken.text, taken)[0]) == sorted(text)
 
@@ -144,6 +169,7 @@ def test_nesting_without_end_takes_no_stack():
         ("en-de", "The <b>red</b> house is old.", "Das <b>rote</b> Haus ist alt."),
         ("en-de", "THE **RED** HOUSE IS OLD.", "DAS **ROTE** HAUS IST ALT."),
         ("de-en", "Das [rote](a.html) Haus ist alt.", "The [red](a.html) house is old."),
+        ("en-de", "THE <em>RED</em> HOUSE IS OLD.", "DAS <em>ROTE</em> HAUS IST ALT."),
     ],
 )
 def test_what_ships_puts_them_around_the_right_words(model, text, expected):
@@ -167,3 +193,14 @@ def test_words_are_counted_in_the_texts_with_their_marks():
     assert first.source_words == [word + 3 * (word > 0) for word in one.source_words]
     assert second.source_words[0] == len(text.split()) - 3
     assert second.target_words[-1] == len(best.text.split()) - 1
+
+
+def test_a_glossary_looks_through_marks_and_not_into_them():
+    translator = Translator.from_pretrained("en-de", threads=1)
+    text = 'The **red** house of <a href="dog.html">Tom</a> is old.'
+    terms = {"red house": "Rothaus", "dog": "Köter"}
+    marked, plain = (
+        translator.translate([line], glossary=terms)[0] for line in (text, take_spans(text).text)
+    )
+    assert take_spans(marked).text == plain and "Rothaus" in plain
+    assert "dog.html" in marked and "Köter" not in marked
