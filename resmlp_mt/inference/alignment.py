@@ -41,25 +41,23 @@ def align_words(attentions: Sequence) -> list[tuple[int, int]]:
     return [(s, t) for t, s in sorted(pairs)]
 
 
-def weigh_words(attention) -> np.ndarray:
+def weigh_words(attention, targets: int, sources: int) -> np.ndarray:
     """What each word of a translation gives to each word of its source. (T, S).
 
-    It is the mean of the attention of its subwords, without punctuation beside others.
+    It is the mean of the attention of its subwords. Punctuation does not count beside letters.
 
     Args:
         attention: `Attention` of what was translated at once.
+        targets, sources: How many words there are. Some may have no subword.
     """
-    shape = [
-        max(words, default=-1) + 1 for words in (attention.target_words, attention.source_words)
-    ]
-    weights, counts = np.zeros(shape), np.zeros(shape[0])
-    sounds = [any(map(str.isalnum, subword)) for subword in attention.target]
-    spoken = {word for word, sound in zip(attention.target_words, sounds, strict=False) if sound}
-    for word, sound, row in zip(attention.target_words, sounds, attention.weights, strict=False):
-        if sound or word not in spoken:
+    weights, counts = np.zeros((targets, sources)), np.zeros((targets, 1))
+    said = [any(map(str.isalnum, subword)) for subword in attention.target]
+    with_letters = {w for w, letters in zip(attention.target_words, said, strict=False) if letters}
+    for word, letters, row in zip(attention.target_words, said, attention.weights, strict=False):
+        if letters or word not in with_letters:
             np.add.at(weights[word], attention.source_words, row[: len(attention.source_words)])
             counts[word] += 1
-    return weights / np.maximum(counts, 1)[:, None]
+    return weights / np.maximum(counts, 1)
 
 
 def count_words(text: str, places: Iterable[int]) -> list[int]:

@@ -110,7 +110,8 @@ def put_spans_back(hypothesis: Hypothesis, segment: Segment) -> Hypothesis:
     (attention,) = hypothesis.attention
     if not attention.target_words:
         return hypothesis
-    text, places = put_spans(hypothesis.text, segment.spans, weigh_words(attention))
+    words = len(hypothesis.text.split()), len(segment.read.split())
+    text, places = put_spans(hypothesis.text, segment.spans, weigh_words(attention, *words))
     said = count_words(text, places)
     attention = replace(
         attention,
