@@ -40,9 +40,9 @@ _WORD_BEHIND = re.compile(r"[^\s\w]*\w")
 # What may stand around words without being of them.
 _BEFORE = re.compile(r"[\s.\"'(\[«»‹›„“”‚‘¿¡]*")
 _BEHIND = re.compile(r"[\s.,;:!?…)\]»«›‹”“‘’\"']*$")
-# Of its attention a word gives this much to the marked words, if it translates one of them. Of
-# "Sie", in the place of nothing in English, it is often a half.
-_MOST = 0.6
+# How much a word is of the marked words, if it translates one of them: chosen on sentences of the
+# mix that have marks in both languages. "Sie", which stands for nothing in English, has a half.
+_MOST = 0.7
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def put_spans(
     Args:
         translation: Of what `take_spans` left.
         spans: What it took off.
-        weights: Of each word of the translation, what it gives to each of the source. (T, S).
+        weights: How much each word of the translation is of each of the source: shares. (T, S).
 
     Returns:
         The translation with each span once, and where the last character of each of its words
@@ -139,11 +139,11 @@ def put_spans(
         for other in placed:
             free[other.run] &= _holds(span, other.span)
         inside = [other for other in placed if _holds(span, other.span)]
-        gives = weights[:, span.words].sum(1)
+        shares = weights[:, span.words].sum(1)
         if len(same := _find_text(span.text, words, translation)) == 1:
-            gives[:] = 0
-            gives[same[0]] = 1
-        run = _find_run(gives, free, [other.run for other in inside])
+            shares[:] = 0
+            shares[same[0]] = 1
+        run = _find_run(shares, free, [other.run for other in inside])
         if not run:
             continue
         start, end = words[run[0]][0], words[run[-1]][1]
@@ -223,23 +223,23 @@ def _find_text(text: str, words: list[tuple[int, int]], translation: str) -> lis
     return found
 
 
-def _find_run(gives: np.ndarray, free: np.ndarray, inside: list[range]) -> range:
+def _find_run(shares: np.ndarray, free: np.ndarray, inside: list[range]) -> range:
     """The neighbours among the words of a translation that a span is put around; none at worst.
 
     Args:
-        gives: What each word gives to those of the span. (T,).
+        shares: How much each word is of those of the span. (T,).
         free: Whether it is in no other span, but for those within this one. (T,).
         inside: Where those are.
     """
     best, most, score, start = range(0), 0.0, 0.0, 0
-    for word, (gain, is_free) in enumerate(zip(gives - _MOST, free, strict=True)):
+    for word, (gain, is_free) in enumerate(zip(shares - _MOST, free, strict=True)):
         score += gain
         if score <= 0 or not is_free:
             score, start = 0.0, word + 1
         elif score > most:
             best, most = range(start, word + 1), score
     if not best and free.any():
-        word = int(np.where(free, gives, -1).argmax())
+        word = int(np.where(free, shares, -1).argmax())
         best = range(word, word + 1)
     if not best or not inside:
         return best

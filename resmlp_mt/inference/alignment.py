@@ -42,22 +42,28 @@ def align_words(attentions: Sequence) -> list[tuple[int, int]]:
 
 
 def weigh_words(attention, targets: int, sources: int) -> np.ndarray:
-    """What each word of a translation gives to each word of its source. (T, S).
+    """How much each word of a translation is of each word of its source: shares. (T, S).
 
-    It is the mean of the attention of its subwords. Punctuation does not count beside letters.
+    A word looks where its subwords look on average, but for the end of the sentence. Punctuation
+    does not count beside letters. Where several words look at one of the source, it counts most for
+    the one that looks at it most.
 
     Args:
         attention: `Attention` of what was translated at once.
         targets, sources: How many words there are. Some may have no subword.
     """
-    weights, counts = np.zeros((targets, sources)), np.zeros((targets, 1))
+    looks = np.zeros((targets, sources))
     said = [any(map(str.isalnum, subword)) for subword in attention.target]
     with_letters = {w for w, letters in zip(attention.target_words, said, strict=False) if letters}
     for word, letters, row in zip(attention.target_words, said, attention.weights, strict=False):
         if letters or word not in with_letters:
-            np.add.at(weights[word], attention.source_words, row[: len(attention.source_words)])
-            counts[word] += 1
-    return weights / np.maximum(counts, 1)
+            np.add.at(looks[word], attention.source_words, row[: len(attention.source_words)])
+    looks = _find_shares(looks, axis=1)
+    return _find_shares(looks * _find_shares(looks, axis=0), axis=1)
+
+
+def _find_shares(values: np.ndarray, axis: int) -> np.ndarray:
+    return values / np.maximum(values.sum(axis, keepdims=True), np.finfo(float).tiny)
 
 
 def count_words(text: str, places: Iterable[int]) -> list[int]:

@@ -16,7 +16,7 @@ from operator import attrgetter, itemgetter
 from bs4 import NavigableString, ParserRejectedMarkup, Tag
 from bs4.element import PageElement
 
-from resmlp_mt.inference.alignment import align_words
+from resmlp_mt.inference.alignment import weigh_words
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.serving.html_parser import parse_html
 from resmlp_mt.serving.limits import AnswerTooLarge
@@ -363,10 +363,13 @@ def _share(tags: Sequence[Tag], others: Sequence[Tag]) -> Sequence[Tag]:
 
 def _find_sources(hypothesis: Hypothesis, sources: int, targets: int) -> list[int]:
     """The source word that each word of the translation was made from."""
-    found: dict[int, int] = {}
-    for source, target in align_words(hypothesis.attention):
-        found.setdefault(target, source)
-    return [found.get(i, i * sources // targets) for i in range(targets)]
+    beside = [i * sources // targets for i in range(targets)]
+    if not hypothesis.attention:
+        return beside
+    shares = weigh_words(hypothesis.attention[0], targets, sources)
+    return [
+        int(row.argmax()) if row.any() else place for row, place in zip(shares, beside, strict=True)
+    ]
 
 
 def _find_sentence(words: list[_Word], number: int) -> range:

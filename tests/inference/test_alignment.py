@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from resmlp_mt import Translator
 from resmlp_mt.files.finding import find_checkpoint
-from resmlp_mt.inference.alignment import align_words
+from resmlp_mt.inference.alignment import align_words, weigh_words
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.hypotheses import Attention
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.markup import Markup, Translated
 
@@ -152,3 +153,15 @@ def test_words_of_a_prefix_are_counted_in_it():
     assert said == f"{prefix}4711 dogs."
     sources = [{s for s, t in pairs if t in said} for said in ((0, 1), (2, 3), (4,), (5,))]
     assert sources[0] <= {0, 1} and sources[1] <= {1, 2} and sources[2:] == [{3}, {4}]
+
+
+def test_words_share_what_they_look_at():
+    source, target = ["▁a", "▁b", ".", "</s>"], ["▁x", "y", ".", "▁z", "</s>"]
+    looks = [[0.6, 0.2, 0, 0.2], [0.4, 0.2, 0.2, 0.2], [0, 0, 0.9, 0.1], [0.2, 0.5, 0.1, 0.2]]
+    attention = Attention(source, target, np.array([*looks, [0, 0, 0, 1]]), [0, 1, 1], [0, 0, 0, 1])
+    # "xy." looks 1.0 at "a" and 0.6 at "b.", "z" 0.2 and 0.6. The third word has no subword.
+    shares = np.array([[1 / 1.6, 0.6 / 1.6], [0.2 / 0.8, 0.6 / 0.8]])
+    shares *= shares / shares.sum(0)
+    expected = [*(shares / shares.sum(1, keepdims=True)), [0, 0]]
+    np.testing.assert_allclose(weigh_words(attention, 3, 2), expected)
+    assert weigh_words(attention, 3, 2)[0, 0] == pytest.approx(0.78125)
