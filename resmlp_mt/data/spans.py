@@ -201,7 +201,7 @@ def _find_words(
     begins, ends = len(_BEFORE.match(part)[0]), len(_BEHIND.search(part)[0])
     numbers = range(inside[0], inside[-1] + 1) if inside else range(0)
     core = part[begins : len(part) - ends]
-    bare = core if len(core.split()) == len(numbers) else part
+    bare = core if len(core.split()) == len(numbers) else part.strip()
     return Span(numbers, opened, closed, bare, begins, ends)
 
 
