@@ -24,7 +24,10 @@ _HEART = re.compile(
     "[\u2661\u2665\u2764\U0001f493-\U0001f49f\U0001f5a4\U0001f90d-\U0001f90f\U0001f9e1"
     "\U0001fa75-\U0001fa77]"
 )
-_MARKUP = re.compile(r"\[[xX]\]|</?[A-Za-z][^<>]*>")
+_MARKUP = re.compile(
+    r"\[[xX]\]|</?[A-Za-z][^<>]*>"
+    r"|^\s*(?:`{3,}|~{3,})\s*[\w+#.-]*\s*$"  # around a block of code, with its language
+)
 _BLANKS = re.compile(r"\s*")
 _TABS = re.compile(r"\t\s*")
 _EDGES = re.compile(r"\|\s*")
@@ -70,7 +73,7 @@ def cut_marks(line: list[str]) -> list[str]:
 
 
 def holds_text(text: str) -> bool:
-    """Whether there is something to translate: numbers, rules, emoji, boxes and tags stay."""
+    """Whether there is something to translate. Numbers, rules, emoji, boxes and tags stay."""
     return any(map(str.isalpha, _MARKUP.sub("", text)))
 
 

@@ -5,7 +5,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.marks import cut_marks
+from resmlp_mt.data.marks import cut_marks, holds_text
 from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.inference.translator import Translator
 
@@ -57,6 +57,18 @@ def test_marks_are_cut_off_at_the_edges_and_between_blanks(line, expected):
 )
 def test_emphasis_over_several_sentences_is_cut_off_where_they_begin_and_end(line, expected):
     assert cut_marks(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", True), ("12:30 😀 ---", False), ("- [x] ", False), ("[x] a", True), ("</p>", False),
+        ("```bash\n", False), ("~~~ c++", False), ("~~~ a ~~~", True), ("```two words", True),
+        ("`code`", True), ("1 < a", True),
+    ],
+)  # fmt: skip
+def test_marks_alone_hold_no_text(text, expected):
+    assert holds_text(text) is expected
 
 
 def test_a_bullet_begins_a_line_and_no_sentence():
