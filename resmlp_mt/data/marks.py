@@ -26,7 +26,7 @@ _HEART = re.compile(
 )
 _MARKUP = re.compile(
     r"\[[xX]\]|</?[A-Za-z][^<>]*>"
-    r"|^\s*(?:`{3,}|~{3,})\s*[\w+#.-]*\s*$"  # around a block of code, with its language
+    r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
 )
 _BLANKS = re.compile(r"\s*")
 _TABS = re.compile(r"\t\s*")

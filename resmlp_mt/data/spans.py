@@ -5,6 +5,7 @@ them. Then they are put around the words that translate the marked ones.
 """
 
 import re
+import string
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _ADDRESS = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)"
 # The text of a link may be an image.
 _LINK = rf"(?<!\\)!?\[(?P<label>(?:!\[[^\[\]]*\]\([^()\s]*\)|[^\[\]])+)\]{_ADDRESS}"
 _TAG = (
-    r"(?<!\\)<(?P<tag>[A-Za-z][\w-]*)(?:\s(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)?>(?!\s)"
+    r"(?<!\\)<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]*)?>(?!\s)"
     r"(?P<tagged>(?:(?!</?(?P=tag)\b).){1,1000})(?<!\s)</(?P=tag)>"
 )
 _SPAN = re.compile(f"{CODE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
@@ -38,8 +39,9 @@ _BLANK = re.compile(r"\s")
 _WORD_BEFORE = re.compile(r"\w[^\s\w]*$")
 _WORD_BEHIND = re.compile(r"[^\s\w]*\w")
 # What may stand around words without being of them.
-_BEFORE = re.compile(r"[\s.\"'(\[«»‹›„“”‚‘¿¡]*")
-_BEHIND = re.compile(r"[\s.,;:!?…)\]»«›‹”“‘’\"']*$")
+_BLANKS = string.whitespace + "\xa0\u202f\u3000"
+_BEFORE = _BLANKS + ".\"'([«»‹›„“”‚‘¿¡"
+_BEHIND = _BLANKS + ".,;:!?…)]»«›‹”“‘’\"'"
 # How much a word is of the marked words, if it translates one of them: chosen on sentences of the
 # mix that have marks in both languages. "Sie", which stands for nothing in English, has a half.
 _MOST = 0.7
@@ -147,8 +149,7 @@ def put_spans(
         if not run:
             continue
         start, end = words[run[0]][0], words[run[-1]][1]
-        first = _BEFORE.match(translation, start, end).end()
-        last = _BEHIND.search(translation, start, end).start()
+        first, last = _find_core(translation, start, end)
         if first < last:  # else it is punctuation alone
             start, end = max(start, first - span.begins), min(end, last + span.ends)
         held = [other for other in inside if other.run[0] in run]
@@ -197,12 +198,17 @@ def _find_words(
 ) -> Span:
     """What was taken off a part of a text, by the words of that."""
     inside = [i for i, (begin, stop) in enumerate(words) if begin < end and start < stop]
-    part = text[start:end]
-    begins, ends = len(_BEFORE.match(part)[0]), len(_BEHIND.search(part)[0])
     numbers = range(inside[0], inside[-1] + 1) if inside else range(0)
-    core = part[begins : len(part) - ends]
-    bare = core if len(core.split()) == len(numbers) else part.strip()
-    return Span(numbers, opened, closed, bare, begins, ends)
+    first, last = _find_core(text, start, end)
+    core = text[first:last]
+    bare = core if len(core.split()) == len(numbers) else text[start:end].strip()
+    return Span(numbers, opened, closed, bare, first - start, end - last)
+
+
+def _find_core(text: str, start: int, end: int) -> tuple[int, int]:
+    """Where a part of a text begins and ends without the punctuation and blanks around it."""
+    part = text[start:end]
+    return end - len(part.lstrip(_BEFORE)), start + len(part.rstrip(_BEHIND))
 
 
 def _holds(span: Span, other: Span) -> bool:
@@ -216,8 +222,7 @@ def _find_text(text: str, words: list[tuple[int, int]], translation: str) -> lis
     for match in re.finditer(re.escape(text), translation):
         first = bisect_right(starts, match.start()) - 1
         last = bisect_left(ends, match.end())
-        before = _BEFORE.match(translation, starts[first]).end()
-        behind = _BEHIND.search(translation, starts[first], ends[last]).start()
+        before, behind = _find_core(translation, starts[first], ends[last])
         if before >= match.start() and behind <= match.end():
             found.append(slice(first, last + 1))
     return found

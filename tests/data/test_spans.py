@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resmlp_mt.data.marks import cut_marks, holds_text
 from resmlp_mt.data.spans import put_spans, take_spans
 from resmlp_mt.inference.translator import Translator
 
@@ -28,7 +29,7 @@ def put_back(text, plain):
         ('![A cat](a.png "of mine")', "A cat"),
         ("**[a b](u)** or [_c_](v)!", "a b or c!"),
         ("[![a b](c)](d) is", "a b is"),
-        ('<a href="b>c" d=\'"\'>link</a>, (<b>x</b>).', "link, (x)."),
+        ('<a href="b" d=\'"\'>link</a>, (<b>x</b>).', "link, (x)."),
         ('Click <b>Save</b>, <a href="x y">read <i>it</i></a>', "Click Save, read it"),
         ("run `**a** <b>c</b>` **now**", "run `**a** <b>c</b>` now"),
         ("run ```_a_``` _now_", "run ```_a_``` now"),
@@ -154,6 +155,16 @@ def test_very_many_marks_take_no_time(mark):
     text = mark * 200  # of a sentence that fits a model
     taken = take_spans(text)
     assert sorted(put_back(taken.text, taken)[0]) == sorted(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["**a" + 10**5 * " " + "b** c", "**a" + 10**5 * "." + "b** c", '<a "' * 20_000, "*a " * 30_000]
+    + ["`" + 10**5 * " " + "a", "```" + 10**5 * " " + "a b"],
+)  # fmt: skip
+def test_no_pattern_goes_over_a_text_again_and_again(text):
+    assert holds_text(take_spans(text).text)
+    assert "".join(cut_marks([text, text])) == 2 * text
 
 
 def test_nesting_without_end_takes_no_stack():
