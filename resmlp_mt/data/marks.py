@@ -55,16 +55,21 @@ def cut_marks(line: list[str]) -> list[str]:
     Returns:
         Parts that joined are the line.
     """
-    line = _join_torn(line)
+    wide = list(_find_wide(line))
+    # Sentences that share emphasis which is not around all of them: no mark shall be alone.
+    torn = {i for first, last, around in wide if not around for i in range(first, last)}
+    if torn:
+        line = _join_torn(line, torn)
+        wide = list(_find_wide(line))
     parts, offset = [], 0
     in_table = bool(line) and line[0].lstrip().startswith("|")
-    wide = sorted(chain.from_iterable(places for _, _, places in _find_wide(line)))
+    around = sorted(chain.from_iterable(around for _, _, around in wide))
     for number, sentence in enumerate(line):
         begin = _BEGINNING.match(sentence) if number == 0 else None
         start = begin.end() if begin else 0
         found = {start, *_find_places(sentence, start, in_table)}
         end = offset + len(sentence)
-        within = wide[bisect_right(wide, offset) : bisect_left(wide, end)]
+        within = around[bisect_right(around, offset) : bisect_left(around, end)]
         found = (found | {place - offset for place in within}) - {0, len(sentence)}
         offset = end
         places = [0, *sorted(i for i in found if may_cut(sentence, i)), len(sentence)]
@@ -77,15 +82,12 @@ def holds_text(text: str) -> bool:
     return any(map(str.isalpha, _MARKUP.sub("", text)))
 
 
-def _join_torn(line: list[str]) -> list[str]:
-    """The sentences, but those as one that share emphasis which is not around all of them."""
-    joined = {
-        i for first, last, places in _find_wide(line) if not places for i in range(first, last)
-    }
+def _join_torn(line: list[str], torn: set[int]) -> list[str]:
+    """The sentences, but those of these numbers each as one with the next."""
     parts = [""]
     for number, sentence in enumerate(line):
         parts[-1] += sentence
-        if number not in joined:
+        if number not in torn:
             parts.append("")
     return parts[:-1]
 

@@ -466,7 +466,7 @@ class Translator(Loaded):
         """Where each beam looks in the source, by the words as the model reads and says them."""
         subwords = self.codec.name_source(source)
         weights = self._get_engine().attend(source, [tokens for tokens, _ in beams])
-        words = self.codec.number_source_words(segment.read)[: len(segment.pieces)]
+        words = self._number_read(segment)
         for (tokens, _), rows in zip(beams, weights, strict=True):
             target = [*self.codec.name_target(tokens), subwords[-1]]
             said = self.codec.number_target_words(tokens)
@@ -500,9 +500,13 @@ class Translator(Loaded):
         return hypothesis
 
     def _number_words(self, segment: Segment) -> list[int]:
-        """The word of each of its subwords, of which the last may be left out."""
-        words = self.codec.number_source_words(segment.read)[: len(segment.pieces)]
+        """The word of each of its subwords in the text that the user has."""
+        words = self._number_read(segment)
         return [segment.words[word] for word in words] if segment.spans else words
+
+    def _number_read(self, segment: Segment) -> list[int]:
+        """The word of each of its subwords as it is read. The last of these may be left out."""
+        return self.codec.number_source_words(segment.read)[: len(segment.pieces)]
 
 
 def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:
