@@ -69,24 +69,23 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             part = slice(start, start + rows)
             x, y = features[part], target[part].unsqueeze(1)
             logits = torch.mm(x, weight.t(), out=buffer[: len(x)])
-            if count_hits:
-                hits += logits.argmax(1, keepdim=True).eq(y).sum()
             scores = logits.to(exact)  # the same tensor where they are exact
-            right = scores.gather(1, y)
-            largest = scores.amax(1, keepdim=True)
-            total = scores.sub_(largest).exp_().sum(1, keepdim=True)
-            norm = largest + total.log()
-            chunk_nll = (norm - right).sum()
+            if count_hits:
+                hits += scores.argmax(1, keepdim=True).eq(y).sum()
+            # On a CPU a softmax is faster than the exponential alone. The share of the largest
+            # logit is at least 1 / V, so that its logarithm is good.
+            shares = scores.softmax(1)
+            norm = scores.amax(1, keepdim=True) - shares.amax(1, keepdim=True).log()
+            chunk_nll = (norm - scores.gather(1, y)).sum()
             logits_sum = (x.to(exact) @ weight_sum).sum()
             nll += chunk_nll
             loss += own * chunk_nll + others * (len(weight) * norm.sum() - logits_sum)
             if needs_grad:
                 # p - own at the target. That - others is everywhere is made good at the end.
-                grad = scores.div_(total)
-                grad.scatter_add_(1, y, grad.new_full(y.shape, -own))
+                shares.scatter_add_(1, y, shares.new_full(y.shape, -own))
                 if scale is not None:
-                    grad.mul_(scale)
-                grad = logits.copy_(grad)  # nothing to do where they are one tensor
+                    shares.mul_(scale)
+                grad = shares if exact == logits.dtype else logits.copy_(shares)
                 grad_features[part] = grad @ weight
                 if exact == features.dtype:
                     grad_weight.addmm_(grad.t(), x)
