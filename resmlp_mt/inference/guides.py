@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
-from itertools import count
 from reprlib import repr as shorten
 
 import numpy as np
@@ -84,14 +83,30 @@ def lay_beside(
 
 
 @dataclass(frozen=True)
-class Begun:
-    """A translation that was begun: `kept` for the first parts of a line, one each; the `rest`."""
+class Line:
+    """A line on its way to a translation.
 
-    kept: tuple[str, ...]
-    rest: str
+    Attributes:
+        text: As it was given.
+        segments: Its parts, each translated at once.
+        kept: The translations of the first of them, which a prefix had.
+        prefix: What the translation of the next one begins with.
+        words: What the translation shall hold.
+    """
+
+    text: str
+    segments: list[Segment]
+    kept: Sequence[str]
+    prefix: str
+    words: Sequence[str]
+
+    @property
+    def left(self) -> list[Segment]:
+        """The parts that have no translation yet."""
+        return self.segments[len(self.kept) :]
 
 
-def divide_begun(prefix: str, parts: list[Segment], language: str) -> Begun:
+def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list[str], str]:
     """Divide a prefix into what translates whole parts of a text, and the beginning of the next.
 
     Its finished lines are the first ones of the text. Its finished sentences behind them are the
@@ -101,9 +116,12 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> Begun:
         prefix: What the translation begins with.
         parts: Of the text, each translated at once.
         language: Of the prefix.
+
+    Returns:
+        The translations of the first parts, one each, and the rest of the prefix.
     """
     if not prefix or len(parts) < 2:
-        return Begun((), prefix)
+        return [], prefix
     # One more letter shows where text would go on: in its last line and sentence, or in new ones.
     *finished, _ = split_lines(f"{prefix}X")
     *before, last = group_lines(parts)
@@ -116,7 +134,7 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> Begun:
     if parts_sentences_by_blanks(language) and sentences and not sentences[-1][-1].isspace():
         sentences.pop()  # its full stop may be that of a number
     kept += sentences[: len(going_on) - 1]
-    return Begun(tuple(kept), prefix[sum(map(len, kept)) :])
+    return kept, prefix[sum(map(len, kept)) :]
 
 
 def _lay_out(sentences: list[str], count: int) -> list[str]:
@@ -127,19 +145,17 @@ def _lay_out(sentences: list[str], count: int) -> list[str]:
 
 def make_guides(
     codec: TextCodec,
-    rows: list[Row],
-    parts: list[list[Segment]],
+    lines: list[Line],
     first: int,
     find_terms: Callable[[str, bool], tuple[np.ndarray, ...]] = lambda text, capitals: (),
 ) -> list[Guide]:
-    """A guide for every part of the rows.
+    """A guide for every part of lines that is left to translate.
 
-    The prefix of a line goes to the first of its parts.
+    The prefix of a line goes to the first of these.
 
     Args:
         codec: The model's.
-        rows: Lines with what belongs to them.
-        parts: The parts of each line.
+        lines: With what leads their translations.
         first: Number of the first line.
         find_terms: What the translation of a part must hold beside the words of its line: as
             `Glossary.find`.
@@ -149,21 +165,21 @@ def make_guides(
             has words to hold is in several parts.
     """
     guides = []
-    for number, (_, prefix, words), segments in zip(count(first), rows, parts, strict=False):
+    for number, line in enumerate(lines, first):
         try:
-            if words and len(group_lines(segments)) > 1:
+            if line.words and len(group_lines(line.left)) > 1:
                 raise UserError("holds several lines; constraints are for one")
-            if words and len(segments) > 1:
+            if line.words and len(line.left) > 1:
                 raise UserError("too long for the model to hold constraints; shorten it")
-            begin = codec.encode_target(prefix)
-            held = tuple(filter(len, map(codec.encode_held, words)))
+            begin = codec.encode_target(line.prefix)
+            held = tuple(filter(len, map(codec.encode_held, line.words)))
         except UserError as error:
             raise UserError(f"line {number}: {error}") from None
         guides += [
             Guide(
                 begin[: None if i == 0 else 0], held + find_terms(s.plain, s.capitals), (number, i)
             )
-            for i, s in enumerate(segments)
+            for i, s in enumerate(line.left)
         ]
     return guides
 

@@ -4,18 +4,16 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import Path
 from reprlib import repr as shorten
 from typing import Any, Self, overload
 
 import numpy as np
 
-from resmlp_mt.data.capitals import read_capitals, write_capitals
-from resmlp_mt.data.code import restore_code
+from resmlp_mt.data.capitals import read_capitals
 from resmlp_mt.data.marks import cut_marks
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
-from resmlp_mt.data.superscripts import restore_superscripts
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
@@ -26,6 +24,7 @@ from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.glossary import Glossary, read_glossary
 from resmlp_mt.inference.guides import (
     Guide,
+    Line,
     Row,
     check_beside,
     divide_begun,
@@ -34,11 +33,9 @@ from resmlp_mt.inference.guides import (
 )
 from resmlp_mt.inference.hypotheses import (
     MOSTLY,
-    Attention,
     Hypothesis,
     explain_unknown,
     join,
-    put_spans_back,
 )
 from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.loading import load_engine
@@ -50,6 +47,7 @@ from resmlp_mt.inference.options import (
     is_count,
 )
 from resmlp_mt.inference.segments import Segment, find_translated, split_text, take_off_spans
+from resmlp_mt.inference.writer import Writer
 
 
 class Translator(Loaded):
@@ -74,7 +72,7 @@ class Translator(Loaded):
 
     def __init__(self, engine: Engine, codec: TextCodec, threads: int = 1):
         self.engine: Engine | None = engine
-        self.codec = codec
+        self.codec, self.writer = codec, Writer(codec)
         self.threads = threads
         # One position is for the end of the sentence.
         self.longest = min(engine.source_positions, 10**6) - 1
@@ -235,33 +233,26 @@ class Translator(Loaded):
         options: SearchOptions,
         reading: ReadingOptions,
     ) -> Iterator[list[Hypothesis]]:
-        first = reading.first
+        first, led = reading.first, [glossary.find] if glossary else []
         for buffer in fill(rows, reading.buffer_size):
-            parts = [self._divide(*row, reading) for row in buffer]
-            begun = [
-                divide_begun(prefix, line, self.codec.target_language)
-                for (_, prefix, _), line in zip(buffer, parts, strict=True)
-            ]
-            left = [line[len(b.kept) :] for b, line in zip(begun, parts, strict=True)]
-            buffer = [
-                (line, b.rest, words) for (line, _, words), b in zip(buffer, begun, strict=True)
-            ]
+            lines = [self._begin(*row, reading) for row in buffer]
             guides = None
-            led = [glossary.find] if glossary else []
-            if led or options.sampling or any(prefix or words for _, prefix, words in buffer):
-                guides = make_guides(self.codec, buffer, left, first, *led)
+            if led or options.sampling or any(line.prefix or line.words for line in lines):
+                guides = make_guides(self.codec, lines, first, *led)
             found = self.translate_segments(
-                list(chain.from_iterable(left)),
+                [segment for line in lines for segment in line.left],
                 options,
                 reading.batch_tokens,
                 reading.attention,
                 guides,
             )
-            for (text, _, _), line, rest, b in zip(buffer, parts, left, begun, strict=True):
-                hypotheses = list(islice(found, len(rest)))
-                before = self._keep(line, b.kept, reading.attention)
-                yield self.join(text, line, hypotheses, before)
-            first += len(buffer)
+            for line in lines:
+                parts = list(islice(found, len(line.left)))
+                before = self.writer.keep(
+                    line.segments, line.kept, self._get_engine, reading.attention
+                )
+                yield self.join(line.text, line.segments, parts, before)
+            first += len(lines)
 
     def join(
         self,
@@ -282,16 +273,16 @@ class Translator(Loaded):
         unknown = self.codec.share_unknown(find_translated(segments))
         return [replace(hypothesis, unknown=unknown) for hypothesis in best]
 
-    def _divide(
-        self, line: str, prefix: str, words: Sequence[str], reading: ReadingOptions
-    ) -> list[Segment]:
-        """The parts of a line that are translated at once."""
-        return self.split(
-            line,
+    def _begin(self, text: str, prefix: str, words: Sequence[str], reading: ReadingOptions) -> Line:
+        """A line in the parts that are translated at once, of which a prefix may have some."""
+        segments = self.split(
+            text,
             False if words else reading.split_sentences,  # words may stand in any sentence
             reading.recase and not (prefix or words),
             begun=bool(prefix),
         )
+        kept, rest = divide_begun(prefix, segments, self.codec.target_language)
+        return Line(text, segments, kept, rest, words)
 
     def translate_segments(
         self,
@@ -330,7 +321,7 @@ class Translator(Loaded):
             if i in beams_of:
                 yield self.describe(segment, source, beams_of[i][: options.nbest], attention)
             else:
-                yield [self._copy(segment, source, attention) for _ in range(options.nbest)]
+                yield [self.writer.copy(segment, source, attention) for _ in range(options.nbest)]
 
     def search(
         self,
@@ -439,74 +430,8 @@ class Translator(Loaded):
     def describe(
         self, segment: Segment, source: np.ndarray, beams: list, attention: bool
     ) -> list[Hypothesis]:
-        """Make text of beams, as `search` returns them, with their attention if asked.
-
-        Args:
-            segment: What was translated.
-            source: Its token indices. (S,).
-            beams: What was found for it.
-            attention: Find it.
-        """
-        texts = [self.codec.decode(tokens) for tokens, _ in beams]
-        if segment.capitals:
-            language = self.codec.target_language
-            texts = [write_capitals(text, segment.plain, language) for text in texts]
-        texts = [restore_superscripts(text, segment.plain) for text in texts]
-        texts = [restore_code(text, segment.plain) for text in texts]
-        found = list(map(Hypothesis, texts, (score for _, score in beams)))
-        if not (attention or segment.spans):
-            return found
-        attended = self._attend(segment, source, beams)
-        found = [replace(h, attention=[a]) for h, a in zip(found, attended, strict=True)]
-        if segment.spans:
-            found = [put_spans_back(hypothesis, segment) for hypothesis in found]
-        return found if attention else [replace(h, attention=[]) for h in found]
-
-    def _attend(self, segment: Segment, source: np.ndarray, beams: list) -> Iterator[Attention]:
-        """Where each beam looks in the source, by the words as the model reads and says them."""
-        subwords = self.codec.name_source(source)
-        weights = self._get_engine().attend(source, [tokens for tokens, _ in beams])
-        words = self._number_read(segment)
-        for (tokens, _), rows in zip(beams, weights, strict=True):
-            target = [*self.codec.name_target(tokens), subwords[-1]]
-            said = self.codec.number_target_words(tokens)
-            yield Attention(subwords, target, rows, words, said)
-
-    def _keep(
-        self, segments: list[Segment], sentences: tuple[str, ...], attention: bool
-    ) -> list[Hypothesis]:
-        """The translations of the first segments that a prefix has, a sentence for each."""
-        kept = [Hypothesis(sentence, 0.0) for sentence in sentences]
-        for segment, hypothesis in zip(segments, kept if attention else (), strict=False):
-            if not hypothesis.text:  # nothing of a line that the prefix translates otherwise
-                continue
-            tokens = self.codec.encode_translation(hypothesis.text)
-            if len(tokens) >= self._get_engine().target_positions:  # longer than the model writes
-                continue
-            source = self.codec.encode(segment.pieces)
-            (found,) = self.describe(segment, source, [(tokens, 0.0)], attention)
-            words = self.codec.number_translation_words(hypothesis.text)
-            hypothesis.attention = [replace(a, target_words=words) for a in found.attention]
-        return kept
-
-    def _copy(self, segment: Segment, source: np.ndarray, attention: bool) -> Hypothesis:
-        """The segment as its own translation, of which the model has no doubt."""
-        hypothesis = Hypothesis(segment.text.strip(), 0.0)
-        if attention:
-            subwords = self.codec.name_source(source)
-            words = self._number_words(segment)
-            weights = np.eye(len(subwords))
-            hypothesis.attention = [Attention(subwords, subwords, weights, words, words)]
-        return hypothesis
-
-    def _number_words(self, segment: Segment) -> list[int]:
-        """The word of each of its subwords in the text that the user has."""
-        words = self._number_read(segment)
-        return [segment.words[word] for word in words] if segment.spans else words
-
-    def _number_read(self, segment: Segment) -> list[int]:
-        """The word of each of its subwords as it is read. The last of these may be left out."""
-        return self.codec.number_source_words(segment.read)[: len(segment.pieces)]
+        """Make text of beams, as `search` returns them; arguments as for `Writer.write`."""
+        return self.writer.write(segment, source, beams, self._get_engine, attention)
 
 
 def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:
