@@ -10,7 +10,7 @@ def format_line(arguments: argparse.Namespace, number: int, source: str, hypothe
     Args:
         arguments: Of the command.
         number: Of the line.
-        source: Its text.
+        source: Its text. A block of code has several lines.
         hypotheses: Its translations, the best first.
     """
     if arguments.json:
@@ -24,7 +24,11 @@ def format_line(arguments: argparse.Namespace, number: int, source: str, hypothe
     texts = [h.text + _print_alignment(arguments, h) for h in hypotheses]
     if arguments.nbest > 1:
         rows = zip(hypotheses, texts, strict=True)
-        return "".join(f"{number}\t{h.score:.4f}\t{text}\n" for h, text in rows)
+        return "".join(
+            f"{number}\t{h.score:.4f}\t{line}\n"
+            for h, text in rows
+            for line in text.split("\n")  # of a block of code
+        )
     return texts[0] + "\n"
 
 

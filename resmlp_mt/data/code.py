@@ -1,11 +1,60 @@
-"""Code between backquotes, which models translate as if it were quoted."""
+"""Code within text, as Markdown marks it: blocks of lines, and parts of a sentence."""
 
 import re
+from collections.abc import Iterator
 
 CODE = r"(?<!`)(?P<ticks>`{1,3})(?!`)(?P<code>[^`]+)(?P=ticks)(?!`)"
 _CODE = re.compile(CODE)
+# What begins a block of code: three backquotes or more, or tildes. A language may be named behind.
+_FENCE = re.compile(r"[\s>]*+(`{3,}+(?!.*`)|~{3,})")
+_AROUND = " \t\r\n>\u2028\u2029"
 _QUOTES = "\"'`»«›‹„“”‚‘’"
 _QUOTED = re.compile(f"(?<!\\w)[{_QUOTES}]([^{_QUOTES}]+)[{_QUOTES}](?!\\w)")
+
+
+def find_fence(line: str) -> str | None:
+    """The marks with which a line begins a block of code (CommonMark, 4.5); None without any."""
+    fence = _FENCE.match(line)
+    return fence and fence[1]
+
+
+def ends_code(line: str, fence: str) -> bool:
+    """Whether a line ends the block that began with these marks: with as many at least, alone."""
+    marks = line.strip(_AROUND)
+    return len(marks) >= len(fence) and not marks.strip(fence[0])
+
+
+def part_code(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
+    """Part lines where blocks of code begin and end.
+
+    A block without an end is none: else a single line would make code of all that follows.
+
+    >>> list(part_code(["Do:", "```sh", "ls", "```", "Done."]))
+    [(['Do:'], False), (['```sh', 'ls', '```'], True), (['Done.'], False)]
+
+    Args:
+        lines: With their ends or without.
+
+    Yields:
+        Lines, and whether they are a block of code.
+    """
+    start = i = 0
+    endless: set[str] = set()  # marks that nothing ends from here on
+    while i < len(lines):
+        fence = find_fence(lines[i])
+        i += 1
+        if fence is None or fence in endless:
+            continue
+        end = next((k for k in range(i, len(lines)) if ends_code(lines[k], fence)), None)
+        if end is None:
+            endless.add(fence)
+            continue
+        if start < i - 1:
+            yield lines[start : i - 1], False
+        yield lines[i - 1 : end + 1], True
+        start = i = end + 1
+    if start < len(lines):
+        yield lines[start:], False
 
 
 def restore_code(translation: str, source: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 
+from resmlp_mt.data.code import part_code
 from resmlp_mt.data.marks import holds_text
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
 from resmlp_mt.data.spans import Span, take_spans
@@ -36,6 +37,7 @@ class Segment:
         spans: What was taken off it, and is put around words of its translation.
         words: The number of each word of `read` in the text, if `spans` was taken off.
         bare: Then the text without them, in its own case.
+        code: Whether it is a block of code, which stays as it is.
     """
 
     text: str
@@ -45,6 +47,7 @@ class Segment:
     spans: tuple[Span, ...] = ()
     words: tuple[int, ...] = ()
     bare: str = ""
+    code: bool = False
 
     @property
     def plain(self) -> str:
@@ -54,7 +57,7 @@ class Segment:
     @property
     def has_letters(self) -> bool:
         """Whether there is something to translate: numbers, rules and emoji stay as they are."""
-        return holds_text(self.read)
+        return not self.code and holds_text(self.read)
 
 
 def split_text(
@@ -64,6 +67,7 @@ def split_text(
     longest: int,
     sentences: bool,
     read: Callable[[str], str] = str,
+    keep_code: bool = False,
 ) -> list[Segment]:
     """Cut a text into segments of at most `longest` subwords.
 
@@ -80,6 +84,7 @@ def split_text(
         sentences: Cut lines into sentences that fit as they are, too.
         read: How a sentence, or a line that is left whole, is read: as `read_capitals`, with as
             many characters as it has.
+        keep_code: Leave blocks of code whole, as segments of their own, of any length.
 
     Returns:
         The segments, in order; joined they are the text. None if there are no subwords in it.
@@ -89,23 +94,39 @@ def split_text(
     def length(part: str) -> int:
         return len(find_pieces(part.strip()))
 
+    def cut_lines(lines: list[str]) -> Iterator[str]:
+        for line in lines:
+            apart = sentences or length(read(line)) > longest
+            yield from map(read, cut(line) if apart else [line])
+
     # What each segment is joined of, as it is read; and what comes before the first subword.
     found: list[list[str]] = []
     blank: list[str] = []
-    for line in _LINE.findall(text):
-        apart = sentences or length(read(line)) > longest
-        for piece in map(read, cut(line) if apart else [line]):
-            if length(piece):
-                first, *others = _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
-                found += [[*blank, first], *([other] for other in others)]
-                blank = []
-            else:
+    codes: set[int] = set()  # which of them are code
+    lines = _LINE.findall(text)
+    for block, is_code in part_code(lines) if keep_code else [(lines, False)]:
+        for piece in ["".join(block)] if is_code else cut_lines(block):
+            if not (is_code or length(piece)):
                 (found[-1] if found else blank).append(piece)
+                continue
+            if is_code:
+                codes.add(len(found))
+                parts = [piece]
+            else:
+                parts = _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
+            found += [[*blank, parts[0]], *([part] for part in parts[1:])]
+            blank = []
     texts = list(map("".join, found))
     ends = accumulate(map(len, texts), initial=0)
     return [
-        Segment(text[start:end], find_pieces(part.strip())[:longest], part, part != text[start:end])
-        for (start, end), part in zip(pairwise(ends), texts, strict=True)
+        Segment(
+            text[start:end],
+            find_pieces(part.strip())[:longest],
+            part,
+            capitals=part != text[start:end],
+            code=i in codes,
+        )
+        for i, ((start, end), part) in enumerate(zip(pairwise(ends), texts, strict=True))
     ]
 
 
@@ -118,7 +139,7 @@ def take_off_spans(
         segment: Of what `split_text` returned.
         find_pieces, read: As for `split_text`.
     """
-    plain = take_spans(segment.text)
+    plain = take_spans("" if segment.code else segment.text)
     if not plain.spans:
         return segment
     said = read(plain.text)

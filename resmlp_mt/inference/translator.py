@@ -394,8 +394,8 @@ class Translator(Loaded):
         Args:
             text: Raw text.
             split_sentences: Cut lines into sentences, and marks off from them, as emoji, bullets
-                and tabs. Default: where the model wants it, as most do that were trained on single
-                ones.
+                and tabs. Leave blocks of code as they are. Default: where the model wants it, as
+                most do that were trained on single ones.
             recase: Read what is in capitals in lower case, and translate it to capitals. Read
                 emphasis, links and tags within a sentence as plain words, and put them around the
                 words of the translation that come from these.
@@ -412,7 +412,10 @@ class Translator(Loaded):
             split_sentences = card.split_sentences
         read = self._read if recase else str
         cut = self._cut_line if begun else self._cut_finely
-        segments = split_text(text, cut, self.codec.split, longest, split_sentences, read)
+        keep_code = split_sentences and not begun
+        segments = split_text(
+            text, cut, self.codec.split, longest, split_sentences, read, keep_code
+        )
         languages = self.codec.source_language, self.codec.target_language
         if begun or not recase or not all(map(parts_sentences_by_blanks, languages)):
             return segments

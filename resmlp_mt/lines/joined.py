@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
+from resmlp_mt.data.code import ends_code, find_fence
 from resmlp_mt.data.punctuation import CLOSERS, ENDS, UNSEEN, UNSPACED
 from resmlp_mt.data.sentences import OF_ORDINAL, base_language, parts_sentences_by_blanks
 
@@ -39,9 +40,8 @@ _MONTH = re.compile(
 # Quoted lines of mails; and lines that part others, as those of dashes do.
 _QUOTE = re.compile(r"(?:\s*>)*")
 _RULE = re.compile(r"(?:[-=_*~#+]\s*){2,}")
-# Times of subtitles and rows of tables, which stay apart; the borders of code; headers of mails.
+# Times of subtitles and rows of tables, which stay apart; headers of mails.
 _ROW = re.compile(r"\||.*\d\s*-->\s*\d")
-_FENCE = re.compile("```|~~~")
 _HEADER = re.compile(r"[A-Z][\w-]*:\s")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
@@ -53,8 +53,8 @@ class JoinedLines:
     ['A dog sleeps.', '', '- It is', '- late']
 
     Blank lines, items of lists, lines of dashes, and quotes of another depth stay apart. So do
-    headers of mails, numbers and times of subtitles, rows of tables, and code between lines of
-    three backticks. A line is there as soon as it is known to be whole.
+    headers of mails, numbers and times of subtitles, and rows of tables. A line is there as soon as
+    it is known to be whole. A block of code is a text of several lines.
 
     Args:
         texts: The lines of each text. Those of two texts are never put together.
@@ -98,7 +98,7 @@ class JoinedLines:
             text = _Text(base_language(language))
             for line in lines:
                 yield text.take(line)
-            yield text.close()
+            yield text.finish()
 
 
 class _Text:
@@ -116,15 +116,16 @@ class _Text:
         self.dash = None  # what it begins with as an item of a list
         self.number = 0  # of the last item
         self.heads = False  # whether it is a header of a mail
-        self.fenced = False  # whether the lines are code
+        self.fence = ""  # what the block of code began with whose end has not come
+        self.code: list[str] = []  # its lines
 
     def take(self, line: str) -> list[str]:
         """Add a line; what is whole by it."""
+        if fence := self.fence or find_fence(line):
+            return self._take_code(line, fence)
         quote = _QUOTE.match(line)[0]
         depth, text = quote.count(">"), line[len(quote) :].strip()
-        fence = bool(_FENCE.match(text))
-        apart = self.fenced or fence or self._stays_apart(text)
-        self.fenced ^= fence
+        apart = self._stays_apart(text)
         whole = self.close() if apart or depth != self.depth else []
         if apart:
             return [*whole, line]
@@ -143,6 +144,17 @@ class _Text:
         self.end = self.end[-_REACH:]
         return whole + self.close() if self._ends() else whole
 
+    def _take_code(self, line: str, fence: str) -> list[str]:
+        """Add the first line of a block of code, or a further one."""
+        self.code.append(line)
+        if not self.fence:
+            self.fence = fence
+            return self.close()
+        if not ends_code(line, fence):
+            return []
+        block, self.fence, self.code = "\n".join(self.code), "", []
+        return [block]
+
     def _stays_apart(self, text: str) -> bool:
         """Whether a line is whole, and so is what comes before it."""
         if text.isdecimal():  # of a subtitle, unless a sentence goes on with it
@@ -154,6 +166,10 @@ class _Text:
         whole = ["".join(self.parts)] if self.parts else []
         self.parts, self.end = [], ""
         return whole
+
+    def finish(self) -> list[str]:
+        """What is left at the end of the text. Without its own end a block of code is none."""
+        return self.close() + self.code
 
     def _ends(self) -> bool:
         """Whether it ends a sentence."""

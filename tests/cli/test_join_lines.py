@@ -56,6 +56,23 @@ def test_lines_of_two_files_or_two_arguments_stay_apart(packed, sources, tmp_pat
     assert [json.loads(line)["source"] for line in said] == [sources[0], begun, sources[1]]
 
 
+def test_blocks_of_code_stay(packed, sources, tmp_path):
+    code = "```sh\nls  -l\n\n  # The dog sleeps.\n```"
+    (tmp_path / "x.md").write_text(f"{wrap(sources[0])}\n{code}\n{wrap(sources[1])}\n~~~\nA dog.")
+    whole = [sources[0], sources[1], "A dog."]
+    first, second, open_ended = translate(packed, *whole).stdout.splitlines()
+    options = ["--split-sentences", "--join-lines", "--input", tmp_path / "x.md"]
+    said = translate(packed, *options).stdout
+    assert said == "\n".join([first, code, second, "~~~", open_ended, ""])
+    answers = translate(packed, *options, "--json").stdout.splitlines()
+    assert [json.loads(line)["source"] for line in answers] == [
+        sources[0], code, sources[1], "~~~", "A dog.",
+    ]  # fmt: skip
+    table = translate(packed, *options, "--nbest", 2).stdout.splitlines()
+    rows = [row.split("\t") for row in table]
+    assert [row[2] for row in rows if row[0] == "2"] == code.split("\n") * 2
+
+
 def test_sources_are_put_together_in_all_scripts(packed):
     lines = "वह|कहाँ है।|Ναι,|ίσως.|他来|了。|คน|ดี||هل|أنت؟|Да|ли?".split("|")
     options = ["--join-lines", "--json", "--quiet", "--beam", 1]

@@ -1,4 +1,4 @@
-"""Code between backquotes: what is put back, and what is left alone."""
+"""Code: which lines are, what is put back between backquotes, and what is left alone."""
 
 import re
 
@@ -6,8 +6,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.code import restore_code
+from resmlp_mt.data.code import part_code, restore_code
 from resmlp_mt.inference.translator import Translator
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Do:\n```\nls\n```\nDone.", ["```\nls\n```"]),
+        ("```sh\nls\n\n  # x\n```\n~~~\nls\n~~~", ["```sh\nls\n\n  # x\n```", "~~~\nls\n~~~"]),
+        ("- Do:\n  ```\n  ls\n  ```", ["  ```\n  ls\n  ```"]),
+        ("> ```\n> ls\n> ```\nDone.", ["> ```\n> ls\n> ```"]),
+        # The end has as many marks at least, of the same kind, and nothing else.
+        ("````\n```\nls\n```\n````", ["````\n```\nls\n```\n````"]),
+        ("~~~\n```\n~~~~", ["~~~\n```\n~~~~"]),
+        ("```\n``` x\n```\nDone.", ["```\n``` x\n```"]),
+        # Without an end it is none.
+        ("```\nDo it.", []),
+        ("~~~\n```\nls\n```", ["```\nls\n```"]),
+        ("```a``` is\nb\n```", []),
+        ("``\nls\n``", []),
+    ],
+)
+def test_blocks_of_code_are_found(text, code):
+    parts = list(part_code(text.splitlines()))
+    assert ["\n".join(lines) for lines, is_code in parts if is_code] == code
+
+
+LINES = ["a", "", "```", "````", "~~~", "```sh", "> ```", "  ~~~~", "a ```"]
+
+
+@given(st.lists(st.sampled_from(LINES)))
+def test_blocks_of_code_hold_all_lines_and_end_as_they_begin(lines):
+    parts = list(part_code(lines))
+    assert sum((part for part, _ in parts), []) == lines
+    for part, is_code in parts:
+        assert part
+        if is_code:
+            first, last = part[0].strip(" >").removesuffix("sh"), part[-1].strip(" >")
+            assert last.startswith(first) and len({*first, *last}) == 1
+            inner = [line.strip(" >") for line in part[1:-1]]
+            assert not any(
+                line.startswith(first) and line == first[0] * len(line) for line in inner
+            )
 
 
 @pytest.mark.parametrize(
@@ -51,6 +92,12 @@ def test_no_more_changes_than_what_is_put_in_and_quotes(source, translation):
 def test_all_code_that_a_translation_has_as_it_is_comes_back(words):
     source = " ".join(words)
     assert restore_code(source.replace("``", '"').replace("`", "'"), source) == source
+
+
+@pytest.mark.parametrize("line", ["```a", "~" * 1000 + "a", "`" * 1000 + "a`", "> " * 500])
+def test_many_lines_like_those_of_code_take_no_time(line):
+    lines = [*map("~".__rmul__, range(400, 3, -1)), *[line] * 1000]
+    assert list(part_code(lines)) == [(lines, False)]
 
 
 @pytest.mark.parametrize("mark", ["`a` ", "`", "``a", "`a`b", "»a« "])

@@ -61,6 +61,22 @@ def test_a_line_longer_than_usual_is_cut_unless_it_shall_stay_whole():
     )
 
 
+def test_blocks_of_code_stay_as_they_are(translator):
+    text, code = "A dog sleeps.", "```\n  A dog sleeps. *A* cat. ONE TWO THREE.\n\n# x\n```"
+    dog = translator.translate(text)
+    pattern = "{0}\n\n{1}\n\n{0} {0}\n"
+    assert translator.translate(pattern.format(text, code)) == pattern.format(dog, code)
+    assert translator.translate(code) == code
+    (found,) = translator.translate_nbest(f"{code}\n{text}", nbest=2, attention=True)
+    assert all(hypothesis.text.startswith(f"{code}\n") for hypothesis in found)
+    words = len(code.split())
+    pairs = align_words(found[0].attention)
+    assert pairs[:words] == [(i, i) for i in range(words)] and pairs[-1][0] >= words
+    # A line is translated as ever where lines are left whole.
+    assert translator.translate(code, split_sentences=False) != code
+    assert translator.translate(f"```\n{text}") == f"```\n{dog}"
+
+
 def test_what_has_no_letters_stays_as_it_is(translator):
     texts = ["00:00:01,000 --> 00:00:02,500", "  12\n", "```", "🙂 🙂", "---\n* * *", "." * 400]
     with warnings.catch_warnings(action="error"):  # no model has seen all of these
