@@ -315,7 +315,7 @@ def _write(
                 lines, puts = map(list, zip(*taken, strict=True))
             sources, guides = split_columns(lines, arguments)
             found = translate(sources, **guides, first=number, buffer_size=len(sources))
-            for i, hypotheses in enumerate(found):
+            for i, hypotheses in enumerate(_naming_places(found, find)):
                 if hypotheses[0].unknown > MOSTLY and not warned:
                     warned = True
                     said = f"{find(number)}: {explain_unknown(sources[i])}"
@@ -327,6 +327,16 @@ def _write(
                 number += 1
                 bar.update()
             out.flush()
+
+
+def _naming_places(found: Iterator[list], find: Callable[[int], str]) -> Iterator[list]:
+    """Yield what is found; an error about a line says where that stands."""
+    from resmlp_mt.errors import LineError
+
+    try:
+        yield from found
+    except LineError as error:
+        raise error.at(find) from None
 
 
 def _open_input(

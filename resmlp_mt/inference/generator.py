@@ -11,7 +11,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.guides import Guide, check_room, name_lines
+from resmlp_mt.inference.guides import Guide, blame, check_room
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.sampling import SeededSampling
 from resmlp_mt.inference.stopping import check_wanted
@@ -69,10 +69,11 @@ class Generator:
         except AssertionError:  # nothing is finished: no score is a number, or all is barred
             bars = options.no_repeat_ngram_size and any(guide.leads for guide in guides)
             if bars or options.constraints:
-                raise UserError(
-                    f"{name_lines(guides)}no translation holds the prefix or the words that it "
-                    "must: they repeat what no_repeat_ngram_size bars, or have no room; ask for "
-                    "less of them, bar less, or allow longer translations"
+                raise blame(
+                    guides,
+                    "no translation holds the prefix or the words that it must: they repeat what "
+                    "no_repeat_ngram_size bars, or have no room; ask for less of them, bar less, "
+                    "or allow longer translations",
                 ) from None
             raise UserError("the model finds no translation; its weights are broken") from None
         return [

@@ -7,7 +7,7 @@ from reprlib import repr as shorten
 import numpy as np
 
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
-from resmlp_mt.errors import UserError, name_some
+from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.segments import Segment, group_lines, split_lines
 
@@ -174,7 +174,7 @@ def make_guides(
             begin = codec.encode_target(line.prefix)
             held = tuple(filter(len, map(codec.encode_held, line.words)))
         except UserError as error:
-            raise UserError(f"line {number}: {error}") from None
+            raise LineError([number], str(error)) from None
         guides += [
             Guide(
                 begin[: None if i == 0 else 0], held + find_terms(s.plain, s.capitals), (number, i)
@@ -197,12 +197,10 @@ def check_room(guides: list[Guide], longest: int) -> None:
         ):
             if tokens > longest:
                 said = f"{what} of {tokens} subwords; a translation has {longest} at most"
-                raise UserError(f"{name_lines([guide])}{said}")
+                raise blame([guide], said)
 
 
-def name_lines(guides: Iterable[Guide]) -> str:
-    """What an error about some of them begins with: their lines, where lines are counted."""
+def blame(guides: Iterable[Guide], problem: str) -> UserError:
+    """An error about one of them. It names their lines, where lines are counted."""
     numbers = sorted({guide.number[0] for guide in guides if guide.leads} - {0})
-    if len(numbers) < 2:
-        return f"line {numbers[0]}: " if numbers else ""
-    return f"one of the lines {name_some(list(map(str, numbers)))}: "
+    return LineError(numbers, problem) if numbers else UserError(problem)

@@ -143,6 +143,16 @@ def test_shards_together_are_the_whole_even_if_one_is_stopped(packed, raw, sourc
     assert parts[0] + (tmp_path / "2").read_text("utf-8") + parts[1] == whole
 
 
+def test_a_prefix_that_cannot_be_said_is_named_with_its_file_and_line(packed, sources, tmp_path):
+    (tmp_path / "a").write_text(f"{sources[0]}\n{sources[1]}\n", "utf-8")
+    (tmp_path / "b").write_text(f"{sources[2]}\n{sources[3]}\tder \u2603\n", "utf-8")
+    (tmp_path / "c").write_text(f"{sources[4]}\t{'der ' * 60}\n", "utf-8")
+    options = ["--prefix-column", 2, "--input", tmp_path / "a"]
+    for name, said in (("b", "b, line 2: 'der \u2603'"), ("c", "c, line 1: a prefix of ")):
+        refused = translate(packed, *options, tmp_path / name, check=False)
+        assert_refused(refused, str(tmp_path / said))
+
+
 def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources, tmp_path):
     lines = "\n".join([sources[0], "你好，世界", "Привет, мир", ""])
     result = translate(packed, "--json", stdin=lines, check=False)
