@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, Discriminator, Tag, create_model
+from pydantic import BaseModel, Discriminator, Tag
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
@@ -48,6 +48,7 @@ from resmlp_mt.serving.request import (
     explain,
     explain_unreadable,
     limit_request,
+    set_limits,
 )
 
 PAGE = Path(__file__).parent / "page"
@@ -239,9 +240,7 @@ def _guard(
 
 def _either(limits: Limits):
     """The body of POST /translate: our own, or LibreTranslate's."""
-    libre = create_model("LibreRequest", __base__=LibreRequest, __doc__=LibreRequest.__doc__)
-    libre.limits = limits
-    own = limit_request(limits)
+    own, libre = limit_request(limits), set_limits(LibreRequest, limits)
     return Annotated[
         # Names with blanks are left out where a mistake is explained.
         Annotated[own, Tag("our own")] | Annotated[libre, Tag("of LibreTranslate")],

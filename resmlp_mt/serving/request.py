@@ -112,12 +112,19 @@ class TranslationRequest(BaseModel):
 def limit_request(limits: Limits) -> type[TranslationRequest]:
     """Our own request as one server takes it: its limits are in the checks and the documents."""
     usual, said = min(USUAL_BEAM, limits.beam), TranslationRequest.model_fields["beam"].description
-    limited = create_model(
-        "TranslationRequest",
-        __base__=TranslationRequest,
-        __doc__=TranslationRequest.__doc__,
-        beam=(int, Field(usual, ge=1, le=limits.beam, description=said)),
-    )
+    beam = Field(usual, ge=1, le=limits.beam, description=said)
+    return set_limits(TranslationRequest, limits, beam=(int, beam))
+
+
+def set_limits(request: type[BaseModel], limits: Limits, **fields) -> type[BaseModel]:
+    """A kind of request with the limits of one server.
+
+    Args:
+        request: It looks at its `limits`.
+        limits: What it shall find there.
+        fields: Of another type or default than its own.
+    """
+    limited = create_model(request.__name__, __base__=request, __doc__=request.__doc__, **fields)
     limited.limits = limits
     return limited
 
