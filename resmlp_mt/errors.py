@@ -1,7 +1,6 @@
 """What a user can put right: the command line prints it alone and exits with status 2."""
 
-from collections.abc import Callable, Sequence
-
+_NAMED = 5  # lines in a message
 _CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029)
 _SPELT_OUT = {code: repr(chr(code))[1:-1] for code in _CONTROLS}
 
@@ -17,24 +16,23 @@ class LineError(UserError):
     """A mistake in a line of many. Whoever read them knows where it stands.
 
     Args:
-        numbers: Of the lines, counted over all. The mistake is in one of them.
-        problem: The message without these.
-        find: Where the line of a number stands.
+        numbers: Of lines, of which one has it; counted over all that were read.
+        problem: What it is, without the lines.
+        places: Where the first of these lines stand, if that is known.
     """
 
-    def __init__(
-        self, numbers: Sequence[int], problem: str, find: Callable[[int], str] = "line {}".format
-    ):
-        named = " or ".join([*map(find, numbers[:5]), *["another"] * (len(numbers) > 5)])
-        super().__init__(f"{named}: {problem}")
-        self.numbers, self.problem = numbers, problem
+    def __init__(self, numbers: list[int], problem: str, places: list[str] | None = None):
+        named = list(dict.fromkeys(places or map("line {}".format, numbers[:_NAMED])))
+        more = ["another"] * (len(numbers) > _NAMED)
+        super().__init__(f"{' or '.join(named + more)}: {problem}")
+        self.numbers, self.problem, self.places = numbers, problem, places
 
     def __reduce__(self):
-        return LineError, (self.numbers, self.problem)
+        return LineError, (self.numbers, self.problem, self.places)
 
-    def at(self, find: Callable[[int], str]) -> "LineError":
-        """The same, with the places of the lines."""
-        return LineError(self.numbers, self.problem, find)
+    def at(self, find) -> "LineError":
+        """The same, with the places of the lines: find(number) is one."""
+        return LineError(self.numbers, self.problem, list(map(find, self.numbers[:_NAMED])))
 
 
 def on_a_line(text: str) -> str:

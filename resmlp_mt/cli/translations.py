@@ -21,15 +21,13 @@ def format_line(arguments: argparse.Namespace, number: int, source: str, hypothe
         unknown = round(hypotheses[0].unknown, 4)
         entry = {"source": source, "unknown": unknown, "translations": translations}
         return json.dumps(entry, ensure_ascii=False) + "\n"
-    texts = [h.text + _print_alignment(arguments, h) for h in hypotheses]
-    if arguments.nbest > 1:
-        rows = zip(hypotheses, texts, strict=True)
-        return "".join(
-            f"{number}\t{h.score:.4f}\t{line}\n"
-            for h, text in rows
-            for line in text.split("\n")  # of a block of code
-        )
-    return texts[0] + "\n"
+    rows = ""
+    for hypothesis in hypotheses:
+        before = f"{number}\t{hypothesis.score:.4f}\t" if arguments.nbest > 1 else ""
+        behind = _print_alignment(arguments, hypothesis)
+        for line in hypothesis.text.split("\n"):  # a block of code has several
+            rows += f"{before}{line}{behind}\n"
+    return rows
 
 
 def _align(arguments: argparse.Namespace, hypothesis) -> list[tuple[int, int]]:

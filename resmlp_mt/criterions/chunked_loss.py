@@ -72,8 +72,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             scores = logits.to(exact)  # the same tensor where they are exact
             if count_hits:
                 hits += scores.argmax(1, keepdim=True).eq(y).sum()
-            # On a CPU a softmax is faster than the exponential alone. The share of the largest
-            # logit is at least 1 / V, so that its logarithm is good.
+            # On a CPU a softmax is faster than the exponential alone. The norm is the largest logit
+            # less the logarithm of its share, which is at least 1 / V and so never vanishes.
             shares = scores.softmax(1)
             norm = scores.amax(1, keepdim=True) - shares.amax(1, keepdim=True).log()
             chunk_nll = (norm - scores.gather(1, y)).sum()

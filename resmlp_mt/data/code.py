@@ -2,32 +2,61 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+LONGEST = 1000  # lines of a block of code
 
 CODE = r"(?<!`)(?P<ticks>`{1,3})(?!`)(?P<code>[^`]+)(?P=ticks)(?!`)"
 _CODE = re.compile(CODE)
-# What begins a block of code: three backquotes or more, or tildes. A language may be named behind.
-_FENCE = re.compile(r"[\s>]*+(`{3,}+(?!.*`)|~{3,})")
-_AROUND = " \t\r\n>\u2028\u2029"
 _QUOTES = "\"'`»«›‹„“”‚‘’"
 _QUOTED = re.compile(f"(?<!\\w)[{_QUOTES}]([^{_QUOTES}]+)[{_QUOTES}](?!\\w)")
+# What begins a block, behind what begins quotes and items of lists. Tildes alone underline headings
+# and part mails, so they need a name behind them.
+_FENCE = re.compile(
+    r"(?P<before>(?:\s*+(?:>|[-+*](?=\s)|\d{1,9}[.)](?=\s))){0,6}\s*+)"
+    r"(?P<marks>`{3,9}+(?!.*`)|~{3,9}+(?=\s*\w)(?!.*~))"
+)
+_END = re.compile(r"(?P<before>(?:\s*+>){0,6}\s*+)(?P<marks>`{3,}+|~{3,}+)\s*")
 
 
-def find_fence(line: str) -> str | None:
-    """The marks with which a line begins a block of code (CommonMark, 4.5); None without any."""
-    fence = _FENCE.match(line)
-    return fence and fence[1]
+@dataclass(frozen=True)
+class Fence:
+    """What begins a block of code.
+
+    Attributes:
+        marks: Three backquotes to nine, or as many tildes.
+        depth: Of the quote that it is in.
+    """
+
+    marks: str
+    depth: int
 
 
-def ends_code(line: str, fence: str) -> bool:
-    """Whether a line ends the block that began with these marks: with as many at least, alone."""
-    marks = line.strip(_AROUND)
-    return len(marks) >= len(fence) and not marks.strip(fence[0])
+def find_fence(line: str) -> Fence | None:
+    """The beginning of a block of code that a line is.
+
+    As in CommonMark (4.5), but for two things. It may be indented by any blanks, and behind tildes
+    must stand a name, as of a language.
+    """
+    found = _FENCE.match(line)
+    return found and Fence(found["marks"], found["before"].count(">"))
+
+
+def ends_code(line: str, fence: Fence) -> bool:
+    """Whether a line ends a block: with as many marks at least, alone, in a quote as deep."""
+    found = _END.fullmatch(line)
+    return bool(
+        found
+        and found["marks"].startswith(fence.marks)
+        and found["before"].count(">") == fence.depth
+    )
 
 
 def part_code(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
     """Part lines where blocks of code begin and end.
 
-    A block without an end is none: else a single line would make code of all that follows.
+    A block without an end is none, and so is one of more than `LONGEST` lines: else a single line
+    would make code of all that follows.
 
     >>> list(part_code(["Do:", "```sh", "ls", "```", "Done."]))
     [(['Do:'], False), (['```sh', 'ls', '```'], True), (['Done.'], False)]
@@ -39,15 +68,17 @@ def part_code(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
         Lines, and whether they are a block of code.
     """
     start = i = 0
-    endless: set[str] = set()  # marks that nothing ends from here on
+    endless: dict[Fence, int] = {}  # up to which line nothing ends what begins so
     while i < len(lines):
         fence = find_fence(lines[i])
         i += 1
-        if fence is None or fence in endless:
+        if fence is None:
             continue
-        end = next((k for k in range(i, len(lines)) if ends_code(lines[k], fence)), None)
+        last = min(len(lines), i + LONGEST - 1)
+        among = range(max(i, endless.get(fence, 0)), last)
+        end = next((k for k in among if ends_code(lines[k], fence)), None)
         if end is None:
-            endless.add(fence)
+            endless[fence] = last
             continue
         if start < i - 1:
             yield lines[start : i - 1], False

@@ -22,7 +22,8 @@ def align_subwords(attentions: Sequence) -> list[tuple[int, int]]:
     pairs, source, target = [], 0, 0
     for attention in attentions:
         weights = attention.weights[:-1, :-1]
-        pairs += [(source + s, target + t) for t, s in enumerate(weights.argmax(1).tolist())]
+        looks = weights.argmax(1).tolist() if weights.size else ()
+        pairs += [(source + s, target + t) for t, s in enumerate(looks)]
         source, target = source + weights.shape[1], target + weights.shape[0]
     return pairs
 

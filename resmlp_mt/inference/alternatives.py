@@ -43,7 +43,7 @@ def find_alternatives(
     """
     begun = translator.codec.encode_target(prefix)
     for segment in segments:
-        if not (segment.has_letters or prefix):
+        if segment.code or not (segment.is_translated or prefix):
             yield from translator.translate_segments([segment], options, attention=attention)
             continue
         source = translator.codec.encode(segment.pieces)

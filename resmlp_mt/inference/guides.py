@@ -6,6 +6,7 @@ from reprlib import repr as shorten
 
 import numpy as np
 
+from resmlp_mt.data.code import part_code
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
@@ -84,13 +85,13 @@ def lay_beside(
 
 @dataclass(frozen=True)
 class Line:
-    """A line on its way to a translation.
+    """A line of the input, and what leads its translation.
 
     Attributes:
         text: As it was given.
         segments: Its parts, each translated at once.
-        kept: The translations of the first of them, which a prefix had.
-        prefix: What the translation of the next one begins with.
+        kept: Translations of the first parts, one each, as a prefix has them.
+        prefix: What the translation of the next part begins with.
         words: What the translation shall hold.
     """
 
@@ -110,7 +111,7 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list
     """Divide a prefix into what translates whole parts of a text, and the beginning of the next.
 
     Its finished lines are the first ones of the text. Its finished sentences behind them are the
-    first ones of the next line.
+    first ones of the next line. A block of code is a line.
 
     Args:
         prefix: What the translation begins with.
@@ -123,7 +124,11 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list
     if not prefix or len(parts) < 2:
         return [], prefix
     # One more letter shows where text would go on: in its last line and sentence, or in new ones.
-    *finished, _ = split_lines(f"{prefix}X")
+    *finished, _ = (
+        line
+        for block, is_code in part_code(split_lines(f"{prefix}X"))
+        for line in (["".join(block)] if is_code else block)
+    )
     *before, last = group_lines(parts)
     kept: list[str] = []
     for line, of_line in zip(finished, before, strict=False):
@@ -151,7 +156,7 @@ def make_guides(
 ) -> list[Guide]:
     """A guide for every part of lines that is left to translate.
 
-    The prefix of a line goes to the first of these.
+    The prefix of a line goes to the first of these that is no code.
 
     Args:
         codec: The model's.
@@ -175,11 +180,16 @@ def make_guides(
             held = tuple(filter(len, map(codec.encode_held, line.words)))
         except UserError as error:
             raise LineError([number], str(error)) from None
+        first_text = next((i for i, segment in enumerate(line.left) if not segment.code), None)
         guides += [
-            Guide(
-                begin[: None if i == 0 else 0], held + find_terms(s.plain, s.capitals), (number, i)
+            Guide(number=(number, i))
+            if segment.code
+            else Guide(
+                begin[: None if i == first_text else 0],
+                held + find_terms(segment.plain, segment.capitals),
+                (number, i),
             )
-            for i, s in enumerate(line.left)
+            for i, segment in enumerate(line.left)
         ]
     return guides
 
@@ -201,6 +211,6 @@ def check_room(guides: list[Guide], longest: int) -> None:
 
 
 def blame(guides: Iterable[Guide], problem: str) -> UserError:
-    """An error about one of them. It names their lines, where lines are counted."""
+    """An error about one of them. It names their lines; those of a request have the number 0."""
     numbers = sorted({guide.number[0] for guide in guides if guide.leads} - {0})
     return LineError(numbers, problem) if numbers else UserError(problem)

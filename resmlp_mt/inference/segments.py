@@ -31,7 +31,7 @@ class Segment:
 
     Attributes:
         text: With the white space around it.
-        pieces: Its subwords, as it is read.
+        pieces: Its subwords, as it is read; none of code.
         read: The text as it is read: in lower case where it is in capitals, and without `spans`.
         capitals: Whether it is in capitals, and read in lower case.
         spans: What was taken off it, and is put around words of its translation.
@@ -55,8 +55,8 @@ class Segment:
         return self.bare if self.spans else self.text
 
     @property
-    def has_letters(self) -> bool:
-        """Whether there is something to translate: numbers, rules and emoji stay as they are."""
+    def is_translated(self) -> bool:
+        """Whether it does not stay as it is, as code does, and what has no letters."""
         return not self.code and holds_text(self.read)
 
 
@@ -84,10 +84,10 @@ def split_text(
         sentences: Cut lines into sentences that fit as they are, too.
         read: How a sentence, or a line that is left whole, is read: as `read_capitals`, with as
             many characters as it has.
-        keep_code: Leave blocks of code whole, as segments of their own, of any length.
+        keep_code: Leave blocks of code whole, each a segment of its own, of any length.
 
     Returns:
-        The segments, in order; joined they are the text. None if there are no subwords in it.
+        The segments, in order; joined they are the text. None of a text without subwords and code.
     """
     find_pieces = lru_cache(maxsize=4096)(find_pieces)
 
@@ -97,36 +97,31 @@ def split_text(
     def cut_lines(lines: list[str]) -> Iterator[str]:
         for line in lines:
             apart = sentences or length(read(line)) > longest
-            yield from map(read, cut(line) if apart else [line])
+            for piece in map(read, cut(line) if apart else [line]):
+                yield from _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
 
-    # What each segment is joined of, as it is read; and what comes before the first subword.
-    found: list[list[str]] = []
-    blank: list[str] = []
-    codes: set[int] = set()  # which of them are code
+    # What each segment is joined of, as it is read, and whether it is code.
+    found: list[tuple[list[str], bool]] = []
+    blank: list[str] = []  # what comes before the first
     lines = _LINE.findall(text)
     for block, is_code in part_code(lines) if keep_code else [(lines, False)]:
-        for piece in ["".join(block)] if is_code else cut_lines(block):
-            if not (is_code or length(piece)):
-                (found[-1] if found else blank).append(piece)
-                continue
-            if is_code:
-                codes.add(len(found))
-                parts = [piece]
+        for part in ["".join(block)] if is_code else cut_lines(block):
+            if is_code or length(part):
+                found.append(([*blank, part], is_code))
+                blank = []
             else:
-                parts = _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
-            found += [[*blank, parts[0]], *([part] for part in parts[1:])]
-            blank = []
-    texts = list(map("".join, found))
+                (found[-1][0] if found else blank).append(part)
+    texts = ["".join(parts) for parts, _ in found]
     ends = accumulate(map(len, texts), initial=0)
     return [
         Segment(
             text[start:end],
-            find_pieces(part.strip())[:longest],
+            () if is_code else find_pieces(part.strip())[:longest],
             part,
             capitals=part != text[start:end],
-            code=i in codes,
+            code=is_code,
         )
-        for i, ((start, end), part) in enumerate(zip(pairwise(ends), texts, strict=True))
+        for (start, end), part, (_, is_code) in zip(pairwise(ends), texts, found, strict=True)
     ]
 
 
@@ -139,8 +134,7 @@ def take_off_spans(
         segment: Of what `split_text` returned.
         find_pieces, read: As for `split_text`.
     """
-    plain = take_spans("" if segment.code else segment.text)
-    if not plain.spans:
+    if segment.code or not (plain := take_spans(segment.text)).spans:
         return segment
     said = read(plain.text)
     return Segment(
@@ -178,7 +172,7 @@ def group_lines(segments: list[Segment]) -> list[list[Segment]]:
 
 def find_translated(segments: Iterable[Segment]) -> Iterator[str]:
     """The subwords of those segments that are translated."""
-    return (piece for segment in segments if segment.has_letters for piece in segment.pieces)
+    return (piece for segment in segments if segment.is_translated for piece in segment.pieces)
 
 
 def find_spaces(segments: list[Segment], usual: str) -> list[str]:
@@ -193,7 +187,7 @@ def find_spaces(segments: list[Segment], usual: str) -> list[str]:
     after = [text[len(text.rstrip()) :] for text in texts]
     between = []
     for x, y, (one, other) in zip(after, before[1:], pairwise(segments), strict=False):
-        gap, said = x + y, [one.has_letters, other.has_letters]
+        gap, said = x + y, [one.is_translated, other.is_translated]
         if gap:
             parted = gap in (" ", "\u3000") and any(said)
         else:

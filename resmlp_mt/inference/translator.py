@@ -249,7 +249,7 @@ class Translator(Loaded):
             for line in lines:
                 parts = list(islice(found, len(line.left)))
                 before = self.writer.keep(
-                    line.segments, line.kept, self._get_engine, reading.attention
+                    line.segments, line.kept, reading.attention, self._get_engine
                 )
                 yield self.join(line.text, line.segments, parts, before)
             first += len(lines)
@@ -307,7 +307,7 @@ class Translator(Loaded):
         searched = [
             i
             for i, segment in enumerate(segments)
-            if segment.has_letters or (guides and guides[i].leads)
+            if segment.is_translated or (guides and guides[i].leads and not segment.code)
         ]
         found = self.search(
             [sources[i] for i in searched],
@@ -412,9 +412,14 @@ class Translator(Loaded):
             split_sentences = card.split_sentences
         read = self._read if recase else str
         cut = self._cut_line if begun else self._cut_finely
-        keep_code = split_sentences and not begun
         segments = split_text(
-            text, cut, self.codec.split, longest, split_sentences, read, keep_code
+            text,
+            cut,
+            self.codec.split,
+            longest,
+            split_sentences,
+            read,
+            keep_code=split_sentences,
         )
         languages = self.codec.source_language, self.codec.target_language
         if begun or not recase or not all(map(parts_sentences_by_blanks, languages)):
@@ -434,7 +439,7 @@ class Translator(Loaded):
         self, segment: Segment, source: np.ndarray, beams: list, attention: bool
     ) -> list[Hypothesis]:
         """Make text of beams, as `search` returns them; arguments as for `Writer.write`."""
-        return self.writer.write(segment, source, beams, self._get_engine, attention)
+        return self.writer.write(segment, source, beams, attention, self._get_engine)
 
 
 def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:

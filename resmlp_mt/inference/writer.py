@@ -32,8 +32,8 @@ class Writer:
         segment: Segment,
         source: np.ndarray,
         beams: list,
-        get_engine: Callable[[], Engine],
         attention: bool,
+        get_engine: Callable[[], Engine],
     ) -> list[Hypothesis]:
         """Make text of beams, as `Translator.search` returns them, with their attention if asked.
 
@@ -41,8 +41,8 @@ class Writer:
             segment: What was translated.
             source: Its token indices. (S,).
             beams: What was found for it.
-            get_engine: Gives what found it.
             attention: Find it.
+            get_engine: Gives what found them.
         """
         texts = [self.codec.decode(tokens) for tokens, _ in beams]
         if segment.capitals:
@@ -63,26 +63,27 @@ class Writer:
         self,
         segments: list[Segment],
         sentences: Sequence[str],
-        get_engine: Callable[[], Engine],
         attention: bool,
+        get_engine: Callable[[], Engine],
     ) -> list[Hypothesis]:
         """Translations that a user gave, as if they had been found. Their scores are 0.
 
         Args:
             segments: The first of these are translated.
             sentences: The translation of each.
-            get_engine: Gives what finds the attention.
             attention: Find it.
+            get_engine: Gives what finds it.
         """
         kept = [Hypothesis(sentence, 0.0) for sentence in sentences]
         for segment, hypothesis in zip(segments, kept if attention else (), strict=False):
-            if not hypothesis.text:  # nothing of a line that the prefix translates otherwise
+            # There may be nothing of a line that the prefix translates otherwise.
+            if segment.code or not hypothesis.text:
                 continue
             tokens = self.codec.encode_translation(hypothesis.text)
             if len(tokens) >= get_engine().target_positions:  # longer than the model writes
                 continue
             source = self.codec.encode(segment.pieces)
-            (found,) = self.write(segment, source, [(tokens, 0.0)], get_engine, attention)
+            (found,) = self.write(segment, source, [(tokens, 0.0)], attention, get_engine)
             words = self.codec.number_translation_words(hypothesis.text)
             hypothesis.attention = [replace(a, target_words=words) for a in found.attention]
         return kept

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
-from resmlp_mt.data.code import ends_code, find_fence
+from resmlp_mt.data.code import LONGEST, Fence, ends_code, find_fence
 from resmlp_mt.data.punctuation import CLOSERS, ENDS, UNSEEN, UNSPACED
 from resmlp_mt.data.sentences import OF_ORDINAL, base_language, parts_sentences_by_blanks
 
@@ -53,8 +53,9 @@ class JoinedLines:
     ['A dog sleeps.', '', '- It is', '- late']
 
     Blank lines, items of lists, lines of dashes, and quotes of another depth stay apart. So do
-    headers of mails, numbers and times of subtitles, and rows of tables. A line is there as soon as
-    it is known to be whole. A block of code is a text of several lines.
+    headers of mails, numbers and times of subtitles, and rows of tables. A block of code is one
+    line, with line ends in it. A line is there as soon as it is known to be whole. Behind what
+    begins a block, that is where the block ends, or is known to have no end.
 
     Args:
         texts: The lines of each text. Those of two texts are never put together.
@@ -116,13 +117,16 @@ class _Text:
         self.dash = None  # what it begins with as an item of a list
         self.number = 0  # of the last item
         self.heads = False  # whether it is a header of a mail
-        self.fence = ""  # what the block of code began with whose end has not come
+        self.fence: Fence | None = None  # of the block of code whose end has not come
         self.code: list[str] = []  # its lines
 
     def take(self, line: str) -> list[str]:
         """Add a line; what is whole by it."""
-        if fence := self.fence or find_fence(line):
-            return self._take_code(line, fence)
+        if self.fence:
+            return self._take_code(line, self.fence)
+        if fence := find_fence(line):
+            self.fence, self.code = fence, [line]
+            return self.close()
         quote = _QUOTE.match(line)[0]
         depth, text = quote.count(">"), line[len(quote) :].strip()
         apart = self._stays_apart(text)
@@ -144,16 +148,17 @@ class _Text:
         self.end = self.end[-_REACH:]
         return whole + self.close() if self._ends() else whole
 
-    def _take_code(self, line: str, fence: str) -> list[str]:
-        """Add the first line of a block of code, or a further one."""
+    def _take_code(self, line: str, fence: Fence) -> list[str]:
         self.code.append(line)
-        if not self.fence:
-            self.fence = fence
-            return self.close()
-        if not ends_code(line, fence):
-            return []
-        block, self.fence, self.code = "\n".join(self.code), "", []
-        return [block]
+        if ends_code(line, fence):
+            block, self.fence = "\n".join(self.code), None
+            return [block]
+        return self._give_up() if len(self.code) == LONGEST else []
+
+    def _give_up(self) -> list[str]:
+        """Take the lines of a block without an end as others, but for the first, which is whole."""
+        (first, *others), self.fence = self.code, None
+        return [first, *(whole for line in others for whole in self.take(line))]
 
     def _stays_apart(self, text: str) -> bool:
         """Whether a line is whole, and so is what comes before it."""
@@ -168,8 +173,11 @@ class _Text:
         return whole
 
     def finish(self) -> list[str]:
-        """What is left at the end of the text. Without its own end a block of code is none."""
-        return self.close() + self.code
+        """What is left at the end of the text."""
+        whole = []
+        while self.fence:
+            whole += self._give_up()
+        return whole + self.close()
 
     def _ends(self) -> bool:
         """Whether it ends a sentence."""

@@ -68,8 +68,9 @@ def test_blocks_of_code_stay(packed, sources, tmp_path):
     assert [json.loads(line)["source"] for line in answers] == [
         sources[0], code, sources[1], "~~~", "A dog.",
     ]  # fmt: skip
-    table = translate(packed, *options, "--nbest", 2).stdout.splitlines()
+    table = translate(packed, *options, "--nbest", 2, "--print-alignment").stdout.splitlines()
     rows = [row.split("\t") for row in table]
+    assert {len(row) for row in rows} == {4}
     assert [row[2] for row in rows if row[0] == "2"] == code.split("\n") * 2
 
 

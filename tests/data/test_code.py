@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.code import part_code, restore_code
+from resmlp_mt.data.code import LONGEST, part_code, restore_code
 from resmlp_mt.inference.translator import Translator
 
 
@@ -14,26 +14,39 @@ from resmlp_mt.inference.translator import Translator
     ("text", "code"),
     [
         ("Do:\n```\nls\n```\nDone.", ["```\nls\n```"]),
-        ("```sh\nls\n\n  # x\n```\n~~~\nls\n~~~", ["```sh\nls\n\n  # x\n```", "~~~\nls\n~~~"]),
+        (
+            "```sh\nls\n\n  # x\n```\n~~~sh\nls\n~~~",
+            ["```sh\nls\n\n  # x\n```", "~~~sh\nls\n~~~"],
+        ),
         ("- Do:\n  ```\n  ls\n  ```", ["  ```\n  ls\n  ```"]),
+        ("- ```sh\n  ls\n  ```\nx\n1. ```\n   ls\n   ```", [
+            "- ```sh\n  ls\n  ```", "1. ```\n   ls\n   ```",
+        ]),
         ("> ```\n> ls\n> ```\nDone.", ["> ```\n> ls\n> ```"]),
+        ("> ```\n> ls\n\nDone.\n\n```\nls\n```", ["```\nls\n```"]),
+        ("\u00a0```\r\n\u00a0ls\r\n\u00a0```\r\n", ["\u00a0```\r\n\u00a0ls\r\n\u00a0```\r\n"]),
         # The end has as many marks at least, of the same kind, and nothing else.
         ("````\n```\nls\n```\n````", ["````\n```\nls\n```\n````"]),
-        ("~~~\n```\n~~~~", ["~~~\n```\n~~~~"]),
-        ("```\n``` x\n```\nDone.", ["```\n``` x\n```"]),
+        ("~~~ sh\n```\n~~~~", ["~~~ sh\n```\n~~~~"]),
+        ("```\n``` x\n```>\n```\nDone.", ["```\n``` x\n```>\n```"]),
         # Without an end it is none.
         ("```\nDo it.", []),
-        ("~~~\n```\nls\n```", ["```\nls\n```"]),
+        ("~~~a\n```\nls\n```", ["```\nls\n```"]),
+        ("```\n" + "x\n" * (LONGEST - 2) + "```", ["```\n" + "x\n" * (LONGEST - 2) + "```"]),
+        ("```\n" + "x\n" * (LONGEST - 1) + "```", []),
         ("```a``` is\nb\n```", []),
         ("``\nls\n``", []),
+        ("One\n~~~\nA.\n\nTwo\n~~~\nB.", []),  # headings
     ],
-)
+)  # fmt: skip
 def test_blocks_of_code_are_found(text, code):
-    parts = list(part_code(text.splitlines()))
-    assert ["\n".join(lines) for lines, is_code in parts if is_code] == code
+    parts = list(part_code(text.splitlines(keepends=True)))
+    assert ["".join(lines).removesuffix("\n") for lines, is_code in parts if is_code] == [
+        block.removesuffix("\n") for block in code
+    ]
 
 
-LINES = ["a", "", "```", "````", "~~~", "```sh", "> ```", "  ~~~~", "a ```"]
+LINES = ["a", "", "```", "````", "~~~", "```sh", "~~~sh", "> ```", "  ~~~~", "a ```", "- ```"]
 
 
 @given(st.lists(st.sampled_from(LINES)))
@@ -43,12 +56,21 @@ def test_blocks_of_code_hold_all_lines_and_end_as_they_begin(lines):
     for part, is_code in parts:
         assert part
         if is_code:
-            first, last = part[0].strip(" >").removesuffix("sh"), part[-1].strip(" >")
-            assert last.startswith(first) and len({*first, *last}) == 1
-            inner = [line.strip(" >") for line in part[1:-1]]
-            assert not any(
-                line.startswith(first) and line == first[0] * len(line) for line in inner
-            )
+            first, last = part[0].removesuffix("sh"), part[-1]
+            assert first.count(">") == last.count(">")
+            marks, end = first.strip(" >-"), last.strip(" >")
+            assert end.startswith(marks) and len({*marks, *end}) == 1
+            within = [line for line in part[1:-1] if line.count(">") == first.count(">")]
+            assert not any(line.strip(" >") in (marks, f"{marks}`") for line in within)
+
+
+@pytest.mark.parametrize(
+    "line", ["```a", "~~~a" + "~" * 1000, "`" * 1000 + "a`", "> " * 500, "- " * 500, "> > ~~~a"]
+)
+def test_many_lines_like_those_of_code_take_no_time(line):
+    fences = [f"{'> ' * depth}{marks}" for depth in range(8) for marks in ("~~~~a", "````", "```")]
+    lines = [*fences, *[line] * 10_000]
+    assert sum((part for part, _ in part_code(lines)), []) == lines
 
 
 @pytest.mark.parametrize(
@@ -92,12 +114,6 @@ def test_no_more_changes_than_what_is_put_in_and_quotes(source, translation):
 def test_all_code_that_a_translation_has_as_it_is_comes_back(words):
     source = " ".join(words)
     assert restore_code(source.replace("``", '"').replace("`", "'"), source) == source
-
-
-@pytest.mark.parametrize("line", ["```a", "~" * 1000 + "a", "`" * 1000 + "a`", "> " * 500])
-def test_many_lines_like_those_of_code_take_no_time(line):
-    lines = [*map("~".__rmul__, range(400, 3, -1)), *[line] * 1000]
-    assert list(part_code(lines)) == [(lines, False)]
 
 
 @pytest.mark.parametrize("mark", ["`a` ", "`", "``a", "`a`b", "»a« "])

@@ -51,5 +51,8 @@ def test_where_nothing_fits_behind_the_prefix_it_is_all_there_is(translator, mos
 
 
 def test_what_has_no_letters_stays_as_it_is(translator):
+    code = "```\nA dog.\n```"
+    (found,) = find_alternatives(translator, translator.split(code), SearchOptions(), "Ein")
+    assert [hypothesis.text for hypothesis in found] == [code]
     (found,) = find_alternatives(translator, translator.split("12:30"), SearchOptions(nbest=2), "")
     assert [(hypothesis.text, hypothesis.score) for hypothesis in found] == [("12:30", 0)] * 2

@@ -69,9 +69,14 @@ def test_blocks_of_code_stay_as_they_are(translator):
     assert translator.translate(code) == code
     (found,) = translator.translate_nbest(f"{code}\n{text}", nbest=2, attention=True)
     assert all(hypothesis.text.startswith(f"{code}\n") for hypothesis in found)
-    words = len(code.split())
     pairs = align_words(found[0].attention)
-    assert pairs[:words] == [(i, i) for i in range(words)] and pairs[-1][0] >= words
+    assert pairs and min(map(min, pairs)) >= len(code.split())  # none of code
+    # Nor does anything lead its translation.
+    for led in ({"glossary": {"cat": "Kater"}}, {"prefix": "Ein"}):
+        assert translator.translate(code, **led) == code
+        assert translator.translate(f"{code}\n{text}", **led).startswith(f"{code}\nEin ")
+    begun = translator.translate(f"{text}\n{code}\n{text}", prefix=f"Ja.\n{code}\nDer")
+    assert begun.startswith(f"Ja.\n{code}\nDer ")
     # A line is translated as ever where lines are left whole.
     assert translator.translate(code, split_sentences=False) != code
     assert translator.translate(f"```\n{text}") == f"```\n{dog}"

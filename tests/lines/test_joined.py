@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resmlp_mt.data.code import LONGEST, part_code
 from resmlp_mt.lines.joined import JoinedLines
 
 
@@ -153,7 +154,7 @@ def test_a_line_is_there_as_soon_as_it_is_whole_and_ready_says_so():
 TEXTS = st.lists(
     st.text(alphabet="aB1c。한ไ\u200f .,!?:-–*>)”\"'3่\u3000\t", max_size=12)
     | st.sampled_from(["1. a", "2. b", "3. Mai", "am", "Dr.", "- x", "> y", "a", "", "--", "ไทย"])
-    | st.just("```"),
+    | st.sampled_from(["```", "~~~a", "~~~", "> ```"]),
     max_size=8,
 )
 
@@ -172,3 +173,13 @@ def test_nothing_is_lost_and_texts_and_blank_lines_stay_apart(texts, language):
             line for line in text if not line.strip()
         ]
         assert list(JoinedLines([again], language)) == lines
+        blocks = ["\n".join(block) for block, is_code in part_code(text) if is_code]
+        assert [whole for whole in lines if "\n" in whole] == blocks
+
+
+@pytest.mark.parametrize("length", [LONGEST - 1, LONGEST, LONGEST + 1])
+def test_a_block_of_code_that_does_not_end_is_none(length):
+    lines = ["```", *["a"] * (length - 2), "```", "b", "~~~c", "d"]
+    code, rest = ["\n".join(lines[:length])], ["b", "~~~c", "d"]
+    open_ended = ["```", " ".join("a" * (length - 2)), "```", *rest]
+    assert list(JoinedLines([lines], "en")) == (open_ended if length > LONGEST else code + rest)

@@ -69,6 +69,17 @@ def test_the_page_translates_line_by_line(page, server):
     assert translate(page, "\n".join(lines)) == expected and expected[1] == ""
 
 
+def test_blocks_of_code_stay_and_have_no_words_to_click(page, server):
+    code = ["```sh", "  ls A dog.", "", "```"]
+    dog = best(server, "A dog sleeps.")[0]["text"]
+    assert translate(page, "\n".join(["A dog sleeps.", *code, "A dog sleeps."])) == [
+        dog, *code, dog,
+    ]  # fmt: skip
+    page.locator("#target li").nth(5).locator("button").first.click()
+    sync_api.expect(page.locator("#hypotheses button").first).to_contain_text(dog)
+    assert page.locator("#target button").count() == 2 * len(dog.split())
+
+
 def test_the_best_translations_and_their_attention_are_shown(page, server):
     translate(page, "A man rides a bike.\nTwo dogs play in the snow.")
     with page.expect_response(lambda r: "attention" in (r.request.post_data or "")):

@@ -1,6 +1,6 @@
 // Translates while you type: a line of the left side is a line of the right side. A click on a word
 // of a translation shows what else could stand there, the best translations of its line, and where
-// each of these was made from.
+// each of these was made from. All lines are one text, so that blocks of code stay as they are.
 "use strict";
 
 const PAUSE = 300; // milliseconds without a key before a request goes out
@@ -81,24 +81,33 @@ function translate() {
   shown = Math.min(shown, lines.length - 1);
   nameLanguages();
   return work(async (signal) => {
-    const results = await post({ text: lines, ...options(), nbest: 1, parts: true }, signal);
+    const text = lines.join("\n");
+    const [result] = await post({ text, ...options(), nbest: 1, parts: true }, signal);
     element("instead").hidden = true;
-    element("target").replaceChildren(...results.map(showLine));
+    element("target").replaceChildren(...showLines(result, lines));
     await showDetail(lines[shown], signal);
   });
 }
 
-// A line as its words, each of which can be clicked. Its parts were translated one by one.
-function showLine({ source, parts, translations: [translation] }, line) {
-  const item = make("li", "", { dir: "auto" });
+// The lines of a translation, as words of which each can be clicked, but for those of code. Parts
+// were translated one by one.
+function showLines({ parts, translations: [translation] }, lines) {
+  const items = [make("li", "", { dir: "auto" })];
+  const add = (text) => text.split("\n").forEach((piece, i) => {
+    if (i) items.push(make("li", "", { dir: "auto" }));
+    items.at(-1).append(piece);
+  });
   let rest = translation.text;
   translation.parts.forEach((text, i) => {
     const start = rest.indexOf(text);
-    item.append(rest.slice(0, start), showPart(parts[i], text, line, source));
+    add(rest.slice(0, start));
+    const line = items.length - 1;
+    if (text.includes("\n")) add(text);
+    else items.at(-1).append(showPart(parts[i], text, line, lines[line]));
     rest = rest.slice(start + text.length);
   });
-  item.append(rest);
-  return item;
+  add(rest);
+  return items;
 }
 
 function showPart(source, text, line, whole) {
