@@ -17,6 +17,7 @@ race() {
 race --size tiny --length 16 32 64 128 256 512 1024 --max-tokens 2048 --updates 2 "$@"
 race --size iwslt --length 16 32 64 128 256 512 1024 --max-tokens 2048 --updates 1 "$@"
 race --size base --length 16 64 256 --max-tokens 2048 --updates 1 "$@"
+race --size tiny --length 32 256 --max-tokens 2048 --updates 2 --flags=--bf16 "$@"
 race --size iwslt --length 32 256 --max-tokens 2048 --updates 1 --flags=--bf16 "$@"
 race --size base --length 32 256 --max-tokens 2048 --updates 1 --flags=--bf16 "$@"
 mv "$csv.part" "$csv"
