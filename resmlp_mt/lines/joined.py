@@ -157,7 +157,8 @@ class _Text:
 
     def _give_up(self) -> list[str]:
         """Take the lines of a block without an end as others, but for the first, which is whole."""
-        (first, *others), self.fence = self.code, None
+        self.fence = None
+        first, *others = self.code
         return [first, *(whole for line in others for whole in self.take(line))]
 
     def _stays_apart(self, text: str) -> bool:
