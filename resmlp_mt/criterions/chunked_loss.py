@@ -9,6 +9,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+# Tokens whose logits become gradients at a time, on a CPU: so few stay in its cache. Then they take
+# the place of their logits, so that a chunk is held once. An accelerator wants more at a time.
+FEW = 64
+
 
 def chunked_cross_entropy(
     features: Tensor,
@@ -60,6 +64,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         loss, nll = (torch.zeros((), dtype=exact, device=features.device) for _ in range(2))
         hits = torch.zeros((), dtype=torch.long, device=features.device)
         rows = min(chunk, len(target))
+        few_rows = FEW if features.device.type == "cpu" else 8 * FEW
         buffer = features.new_empty(rows, len(weight))
         if needs_grad:
             scale = _scale_of_products(features, weight, rows)
@@ -69,28 +74,28 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             part = slice(start, start + rows)
             x, y = features[part], target[part].unsqueeze(1)
             logits = torch.mm(x, weight.t(), out=buffer[: len(x)])
-            scores = logits.to(exact)  # the same tensor where they are exact
-            if count_hits:
-                hits += scores.argmax(1, keepdim=True).eq(y).sum()
-            # On a CPU a softmax is faster than the exponential alone. The norm is the largest logit
-            # less the logarithm of its share, which is at least 1 / V and so never vanishes.
-            shares = scores.softmax(1)
-            norm = scores.amax(1, keepdim=True) - shares.amax(1, keepdim=True).log()
-            chunk_nll = (norm - scores.gather(1, y)).sum()
-            logits_sum = (x.to(exact) @ weight_sum).sum()
-            nll += chunk_nll
-            loss += own * chunk_nll + others * (len(weight) * norm.sum() - logits_sum)
+            for few, right in zip(logits.split(few_rows), y.split(few_rows), strict=True):
+                scores = few.to(exact)  # the same tensor where they are exact
+                if count_hits:
+                    hits += scores.argmax(1, keepdim=True).eq(right).sum()
+                # On a CPU a softmax is faster than the exponential alone. The norm is the largest
+                # logit less the logarithm of its share, which is at least 1 / V, so never 0.
+                shares = scores.softmax(1)
+                norm = scores.amax(1, keepdim=True) - shares.amax(1, keepdim=True).log()
+                few_nll = (norm - scores.gather(1, right)).sum()
+                nll += few_nll
+                loss += own * few_nll + others * len(weight) * norm.sum()
+                if needs_grad:
+                    # p - own at the target. That - others is everywhere is made good at the end.
+                    shares.scatter_add_(1, right, shares.new_full(right.shape, -own))
+                    few.copy_(shares if scale is None else shares.mul_(scale))
+            loss -= others * (x.to(exact) @ weight_sum).sum()
             if needs_grad:
-                # p - own at the target. That - others is everywhere is made good at the end.
-                shares.scatter_add_(1, y, shares.new_full(y.shape, -own))
-                if scale is not None:
-                    shares.mul_(scale)
-                grad = shares if exact == logits.dtype else logits.copy_(shares)
-                grad_features[part] = grad @ weight
+                grad_features[part] = logits @ weight
                 if exact == features.dtype:
-                    grad_weight.addmm_(grad.t(), x)
+                    grad_weight.addmm_(logits.t(), x)
                 else:
-                    grad_weight += grad.t() @ x
+                    grad_weight += logits.t() @ x
         if needs_grad:
             ctx.gradients = grad_features, grad_weight
             if scale is not None:

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from resmlp_mt.criterions.chunked_loss import chunked_cross_entropy
+from resmlp_mt.criterions.chunked_loss import FEW, chunked_cross_entropy
 from resmlp_mt.criterions.label_smoothed_cross_entropy import ChunkedCrossEntropyCriterion
 from resmlp_mt.errors import UserError
 
@@ -145,6 +145,25 @@ def test_no_more_logits_than_those_of_a_chunk_are_held(task, build_model):
         with Largest() as largest:
             kind(given, False, 0.1)(model, batch)[0].backward()
         assert largest.numbers == rows * entries
+
+
+@pytest.mark.parametrize("tokens", [FEW - 1, FEW, 2 * FEW + 3])
+def test_chunks_of_many_tokens_have_the_loss_and_the_gradients_of_all_logits(tokens):
+    entries, smoothing = 50, 0.1
+    inputs = [torch.randn(n, 8, dtype=torch.float64, requires_grad=True) for n in (tokens, entries)]
+    target = torch.randint(entries, (tokens,))
+    logits = inputs[0] @ inputs[1].T
+    shares = torch.full_like(logits, smoothing / (entries - 1))
+    shares[range(tokens), target] = 1 - smoothing
+    expected = -(shares * logits.log_softmax(1)).sum()
+    gradients = torch.autograd.grad(expected, inputs)
+    for chunk in (tokens, FEW + 1, FEW // 2):
+        loss, nll, hits = chunked_cross_entropy(*inputs, target, smoothing, chunk, count_hits=True)
+        assert_close(loss, expected)
+        assert_close(nll, torch.nn.functional.cross_entropy(logits, target, reduction="sum"))
+        assert hits == (logits.argmax(1) == target).sum()
+        for ours, theirs in zip(torch.autograd.grad(loss, inputs), gradients, strict=True):
+            assert_close(ours, theirs)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
