@@ -138,7 +138,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Prepare and print the report."""
     from resmlp_mt.data.filters import FILTERS, Limits
-    from resmlp_mt.data.prepare import NewSubwords, format_report, prepare
+    from resmlp_mt.data.prepare import prepare
+    from resmlp_mt.data.prepare_report import format_report
+    from resmlp_mt.data.prepare_subwords import NewSubwords
     from resmlp_mt.data.vocabulary import Vocabulary
 
     check_positive(arguments, "workers")

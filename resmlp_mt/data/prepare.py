@@ -2,9 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -12,21 +12,22 @@ from typing import Any
 
 import numpy as np
 import sentencepiece
-from tqdm import tqdm
 
-from resmlp_mt.data.binarize import write_binary, write_dictionaries
+from resmlp_mt.data.binarize import write_binary
 from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
 from resmlp_mt.data.filters import Limits, Sieve
-from resmlp_mt.data.processes import map_blocks
-from resmlp_mt.data.sentences import FEW, count_several, read_card, write_card
-from resmlp_mt.data.subwords import (
-    BESIDE,
-    JOINED_NAME,
-    count_rewritten,
-    find_subwords,
-    load_subwords,
-    train_subwords,
+from resmlp_mt.data.prepare_report import SplitReport
+from resmlp_mt.data.prepare_subwords import (
+    NewSubwords,
+    make_dictionaries,
+    spread,
+    take_models,
+    train_models,
+    watch,
 )
+from resmlp_mt.data.processes import map_blocks
+from resmlp_mt.data.sentences import count_several, read_card, write_card
+from resmlp_mt.data.subwords import BESIDE, count_rewritten
 from resmlp_mt.data.text import Block, find_side, read_blocks, read_pairs
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
@@ -44,52 +45,8 @@ _MADE = (
 _WORK = "text"  # a folder for what is removed in the end
 _SAMPLE = 100_000  # pairs, which tell what the training text is like
 _SAMPLE_BATCH = 2000
-_MUCH = 0.01  # the share of rewritten lines that is worth a word
 _USUAL, _MORE = 0.99, 1.25  # the share of lines whose length is usual, and what else may be so
 _LEAST = 32  # subwords that any sentence may have
-
-
-@dataclass
-class SplitReport:
-    """What became of one split.
-
-    Lengths are in subwords, without the end-of-sentence symbol. `several_sentences` is the share of
-    source lines that hold several, `rewritten` that of target lines that `count_rewritten` counts.
-    They are None where nobody looked: in all splits but train.
-    """
-
-    prefix: str
-    kept: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
-    mean_length: dict[str, float] = field(default_factory=dict)
-    max_length: dict[str, int] = field(default_factory=dict)
-    unknown_rate: dict[str, float] = field(default_factory=dict)
-    several_sentences: float | None = None
-    rewritten: float | None = None
-
-
-@dataclass(frozen=True)
-class NewSubwords:
-    """SentencePiece models to learn from the training text.
-
-    Attributes:
-        vocab_size: Subwords, of both languages together where they are joined.
-        joined: One SentencePiece model and one dictionary for both languages.
-        model_type: "bpe" or "unigram".
-        character_coverage, normalization_rule_name, user_defined_symbols, byte_fallback: As
-            `train_subwords` takes them.
-        sentences: Most sentences that a model learns from. Of a longer text it takes that many,
-            spread evenly.
-    """
-
-    vocab_size: int
-    joined: bool
-    model_type: str
-    character_coverage: float
-    normalization_rule_name: str
-    sentences: int
-    user_defined_symbols: tuple[str, ...] = ()
-    byte_fallback: bool = False
 
 
 def prepare(
@@ -141,10 +98,10 @@ def prepare(
             _refuse_nothing(counts["train"], train)
             splits = splits | {"train": str(folder / _WORK / "filtered")}
         if isinstance(subwords, Path):
-            models, known = _take_models(subwords, langs, folder)
+            models, known = take_models(subwords, langs, folder)
         else:
             read = partial(read_pairs, splits["train"], *langs)
-            models, known = _train_models(read, counts["train"], langs, subwords, folder), None
+            models, known = train_models(read, counts["train"], langs, subwords, folder), None
         _refuse_others(folder, out, "*.model")
         totals = {}
         for split, prefix in splits.items():
@@ -157,11 +114,11 @@ def prepare(
             _report(totals[split], langs, models, reports[split])
         _refuse_nothing(train.kept, train)
         if known is None:
-            known = _make_dictionaries(models, totals["train"], langs, folder)
+            known = make_dictionaries(models, totals["train"], langs, folder)
         _refuse_others(folder, out, "dict.*.txt")
         for split, report in reports.items():
             _binarize(split, totals[split], models, known, langs, folder, report)
-        sample = _spread(read_pairs(splits["train"], *langs), counts["train"], _SAMPLE)
+        sample = spread(read_pairs(splits["train"], *langs), counts["train"], _SAMPLE)
         _look_at_all(sample, models[1], langs[0], workers, train)
         usual = _find_usual(totals["train"].lengths[0])
         if isinstance(subwords, Path):  # its model knows longer lines, or all
@@ -186,34 +143,6 @@ def _refuse_to_lose(splits: dict[str, str], langs: tuple[str, str], out: Path) -
             again = split != "train" and path == raw / f"{split}.{lang}"
             if raw in path.parents and not again:
                 raise UserError(f"{path}: {out} is made anew without it; name another --out")
-
-
-def format_report(reports: dict[str, SplitReport]) -> str:
-    """The reports as a table to read."""
-    lines = []
-    for split, report in reports.items():
-        lines.append(f"{split}: {report.kept:,} pairs from {report.prefix}")
-        first = next(s for s, r in reports.items() if Path(r.prefix) == Path(report.prefix))
-        if first != split:
-            lines.append(f"  the same text as {first}: it will not tell how well others are done")
-        for reason, count in report.dropped.items():
-            lines.append(f"  dropped {count:,}: {reason}")
-        for lang in report.mean_length:
-            lines.append(
-                f"  {lang}: {report.mean_length[lang]:.1f} subwords a sentence, longest "
-                f"{report.max_length[lang]}, unknown {report.unknown_rate[lang]:.3%}"
-            )
-        if (report.rewritten or 0) >= _MUCH:
-            lines.append(
-                f"  SentencePiece rewrites {report.rewritten:.0%} of the target lines, and "
-                "translations are written so too; see --normalization-rule-name"
-            )
-        if (report.several_sentences or 0) > FEW:
-            lines.append(
-                f"  {report.several_sentences:.0%} of the source lines hold several sentences, so "
-                "translate will not split lines, unless --split-sentences is given"
-            )
-    return "\n".join(lines)
 
 
 def _refuse_nothing(left: int, report: SplitReport) -> None:
@@ -242,14 +171,9 @@ def _read_symbols(path: Path) -> list[str]:
     return Vocabulary(path).symbols
 
 
-def _watch(items: Iterable, what: str, total: int | None = None) -> tqdm:
-    # disable=None: a bar on a terminal, nothing in a file or a pipe.
-    return tqdm(items, desc=what, total=total, unit=" lines", disable=None, leave=False)
-
-
 def _watch_blocks(found: Iterable[tuple[Block, Any]], what: str, total: int) -> Iterator:
     """What was made of each block."""
-    with _watch((), what, total) as bar:
+    with watch((), what, total) as bar:
         for block, result in found:
             yield result
             bar.update(len(block))
@@ -257,7 +181,7 @@ def _watch_blocks(found: Iterable[tuple[Block, Any]], what: str, total: int) -> 
 
 def _count(prefix: str, langs: tuple[str, str]) -> int:
     count = 0
-    with _watch((), f"read {prefix}") as bar:
+    with watch((), f"read {prefix}") as bar:
         for block in read_blocks(prefix, *langs):
             block.check()
             count += len(block)
@@ -275,7 +199,7 @@ def _filter(
 ) -> Iterator[tuple[str, str]]:
     sieve = Sieve(filters, langs)
     is_kept = sieve.make_choice(dropped)
-    with _watch((), "filter train", total) as bar:
+    with watch((), "filter train", total) as bar:
         for block, found in map_blocks(sieve, read_blocks(prefix, *langs), workers):
             pairs = zip(*block.decode(), strict=True)
             yield from (pair for pair, f in zip(pairs, found, strict=True) if is_kept(f))
@@ -317,69 +241,6 @@ def _look_at(
     """How many sources of a language have several sentences, and how many targets are rewritten."""
     sources, targets = zip(*pairs, strict=True)
     return count_several(sources, lang), count_rewritten(targets, model)
-
-
-def _spread(items: Iterable, total: int, wanted: int) -> Iterator:
-    """Choose `wanted` of `total` items, spread evenly; all where there are fewer."""
-    for i, item in enumerate(items):
-        if total <= wanted or i * wanted // total != (i + 1) * wanted // total:
-            yield item
-
-
-def _train_models(
-    read: Callable[[], Iterable[tuple[str, str]]],
-    total: int,
-    langs: tuple[str, str],
-    subwords: NewSubwords,
-    folder: Path,
-) -> list[sentencepiece.SentencePieceProcessor]:
-    """Learn SentencePiece models of pairs, of which there are so many."""
-    sides = (
-        {JOINED_NAME: slice(2)}
-        if subwords.joined
-        else {f"spm.{lang}.model": slice(i, i + 1) for i, lang in enumerate(langs)}
-    )
-    wanted = max(1, subwords.sentences // (2 if subwords.joined else 1))
-    for name, side in sides.items():
-        pairs = _spread(read(), total, wanted)
-        model = train_subwords(
-            _watch((line for pair in pairs for line in pair[side]), f"learn {name}"),
-            subwords.vocab_size,
-            subwords.model_type,
-            subwords.character_coverage,
-            subwords.normalization_rule_name,
-            subwords.user_defined_symbols,
-            subwords.byte_fallback,
-            "the text" if subwords.joined else f"the text in {langs[side.start]}",
-        )
-        (folder / name).write_bytes(model)
-    models = [load_subwords(folder / name) for name in sides]
-    return models * 2 if subwords.joined else models
-
-
-def _take_models(
-    source: Path, langs: tuple[str, str], folder: Path
-) -> tuple[list[sentencepiece.SentencePieceProcessor], list[Vocabulary]]:
-    """Copy the SentencePiece models and dictionaries of another folder, and load them."""
-    models = [find_subwords(source, lang) for lang in langs]
-    dictionaries = [source / f"dict.{lang}.txt" for lang in langs]
-    for path in {*models, *dictionaries}:
-        shutil.copy(path, folder)
-    return list(map(load_subwords, models)), list(map(Vocabulary, dictionaries))
-
-
-def _make_dictionaries(
-    models: list[sentencepiece.SentencePieceProcessor],
-    totals: Totals,
-    langs: tuple[str, str],
-    folder: Path,
-) -> list[Vocabulary]:
-    """Dictionaries of all subwords, in the order of how often they are in the training text."""
-    seen = [
-        {model.id_to_piece(i): int(n) for i, n in enumerate(counts[: len(model)])}
-        for model, counts in zip(models, totals.counts, strict=True)
-    ]
-    return list(map(Vocabulary, write_dictionaries(models, seen, langs, folder)))
 
 
 def _binarize(

@@ -15,8 +15,8 @@ from cli.commands import assert_refused, prepare, run
 from fairseq.data import Dictionary, data_utils
 
 from resmlp_mt.data.filters import Limits
-from resmlp_mt.data.prepare import format_report
 from resmlp_mt.data.prepare import prepare as make
+from resmlp_mt.data.prepare_report import format_report
 from resmlp_mt.data.subwords import train_subwords
 
 
