@@ -12,8 +12,9 @@ from fairseq.data.data_utils import get_buckets
 from fairseq.data.encoders import TOKENIZER_REGISTRY
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.file_io import PathManager
-from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqEncoderDecoderModel
 
+from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.finding import LAST
 
@@ -219,6 +220,13 @@ def _check_search(flags: Namespace) -> None:
     is_here = subwords and not PathManager.path_requires_pathmanager(subwords)
     if is_here and not os.path.isfile(subwords):
         raise UserError(f"--sentencepiece-model {subwords}: no such file")
+    if (path := getattr(flags, "lm_path", None)) and os.path.isfile(path):
+        name = load_checkpoint(path)["cfg"].model._name
+        model = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name, object)
+        if issubclass(model, FairseqEncoderDecoderModel):
+            raise UserError(
+                f"--lm-path {path}: a translator ({name}), not a language model of what it writes"
+            )
 
 
 def _check_leaving_out(flags: Namespace) -> None:

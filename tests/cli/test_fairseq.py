@@ -130,6 +130,14 @@ def test_constraints_of_binarized_data_are_refused(prepared, trained):
         assert_refused(result, "--constraints: binarized data holds no words")
 
 
+def test_a_translator_is_no_language_model(prepared, trained):
+    path = trained / "checkpoint_best.pt"
+    result = generate(prepared, path, "--lm-path", path, "--lm-weight", 0.1, check=False)
+    assert_refused(
+        result, f"--lm-path {path}: a translator (resmlp_plus_tiny), not a language model"
+    )
+
+
 def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
     path = trained / "checkpoint_best.pt"
     assert hypotheses(generate(prepared, f"{path}:{path}").stdout) == hypotheses(plain)
