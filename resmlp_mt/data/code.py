@@ -88,6 +88,13 @@ def part_code(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
         yield lines[start:], False
 
 
+def join_code(lines: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each line, with its end, or a whole block of code, and whether it is one."""
+    for part, is_code in part_code(lines):
+        for line in ["".join(part)] if is_code else part:
+            yield line, is_code
+
+
 def restore_code(translation: str, source: str) -> str:
     """Put the code of a source in the place of its quoted translations.
 

@@ -6,7 +6,7 @@ from reprlib import repr as shorten
 
 import numpy as np
 
-from resmlp_mt.data.code import part_code
+from resmlp_mt.data.code import join_code
 from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
@@ -124,11 +124,7 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list
     if not prefix or len(parts) < 2:
         return [], prefix
     # One more letter shows where text would go on: in its last line and sentence, or in new ones.
-    *finished, _ = (
-        line
-        for block, is_code in part_code(split_lines(f"{prefix}X"))
-        for line in (["".join(block)] if is_code else block)
-    )
+    *finished, _ = (line for line, _ in join_code(split_lines(f"{prefix}X")))
     *before, last = group_lines(parts)
     kept: list[str] = []
     for line, of_line in zip(finished, before, strict=False):

@@ -5,9 +5,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby, pairwise, repeat
 
-from resmlp_mt.data.code import part_code
+from resmlp_mt.data.code import join_code
 from resmlp_mt.data.marks import holds_text
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
 from resmlp_mt.data.spans import Span, take_spans
@@ -94,18 +94,17 @@ def split_text(
     def length(part: str) -> int:
         return len(find_pieces(part.strip()))
 
-    def cut_lines(lines: list[str]) -> Iterator[str]:
-        for line in lines:
-            apart = sentences or length(read(line)) > longest
-            for piece in map(read, cut(line) if apart else [line]):
-                yield from _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
+    def cut_line(line: str) -> Iterator[str]:
+        apart = sentences or length(read(line)) > longest
+        for piece in map(read, cut(line) if apart else [line]):
+            yield from _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
 
     # What each segment is joined of, as it is read, and whether it is code.
     found: list[tuple[list[str], bool]] = []
     blank: list[str] = []  # what comes before the first
     lines = _LINE.findall(text)
-    for block, is_code in part_code(lines) if keep_code else [(lines, False)]:
-        for part in ["".join(block)] if is_code else cut_lines(block):
+    for line, is_code in join_code(lines) if keep_code else zip(lines, repeat(False)):
+        for part in [line] if is_code else cut_line(line):
             if is_code or length(part):
                 found.append(([*blank, part], is_code))
                 blank = []
