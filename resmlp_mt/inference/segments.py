@@ -3,11 +3,12 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise, repeat
 
 from resmlp_mt.data.code import join_code
+from resmlp_mt.data.endings import is_item
 from resmlp_mt.data.marks import holds_text
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
 from resmlp_mt.data.spans import Span, take_spans
@@ -38,6 +39,7 @@ class Segment:
         words: The number of each word of `read` in the text, if `spans` was taken off.
         bare: Then the text without them, in its own case.
         code: Whether it is a block of code, which stays as it is.
+        is_item: Whether it is of a heading, an item or a row, which need no final stop.
     """
 
     text: str
@@ -48,6 +50,7 @@ class Segment:
     words: tuple[int, ...] = ()
     bare: str = ""
     code: bool = False
+    is_item: bool = False
 
     @property
     def plain(self) -> str:
@@ -136,15 +139,30 @@ def take_off_spans(
     if segment.code or not (plain := take_spans(segment.text)).spans:
         return segment
     said = read(plain.text)
-    return Segment(
-        segment.text,
-        find_pieces(said.strip()),
-        said,
+    return replace(
+        segment,
+        pieces=find_pieces(said.strip()),
+        read=said,
         capitals=said != plain.text,
         spans=plain.spans,
         words=tuple(count_words(segment.text, plain.places)),
         bare=plain.text,
     )
+
+
+def mark_items(segments: list[Segment], all_are: bool = False) -> list[Segment]:
+    """The segments of a text, marked where their line is a heading, an item or a row.
+
+    Args:
+        segments: As `split_text` returned them.
+        all_are: Every line is one.
+    """
+    return [
+        replace(segment, is_item=True) if is_one else segment
+        for line in group_lines(segments)
+        for is_one in [all_are or is_item("".join(segment.text for segment in line))]
+        for segment in line
+    ]
 
 
 def split_lines(text: str) -> list[str]:

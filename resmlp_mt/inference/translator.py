@@ -46,7 +46,13 @@ from resmlp_mt.inference.options import (
     choose_search,
     is_count,
 )
-from resmlp_mt.inference.segments import Segment, find_translated, split_text, take_off_spans
+from resmlp_mt.inference.segments import (
+    Segment,
+    find_translated,
+    mark_items,
+    split_text,
+    take_off_spans,
+)
 from resmlp_mt.inference.writer import Writer
 
 
@@ -384,6 +390,7 @@ class Translator(Loaded):
         split_sentences: bool | None = None,
         recase: bool = True,
         begun: bool = False,
+        is_item: bool = False,
     ) -> list[Segment]:
         """Split a text into what is translated at once. Joined, the parts are the text.
 
@@ -398,9 +405,11 @@ class Translator(Loaded):
                 most do that were trained on single ones.
             recase: Read what is in capitals in lower case, and translate it to capitals. Read
                 emphasis, links and tags within a sentence as plain words, and put them around the
-                words of the translation that come from these.
+                words of the translation that come from these. Give headings, items of lists and
+                rows of tables no final stop that they lack.
             begun: The translation was begun elsewhere, so that sentences that fit the model stay
                 whole.
+            is_item: Every line is such a heading or item.
 
         Returns:
             The parts, in order; none of a blank text.
@@ -422,7 +431,10 @@ class Translator(Loaded):
             keep_code=split_sentences,
         )
         languages = self.codec.source_language, self.codec.target_language
-        if begun or not recase or not all(map(parts_sentences_by_blanks, languages)):
+        if begun or not recase:
+            return segments
+        segments = mark_items(segments, is_item)
+        if not all(map(parts_sentences_by_blanks, languages)):
             return segments
         return [take_off_spans(segment, self.codec.split, read) for segment in segments]
 

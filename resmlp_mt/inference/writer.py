@@ -7,6 +7,7 @@ import numpy as np
 
 from resmlp_mt.data.capitals import write_capitals
 from resmlp_mt.data.code import restore_code
+from resmlp_mt.data.endings import drop_added_stop
 from resmlp_mt.data.superscripts import restore_superscripts
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.engine import Engine
@@ -45,8 +46,10 @@ class Writer:
             get_engine: Gives what found them.
         """
         texts = [self.codec.decode(tokens) for tokens, _ in beams]
+        language = self.codec.target_language
+        if segment.is_item:
+            texts = [drop_added_stop(text, segment.plain, language) for text in texts]
         if segment.capitals:
-            language = self.codec.target_language
             texts = [write_capitals(text, segment.plain, language) for text in texts]
         texts = [restore_superscripts(text, segment.plain) for text in texts]
         texts = [restore_code(text, segment.plain) for text in texts]

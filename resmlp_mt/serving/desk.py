@@ -62,6 +62,7 @@ class Desk:
         describe: Callable[[list[Found]], bytes],
         split_sentences: bool | None = None,
         recase: bool = True,
+        are_items: bool = False,
         written: int = 0,
     ) -> bytes:
         """Translate texts. To cancel it ends the work for it.
@@ -72,6 +73,7 @@ class Desk:
             describe: Makes the answer, beside the event loop.
             split_sentences, recase: As for `Translator.split`. A prefix goes on in the case in
                 which it was typed, so the text is then taken as typed too.
+            are_items: Give no text a final stop that it lacks.
             written: Characters that `describe` reads or writes beside those of the texts.
 
         Raises:
@@ -81,7 +83,8 @@ class Desk:
         self.check_answer(size * options.search.nbest)
         size += len(options.prefix)
         recase = recase and not options.prefix
-        split = await self.read(size, self._split_now, texts, options, split_sentences, recase)
+        reading = split_sentences, recase, are_items
+        split = await self.read(size, self._split_now, texts, options, *reading)
         segments = [segment for parts in split for segment in parts]
         try:
             found = await asyncio.wrap_future(self.batcher.submit(segments, options).answer)
@@ -128,14 +131,19 @@ class Desk:
         return HTTPException(413, f"the answer is larger than {most} bytes; ask for less")
 
     def _split_now(
-        self, texts: list[str], options: Options, split_sentences: bool | None, recase: bool
+        self,
+        texts: list[str],
+        options: Options,
+        split_sentences: bool | None,
+        recase: bool,
+        are_items: bool,
     ) -> list[list[Segment]]:
         count = sum(text.count(end) for text in texts for end in LINE_ENDS)
         if count > _BLANK * self.limits.queue_size:
             raise too_many(count, self.limits)
         split, count, begun = [], 0, bool(options.prefix or options.alternatives)
         for text in texts:
-            split.append(options.translator.split(text, split_sentences, recase, begun))
+            split.append(options.translator.split(text, split_sentences, recase, begun, are_items))
             count += max(1, len(split[-1]))
             if count > self.limits.queue_size:
                 raise too_many(count, self.limits)

@@ -168,7 +168,8 @@ class LibreTranslate:
                 return _write(asked, marked_up, rest)
             return _write(asked, [[h.text for h in one.hypotheses] for one in found], rest)
 
-        return await self.desk.translate(plain, options, describe, written=written)
+        # Authors of HTML leave out the stops of headings, buttons and menus alone.
+        return await self.desk.translate(plain, options, describe, are_items=html, written=written)
 
     def _find_source(self, asked: str, texts: list[str]) -> tuple[str, dict | None]:
         """The language of texts; and what is said of it, where it was found out."""
