@@ -15,7 +15,7 @@ subwords, but first through a quarter of the numbers. Large vocabularies gain mo
 import argparse
 from pathlib import Path
 
-from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.cli.flags import add_user_dir, check_positive, import_user_dir
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = dict(nargs=2, type=Path, metavar=("SOURCE", "TARGET"))
     parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    add_user_dir(parser)
     parser.add_argument("--int8", action="store_true", help="products of 8-bit integers")
     parser.add_argument(
         "--weight-bits",
@@ -76,6 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.shortlist:
         shortlist = ShortlistText(ParallelText(*arguments.shortlist), **lengths)
     preview = ParallelText(*arguments.preview) if arguments.preview else None
+    import_user_dir(arguments)
     export_model(
         arguments.model, arguments.out, arguments.int8, shortlist, arguments.weight_bits, preview
     )

@@ -14,6 +14,29 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_user_dir(parser: argparse.ArgumentParser) -> None:
+    """Add --user-dir."""
+    parser.add_argument(
+        "--user-dir",
+        type=Path,
+        metavar="DIR",
+        help="the fairseq plugin of a checkpoint whose architecture is of another one than this",
+    )
+
+
+def import_user_dir(arguments: argparse.Namespace) -> None:
+    """Import the plugin that --user-dir names, if it names one.
+
+    Raises:
+        UserError: If there is none, or fairseq is missing.
+    """
+    from resmlp_mt.extras import import_with_fairseq
+
+    if arguments.user_dir:
+        plugins = import_with_fairseq("resmlp_mt.compat.plugins", "--user-dir")
+        plugins.import_plugin(arguments.user_dir)
+
+
 def add_kind(parser, flag: str, kinds: tuple[str, str], **options) -> None:
     """Add a flag that one of two words may follow; the first stands where none follows."""
 

@@ -20,7 +20,14 @@ from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_device, add_kind, check_positive, check_threads
+from resmlp_mt.cli.flags import (
+    add_device,
+    add_kind,
+    add_user_dir,
+    check_positive,
+    check_threads,
+    import_user_dir,
+)
 from resmlp_mt.cli.search_flags import add_search, read_search, search_settings, split_columns
 from resmlp_mt.cli.translations import format_line
 from resmlp_mt.lines.arrivals import Lines, take_arrived
@@ -39,12 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made; several "
         "translate together",
     )
-    parser.add_argument(
-        "--user-dir",
-        type=Path,
-        metavar="DIR",
-        help="the fairseq plugin of a checkpoint whose architecture is of another one than this",
-    )
+    add_user_dir(parser)
     parser.add_argument(
         "--input",
         type=Path,
@@ -143,7 +145,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
     from resmlp_mt.errors import UserError
-    from resmlp_mt.extras import import_with_fairseq
     from resmlp_mt.files.finding import pretrained_names
     from resmlp_mt.files.partial_text import is_finished
     from resmlp_mt.inference.glossary import Glossary, read_glossary
@@ -172,10 +173,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
     terms = arguments.glossary and read_glossary(arguments.glossary)
     import_engines(arguments.model)
-    if arguments.user_dir:
-        import_with_fairseq("resmlp_mt.compat.plugins", "--user-dir").import_plugin(
-            arguments.user_dir
-        )
+    import_user_dir(arguments)
     # Opened first: what cannot be written fails before the work.
     with _open_output(arguments, terms) if arguments.output else nullcontext() as out:
         load = Translator.from_pretrained

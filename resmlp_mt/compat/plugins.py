@@ -38,6 +38,6 @@ def check_arch(path: Path, cfg) -> None:
     if isinstance(name, str) and name not in {*ARCH_MODEL_REGISTRY, *MODEL_DATACLASS_REGISTRY}:
         raise UserError(
             f"{path}: a model of --arch {name:.80}, which neither fairseq nor this plugin has; "
-            "'resmlp-mt translate' takes the plugin that has it with --user-dir; in Python, where "
-            "models are exported too, import the plugin first"
+            "'resmlp-mt translate' and 'export' take the plugin that has it with --user-dir, all "
+            "other commands the export; in Python import the plugin first"
         )

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 import torch
@@ -317,6 +318,25 @@ def test_a_model_of_another_plugin_is_translated_with_that(prepared, tmp_path):
     assert_refused(refusal, "--arch resmlp_plus_tiny_variant, which neither fairseq nor this")
     refusal = translate(model, "--user-dir", tmp_path, stdin="a man\n", check=False)
     assert_refused(refusal, f"--user-dir {tmp_path}: no plugin is there")
+
+
+def test_a_preset_of_another_plugin_is_exported_with_that(prepared, tmp_path):
+    plugin, model, fast = tmp_path / "own_preset", tmp_path / "model.pt", tmp_path / "fast"
+    plugin.mkdir()
+    register = """
+        from resmlp_mt.models.presets import PRESETS, register_presets
+        from resmlp_mt.models.translation import ResMLPConfig
+
+        register_presets("resmlp", ResMLPConfig, {"own": PRESETS["resmlp_plus_tiny"]})
+    """
+    (plugin / "__init__.py").write_text(dedent(register))
+    layers = ["--encoder-layers", 1, "--decoder-layers", 1]
+    import_plugin(plugin)
+    write_checkpoint(model, "--arch", "own", *layers, data=prepared)
+    refusal = run("resmlp-mt", "export", model, "--out", fast, check=False)
+    assert_refused(refusal, "--arch own, which neither fairseq nor this")
+    run("resmlp-mt", "export", model, "--user-dir", plugin, "--out", fast)
+    assert translate(fast, stdin="a man\n\n").stdout.splitlines()[1:] == [""]
 
 
 def test_a_line_is_its_sentences_joined(packed, trained, prepared, sources, expected, tmp_path):
