@@ -157,12 +157,11 @@ def mark_items(segments: list[Segment], all_are: bool = False) -> list[Segment]:
         segments: As `split_text` returned them.
         all_are: Every line is one.
     """
-    return [
-        replace(segment, is_item=True) if is_one else segment
-        for line in group_lines(segments)
-        for is_one in [all_are or is_item("".join(segment.text for segment in line))]
-        for segment in line
-    ]
+    marked = []
+    for line in group_lines(segments):
+        is_one = all_are or is_item("".join(segment.text for segment in line))
+        marked += [replace(segment, is_item=is_one) for segment in line]
+    return marked
 
 
 def split_lines(text: str) -> list[str]:
