@@ -15,7 +15,8 @@ from resmlp_mt.compat.programs import check_apex, exit_with_explanation, is_prog
 
 # Each declares one patch.
 MENDED = (
-    "checkpoints", "flags", "groups", "nan", "resuming", "saving", "stopping", "workers"
+    "checkpoints", "flags", "groups", "nan", "read_ahead", "resuming", "saving", "stopping",
+    "workers",
 )  # fmt: skip
 
 

@@ -1,22 +1,17 @@
-"""How a training ends: with a checkpoint after SIGTERM, and without an abort.
+"""How a training ends: with a checkpoint after SIGTERM.
 
 A training that is done makes no further update.
 """
 
-import atexit
-import contextlib
 import functools
 import logging
 import math
-import multiprocessing.util  # before what is done at the end: the last to come ends first
+import multiprocessing
 import os
 import signal
 import sys
 import threading
 import time
-import weakref
-from collections.abc import Iterator
-from queue import Empty
 
 import torch
 from fairseq import checkpoint_utils
@@ -32,24 +27,13 @@ PATCH = Patch(
     "stopping",
     "is killed by SIGTERM, and loses what was trained since the last checkpoint. Workers that it "
     "started run on without the process that waits for them. A training that has made all of its "
-    "updates makes one more each time that its command is given. The thread that reads batches "
-    "ahead may abort the end of a process, which then has another exit status. SIGTERM ends the "
-    "processes that read for it",
+    "updates makes one more each time that its command is given",
     "whoever trains under a scheduler that stops jobs and starts them again (Slurm, Kubernetes, "
     "spot machines)",
     "all workers save a checkpoint after the same batch and end. A later SIGTERM kills. "
     "Schedulers send it to every process, and torchrun sends a worker what it got itself. So two "
-    "within a few seconds are one. A training that is done is validated and saved as it is. The "
-    "thread ends before the process, and those that read for it hear no SIGTERM",
+    "within a few seconds are one. A training that is done is validated and saved as it is",
 )
-
-# The threads that read batches ahead, those of a `DataLoader` that has processes, and whether this
-# process is about to end.
-_readers: weakref.WeakSet = weakref.WeakSet()
-_loading: weakref.WeakSet = weakref.WeakSet()
-for found in (_readers, _loading):
-    os.register_at_fork(after_in_child=found.clear)  # they are the parent's
-_ending = threading.Event()
 
 
 @PATCH.replaces("fairseq.trainer:Trainer.__init__", "15dd9cb1abfb")
@@ -140,54 +124,6 @@ def spawn(start, fn, *args, **kwargs):
     finally:
         if before is not None:
             signal.signal(signal.SIGTERM, before)
-
-
-@PATCH.replaces("fairseq.data.iterators:BackgroundConsumer.__init__", "d99266db4c90")
-def build_reader(build_thread, self, queue, source, *args, **kwargs):
-    """Let a thread that reads ahead end after a batch.
-
-    Python unwinds threads that come out of torch while it ends, and C++ answers with an abort.
-    """
-    build_thread(self, queue, _Batches(source), *args, **kwargs)
-    _readers.add(self)
-
-
-@atexit.register
-def _end_readers() -> None:
-    """Wait until no thread reads ahead, or for 10 seconds where a batch takes longer."""
-    _ending.set()
-    last = time.monotonic() + 10
-    for reader in list(_readers):
-        while reader.is_alive() and time.monotonic() < last:
-            with contextlib.suppress(Empty):  # it may wait for room
-                reader._queue.get_nowait()
-            reader.join(0.01)
-    for batches in list(_loading):
-        batches._shutdown_workers()
-        for loader in batches._workers:
-            loader.kill()  # what has not ended by then, and would be waited for
-
-
-class _Batches:
-    """The batches of a `DataLoader`, up to the end of the process."""
-
-    def __init__(self, source):
-        self.source = source
-
-    def __iter__(self) -> Iterator:
-        """Yield them to a thread that reads ahead.
-
-        The processes that load them inherit that the thread does not hear SIGTERM. A scheduler
-        sends it to them too, and the update at hand needs their batches.
-        """
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        batches = iter(self.source)
-        if hasattr(batches, "_workers"):
-            _loading.add(batches)
-        for batch in batches:
-            yield batch
-            if _ending.is_set():
-                return
 
 
 def _ask(trainer: Trainer, number: int, frame) -> None:

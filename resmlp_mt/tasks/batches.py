@@ -99,7 +99,7 @@ class AllInBatches(FairseqTask):
             skip_remainder_batch=skip_remainder_batch,
             grouped_shuffling=grouped_shuffling,
             reuse_dataloader=getattr(self.cfg, "reuse_dataloader", True),
-            persistent_workers=getattr(self.cfg, "persistent_workers", True),
+            persistent_workers=one_for_all and getattr(self.cfg, "persistent_workers", True),
         )
         dataset.set_epoch(epoch)
         if one_for_all:

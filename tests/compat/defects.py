@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import io
 import logging
+import multiprocessing
 import os
 import random
 import resource
@@ -417,6 +418,9 @@ def train_on_nothing(folder, *flags):
     train.cli_main()
 
 
+# read ahead
+
+
 class Sums:
     """Batches without end that torch computes."""
 
@@ -430,6 +434,25 @@ class Sums:
 
 def the_thread_that_reads_ahead_aborts_the_end(folder):
     next(BufferedIterator(len(Sums()), Sums()))
+
+
+def an_epoch_keeps_the_processes_that_read_for_it(folder):
+    assert processes_left_by_an_epoch(FairseqTask, seconds=3) == 1
+
+
+def processes_left_by_an_epoch(kind, seconds: int) -> int:
+    """How many read for it so long, where the next epoch has an iterator of its own."""
+    batches = kind(SimpleNamespace()).get_batch_iterator(
+        Shuffled(30),
+        max_sentences=4,
+        num_workers=1,
+        data_buffer_size=2,
+        disable_iterator_cache=True,
+    )
+    assert len(list(batches.next_epoch_itr())) == 8
+    for process in multiprocessing.active_children():
+        process.join(seconds)
+    return len(multiprocessing.active_children())
 
 
 OF_PATCHES = {
@@ -474,7 +497,10 @@ OF_PATCHES = {
     "stopping": [
         sigterm_is_left_to_kill,
         a_training_that_is_done_makes_an_update_more,
+    ],
+    "read ahead": [
         the_thread_that_reads_ahead_aborts_the_end,
+        an_epoch_keeps_the_processes_that_read_for_it,
     ],
 }
 

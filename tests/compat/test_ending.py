@@ -1,4 +1,4 @@
-"""How workers meet and end, and threads of fairseq's."""
+"""How workers meet and end, and what reads batches ahead."""
 
 from functools import partial
 from pathlib import Path
@@ -51,3 +51,41 @@ def test_the_thread_that_reads_ahead_ends_before_its_process():
     paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
     result = run("python", "-c", READ, env=paths, check=False)
     assert result.returncode == 2, result.stderr
+
+
+EPOCHS = """
+import resmlp_mt.plugin
+from compat.defects import processes_left_by_an_epoch
+from fairseq.tasks import FairseqTask
+from resmlp_mt.tasks.batches import AllInBatches
+print([processes_left_by_an_epoch(kind, seconds=100) for kind in (FairseqTask, AllInBatches)])
+"""
+
+
+def test_what_reads_for_one_epoch_ends_with_it():
+    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    assert run("python", "-c", EPOCHS, env=paths).stdout == "[0, 0]\n"
+
+
+LOST = """
+import gc, multiprocessing, sys
+import resmlp_mt.plugin
+from compat.defects import Shuffled
+from fairseq.data.iterators import EpochBatchIterator
+batches = EpochBatchIterator(
+    Shuffled(8), list, [[0, 1], [2, 3]], num_workers=1, buffer_size=2, persistent_workers=True
+)
+list(batches.next_epoch_itr())
+(loader,) = multiprocessing.active_children()
+loader.terminate = lambda: None  # as if it did not hear
+del batches
+gc.collect()
+print(loader.is_alive())
+sys.exit(3)
+"""
+
+
+def test_a_process_that_nobody_holds_any_more_does_not_hold_up_the_end():
+    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    result = run("python", "-c", LOST, env=paths, check=False)
+    assert result.returncode == 3 and result.stdout == "True\n", result.stderr
