@@ -138,15 +138,16 @@ class Desk:
         recase: bool,
         are_items: bool,
     ) -> list[list[Segment]]:
+        most = self.limits.queue_size
         count = sum(text.count(end) for text in texts for end in LINE_ENDS)
-        if count > _BLANK * self.limits.queue_size:
-            raise too_many(count, self.limits)
+        if count > _BLANK * most:
+            raise too_many(count, _BLANK * most, "lines")
         split, count, begun = [], 0, bool(options.prefix or options.alternatives)
         for text in texts:
             split.append(options.translator.split(text, split_sentences, recase, begun, are_items))
             count += max(1, len(split[-1]))
-            if count > self.limits.queue_size:
-                raise too_many(count, self.limits)
+            if count > most:
+                raise too_many(count, most)
         if begun:
             _check_beginning(sum(map(len, split)), options)
         return split

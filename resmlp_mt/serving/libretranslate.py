@@ -54,7 +54,7 @@ class LibreRequest(_Request):
     @classmethod
     def _count(cls, texts: object) -> object:
         if isinstance(texts, list) and len(texts) > cls.limits.queue_size:
-            raise too_many(len(texts), cls.limits)
+            raise too_many(len(texts), cls.limits.queue_size)
         return texts
 
 
@@ -160,7 +160,7 @@ class LibreTranslate:
             except ValueError as error:
                 raise HTTPException(400, f"Invalid request: {error}") from None
             if len(plain) > self.limits.queue_size:
-                raise too_many(len(plain), self.limits)
+                raise too_many(len(plain), self.limits.queue_size)
 
         def describe(found: list[Found]) -> bytes:
             if html:

@@ -97,7 +97,7 @@ class TranslationRequest(BaseModel):
             raise PydanticCustomError("unknown", "{keys}: unknown; see /docs", {"keys": named})
         texts = asked.get("text")
         if isinstance(texts, list) and len(texts) > cls.limits.queue_size:
-            raise too_many(len(texts), cls.limits)
+            raise too_many(len(texts), cls.limits.queue_size)
         return asked
 
     @model_validator(mode="after")
@@ -129,9 +129,9 @@ def set_limits(request: type[BaseModel], limits: Limits, **fields) -> type[BaseM
     return limited
 
 
-def too_many(texts: int, limits: Limits) -> HTTPException:
-    """The answer to a request with more texts than the queue holds."""
-    return HTTPException(413, f"{texts:,} sentences; send {limits.queue_size:,} at most")
+def too_many(found: int, most: int, what: str = "sentences") -> HTTPException:
+    """The answer to a request with more than the queue holds."""
+    return HTTPException(413, f"{found:,} {what}; send {most:,} at most")
 
 
 def explain(errors: Sequence[dict]) -> str:
