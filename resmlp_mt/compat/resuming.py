@@ -37,6 +37,13 @@ _OTHER_OPTIMIZER = (
     "shared: train with the flags of the checkpoint, or into another --save-dir; or start the "
     "optimizer anew with --reset-optimizer, or from the weights alone with --finetune-from-model"
 )
+# Flags of text models by which the same weights make other translations.
+_OF_A_MODEL = (
+    "max_source_positions max_target_positions share_all_embeddings "
+    "share_decoder_input_output_embed encoder_attention_heads decoder_attention_heads "
+    "no_scale_embedding no_token_positional_embeddings encoder_normalize_before "
+    "decoder_normalize_before activation_fn"
+).split()
 
 
 @PATCH.replaces("fairseq.checkpoint_utils:load_checkpoint", "08e4fa03a2ab")
@@ -124,13 +131,31 @@ def _adopt(cfg, trainer, path: str, state: dict) -> None:
 
     fairseq takes the weights alone, which do not say what the classes were that they know.
     """
+    # A training that started so goes on from its own checkpoint.
+    last = os.path.join(cfg.save_dir, LAST)
+    tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
+    if tunes and trainer.is_data_parallel_master:
+        _tell_other_flags(path, (state.get("cfg") or {}).get("model"), trainer.cfg.model)
     if hasattr(trainer.task, "adopt_state"):
-        # A training that started so goes on from its own checkpoint.
-        last = os.path.join(cfg.save_dir, LAST)
-        tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
         trainer.task.adopt_state(state, path, trainer.get_model(), tunes)
     if trainer.cfg.ema.store_ema and state.get("extra_state") is not None:
         _adopt_average(state, trainer.get_model().state_dict())
+
+
+def _tell_other_flags(path: str, of_checkpoint, given) -> None:
+    """Warn of flags by which a model would do otherwise than where it was trained before."""
+    told = []
+    for name in _OF_A_MODEL:
+        before, now = (getattr(model, name, None) for model in (of_checkpoint, given))
+        if None in (before, now) or before == now:
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(now, bool):
+            told.append(f"{flag} is new" if now else f"{flag} is missing")
+        else:
+            told.append(f"{flag} is {now}, and was {before}")
+    if told:
+        logger.warning("%s was trained with other flags of the model: %s", path, ", ".join(told))
 
 
 def _adopt_average(state: dict, weights: dict) -> None:

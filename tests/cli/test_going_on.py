@@ -88,14 +88,19 @@ def test_patience_counts_on_and_a_training_that_it_ended_is_done(prepared, train
     command = ["resmlp-mt", "train", prepared, *flags, "--patience", 2]
     # It begins from weights, but goes on from its own checkpoints.
     command += ["--finetune-from-model", trained / "checkpoint1.pt"]
+    command += ["--no-scale-embedding", "--decoder-attention-heads", 4]
 
     def train(epochs):
-        return run(*command, "--max-epoch", epochs).stdout
+        result = run(*command, "--max-epoch", epochs)
+        return result.stdout + result.stderr
 
-    assert "early stop" not in train(2)  # the first validation, and one that is no better
+    first = train(2)
+    assert "early stop" not in first  # the first validation, and one that is no better
+    assert "--decoder-attention-heads is 4, and was 2, --no-scale-embedding is new" in first
     assert "early stop since valid performance hasn't improved for last 2 runs" in train(9)
     assert (tmp_path / "checkpoint3.pt").exists() and not (tmp_path / "checkpoint4.pt").exists()
-    assert "--patience 2 ended this training" in train(9)
+    again = train(9)
+    assert "--patience 2 ended this training" in again and "other flags" not in again
     assert not (tmp_path / "checkpoint4.pt").exists()
 
 
