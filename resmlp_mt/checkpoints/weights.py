@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq.tasks import setup_task
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig
 from safetensors import torch as safetensors
 
 from resmlp_mt.checkpoints.pack import save_weights
@@ -34,6 +35,10 @@ _OVERRIDDEN = {
     "give --classes FILE to name them",
 }
 OUTPUT_SUFFIXES = (".safetensors", ".pth")
+# Flags of the task that weights do not tell, of how an image is read; and those of the model that
+# are for training alone.
+_READING = "in_chans mean std interpolation crop_pct crop_mode square_resize".split()
+_OF_TRAINING = ("_name", "dropout", "drop_path")
 
 
 def import_weights(
@@ -102,13 +107,16 @@ def import_weights(
     )
 
 
-def export_weights(model: str | Path, layout: str, out: Path) -> None:
+def export_weights(model: str | Path, layout: str, out: Path) -> str:
     """Write the weights of a classifier as a published layout names them.
 
     Args:
         model: A model that comes with the package, a folder with a checkpoint, or a checkpoint.
         layout: "official" or "timm".
         out: The file to write; its suffix, one of OUTPUT_SUFFIXES, says in which form.
+
+    Returns:
+        The `arch` with which `import_weights` takes them back.
 
     Raises:
         UserError: If the model is no classifier, or the layout has no place for it.
@@ -134,6 +142,22 @@ def export_weights(model: str | Path, layout: str, out: Path) -> None:
         torch.save(weights, buffer)
     with whole_file(out) as new:
         new.write_bytes(buffer.getbuffer())
+    return _name_arch(state["cfg"])
+
+
+def _name_arch(cfg: DictConfig) -> str:
+    """The preset of a classifier, and the flags by which it differs."""
+    words = [cfg.model._name]
+    usual = _configure(cfg.model._name, {})
+    names = [name for name in usual.model if name not in _OF_TRAINING]
+    for given, default, keys in (cfg.model, usual.model, names), (cfg.task, usual.task, _READING):
+        for key in keys:
+            value = given.get(key, default.get(key))
+            if value != default.get(key):
+                text = ",".join(map(str, value)) if isinstance(value, ListConfig) else str(value)
+                flag = f"--{key.replace('_', '-')}"
+                words += [flag] if value is True else [flag, text]
+    return " ".join(words)
 
 
 def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
@@ -143,9 +167,10 @@ def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
         options.parse_args_and_arch(options.get_training_parser(), line)
     )
     if (channels := sizes.get("in_chans", cfg.task.in_chans)) != cfg.task.in_chans:
+        others = re.sub(r" --in-chans[ =]\S+", "", arch)
         raise UserError(
             f"made for images of {channels} channels, not of {cfg.task.in_chans}; say so in --arch "
-            f"'{arch} --in-chans {channels}'"
+            f"'{others} --in-chans {channels}'"
         )
     # What the weights do not tell, since a part is missing, keeps ImageNet's size: the comparison
     # with the model will say what is missing.

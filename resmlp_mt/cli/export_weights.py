@@ -23,5 +23,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Export."""
     from resmlp_mt.checkpoints.weights import export_weights
 
-    export_weights(arguments.model, arguments.format, arguments.out)
-    print(f"wrote {arguments.out} with the names of {arguments.format} weights")
+    arch = export_weights(arguments.model, arguments.format, arguments.out)
+    print(
+        f"wrote {arguments.out} with the names of {arguments.format} weights; to take them back: "
+        f'resmlp-mt import-weights {arguments.out} --arch "{arch}"'
+    )

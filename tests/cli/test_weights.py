@@ -1,5 +1,6 @@
 import argparse
 import importlib
+import shlex
 import shutil
 
 import pytest
@@ -228,13 +229,15 @@ def test_weights_of_another_family_go_both_ways_and_its_preset_is_named(tmp_path
     assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
 
 
-def test_sizes_that_no_preset_has_follow_its_name(tmp_path):
+def test_sizes_that_no_preset_has_follow_its_name(tmp_path, capsys):
     weights = random_weights("official", **SIZES | dict(dim=12, depth=2))
     weights["patch_embed.proj.weight"] = weights["patch_embed.proj.weight"][:, :1]
     weights = {n: t.float().contiguous() for n, t in weights.items()}
     save_file(weights, tmp_path / "x.safetensors")
     arch = "resmlp_cifar --embed-dim 12 --layers 2 --in-chans 1 --mean 0.5 --std 0.25"
     arguments = [tmp_path / "x.safetensors", "--out", tmp_path / "model", "--arch"]
+    with pytest.raises(UserError, match="say so in --arch 'resmlp_cifar --layers 2 --in-chans 1'"):
+        execute("import-weights", *arguments, "resmlp_cifar --in-chans=3 --layers 2")
     with pytest.raises(UserError, match="unrecognized arguments: --depth 2; neither"):
         execute("import-weights", *arguments, f"{arch} --depth 2")
     for flag, said in (
@@ -251,6 +254,11 @@ def test_sizes_that_no_preset_has_follow_its_name(tmp_path):
     execute("export-weights", tmp_path / "model", "--format", "official", "--out", out)
     back = read(out)
     assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
+    again = tmp_path / "again"
+    command = shlex.split(capsys.readouterr().out.split("to take them back: resmlp-mt ")[1])
+    execute(*command, "--out", again)
+    before, after = (load(path)[1] for path in (tmp_path / "model", again))
+    assert before == after and before.task.mean == [0.5]
 
 
 def test_a_checkpoint_is_not_replaced_by_its_own_weights(imported, tmp_path):
