@@ -9,7 +9,7 @@ from tqdm import tqdm
 from resmlp_mt.checkpoints.pack import moving_average, save_weights
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
+from resmlp_mt.files.finding import LAST, best_checkpoints, is_exported, numbered_checkpoints
 from resmlp_mt.files.output import find_target, refuse_overwriting, whole_file
 
 
@@ -24,6 +24,8 @@ def find_checkpoints(folder: Path, count: int) -> list[Path]:
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     found = numbered_checkpoints(folder)
+    if not found and is_exported(folder):
+        raise UserError(f"{folder}: exported, for inference alone; name the folder of the training")
     if not found:
         raise UserError(
             f"{folder}: no numbered checkpoints (checkpoint1.pt ... or checkpoint_1_1000.pt ...); "

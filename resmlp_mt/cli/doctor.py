@@ -5,6 +5,7 @@ import importlib
 import importlib.metadata
 import os
 import platform
+import shutil
 import sys
 
 from resmlp_mt import __version__
@@ -32,7 +33,8 @@ _EXTRAS = {
 # Modules that break others if they are installed in part or for another torch: what imports them.
 _IMPORTED = {"torch": "everything", "fairseq": "everything"}
 
-_NOT_BUILT = "not built: install a C compiler (Debian: gcc), then resmlp_mt again"
+_NOT_BUILT = "not built: install {}resmlp_mt again"
+_COMPILER = "a C compiler (Debian: gcc), then "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,7 +137,10 @@ def _check_native() -> list[str]:
         kind = find_kind()
         if not kind and os.environ.get("RESMLP_CPU_ISA"):
             kind = "off, by RESMLP_CPU_ISA"
-        lacking = "none for this processor" if kind or find_library() else _NOT_BUILT
+        lacking = "none for this processor"
+        if not (kind or find_library()):
+            compiles = shutil.which("cc") or shutil.which("gcc")
+            lacking = _NOT_BUILT.format("" if compiles else _COMPILER)
     except UserError as error:
         return [str(error)]
     _row("compiled search", kind or lacking)

@@ -69,11 +69,11 @@ def train_subwords(
         # SentencePiece wraps whatever its input raises, an interrupt too.
         if raised:
             raise raised[0] from None
-        raise UserError(_explain(str(error), vocab_size, text)) from None
+        raise UserError(_explain(str(error), vocab_size, text, byte_fallback)) from None
     return model.getvalue()
 
 
-def _explain(error: str, vocab_size: int, text: str) -> str:
+def _explain(error: str, vocab_size: int, text: str, byte_fallback: bool) -> str:
     if limit := re.search(r"value <= (\d+)", error):
         return (
             f"--vocab-size {vocab_size} is more than {text} supports; "
@@ -82,9 +82,12 @@ def _explain(error: str, vocab_size: int, text: str) -> str:
     if "required_chars" in error or "smaller than required" in error:
         needed = re.search(r"(\d+) vs (\d+)", error)
         count = f" ({needed.group(2)} of them)" if needed else ""
+        least, others = "characters", "leave rare characters to --byte-fallback with "
+        if byte_fallback:
+            least, others = "256 bytes and the characters", ""
         return (
-            f"--vocab-size {vocab_size} is less than the characters of {text}{count}; take "
-            "more, or leave rare characters to --byte-fallback with a lower --character-coverage"
+            f"--vocab-size {vocab_size} is less than the {least} of {text}{count}; take more, or "
+            f"{others}a lower --character-coverage"
         )
     if "sentences_.empty" in error:
         return (

@@ -140,6 +140,9 @@ def test_other_models_and_missing_files_are_refused(trained, tmp_path):
     assert_refused(average(*both, *out, check=False), "not of the same model")
     assert_refused(average(tmp_path / "none.pt", *out, check=False), "none.pt: no such checkpoint")
     assert_refused(average(tmp_path, "--last", 1, *out, check=False), "no numbered checkpoints")
+    (tmp_path / "export.json").touch()
+    refusal = average(tmp_path, "--last", 1, *out, check=False)
+    assert_refused(refusal, "exported, for inference alone; name the folder of the training")
     # What cannot be written is refused before anything is read.
     assert_refused(
         average(tmp_path / "none.pt", "--out", tmp_path, check=False), "a folder; name a"

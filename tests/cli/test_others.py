@@ -63,19 +63,26 @@ def test_doctor_finds_nothing_here(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("setting", "library", "said"),
+    ("setting", "file", "said"),
     [
         ("none", None, "compiled search   off, by RESMLP_CPU_ISA"),
-        ("", None, "compiled search   not built: install a C compiler"),
-        ("", b"no library", "PROBLEM: the compiled code is broken"),
+        (
+            "",
+            None,
+            "compiled search   not built: install a C compiler (Debian: gcc), then resmlp_mt",
+        ),
+        ("", "cc", "compiled search   not built: install resmlp_mt again"),
+        ("", "kernels.abi3.so", "PROBLEM: the compiled code is broken"),
         ("nonsense", None, "PROBLEM: RESMLP_CPU_ISA=nonsense?"),
     ],
 )
 def test_doctor_says_what_became_of_the_compiled_search(
-    setting, library, said, monkeypatch, tmp_path, capsys
+    setting, file, said, monkeypatch, tmp_path, capsys
 ):
-    if library:
-        (tmp_path / "kernels.abi3.so").write_bytes(library)
+    if file:
+        (tmp_path / file).write_text("no library, and no compiler")
+        (tmp_path / file).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(native_code, "_FOLDER", tmp_path)
     monkeypatch.setattr(native_code, "find_library", native_code.find_library.__wrapped__)
     monkeypatch.setenv("RESMLP_CPU_ISA", setting)

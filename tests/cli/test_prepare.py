@@ -221,21 +221,25 @@ def test_separate_vocabularies_are_learnt_each_from_its_language(raw, tmp_path):
         assert model == train_subwords(lines, 200, "bpe")
 
 
+MANY = "".join(map(chr, range(0x4E00, 0x4F00)))
+
+
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "flags", "said"),
     [
-        ("Hund", "is more than the text in de supports"),
-        ("".join(map(chr, range(0x4E00, 0x4F00))), "is less than the characters of the text in de"),
+        ("Hund", [], "is more than the text in de supports"),
+        (MANY, [], "is less than the characters of the text in de"),
+        (MANY, ["--byte-fallback"], "is less than the 256 bytes and the characters of the text"),
     ],
-    ids=["too large", "too small"],
+    ids=["too large", "too small", "too small for bytes"],
 )
 def test_a_separate_vocabulary_of_an_impossible_size_is_refused_with_its_language(
-    raw, tmp_path, line, said
+    raw, tmp_path, line, flags, said
 ):
     folder = shutil.copytree(raw, tmp_path / "raw")
     lines = (folder / "train.de").read_text("utf-8").count("\n")
     (folder / "train.de").write_text(f"{line}\n" * lines, "utf-8")
-    flags = ["--separate", "--vocab-size", 200]
+    flags = ["--separate", "--vocab-size", 200, *flags]
     assert_refused(prepare(folder, tmp_path / "out", *flags, check=False), said)
 
 
