@@ -11,6 +11,7 @@ import re
 import resource
 import signal
 import statistics
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -79,7 +80,7 @@ def race(
             worker.answer()
         names, runs = zip(*((worker.name, worker.run) for worker in workers), strict=True)
         return take_turns(names, runs, cases, rounds, progress)
-    except KeyboardInterrupt:  # nobody waits for the work at hand
+    except BaseException:  # an interrupt, a signal, a refusal: nobody waits for the work at hand
         for worker in workers:
             worker.process.terminate()
         raise
@@ -139,7 +140,12 @@ class _Worker:
         before = os.environ.get("OMP_NUM_THREADS")
         os.environ["OMP_NUM_THREADS"] = str(threads)
         self.process = context.Process(target=_work, args=(rival, other), daemon=True)
-        self.process.start()
+        # The parent hears of Ctrl-C, and ends it. Blocked here, it is blocked there from the start.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         other.close()
         if before is None:
             del os.environ["OMP_NUM_THREADS"]
@@ -167,14 +173,15 @@ class _Worker:
 
     def stop(self) -> None:
         self.pipe.close()
-        self.process.join(5)
-        if self.process.is_alive():
-            self.process.terminate()
-            self.process.join()
+        for end in (self.process.terminate, self.process.kill):
+            self.process.join(5)
+            end()  # nothing, where it has ended
+        self.process.join()
 
 
 def _work(rival: Rival, pipe) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it, without a traceback
+    # The parent ends it, without a traceback, and it takes its temporary files along.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         run = rival.build(**rival.arguments)
         pipe.send(("ready", None))

@@ -106,21 +106,21 @@ def test_memory_is_that_of_a_case_and_not_of_a_larger_one_before():
 
 
 INTERRUPTED = """
-import os, signal, sys, time
-from pathlib import Path
+import os, signal, sys, tempfile, time
 from resmlp_mt.benchmark.rounds import Rival, race
 
 class Slow:
     def __init__(self, folder):
-        self.folder = Path(folder)
+        self.folder = folder
 
     def __call__(self, case):
-        (self.folder / str(os.getpid())).touch()
-        while True:
-            time.sleep(0.1)
+        with tempfile.TemporaryDirectory(dir=self.folder):
+            while True:
+                time.sleep(0.1)
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))
     rivals = [Rival(name, Slow, dict(folder=sys.argv[1])) for name in "ab"]
     try:
         race(rivals, [1], rounds=1, threads=1)
@@ -129,7 +129,8 @@ if __name__ == "__main__":
 """
 
 
-def test_an_interrupt_at_the_terminal_ends_the_race_and_all_rivals(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_race_and_all_rivals_and_leaves_nothing(number, tmp_path):
     (script := tmp_path / "script.py").write_text(INTERRUPTED)
     (begun := tmp_path / "begun").mkdir()
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -138,8 +139,12 @@ def test_an_interrupt_at_the_terminal_ends_the_race_and_all_rivals(tmp_path):
     while not list(begun.iterdir()):
         assert race.poll() is None
         time.sleep(0.05)
-    os.killpg(race.pid, signal.SIGINT)  # as Ctrl-C does
-    assert race.wait(60) == 130
+    if number == signal.SIGINT:
+        os.killpg(race.pid, number)  # as Ctrl-C does
+    else:
+        race.send_signal(number)
+    assert race.wait(60) == 128 + number
+    assert not list(begun.iterdir())
     until = time.monotonic() + 60  # those that multiprocessing started beside them end on their own
     with pytest.raises(ProcessLookupError):
         while time.monotonic() < until:
