@@ -15,6 +15,10 @@ _CLEAR = (
     "Cannot use a fixed learning rate schedule with ",
     "--replace-unk requires a raw text dataset",
 )
+LOADER_KILLED = (
+    "a process that reads batches (--num-workers) was killed, perhaps for want of memory; train on "
+    "with fewer of them"
+)
 _OF_PATHS = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
@@ -55,6 +59,8 @@ def explain(error: BaseException, program: str = "") -> str | None:
     if text.startswith("Caught ") and "\nOriginal Traceback" in text:
         # From a worker that reads data: its traceback, which ends in the message.
         text = text.strip().rsplit(f"{type(error).__name__}: ", 1)[-1]
+    if text.startswith("DataLoader worker (pid"):
+        return LOADER_KILLED
     if text.startswith(("Torch not compiled with CUDA", "Found no NVIDIA driver")):
         return "this needs a GPU, as --fp16 does, and there is none; --bf16 works on CPUs"
     if "No working C++ compiler" in text or "Cannot find a working triton" in text:

@@ -12,16 +12,18 @@ from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
 from queue import Empty
 
+from resmlp_mt.compat.messages import LOADER_KILLED
 from resmlp_mt.compat.patching import Patch
+from resmlp_mt.errors import UserError
 
 PATCH = Patch(
     "read ahead",
     "may abort the end of a process by the thread that reads batches ahead. Then it has another "
-    "exit status. SIGTERM ends the processes that read for it. Where an epoch has an iterator of "
-    "its own, as data in several folders has, those of the one before are kept, and it waits 5 "
-    "seconds for each of them",
+    "exit status. SIGTERM and Ctrl-C end the processes that read for it. Where an epoch has an "
+    "iterator of its own, as data in several folders has, those of the one before are kept, and it "
+    "waits 5 seconds for each of them",
     "whoever trains under a scheduler that stops jobs, or on images, or on several folders",
-    "the thread ends before the process. Those that read for it hear no SIGTERM. They end with "
+    "the thread ends before the process. Those that read for it hear neither. They end with "
     "their epoch or with the training",
 )
 
@@ -78,18 +80,24 @@ class _Batches:
     def __iter__(self) -> Iterator:
         """Yield them to a thread that reads ahead.
 
-        The processes that load them inherit that the thread does not hear SIGTERM. A scheduler
-        sends it to them too, and the update at hand needs their batches.
+        The processes that load them inherit that the thread does not hear SIGTERM and Ctrl-C. A
+        scheduler and a terminal send these to them too, and it waits for their batches.
+
+        Raises:
+            UserError: If such a process was killed.
         """
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
         batches = iter(self.source)
         if hasattr(batches, "_workers"):
             _loading.add(batches)
             _hold(batches._workers)
-        for batch in batches:
-            yield batch
-            if _ending.is_set():
-                return
+        try:
+            for batch in batches:
+                yield batch
+                if _ending.is_set():
+                    return
+        except (ConnectionError, EOFError):  # in the middle of a batch
+            raise UserError(LOADER_KILLED) from None
 
 
 def _hold(loaders: list[BaseProcess]) -> None:

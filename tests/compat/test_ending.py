@@ -1,11 +1,13 @@
 """How workers meet and end, and what reads batches ahead."""
 
+import signal
 from functools import partial
 from pathlib import Path
 
 from cli.commands import run
 from compat.defects import find_meeting, take_the_port_that_is_drawn
 
+from resmlp_mt.compat.messages import LOADER_KILLED
 from resmlp_mt.compat.patching import find_original
 from resmlp_mt.compat.workers import infer_on_one_node
 
@@ -89,3 +91,35 @@ def test_a_process_that_nobody_holds_any_more_does_not_hold_up_the_end():
     paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
     result = run("python", "-c", LOST, env=paths, check=False)
     assert result.returncode == 3 and result.stdout == "True\n", result.stderr
+
+
+LOADER = """
+import multiprocessing, os, sys
+import resmlp_mt.plugin
+from compat.defects import Shuffled
+from fairseq.data.iterators import EpochBatchIterator
+from resmlp_mt.compat.messages import explain
+batches = EpochBatchIterator(
+    Shuffled(99), list, [[i] for i in range(99)], num_workers=1, buffer_size=2
+).next_epoch_itr()
+next(batches)
+(loader,) = multiprocessing.active_children()
+for number in map(int, sys.argv[1:]):
+    os.kill(loader.pid, number)
+try:
+    print(len(list(batches)))
+except Exception as error:
+    print(explain(error))
+"""
+
+
+def test_what_loads_batches_hears_no_signal_that_stops_a_training():
+    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    sent = [int(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    assert run("python", "-c", LOADER, *sent, env=paths).stdout == "98\n"
+
+
+def test_who_trains_is_told_that_what_loads_batches_was_killed():
+    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    said = run("python", "-c", LOADER, int(signal.SIGKILL), env=paths).stdout
+    assert said == f"{LOADER_KILLED}\n"
