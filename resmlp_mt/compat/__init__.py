@@ -13,7 +13,7 @@ import warnings
 from resmlp_mt.compat.noise import quiet_import, silence_noise
 from resmlp_mt.compat.programs import check_apex, exit_with_explanation, is_program
 
-# Each declares one patch.
+# Each declares one patch; `read_ahead` and `stopping` have one together.
 MENDED = (
     "checkpoints", "flags", "groups", "nan", "read_ahead", "resuming", "saving", "stopping",
     "workers",

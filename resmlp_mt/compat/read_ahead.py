@@ -1,4 +1,7 @@
-"""The threads and processes that read batches ahead, and how they end."""
+"""The threads and processes that read batches ahead, and how they end.
+
+They are of the patch in stopping.py: a training ends when these have ended.
+"""
 
 import atexit
 import contextlib
@@ -13,19 +16,8 @@ from multiprocessing.process import BaseProcess
 from queue import Empty
 
 from resmlp_mt.compat.messages import LOADER_KILLED
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.stopping import PATCH
 from resmlp_mt.errors import UserError
-
-PATCH = Patch(
-    "read ahead",
-    "may abort the end of a process by the thread that reads batches ahead. Then it has another "
-    "exit status. SIGTERM and Ctrl-C end the processes that read for it. Where an epoch has an "
-    "iterator of its own, as data in several folders has, those of the one before are kept, and it "
-    "waits 5 seconds for each of them",
-    "whoever trains under a scheduler that stops jobs, or on images, or on several folders",
-    "the thread ends before the process. Those that read for it hear neither. They end with "
-    "their epoch or with the training",
-)
 
 # The threads, and what a `DataLoader` with processes gives them. A training holds these.
 _readers: weakref.WeakSet = weakref.WeakSet()

@@ -27,12 +27,17 @@ PATCH = Patch(
     "stopping",
     "is killed by SIGTERM, and loses what was trained since the last checkpoint. Workers that it "
     "started run on without the process that waits for them. A training that has made all of its "
-    "updates makes one more each time that its command is given",
+    "updates makes one more each time that its command is given. The thread that reads batches "
+    "ahead may abort the end of a process, which then has another exit status. SIGTERM and Ctrl-C "
+    "end the processes that read for it. Where an epoch has an iterator of its own, as data in "
+    "several folders has, those of the one before are kept, and it waits 5 seconds for each",
     "whoever trains under a scheduler that stops jobs and starts them again (Slurm, Kubernetes, "
-    "spot machines)",
+    "spot machines), or with --num-workers",
     "all workers save a checkpoint after the same batch and end. A later SIGTERM kills. "
     "Schedulers send it to every process, and torchrun sends a worker what it got itself. So two "
-    "within a few seconds are one. A training that is done is validated and saved as it is",
+    "within a few seconds are one. A training that is done is validated and saved as it is. The "
+    "thread ends before the process. Those that read for it hear neither signal, and end with "
+    "their epoch or with the training",
 )
 
 

@@ -497,8 +497,6 @@ OF_PATCHES = {
     "stopping": [
         sigterm_is_left_to_kill,
         a_training_that_is_done_makes_an_update_more,
-    ],
-    "read ahead": [
         the_thread_that_reads_ahead_aborts_the_end,
         an_epoch_keeps_the_processes_that_read_for_it,
     ],
