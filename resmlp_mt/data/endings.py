@@ -11,9 +11,9 @@ _ITEM = re.compile(r"\s*(?:[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}|\d{1
 # The end of a source that ends in a word, perhaps within quotes, brackets or emphasis.
 _OPEN_END = re.compile(rf"[^\W_][{CLOSERS}“*_~{UNSEEN}\s]*$")
 # One mark at the end of a translation. Several say more than that the sentence ends.
-_STOP = re.compile(rf"(?<=[^.!?…\s{ENDS}])[.!?{ENDS}]$")
+_STOP = re.compile(rf"(?<=[^.!?…\s{ENDS}])[.!?{ENDS}]\Z")
 # A word with a stop within it, as "p.m.", which the splitter does not know in all languages.
-_DOTTED = re.compile(r"\w\.\w+\.$")
+_DOTTED = re.compile(r"\w\.\w+\.\Z")
 # In English the splitter knows words that sentences begin with, behind abbreviations too.
 _NEXT = "The"
 
