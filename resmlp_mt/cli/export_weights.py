@@ -26,5 +26,5 @@ def run(arguments: argparse.Namespace) -> None:
     arch = export_weights(arguments.model, arguments.format, arguments.out)
     print(
         f"wrote {arguments.out} with the names of {arguments.format} weights; to take them back: "
-        f'resmlp-mt import-weights {arguments.out} --arch "{arch}"'
+        f'resmlp-mt import-weights {arguments.out} --arch "{arch}" --out DIR'
     )

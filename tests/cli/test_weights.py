@@ -255,8 +255,8 @@ def test_sizes_that_no_preset_has_follow_its_name(tmp_path, capsys):
     back = read(out)
     assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
     again = tmp_path / "again"
-    command = shlex.split(capsys.readouterr().out.split("to take them back: resmlp-mt ")[1])
-    execute(*command, "--out", again)
+    printed = capsys.readouterr().out.split("to take them back: resmlp-mt ")[1]
+    execute(*shlex.split(printed.replace(" DIR", f" {again}")))
     before, after = (load(path)[1] for path in (tmp_path / "model", again))
     assert before == after and before.task.mean == [0.5]
 
