@@ -2,12 +2,12 @@
 
 import re
 
+from resmlp_mt.data.marks import BULLET
 from resmlp_mt.data.punctuation import CLOSERS, ENDS, UNSEEN
 from resmlp_mt.data.sentences import split_sentences
 
-# A line that is a heading of Markdown, an item of a list or a row of a table. A dash before a digit
-# may be a minus.
-_ITEM = re.compile(r"\s*(?:[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}|\d{1,3}[.)])\s+\S")
+# A line that is a heading of Markdown, an item of a list or a row of a table.
+_ITEM = re.compile(rf"\s*(?:{BULLET}|\d{{1,3}}[.)])\s+\S")
 # The end of a source that ends in a word, perhaps within quotes, brackets or emphasis.
 _OPEN_END = re.compile(rf"[^\W_][{CLOSERS}“*_~{UNSEEN}\s]*$")
 # One mark at the end of a translation. Several say more than that the sentence ends.

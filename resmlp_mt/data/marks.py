@@ -31,11 +31,10 @@ _MARKUP = re.compile(
 _BLANKS = re.compile(r"\s*")
 _TABS = re.compile(r"\t\s*")
 _EDGES = re.compile(r"\|\s*")
-# What a line begins with: bullets, boxes to tick, headings of Markdown, quotes of mails, edges of
-# tables. A dash before a digit may be a minus.
-_BEGINNING = re.compile(
-    r"\s*(?:(?:[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}|>+(?:\s*>)*)\s+)+(?:\[[ xX]\]\s+)?(?=\S)"
-)
+# Bullets, edges of tables, headings of Markdown. A dash before a digit may be a minus.
+BULLET = r"[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}"
+# What a line begins with: these, quotes of mails, boxes to tick.
+_BEGINNING = re.compile(rf"\s*(?:(?:{BULLET}|>+(?:\s*>)*)\s+)+(?:\[[ xX]\]\s+)?(?=\S)")
 # Emphasis of Markdown around all of a sentence, around its end, or around what names the rest:
 # "**Note:** Keep it", "**Name**: Anna".
 _EMPHASIS = re.compile(
