@@ -160,7 +160,7 @@ def mark_items(segments: list[Segment], all_are: bool = False) -> list[Segment]:
     marked = []
     for line in group_lines(segments):
         is_one = all_are or is_item("".join(segment.text for segment in line))
-        marked += [replace(segment, is_item=is_one) for segment in line]
+        marked += [replace(segment, is_item=True) for segment in line] if is_one else line
     return marked
 
 
