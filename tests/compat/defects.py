@@ -418,9 +418,6 @@ def train_on_nothing(folder, *flags):
     train.cli_main()
 
 
-# read ahead
-
-
 class Sums:
     """Batches without end that torch computes."""
 

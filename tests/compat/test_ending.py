@@ -20,9 +20,14 @@ print(threads_after_work_together(utils.distributed_main, sys.argv[1]))
 """
 
 
-def test_no_thread_of_a_group_is_left_when_its_work_is_done(tmp_path):
+def execute(script, *arguments, **options):
+    """Run a script, which may import what the tests have, in a process of its own."""
     paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    said = run("python", "-c", WORK, tmp_path, env=paths).stdout
+    return run("python", "-c", script, *arguments, env=paths, **options)
+
+
+def test_no_thread_of_a_group_is_left_when_its_work_is_done(tmp_path):
+    said = execute(WORK, tmp_path).stdout
     assert said.startswith("{") and "gloo" not in said
 
 
@@ -50,8 +55,7 @@ sys.exit(2)
 
 
 def test_the_thread_that_reads_ahead_ends_before_its_process():
-    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    result = run("python", "-c", READ, env=paths, check=False)
+    result = execute(READ, check=False)
     assert result.returncode == 2, result.stderr
 
 
@@ -65,8 +69,7 @@ print([processes_left_by_an_epoch(kind, seconds=100) for kind in (FairseqTask, A
 
 
 def test_what_reads_for_one_epoch_ends_with_it():
-    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    assert run("python", "-c", EPOCHS, env=paths).stdout == "[0, 0]\n"
+    assert execute(EPOCHS).stdout == "[0, 0]\n"
 
 
 LOST = """
@@ -88,8 +91,7 @@ sys.exit(3)
 
 
 def test_a_process_that_nobody_holds_any_more_does_not_hold_up_the_end():
-    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    result = run("python", "-c", LOST, env=paths, check=False)
+    result = execute(LOST, check=False)
     assert result.returncode == 3 and result.stdout == "True\n", result.stderr
 
 
@@ -114,12 +116,10 @@ except Exception as error:
 
 
 def test_what_loads_batches_hears_no_signal_that_stops_a_training():
-    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
     sent = [int(number) for number in (signal.SIGTERM, signal.SIGINT)]
-    assert run("python", "-c", LOADER, *sent, env=paths).stdout == "98\n"
+    assert execute(LOADER, *sent).stdout == "98\n"
 
 
 def test_who_trains_is_told_that_what_loads_batches_was_killed():
-    paths = {"PYTHONPATH": str(Path(__file__).parents[1])}
-    said = run("python", "-c", LOADER, int(signal.SIGKILL), env=paths).stdout
+    said = execute(LOADER, int(signal.SIGKILL)).stdout
     assert said == f"{LOADER_KILLED}\n"
