@@ -11,9 +11,6 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from resmlp_mt.data.capitals import read_capitals
-from resmlp_mt.data.marks import cut_marks
-from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
@@ -24,10 +21,8 @@ from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.glossary import Glossary, read_glossary
 from resmlp_mt.inference.guides import (
     Guide,
-    Line,
     Row,
     check_beside,
-    divide_begun,
     lay_beside,
     make_guides,
 )
@@ -46,13 +41,8 @@ from resmlp_mt.inference.options import (
     choose_search,
     is_count,
 )
-from resmlp_mt.inference.segments import (
-    Segment,
-    find_translated,
-    mark_items,
-    split_text,
-    take_off_spans,
-)
+from resmlp_mt.inference.reader import Reader
+from resmlp_mt.inference.segments import Segment, find_translated
 from resmlp_mt.inference.writer import Writer
 
 
@@ -78,10 +68,10 @@ class Translator(Loaded):
 
     def __init__(self, engine: Engine, codec: TextCodec, threads: int = 1):
         self.engine: Engine | None = engine
-        self.codec, self.writer = codec, Writer(codec)
-        self.threads = threads
         # One position is for the end of the sentence.
         self.longest = min(engine.source_positions, 10**6) - 1
+        self.codec, self.reader, self.writer = codec, Reader(codec, self.longest), Writer(codec)
+        self.threads = threads
 
     @classmethod
     def from_pretrained(
@@ -196,8 +186,9 @@ class Translator(Loaded):
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
-            split_sentences: As for `split`; a line that has words to hold stays whole.
-            recase: As for `split`; a line that has a prefix or words to hold is taken as typed.
+            split_sentences: As for `Reader.split`; a line that has words to hold stays whole.
+            recase: As for `Reader.split`; a line that has a prefix or words to hold is taken as
+                typed.
             prefix: What translations begin with: of all lines, or of each of them. Sentences that
                 are finished in it stand for as many of the line, of which the rest is translated.
             words: Of each line those that its translation shall hold, in the given order if
@@ -241,7 +232,7 @@ class Translator(Loaded):
     ) -> Iterator[list[Hypothesis]]:
         first, led = reading.first, [glossary.find] if glossary else []
         for buffer in fill(rows, reading.buffer_size):
-            lines = [self._begin(*row, reading) for row in buffer]
+            lines = [self.reader.begin(*row, reading) for row in buffer]
             guides = None
             if led or options.sampling or any(line.prefix or line.words for line in lines):
                 guides = make_guides(self.codec, lines, first, *led)
@@ -278,17 +269,6 @@ class Translator(Loaded):
         best = join(text, found, segments, self.codec.target_language, before)
         unknown = self.codec.share_unknown(find_translated(segments))
         return [replace(hypothesis, unknown=unknown) for hypothesis in best]
-
-    def _begin(self, text: str, prefix: str, words: Sequence[str], reading: ReadingOptions) -> Line:
-        """A line in the parts that are translated at once, of which a prefix may have some."""
-        segments = self.split(
-            text,
-            False if words else reading.split_sentences,  # words may stand in any sentence
-            reading.recase and not (prefix or words),
-            begun=bool(prefix),
-        )
-        kept, rest = divide_begun(prefix, segments, self.codec.target_language)
-        return Line(text, segments, kept, rest, words)
 
     def translate_segments(
         self,
@@ -384,68 +364,9 @@ class Translator(Loaded):
         if beam >= (symbols := len(self.codec.target_dictionary)):
             raise UserError(f"beam {beam} must be less than the model's {symbols} subwords")
 
-    def split(
-        self,
-        text: str,
-        split_sentences: bool | None = None,
-        recase: bool = True,
-        begun: bool = False,
-        is_item: bool = False,
-    ) -> list[Segment]:
-        """Split a text into what is translated at once. Joined, the parts are the text.
-
-        Lines are translated apart. Those that are too long for the model are cut in any case. Those
-        that are longer than nearly all that it was trained on are cut too, unless `split_sentences`
-        is False: of such lines it would leave out parts.
-
-        Args:
-            text: Raw text.
-            split_sentences: Cut lines into sentences, and marks off from them, as emoji, bullets
-                and tabs. Leave blocks of code as they are. Default: where the model wants it, as
-                most do that were trained on single ones.
-            recase: Read what is in capitals in lower case, and translate it to capitals. Read
-                emphasis, links and tags within a sentence as plain words, and put them around the
-                words of the translation that come from these. Give headings, items of lists and
-                rows of tables no final stop that they lack.
-            begun: The translation was begun elsewhere, so that sentences that fit the model stay
-                whole.
-            is_item: Every line is such a heading or item.
-
-        Returns:
-            The parts, in order; none of a blank text.
-        """
-        card, longest = self.codec.card, self.longest
-        if split_sentences is not False and not begun and card.usual_length:
-            longest = min(longest, card.usual_length)
-        if split_sentences is None:
-            split_sentences = card.split_sentences
-        read = self._read if recase else str
-        cut = self._cut_line if begun else self._cut_finely
-        segments = split_text(
-            text,
-            cut,
-            self.codec.split,
-            longest,
-            split_sentences,
-            read,
-            keep_code=split_sentences,
-        )
-        languages = self.codec.source_language, self.codec.target_language
-        if begun or not recase:
-            return segments
-        segments = mark_items(segments, is_item)
-        if not all(map(parts_sentences_by_blanks, languages)):
-            return segments
-        return [take_off_spans(segment, self.codec.split, read) for segment in segments]
-
-    def _cut_line(self, line: str) -> list[str]:
-        return split_sentences(line, self.codec.source_language)
-
-    def _cut_finely(self, line: str) -> list[str]:
-        return cut_marks(self._cut_line(line))
-
-    def _read(self, text: str) -> str:
-        return read_capitals(text, self.codec.source_language)
+    def split(self, text: str, **reading: bool | None) -> list[Segment]:
+        """Split a text into what is translated at once; arguments as for `Reader.split`."""
+        return self.reader.split(text, **reading)
 
     def describe(
         self, segment: Segment, source: np.ndarray, beams: list, attention: bool

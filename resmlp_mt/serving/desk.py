@@ -71,7 +71,7 @@ class Desk:
             texts: Raw text.
             options: By which model, and how.
             describe: Makes the answer, beside the event loop.
-            split_sentences, recase: As for `Translator.split`. A prefix goes on in the case in
+            split_sentences, recase: As for `Reader.split`. A prefix goes on in the case in
                 which it was typed, so the text is then taken as typed too.
             are_items: Give no text a final stop that it lacks.
             written: Characters that `describe` reads or writes beside those of the texts.
@@ -83,8 +83,8 @@ class Desk:
         self.check_answer(size * options.search.nbest)
         size += len(options.prefix)
         recase = recase and not options.prefix
-        reading = split_sentences, recase, are_items
-        split = await self.read(size, self._split_now, texts, options, *reading)
+        reading = dict(split_sentences=split_sentences, recase=recase, is_item=are_items)
+        split = await self.read(size, self._split_now, texts, options, reading)
         segments = [segment for parts in split for segment in parts]
         try:
             found = await asyncio.wrap_future(self.batcher.submit(segments, options).answer)
@@ -131,12 +131,7 @@ class Desk:
         return HTTPException(413, f"the answer is larger than {most} bytes; ask for less")
 
     def _split_now(
-        self,
-        texts: list[str],
-        options: Options,
-        split_sentences: bool | None,
-        recase: bool,
-        are_items: bool,
+        self, texts: list[str], options: Options, reading: dict[str, bool | None]
     ) -> list[list[Segment]]:
         most = self.limits.queue_size
         count = sum(text.count(end) for text in texts for end in LINE_ENDS)
@@ -144,7 +139,7 @@ class Desk:
             raise too_many(count, _BLANK * most, "lines")
         split, count, begun = [], 0, bool(options.prefix or options.alternatives)
         for text in texts:
-            split.append(options.translator.split(text, split_sentences, recase, begun, are_items))
+            split.append(options.translator.split(text, begun=begun, **reading))
             count += max(1, len(split[-1]))
             if count > most:
                 raise too_many(count, most)

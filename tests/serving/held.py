@@ -35,7 +35,7 @@ class Held:
             shown = [Attention([line], [line[::-1]], np.ones((1, 1)), [], [])] * attention
             yield [Hypothesis(line[::-1], 0.0, shown)] * nbest
 
-    def split(self, text, split_sentences=None, recase=True, begun=False, is_item=False):
+    def split(self, text, **reading):
         return cut(*text.split("|"))
 
     join = Translator.join

@@ -66,7 +66,7 @@ def test_a_full_queue_is_answered_with_429_and_the_others_as_ever(asked):
 
 def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch):
     class Slow(Held):
-        def split(self, text, split_sentences=None, recase=True, begun=False, is_item=False):
+        def split(self, text, **reading):
             assert len(text) <= 10 or self.let_go.wait(60)
             return super().split(text)
 

@@ -1,0 +1,103 @@
+"""A text that a user gives, as what a model translates at once."""
+
+from collections.abc import Sequence
+
+from resmlp_mt.data import sentences
+from resmlp_mt.data.capitals import read_capitals
+from resmlp_mt.data.marks import cut_marks
+from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.guides import Line, divide_begun
+from resmlp_mt.inference.options import ReadingOptions
+from resmlp_mt.inference.segments import Segment, mark_items, split_text, take_off_spans
+
+
+class Reader:
+    """Makes segments of text.
+
+    Args:
+        codec: The model's dictionaries and subwords.
+        longest: Subwords that the model reads at once, without the end.
+    """
+
+    def __init__(self, codec: TextCodec, longest: int):
+        self.codec, self.longest = codec, longest
+
+    def begin(self, text: str, prefix: str, words: Sequence[str], reading: ReadingOptions) -> Line:
+        """A line in the parts that are translated at once, of which a prefix may have some.
+
+        Args:
+            text: The line.
+            prefix: What its translation begins with.
+            words: What its translation shall hold.
+            reading: How lines are read.
+        """
+        segments = self.split(
+            text,
+            False if words else reading.split_sentences,  # words may stand in any sentence
+            reading.recase and not (prefix or words),
+            begun=bool(prefix),
+        )
+        kept, rest = divide_begun(prefix, segments, self.codec.target_language)
+        return Line(text, segments, kept, rest, words)
+
+    def split(
+        self,
+        text: str,
+        split_sentences: bool | None = None,
+        recase: bool = True,
+        begun: bool = False,
+        is_item: bool = False,
+    ) -> list[Segment]:
+        """Split a text into what is translated at once. Joined, the parts are the text.
+
+        Lines are translated apart. Those that are too long for the model are cut in any case. Those
+        that are longer than nearly all that it was trained on are cut too, unless `split_sentences`
+        is False: of such lines it would leave out parts.
+
+        Args:
+            text: Raw text.
+            split_sentences: Cut lines into sentences, and marks off from them, as emoji, bullets
+                and tabs. Leave blocks of code as they are. Default: where the model wants it, as
+                most do that were trained on single ones.
+            recase: Read what is in capitals in lower case, and translate it to capitals. Read
+                emphasis, links and tags within a sentence as plain words, and put them around the
+                words of the translation that come from these. Give headings, items of lists and
+                rows of tables no final stop that they lack.
+            begun: The translation was begun elsewhere, so that sentences that fit the model stay
+                whole.
+            is_item: Every line is such a heading or item.
+
+        Returns:
+            The parts, in order; none of a blank text.
+        """
+        card, longest = self.codec.card, self.longest
+        if split_sentences is not False and not begun and card.usual_length:
+            longest = min(longest, card.usual_length)
+        if split_sentences is None:
+            split_sentences = card.split_sentences
+        read = self._read if recase else str
+        segments = split_text(
+            text,
+            self._cut_line if begun else self._cut_finely,
+            self.codec.split,
+            longest,
+            split_sentences,
+            read,
+            keep_code=split_sentences,
+        )
+        if begun or not recase:
+            return segments
+        segments = mark_items(segments, is_item)
+        languages = self.codec.source_language, self.codec.target_language
+        if not all(map(sentences.parts_sentences_by_blanks, languages)):
+            return segments
+        return [take_off_spans(segment, self.codec.split, read) for segment in segments]
+
+    def _cut_line(self, line: str) -> list[str]:
+        return sentences.split_sentences(line, self.codec.source_language)
+
+    def _cut_finely(self, line: str) -> list[str]:
+        return cut_marks(self._cut_line(line))
+
+    def _read(self, text: str) -> str:
+        return read_capitals(text, self.codec.source_language)
