@@ -135,10 +135,7 @@ def build_app(
         lifespan=lifespan,
     )
 
-    def count_waiting() -> None:  # of what was cancelled nobody told the metrics
-        metrics.queue.set(batcher.waiting)
-
-    app.include_router(_build_own(Desk(batcher, limits), models, limits, keys, count_waiting))
+    app.include_router(_build_own(Desk(batcher, limits), models, limits, keys))
     app.include_router(build_router(models, keys, limits))
     app.include_router(_build_status(models, metrics if shows_metrics else None))
     app.mount("/page", _Page(directory=PAGE))
@@ -147,9 +144,7 @@ def build_app(
     return app
 
 
-def _build_own(
-    desk: Desk, models: Models, limits: Limits, keys: Keys, count_waiting: Callable[[], None]
-) -> APIRouter:
+def _build_own(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIRouter:
     """What translates, for requests of our own and LibreTranslate's."""
     router = APIRouter()
     libretranslate = LibreTranslate(desk, models, limits)
@@ -168,10 +163,7 @@ def _build_own(
             work = libretranslate.translate(asked)
         else:
             work = _translate(asked, desk, models)
-        try:
-            return await _answer_in_time(request, work, limits.timeout)
-        finally:
-            count_waiting()
+        return await _answer_in_time(request, work, limits.timeout)
 
     return router
 

@@ -158,7 +158,8 @@ class Batcher:
                 raise QueueFull
             self.jobs = [*self._wanted(), job]
             self.changed.notify(len(segments))
-        self.observe_queue(self.waiting)
+        self._observe()
+        job.answer.add_done_callback(self._observe)  # it may be cancelled while it waits
         return job
 
     def close(self) -> None:
@@ -172,7 +173,7 @@ class Batcher:
     def _work(self) -> None:
         while batch := self._take():
             self.observe_batch(len(batch))
-            self.observe_queue(self.waiting)
+            self._observe()
             try:
                 self._translate(batch)
             except Exception:
@@ -206,6 +207,9 @@ class Batcher:
             served = {id(job) for job, _ in batch}
             self.jobs = sorted(jobs, key=lambda job: id(job) in served)
         return batch
+
+    def _observe(self, _: Future | None = None) -> None:
+        self.observe_queue(self.waiting)
 
     def _wanted(self) -> list[Job]:
         return [job for job in self.jobs if job.waiting]

@@ -42,6 +42,17 @@ def test_what_comes_while_workers_are_busy_is_translated_together(batch):
     assert sizes == [1, 4, 2]
 
 
+def test_it_is_told_when_what_waits_is_cancelled(batch):
+    translator, waiting = Held(), []
+    batcher = batch(translator, observe_queue=waiting.append)
+    batcher.submit(cut("a"), Options(translator))
+    translator.at_work.acquire(timeout=60)
+    job = batcher.submit(cut("b", "c"), Options(translator))
+    assert waiting[-1] == 2
+    job.answer.cancel()
+    assert waiting[-1] == 0
+
+
 def test_workers_translate_side_by_side(batch):
     translator = Held(threads=2)
     batcher = batch(translator, batch_size=1)
