@@ -4,9 +4,10 @@
     resmlp-mt translate --model MODEL --input kept/source.en --output kept/translation
     python examples/ende-mix/kept.py score kept kept/translation
 
-The sentences, English or German, hold names, numbers, addresses and emoji that are drawn anew with
-each --seed, so that few of them stood in any training text. None is written in another way in the
-other language. `score` looks for each as a whole word in the translation of its line.
+The sentences, English or German, hold names, numbers, addresses, emoji and words of other scripts
+that are drawn anew with each --seed, so that few of them stood in any training text. None is
+written in another way in the other language. `score` looks for each as a whole word in the
+translation of its line.
 """
 
 import argparse
@@ -27,6 +28,9 @@ _LAST = "Becker Castillo Dubois Eriksson Fischer Haddad Ivanova Jensen Kowalski 
 _PLACES = "Aachen Boston Chicago Dortmund Helsinki Kassel Leipzig Madrid Oslo Sydney".split()
 _WORDS = "amber basil cedar delta ember fjord garnet harbor indigo juniper krypton lumen".split()
 _EMOJI = "😀 😂 🎉 👍 🚀 💙 🐕 🌍 🍕 ☕".split()
+_FOREIGN = (
+    "Эрмитаж Гоголь Παρθενών λόγος 東京 ありがとう 首尔 서울 안녕 القاهرة سلام ירושלים ताज ไทย"
+)
 
 # For each kind sentences in both languages, of which {} is what must stay.
 _SENTENCES = {
@@ -108,6 +112,20 @@ _SENTENCES = {
         "en": ["Thank you very much {}", "See you tomorrow {}", "That was a nice day {}"],
         "de": ["Vielen Dank {}", "Bis morgen {}", "Das war ein schöner Tag {}"],
     },
+    "script": {
+        "en": [
+            "The hotel is called {}.",
+            "I don't know what {} means.",
+            "On the sign it said: {}",
+            "She wrote {} on the blackboard.",
+        ],
+        "de": [
+            "Das Hotel heißt {}.",
+            "Ich weiß nicht, was {} bedeutet.",
+            "Auf dem Schild stand: {}",
+            "Sie schrieb {} an die Tafel.",
+        ],
+    },
 }
 
 
@@ -156,6 +174,8 @@ def write(lang: str, each: int, seed: int, folder: Path) -> None:
 
 
 def _draw(kind: str, draw: random.Random) -> str:
+    if kind == "script":
+        return draw.choice(_FOREIGN.split())
     word = f"{draw.choice(_WORDS)}-{draw.choice(_WORDS)}"
     return {
         "name": f"{draw.choice(_FIRST)} {draw.choice(_LAST)}",

@@ -108,8 +108,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--recase",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="read text in capitals in lower case and answer in capitals, and read emphasis, links "
-        "and tags within a sentence as plain words (default), or translate all as it is typed",
+        help="read text in capitals in lower case and answer in capitals, read emphasis, links and "
+        "tags within a sentence as plain words, and keep words that the model cannot read "
+        "(default), or translate all as it is typed",
     )
     parser.add_argument(
         "--join-lines",
@@ -301,7 +302,8 @@ def _write(
         out: Where to.
     """
     from resmlp_mt.extras import Bar
-    from resmlp_mt.inference.hypotheses import MOSTLY, explain_unknown
+    from resmlp_mt.inference.hypotheses import explain_unknown
+    from resmlp_mt.inference.stand_ins import MOSTLY
 
     quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
     number, warned = first, arguments.quiet

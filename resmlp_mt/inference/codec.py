@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from reprlib import repr as shorten
 from typing import Any
@@ -100,6 +101,19 @@ class TextCodec:
             if byte or self.source_dictionary.index(piece) == self.source_dictionary.unk():
                 unknown += size
         return unknown / max(total, 1)
+
+    @cached_property
+    def _source_letters(self) -> frozenset[str]:
+        spelled = ("<0x", "madeupword")  # bytes, and what fairseq fills a dictionary with
+        symbols = self.source_dictionary.symbols[len(Vocabulary.SPECIAL) :]
+        return frozenset("".join(symbol for symbol in symbols if not symbol.startswith(spelled)))
+
+    def knows(self, letter: str) -> bool:
+        """Whether a letter is in any subword of the source, and not spelled in bytes alone."""
+        if letter in self._source_letters:
+            return True
+        alike = self.source_subwords.normalize(letter).strip(" \u2581")  # "ﬁ" is read as "fi"
+        return bool(alike) and self._source_letters.issuperset(alike)
 
     def encode_translation(self, text: str) -> np.ndarray:
         """Token indices of a finished translation, without an end. Subwords may be unknown."""

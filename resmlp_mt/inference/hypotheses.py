@@ -12,8 +12,6 @@ from resmlp_mt.data.spans import put_spans
 from resmlp_mt.inference.alignment import count_words, weigh_words
 from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_spaces
 
-MOSTLY = 0.5  # of a text's characters unknown: its translation is made up
-
 
 @dataclass(eq=False)
 class Attention:
@@ -58,8 +56,8 @@ def explain_unknown(text: str) -> str:
     """What to say of the first text of which more than `MOSTLY` is unknown."""
     start = f"{text.strip():.20}"
     return (
-        f"the model never saw most characters of this ({start} ...); its translation has "
-        "nothing to do with it. Further ones are not named"
+        f"the model never saw most characters of this ({start} ...); do not trust its "
+        "translation. Further ones are not named"
     )
 
 

@@ -8,7 +8,14 @@ from resmlp_mt.data.marks import cut_marks
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.guides import Line, divide_begun
 from resmlp_mt.inference.options import ReadingOptions
-from resmlp_mt.inference.segments import Segment, mark_items, split_text, take_off_spans
+from resmlp_mt.inference.segments import (
+    Segment,
+    mark_items,
+    name_unreadable,
+    split_text,
+    take_off_spans,
+)
+from resmlp_mt.inference.stand_ins import ALPHABET
 
 
 class Reader:
@@ -62,7 +69,8 @@ class Reader:
             recase: Read what is in capitals in lower case, and translate it to capitals. Read
                 emphasis, links and tags within a sentence as plain words, and put them around the
                 words of the translation that come from these. Give headings, items of lists and
-                rows of tables no final stop that they lack.
+                rows of tables no final stop that they lack. Keep what the model cannot read, as
+                words in another script, out of what it translates.
             begun: The translation was begun elsewhere, so that sentences that fit the model stay
                 whole.
             is_item: Every line is such a heading or item.
@@ -88,10 +96,15 @@ class Reader:
         if begun or not recase:
             return segments
         segments = mark_items(segments, is_item)
-        languages = self.codec.source_language, self.codec.target_language
-        if not all(map(sentences.parts_sentences_by_blanks, languages)):
+        codec = self.codec
+        languages = codec.source_language, codec.target_language
+        if all(map(sentences.parts_sentences_by_blanks, languages)):
+            segments = [take_off_spans(segment, codec.split, read) for segment in segments]
+        if not all(map(codec.knows, ALPHABET)):
             return segments
-        return [take_off_spans(segment, self.codec.split, read) for segment in segments]
+        return [
+            name_unreadable(segment, codec.split, codec.knows, self.longest) for segment in segments
+        ]
 
     def _cut_line(self, line: str) -> list[str]:
         return sentences.split_sentences(line, self.codec.source_language)

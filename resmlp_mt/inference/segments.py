@@ -2,8 +2,8 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise, repeat
 
@@ -13,6 +13,7 @@ from resmlp_mt.data.marks import holds_text
 from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
 from resmlp_mt.data.spans import Span, take_spans
 from resmlp_mt.inference.alignment import count_words
+from resmlp_mt.inference.stand_ins import find_unreadable, is_made_up, name_words, put_in
 
 LINE_ENDS = "\n\u2028\u2029"
 _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
@@ -40,6 +41,9 @@ class Segment:
         bare: Then the text without them, in its own case.
         code: Whether it is a block of code, which stays as it is.
         is_item: Whether it is of a heading, an item or a row, which need no final stop.
+        is_made_up: Whether a translation would be: the model cannot read most of it.
+        named: The segment with names in the place of words that the model cannot read, if any.
+        names: In `named` the name of each of these words.
     """
 
     text: str
@@ -51,6 +55,9 @@ class Segment:
     bare: str = ""
     code: bool = False
     is_item: bool = False
+    is_made_up: bool = False
+    named: "Segment | None" = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def plain(self) -> str:
@@ -58,9 +65,14 @@ class Segment:
         return self.bare if self.spans else self.text
 
     @property
-    def is_translated(self) -> bool:
-        """Whether it does not stay as it is, as code does, and what has no letters."""
+    def holds_text(self) -> bool:
+        """Whether there are letters in it, and it is no code."""
         return not self.code and holds_text(self.read)
+
+    @property
+    def is_translated(self) -> bool:
+        """Whether it does not stay as it is."""
+        return self.holds_text and not self.is_made_up
 
 
 def split_text(
@@ -150,6 +162,33 @@ def take_off_spans(
     )
 
 
+def name_unreadable(
+    segment: Segment,
+    find_pieces: Callable[[str], Sequence[str]],
+    knows: Callable[[str], bool],
+    longest: int,
+) -> Segment:
+    """A segment with names in the place of words that the model cannot read, beside it.
+
+    Args:
+        segment: Of what `split_text` or `take_off_spans` returned.
+        find_pieces, longest: As for `split_text`.
+        knows: Whether the model ever saw a letter.
+    """
+    text = segment.plain
+    if segment.code or not (places := find_unreadable(text, knows)):
+        return segment
+    if is_made_up(text, places, knows):
+        return replace(segment, is_made_up=True)
+    names = name_words(text, places)
+    places = [(start, end) for start, end in places if text[start:end] in names]
+    read = put_in(segment.read, places, (names[text[start:end]] for start, end in places))
+    pieces = find_pieces(read.strip())
+    if len(pieces) > longest:
+        return segment
+    return replace(segment, named=replace(segment, read=read, pieces=pieces, names=names))
+
+
 def mark_items(segments: list[Segment], all_are: bool = False) -> list[Segment]:
     """The segments of a text, marked where their line is a heading, an item or a row.
 
@@ -186,9 +225,9 @@ def group_lines(segments: list[Segment]) -> list[list[Segment]]:
     return lines
 
 
-def find_translated(segments: Iterable[Segment]) -> Iterator[str]:
-    """The subwords of those segments that are translated."""
-    return (piece for segment in segments if segment.is_translated for piece in segment.pieces)
+def list_pieces(segments: Iterable[Segment]) -> Iterator[str]:
+    """The subwords of those segments that hold text."""
+    return (piece for segment in segments if segment.holds_text for piece in segment.pieces)
 
 
 def find_spaces(segments: list[Segment], usual: str) -> list[str]:

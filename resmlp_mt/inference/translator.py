@@ -26,12 +26,7 @@ from resmlp_mt.inference.guides import (
     lay_beside,
     make_guides,
 )
-from resmlp_mt.inference.hypotheses import (
-    MOSTLY,
-    Hypothesis,
-    explain_unknown,
-    join,
-)
+from resmlp_mt.inference.hypotheses import Hypothesis, explain_unknown, join
 from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import (
@@ -42,7 +37,8 @@ from resmlp_mt.inference.options import (
     is_count,
 )
 from resmlp_mt.inference.reader import Reader
-from resmlp_mt.inference.segments import Segment, find_translated
+from resmlp_mt.inference.segments import Segment, list_pieces
+from resmlp_mt.inference.stand_ins import MOSTLY
 from resmlp_mt.inference.writer import Writer
 
 
@@ -158,7 +154,7 @@ class Translator(Loaded):
 
         Neither white space counts nor a sentence without letters, which stays as it is.
         """
-        return self.codec.share_unknown(find_translated(self.split(_read_text(text))))
+        return self.codec.share_unknown(list_pieces(self.split(_read_text(text))))
 
     def translate_nbest(
         self,
@@ -267,7 +263,7 @@ class Translator(Loaded):
             before: Translations that a prefix had.
         """
         best = join(text, found, segments, self.codec.target_language, before)
-        unknown = self.codec.share_unknown(find_translated(segments))
+        unknown = self.codec.share_unknown(list_pieces(segments))
         return [replace(hypothesis, unknown=unknown) for hypothesis in best]
 
     def translate_segments(
@@ -281,7 +277,8 @@ class Translator(Loaded):
     ) -> Iterator[list[Hypothesis]]:
         """Yield the best translations of each segment: `translate_nbest` without its buffers.
 
-        A segment without letters stays as it is, unless something leads its search.
+        A segment without letters stays as it is, and so does one that the model cannot read, unless
+        something leads its search.
 
         Args:
             segments: What `split` returned.
@@ -289,11 +286,16 @@ class Translator(Loaded):
             guides: What leads the search of each segment, if anything does.
             threads: Batches searched side by side. Default: as many as this translator has.
         """
+        led = [guide.leads for guide in guides] if guides else [False] * len(segments)
+        segments = [
+            segment if leads else segment.named or segment
+            for segment, leads in zip(segments, led, strict=True)
+        ]
         sources = [self.codec.encode(segment.pieces) for segment in segments]
         searched = [
             i
             for i, segment in enumerate(segments)
-            if segment.is_translated or (guides and guides[i].leads and not segment.code)
+            if segment.is_translated or (led[i] and not segment.code)
         ]
         found = self.search(
             [sources[i] for i in searched],

@@ -13,6 +13,7 @@ from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis, put_spans_back
 from resmlp_mt.inference.segments import Segment
+from resmlp_mt.inference.stand_ins import put_back
 
 
 class Writer:
@@ -51,6 +52,7 @@ class Writer:
             texts = [drop_added_stop(text, segment.plain, language) for text in texts]
         if segment.capitals:
             texts = [write_capitals(text, segment.plain, language) for text in texts]
+        texts = [put_back(text, segment.names) for text in texts]
         texts = [restore_superscripts(text, segment.plain) for text in texts]
         texts = [restore_code(text, segment.plain) for text in texts]
         found = list(map(Hypothesis, texts, (score for _, score in beams)))

@@ -70,7 +70,8 @@ class TranslationRequest(BaseModel):
         True,
         description="Read what is in capitals in lower case, and translate it to capitals. Read "
         "emphasis, links and tags within a sentence as plain words, and put them around those of "
-        "the translation. Where there is a prefix, the text is taken as typed.",
+        "the translation. Keep words that the model cannot read. Where there is a prefix, the text "
+        "is taken as typed.",
     )
     prefix: Text = Field(
         "", description="What the translation of the text begins with. Its last word may go on."

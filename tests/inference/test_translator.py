@@ -153,6 +153,7 @@ def test_characters_spelt_in_bytes_are_unknown(tmp_path):
     codec = TextCodec.from_folder(tmp_path, ("en", "de"))
     assert codec.share_unknown(codec.split("the man")) == 0
     assert codec.share_unknown(codec.split("the 你好")) == 0.4
+    assert all(map(codec.knows, "thedogｔ")) and not any(map(codec.knows, "你xXFé"))
 
 
 def test_what_cannot_be_is_refused_before_anything_is_read(translator):
