@@ -68,7 +68,7 @@ def log_as_fairseq(program: str) -> None:
 def _name_subwords(arguments: list[str]) -> list[str]:
     """The flags that let fairseq-interactive take raw text, if the data has a SentencePiece model.
 
-    None, if the user names what cuts text into subwords.
+    Empty, if the user names what cuts text into subwords.
 
     Without them the words of raw text would be looked up whole, and most become <unk>.
     """

@@ -143,7 +143,7 @@ def build_step(
             stream.normalise(block.norm_c), fold_product(block.attend.query, block.norm_c)
         )
         sides = [
-            graph.input(f"{side}_{layer}", TensorProto.FLOAT, "B", block.attend.heads, "S", "D")
+            graph.input(f"{side}_{layer}", TensorProto.FLOAT, "B", block.attend.heads, "S", "C/E")
             for side in ("key", "value")
         ]
         y = graph.MultiHeadAttention(query, *sides, "", "", mask, num_heads=block.attend.heads)
@@ -172,9 +172,9 @@ def build_step(
 
 def _remember(graph: Graph, layers: int, offset: bool) -> list[str]:
     """What the earlier positions add to this one. D of (B, M, C)."""
-    history = graph.input("history", TensorProto.FLOAT, "n", "LC")
+    history = graph.input("history", TensorProto.FLOAT, "n", "DC")
     ancestors = graph.input("ancestors", TensorProto.INT64, "t", "B", "M")
-    row = graph.input("row", TensorProto.FLOAT, "t", 1, 1, "LC")
+    row = graph.input("row", TensorProto.FLOAT, "t", 1, 1, "DC")
     past = graph.Mul(graph.Gather(history, ancestors), row)
     # A product with ones is more than twice as fast as ONNX Runtime's sum.
     ones = graph.ConstantOfShape(graph.Shape(ancestors, start=0, end=1), value=_ONE)
@@ -182,7 +182,7 @@ def _remember(graph: Graph, layers: int, offset: bool) -> list[str]:
     beams = graph.Shape(ancestors, start=1)
     past = graph.Reshape(past, graph.Concat(beams, graph.integers(-1), axis=0))
     if offset:
-        past = graph.Add(past, graph.input("offset", TensorProto.FLOAT, 1, "LC"))
+        past = graph.Add(past, graph.input("offset", TensorProto.FLOAT, 1, "DC"))
     return graph.Split(past, outputs=layers, axis=2, num_outputs=layers) if layers > 1 else [past]
 
 

@@ -34,7 +34,7 @@ class Engine(Protocol):
             guides: What leads the search of each sentence.
 
         Raises:
-            UserError: If nothing is as it was asked for, or the model is broken.
+            UserError: If no translation is as it was asked for, or the model is broken.
         """
 
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:

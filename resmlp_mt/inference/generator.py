@@ -46,7 +46,7 @@ class Generator:
         """As `Engine.search`.
 
         Raises:
-            UserError: If the scores are no numbers, or nothing is as it was asked for.
+            UserError: If the scores are no numbers, or no translation is as it was asked for.
         """
         guides = guides or [Guide()] * len(sources)
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)

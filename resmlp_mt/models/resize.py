@@ -1,7 +1,7 @@
 """Weights for one image size, brought to another.
 
 Parts of a model whose weights depend on the grid have `resize(weights, old, new)`. It takes their
-weights for one grid and returns them for another, or refuses with a `ValueError`. Parts without it
+weights for one grid and returns them for another, or refuses with a `UserError`. Parts without it
 fit any grid. Where a grid cannot be told from its number of positions, which is one of the sizes of
 the weights, the part has `find_grid(weights)`.
 """

@@ -12,7 +12,7 @@ on each tensor of the state. A mixer puts new tensors into the state and never c
 others may hold it.
 
 Two more things a mixer may have. `resize(weights, old, new)` takes its weights for one grid of an
-image to another grid, or refuses with a `ValueError`; without it, its weights fit any grid.
+image to another grid, or refuses with a `UserError`; without it, its weights fit any grid.
 `fold(norm, scale)` gives what `fold.py` makes of it for inference; without it, a classifier is
 exported as it is, and a translator is not.
 
@@ -127,7 +127,7 @@ class LinearMixer(nn.Module):
         Args:
             x: Normalised features; with a state, those of the new positions only. (B, L, C).
             padding_mask: True where padded. (B, L).
-            state: What earlier steps left here; updated in place.
+            state: What earlier steps left here. The dict is updated, its tensors are replaced.
 
         Returns:
             Mixed features of the positions in x. (B, L, C).

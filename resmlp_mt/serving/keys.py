@@ -66,7 +66,7 @@ class Keys:
     Each key has a bucket of as many requests as it may send in a minute, which fills again evenly.
 
     Args:
-        keys: None if all may ask.
+        keys: Empty if all may ask.
         buckets: Two numbers a key: how full its bucket was, and when. Several processes may share
             them. At first zero, which stands for a full bucket.
         lock: Guards them. A request is not counted where it stays locked.

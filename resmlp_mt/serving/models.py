@@ -76,7 +76,7 @@ class Models:
     def detect(self, texts: Iterable[str]) -> list[tuple[str, float]]:
         """Which of the service's languages texts are in: codes with probabilities, likely first.
 
-        None, if py3langid knows none of these languages.
+        Empty, if py3langid knows none of these languages.
         """
         sample = "\n".join(text[:_SAMPLE] for text in texts)[:_SAMPLE]
         ranked = self._identifier.rank(sample) if self._knows else []
