@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from resmlp_mt.benchmark.report import append_rows, describe_origin, describe_processor
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 
 

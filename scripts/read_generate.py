@@ -8,7 +8,7 @@ import argparse
 import re
 from pathlib import Path
 
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.files.output import whole_file
 
 

@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-from resmlp_mt.data.text import read_parallel
+from resmlp_mt.data.reading import read_parallel
 from resmlp_mt.files.finding import PRETRAINED, pretrained_names
 from resmlp_mt.files.output import whole_file
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU, CHRF
 
 from resmlp_mt.analysis.training_log import read_log
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 
 try:
     from sacremoses import MosesTokenizer

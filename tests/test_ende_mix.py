@@ -22,7 +22,7 @@ from cli.zygote import find_commands
 
 from examples.lesson import write_lesson
 from resmlp_mt import Translator
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.tasks.translation import ResMLPTranslationConfig, ResMLPTranslationTask
 

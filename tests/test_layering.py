@@ -18,8 +18,9 @@ BELOW = {
     "nn": {"errors"},
     "optim": {"compat", "errors", "nn"},
     "files": {"errors"},
-    "data": {"errors", "extras", "files"},
-    "lines": {"errors", "files", "data"},
+    "text": set(),
+    "data": {"errors", "extras", "files", "text"},
+    "lines": {"errors", "files", "data", "text"},
     "criterions": {"errors"},
     "compat": {"errors", "files", "nn", "data"},
     "models": {"errors", "files", "nn", "data", "compat"},
@@ -29,6 +30,7 @@ BELOW = {
 BELOW["checkpoints"] = BELOW["tasks"] | {"tasks"}
 for room in ("inference", "export", "analysis"):
     BELOW[room] = BELOW["checkpoints"] | {"checkpoints"}
+BELOW["inference"] |= {"text"}
 BELOW["export"] |= {"inference"}  # a shortlist is learned with the codec that will use it
 BELOW["benchmark"] = BELOW["inference"] | {"inference", "export", "checkpoints"}
 BELOW["serving"] = BELOW["inference"] | {"inference", ""}

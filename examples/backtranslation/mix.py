@@ -13,7 +13,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from resmlp_mt.data.text import read_lines, read_pairs
+from resmlp_mt.data.reading import read_lines, read_pairs
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
 

@@ -20,7 +20,7 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 
 from resmlp_mt.benchmark.report import append_rows, describe_here, print_table
-from resmlp_mt.data.text import read_pairs
+from resmlp_mt.data.reading import read_pairs
 
 PACKAGES = ("sentencepiece", "sentencex", "py3langid")
 JOBS = {"learn": (), "like": (), "filter": ("--remove-wrong-language",)}

@@ -14,7 +14,7 @@ from pathlib import Path
 from sacrebleu.metrics import BLEU, CHRF
 
 from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin, print_table
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.translator import Translator
 

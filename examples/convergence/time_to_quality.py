@@ -21,7 +21,7 @@ from pathlib import Path
 from run import HERE
 
 from resmlp_mt.benchmark.report import describe_machine, describe_origin
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.files.output import whole_file
 
 

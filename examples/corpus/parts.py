@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from resmlp_mt.data.text import decode_lines
+from resmlp_mt.data.reading import decode_lines
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.output import whole_file
 from resmlp_mt.lines.fields import choose_field

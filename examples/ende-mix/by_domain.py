@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
 

@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
 

@@ -33,7 +33,7 @@ from swapped import swap
 
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.data.filters import FILTERS, Filter
-from resmlp_mt.data.text import find_side, read_lines
+from resmlp_mt.data.reading import find_side, read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
 

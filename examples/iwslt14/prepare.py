@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-from resmlp_mt.data.text import decode_lines
+from resmlp_mt.data.reading import decode_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 

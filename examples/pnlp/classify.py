@@ -14,8 +14,8 @@ import torch
 from fairseq import checkpoint_utils, utils
 from sentencepiece import SentencePieceProcessor
 
+from resmlp_mt.data.reading import decode_lines
 from resmlp_mt.data.subwords import JOINED_NAME
-from resmlp_mt.data.text import decode_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint
 

@@ -26,8 +26,8 @@ from sentencepiece import SentencePieceProcessor
 
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.data.binarize import write_dictionaries
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.data.subwords import JOINED_NAME, train_subwords
-from resmlp_mt.data.text import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 

@@ -23,7 +23,7 @@ import numpy as np
 from tqdm import tqdm
 
 from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from resmlp_mt.data.text import decode_lines
+from resmlp_mt.data.reading import decode_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
 

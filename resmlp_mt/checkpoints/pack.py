@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 
 from resmlp_mt.checkpoints.loading import find_companions
 from resmlp_mt.compat.checkpoints import find_and_read
-from resmlp_mt.data.sentences import CARD
+from resmlp_mt.data.card import CARD
 from resmlp_mt.data.subwords import BESIDE, find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES

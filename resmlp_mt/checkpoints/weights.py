@@ -17,7 +17,7 @@ from safetensors import torch as safetensors
 from resmlp_mt.checkpoints.pack import save_weights
 from resmlp_mt.checkpoints.weight_files import read_weights
 from resmlp_mt.compat.checkpoints import load_checkpoint
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.files.output import refuse_overwriting, whole_file, whole_folder

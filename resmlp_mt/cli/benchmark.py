@@ -130,7 +130,7 @@ _Plan = tuple[list, list, Callable[[str], dict], tuple[str, ...]]
 
 def _plan_translate(arguments: argparse.Namespace) -> _Plan:
     from resmlp_mt.benchmark.translate import FIGURES, Case, list_rivals
-    from resmlp_mt.data.text import read_parallel
+    from resmlp_mt.data.reading import read_parallel
     from resmlp_mt.errors import UserError
 
     check_positive(arguments, "beam")

@@ -30,8 +30,8 @@ def make_bleu(tokenize: str, references: list[str], lowercase: bool = False):
     """
     from sacrebleu.metrics import BLEU
 
-    from resmlp_mt.data.punctuation import UNSPACED
     from resmlp_mt.errors import UserError
+    from resmlp_mt.text.punctuation import UNSPACED
 
     if tokenize not in BLEU.TOKENIZERS:
         raise UserError(
@@ -56,7 +56,7 @@ def make_bleu(tokenize: str, references: list[str], lowercase: bool = False):
 
 def are_unspaced(lines: list[str]) -> bool:
     """Whether most of the characters are of scripts without blanks between words."""
-    from resmlp_mt.data.punctuation import UNSPACED
+    from resmlp_mt.text.punctuation import UNSPACED
 
     text = "".join("".join(lines).split())
     return 2 * len(re.findall(f"[{UNSPACED}]", text)) > len(text)

@@ -69,7 +69,7 @@ def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> 
 
 def _open_translator(arguments: argparse.Namespace) -> tuple:
     from resmlp_mt.cli.bleu import make_bleu
-    from resmlp_mt.data.text import read_parallel
+    from resmlp_mt.data.reading import read_parallel
     from resmlp_mt.inference.translator import Translator
 
     sources, references = read_parallel(arguments.input, arguments.reference)

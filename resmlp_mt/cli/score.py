@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _read(path: Path) -> list[str]:
-    from resmlp_mt.data.text import decode_lines, read_lines
+    from resmlp_mt.data.reading import decode_lines, read_lines
 
     if str(path) == "-":
         return list(decode_lines(sys.stdin.buffer, "standard input"))

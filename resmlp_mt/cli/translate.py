@@ -241,7 +241,7 @@ def _check_finished(arguments: argparse.Namespace) -> None:
     How many it gives is not known before the work of standard input and pipes, and of several
     translations or joined lines only whether there are any.
     """
-    from resmlp_mt.data.text import read_lines
+    from resmlp_mt.data.reading import read_lines
     from resmlp_mt.errors import UserError
 
     files = arguments.input and all(path.is_file() for path in arguments.input)
@@ -303,7 +303,7 @@ def _write(
     """
     from resmlp_mt.extras import Bar
     from resmlp_mt.inference.hypotheses import explain_unknown
-    from resmlp_mt.inference.stand_ins import MOSTLY
+    from resmlp_mt.text.stand_ins import MOSTLY
 
     quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
     number, warned = first, arguments.quiet
@@ -343,10 +343,10 @@ def _open_input(
     arguments: argparse.Namespace, language: str, places: Places
 ) -> tuple[Iterator[str], Callable[[float], bool], int]:
     """The lines, whether the next comes within so many seconds, and how many come before them."""
-    from resmlp_mt.data.text import mend_surrogates
     from resmlp_mt.errors import UserError
     from resmlp_mt.lines.joined import JoinedLines
     from resmlp_mt.lines.shards import take_shard
+    from resmlp_mt.text.surrogates import mend_surrogates
 
     if arguments.shard is not None:
         if not arguments.input:

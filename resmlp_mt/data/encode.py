@@ -10,7 +10,7 @@ import numpy as np
 import sentencepiece
 
 from resmlp_mt.data.filters import Limits, find_kept
-from resmlp_mt.data.text import Block
+from resmlp_mt.data.reading import Block
 from resmlp_mt.data.vocabulary import Vocabulary
 
 

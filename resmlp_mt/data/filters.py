@@ -7,9 +7,9 @@ from hashlib import blake2b
 
 import numpy as np
 
-from resmlp_mt.data.sentences import base_language
-from resmlp_mt.data.text import Block
+from resmlp_mt.data.reading import Block
 from resmlp_mt.errors import UserError
+from resmlp_mt.text.sentences import base_language
 
 # Takes the two sides of a pair: whether it is left out; or, for a filter that compares pairs with
 # one another, what the filter decides by.

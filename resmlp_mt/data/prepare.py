@@ -14,6 +14,7 @@ import numpy as np
 import sentencepiece
 
 from resmlp_mt.data.binarize import write_binary
+from resmlp_mt.data.card import read_card, write_card
 from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
 from resmlp_mt.data.filters import Limits, Sieve
 from resmlp_mt.data.prepare_report import SplitReport
@@ -26,12 +27,12 @@ from resmlp_mt.data.prepare_subwords import (
     watch,
 )
 from resmlp_mt.data.processes import map_blocks
-from resmlp_mt.data.sentences import count_several, read_card, write_card
+from resmlp_mt.data.reading import Block, find_side, read_blocks, read_pairs
 from resmlp_mt.data.subwords import BESIDE, count_rewritten
-from resmlp_mt.data.text import Block, find_side, read_blocks, read_pairs
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
+from resmlp_mt.text.sentences import count_several
 
 REPORT_NAME = "report.json"
 # What else is made, here and by scripts that prepare text for a study.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from resmlp_mt.data.sentences import FEW
+from resmlp_mt.data.card import FEW
 
 _MUCH = 0.01  # the share of rewritten lines that is worth a word
 

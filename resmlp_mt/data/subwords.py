@@ -7,7 +7,7 @@ from pathlib import Path
 
 import sentencepiece
 
-from resmlp_mt.data.sentences import CARD
+from resmlp_mt.data.card import CARD
 from resmlp_mt.errors import UserError
 
 JOINED_NAME = "spm.model"

@@ -18,7 +18,7 @@ from resmlp_mt.checkpoints.loading import (
     load_translator,
     read_checkpoint,
 )
-from resmlp_mt.data.sentences import CARD
+from resmlp_mt.data.card import CARD
 from resmlp_mt.data.subwords import BESIDE, find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from resmlp_mt.data.sentences import parts_sentences_by_blanks
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Translator
+from resmlp_mt.text.sentences import parts_sentences_by_blanks
 
 # Twice as many subwords are tried as translations are wanted: some only end the last word of the
 # prefix, and some lead to the same translation.

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from resmlp_mt.data.punctuation import UNSPACED
-from resmlp_mt.data.sentences import Card, read_card
+from resmlp_mt.data.card import Card, read_card
 from resmlp_mt.data.subwords import find_subwords, load_subwords
-from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.data.vocabulary import Vocabulary, check_dictionaries
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.alignment import number_words
+from resmlp_mt.text.punctuation import UNSPACED
+from resmlp_mt.text.surrogates import mend_surrogates
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 # What SentencePiece makes of bytes that are no character, and one of two blanks around it.

@@ -8,12 +8,12 @@ from reprlib import repr as shorten
 
 import numpy as np
 
-from resmlp_mt.data.capitals import lower, upper
-from resmlp_mt.data.punctuation import UNSPACED, may_cut
-from resmlp_mt.data.sentences import base_language
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.text.capitals import lower, upper
+from resmlp_mt.text.punctuation import UNSPACED, may_cut
+from resmlp_mt.text.sentences import base_language
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 

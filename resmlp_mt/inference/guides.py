@@ -6,11 +6,11 @@ from reprlib import repr as shorten
 
 import numpy as np
 
-from resmlp_mt.data.code import join_code
-from resmlp_mt.data.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.segments import Segment, group_lines, split_lines
+from resmlp_mt.text.code import join_code
+from resmlp_mt.text.sentences import parts_sentences_by_blanks, split_sentences
 
 # A line, the beginning of its translation, and the words that its translation shall hold.
 Row = tuple[str, str, Sequence[str]]

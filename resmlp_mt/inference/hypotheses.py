@@ -7,10 +7,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from resmlp_mt.data.sentences import parts_sentences_by_blanks
-from resmlp_mt.data.spans import put_spans
 from resmlp_mt.inference.alignment import count_words, weigh_words
 from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_spaces
+from resmlp_mt.text.sentences import parts_sentences_by_blanks
+from resmlp_mt.text.spans import put_spans
 
 
 @dataclass(eq=False)

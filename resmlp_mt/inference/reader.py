@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-from resmlp_mt.data import sentences
-from resmlp_mt.data.capitals import read_capitals
-from resmlp_mt.data.marks import cut_marks
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.guides import Line, divide_begun
 from resmlp_mt.inference.options import ReadingOptions
@@ -15,7 +12,10 @@ from resmlp_mt.inference.segments import (
     split_text,
     take_off_spans,
 )
-from resmlp_mt.inference.stand_ins import ALPHABET
+from resmlp_mt.text import sentences
+from resmlp_mt.text.capitals import read_capitals
+from resmlp_mt.text.marks import cut_marks
+from resmlp_mt.text.stand_ins import ALPHABET
 
 
 class Reader:

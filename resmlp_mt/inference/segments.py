@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise, repeat
 
-from resmlp_mt.data.code import join_code
-from resmlp_mt.data.endings import is_item
-from resmlp_mt.data.marks import holds_text
-from resmlp_mt.data.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
-from resmlp_mt.data.spans import Span, take_spans
 from resmlp_mt.inference.alignment import count_words
-from resmlp_mt.inference.stand_ins import find_unreadable, is_made_up, name_words, put_in
+from resmlp_mt.text.code import join_code
+from resmlp_mt.text.endings import is_item
+from resmlp_mt.text.marks import holds_text
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
+from resmlp_mt.text.spans import Span, take_spans
+from resmlp_mt.text.stand_ins import find_unreadable, is_made_up, name_words, put_in
 
 LINE_ENDS = "\n\u2028\u2029"
 _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")

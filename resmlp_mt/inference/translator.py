@@ -11,7 +11,6 @@ from typing import Any, Self, overload
 
 import numpy as np
 
-from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
@@ -38,8 +37,9 @@ from resmlp_mt.inference.options import (
 )
 from resmlp_mt.inference.reader import Reader
 from resmlp_mt.inference.segments import Segment, list_pieces
-from resmlp_mt.inference.stand_ins import MOSTLY
 from resmlp_mt.inference.writer import Writer
+from resmlp_mt.text.stand_ins import MOSTLY
+from resmlp_mt.text.surrogates import mend_surrogates
 
 
 class Translator(Loaded):

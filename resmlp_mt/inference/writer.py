@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from resmlp_mt.data.capitals import write_capitals
-from resmlp_mt.data.code import restore_code
-from resmlp_mt.data.endings import drop_added_stop
-from resmlp_mt.data.superscripts import restore_superscripts
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis, put_spans_back
 from resmlp_mt.inference.segments import Segment
-from resmlp_mt.inference.stand_ins import put_back
+from resmlp_mt.text.capitals import write_capitals
+from resmlp_mt.text.code import restore_code
+from resmlp_mt.text.endings import drop_added_stop
+from resmlp_mt.text.stand_ins import put_back
+from resmlp_mt.text.superscripts import restore_superscripts
 
 
 class Writer:

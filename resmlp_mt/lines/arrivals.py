@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from time import monotonic
 
-from resmlp_mt.data.text import decode_lines, read_lines
+from resmlp_mt.data.reading import decode_lines, read_lines
 from resmlp_mt.lines.places import Places
 
 _WAIT = 0.05  # seconds in which lines that come one after the other are taken together

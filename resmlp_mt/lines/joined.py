@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
-from resmlp_mt.data.code import LONGEST, Fence, ends_code, find_fence
-from resmlp_mt.data.punctuation import CLOSERS, ENDS, UNSEEN, UNSPACED
-from resmlp_mt.data.sentences import OF_ORDINAL, base_language, parts_sentences_by_blanks
+from resmlp_mt.text.code import LONGEST, Fence, ends_code, find_fence
+from resmlp_mt.text.punctuation import CLOSERS, ENDS, UNSEEN, UNSPACED
+from resmlp_mt.text.sentences import OF_ORDINAL, base_language, parts_sentences_by_blanks
 
 _REACH = 100  # characters at the end of a text that are looked at
 

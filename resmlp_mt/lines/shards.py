@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.lines.places import Places
 

@@ -11,7 +11,7 @@ from threading import Lock
 
 from starlette.exceptions import HTTPException
 
-from resmlp_mt.data.text import read_lines
+from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 
 # Seconds to wait for the counts, which take microseconds.

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.responses import JSONResponse
 
-from resmlp_mt.data.text import mend_surrogates
+from resmlp_mt.text.surrogates import mend_surrogates
 
 # What a machine calls itself.
 LOOPBACK = frozenset({"localhost"})

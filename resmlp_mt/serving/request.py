@@ -16,9 +16,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException
 
-from resmlp_mt.data.text import mend_surrogates
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.models import AUTO
+from resmlp_mt.text.surrogates import mend_surrogates
 
 USUAL_BEAM = 5
 # Mistakes that an answer names. It counts the others.

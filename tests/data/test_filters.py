@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resmlp_mt.data.filters import FILTERS, Limits, Sieve, find_kept
-from resmlp_mt.data.text import Block
+from resmlp_mt.data.reading import Block
 from resmlp_mt.errors import UserError
 
 ENGLISH = [

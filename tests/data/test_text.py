@@ -5,7 +5,7 @@ import lzma
 
 import pytest
 
-from resmlp_mt.data.text import read_lines, read_pairs
+from resmlp_mt.data.reading import read_lines, read_pairs
 from resmlp_mt.errors import UserError
 
 # None of these but the newline ends a line.

@@ -8,7 +8,7 @@ import sentencepiece
 import torch
 
 from resmlp_mt import Classifier, Translator
-from resmlp_mt.data.sentences import Card
+from resmlp_mt.data.card import Card
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.alignment import align_words

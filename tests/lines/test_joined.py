@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.code import LONGEST, part_code
 from resmlp_mt.lines.joined import JoinedLines
+from resmlp_mt.text.code import LONGEST, part_code
 
 
 def join(text, language="en"):

@@ -174,11 +174,3 @@ def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
     if not sources:
         raise UserError(f"{source}: empty file")
     return sources, targets
-
-
-def mend_surrogates(text: str) -> str:
-    """Join the halves of surrogate pairs; U+FFFD takes the place of a half alone.
-
-    Halves come from JSON escapes and from file names; no text file can hold one.
-    """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

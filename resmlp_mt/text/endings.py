@@ -2,9 +2,9 @@
 
 import re
 
-from resmlp_mt.data.marks import BULLET
-from resmlp_mt.data.punctuation import CLOSERS, ENDS, UNSEEN
-from resmlp_mt.data.sentences import split_sentences
+from resmlp_mt.text.marks import BULLET
+from resmlp_mt.text.punctuation import CLOSERS, ENDS, UNSEEN
+from resmlp_mt.text.sentences import split_sentences
 
 # A line that is a heading of Markdown, an item of a list or a row of a table.
 _ITEM = re.compile(rf"\s*(?:{BULLET}|\d{{1,3}}[.)])\s+\S")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.marks import cut_marks, holds_text
-from resmlp_mt.data.spans import put_spans, take_spans
 from resmlp_mt.inference.translator import Translator
+from resmlp_mt.text.marks import cut_marks, holds_text
+from resmlp_mt.text.spans import put_spans, take_spans
 
 
 def put_back(text, plain):

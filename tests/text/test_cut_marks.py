@@ -5,9 +5,9 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.marks import cut_marks, holds_text
-from resmlp_mt.data.sentences import split_sentences
 from resmlp_mt.inference.translator import Translator
+from resmlp_mt.text.marks import cut_marks, holds_text
+from resmlp_mt.text.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.capitals import is_in_capitals, read_capitals, write_capitals
+from resmlp_mt.text.capitals import is_in_capitals, read_capitals, write_capitals
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.superscripts import restore_superscripts
 from resmlp_mt.inference.translator import Translator
+from resmlp_mt.text.superscripts import restore_superscripts
 
 MARKED = "²³¹½¾⅓⁰⁷ⁿ₀₂ₓ™ªº"
 

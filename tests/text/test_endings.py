@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resmlp_mt import Translator
-from resmlp_mt.data.endings import drop_added_stop, is_item
+from resmlp_mt.text.endings import drop_added_stop, is_item
 
 ITEMS = ["- milk", "* milk", "  • milk", "# Milk", "###### Milk", "| milk |", "1. milk", "12) milk"]
 SENTENCES = ["Milk", "- 3 of them", "-milk", "#milk", "-", "1.5 litres", "> milk", "2026. A year"]

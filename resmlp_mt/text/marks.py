@@ -10,8 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate, chain
 
-from resmlp_mt.data.punctuation import may_cut
-from resmlp_mt.data.spans import find_spans
+from resmlp_mt.text.punctuation import may_cut
+from resmlp_mt.text.spans import find_spans
 
 # A picture with what colours or joins it, or a digit on a key. Flags are two letters of their own.
 _PICTURE = (

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.code import LONGEST, part_code, restore_code
 from resmlp_mt.inference.translator import Translator
+from resmlp_mt.text.code import LONGEST, part_code, restore_code
 
 
 @pytest.mark.parametrize(

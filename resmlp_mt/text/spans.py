@@ -13,7 +13,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from resmlp_mt.data.code import CODE
+from resmlp_mt.text.code import CODE
 
 # A mark has no blank on its inner side. On the other one it has a blank, or punctuation and then
 # a blank: what is within a name or an address, as in __init__.py, is none. __init__ is a name too.

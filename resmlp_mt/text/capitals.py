@@ -2,7 +2,7 @@
 
 import re
 
-from resmlp_mt.data.sentences import base_language, split_sentences
+from resmlp_mt.text.sentences import base_language, split_sentences
 
 # Words that stay as they are typed: addresses, abbreviations with dots, and what holds digits.
 _KEPT = re.compile(r"@|://|\w\.\w|\d")

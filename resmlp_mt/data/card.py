@@ -1,0 +1,61 @@
+"""What a model expects of its text: a file beside its subwords."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from resmlp_mt.errors import UserError
+
+CARD = "text.json"
+FEW = 0.1  # of training lines hold several sentences: such a model drops all but the first
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a model expects of its text, by the source side of its training text.
+
+    Attributes:
+        split_sentences: It was trained on single sentences, and drops all but the first.
+        usual_length: A quarter more subwords than 99 of 100 lines had at most. Of longer lines it
+            leaves out parts. None if nobody knows.
+    """
+
+    split_sentences: bool = False
+    usual_length: int | None = None
+
+
+def write_card(folder: Path, several: float, usual_length: int | None) -> None:
+    """Write beside a model's subwords what it expects of its text.
+
+    Args:
+        folder: Where the subwords lie.
+        several: The share of lines with several sentences in its training text, by `count_several`.
+        usual_length: As `Card` has it.
+    """
+    card = asdict(Card(several <= FEW, usual_length))
+    card = {"lines_of_several_sentences": round(several, 4)} | card
+    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+
+
+def read_card(folder: Path) -> Card:
+    """What the model in a folder expects of its text. Nothing, if no file says so.
+
+    Raises:
+        UserError: If the file is broken.
+    """
+    path = folder / CARD
+    if not path.is_file():
+        return Card()
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        card = Card(found["split_sentences"], found.get("usual_length"))
+        length = card.usual_length
+        known = length is None or type(length) is int and length > 0
+        if not isinstance(card.split_sentences, bool) or not known:
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UserError(
+            f'{path}: broken; it should hold {{"split_sentences": true}}, or false, and may hold '
+            '"usual_length", a number of subwords'
+        ) from None
+    return card
