@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from resmlp_mt.checkpoints.bit_arrays import name_as_timm
 from resmlp_mt.compat.messages import refused_class
 from resmlp_mt.errors import UserError, name_some
-from resmlp_mt.models.bit_arrays import name_as_timm
 
 logger = logging.getLogger(__name__)
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar", ".npz")

@@ -14,16 +14,16 @@ from fairseq.tasks import setup_task
 from omegaconf import DictConfig, ListConfig
 from safetensors import torch as safetensors
 
+from resmlp_mt.checkpoints.layouts import Family
 from resmlp_mt.checkpoints.pack import save_weights
+from resmlp_mt.checkpoints.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.checkpoints.weight_files import read_weights
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
 from resmlp_mt.files.output import refuse_overwriting, whole_file, whole_folder
-from resmlp_mt.models.layouts import Family
 from resmlp_mt.models.presets import IMAGE_PRESETS, default_of
-from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.models.resize import resize_weights
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
 

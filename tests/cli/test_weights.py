@@ -5,16 +5,16 @@ import shutil
 
 import pytest
 import torch
+from checkpoints.test_released import forward, random_weights
 from cli.commands import ROOT, assert_refused, run
 from fairseq import checkpoint_utils
 from models.test_families import build
-from models.test_released import forward, random_weights
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from resmlp_mt.analysis.probe import FeatureExtractor
+from resmlp_mt.checkpoints.released import to_format
 from resmlp_mt.errors import UserError
-from resmlp_mt.models.released import to_format
 
 # hydra has much to say about how fairseq calls it.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

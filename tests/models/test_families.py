@@ -13,9 +13,9 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from torch import nn
 from torch.testing import assert_close
 
+from resmlp_mt.checkpoints.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGE_PRESETS
-from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.nn.shift import shift
 
 # At 224 pixels and 1000 classes, read off timm 1.0.31. H/14 is not in timm: MLP-Mixer's paper has

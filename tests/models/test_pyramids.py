@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from models.test_families import PYRAMIDS, K, build, gelu, linear, mlp, norm, tiny
 from torch.testing import assert_close
 
+from resmlp_mt.checkpoints.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.checkpoints.weight_files import read_weights
 from resmlp_mt.errors import UserError
-from resmlp_mt.models.released import check_fit, from_format, measure, recognise, to_format
 from resmlp_mt.nn.cycle import COLUMNS, ROWS, stagger
 from resmlp_mt.nn.map_mixers import AxisWeights
 

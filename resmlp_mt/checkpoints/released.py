@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from torch import Tensor, nn
 
+from resmlp_mt.checkpoints.layouts import FAMILIES, Family, Key
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.models.fit import list_differences
-from resmlp_mt.models.layouts import FAMILIES, Family, Key
 
 _FAMILY_NAMES = ", ".join(family.name for family in FAMILIES)
 _BLOCK = re.compile(r"(?:stages\.(\d+)\.)?blocks\.(\d+)\.")

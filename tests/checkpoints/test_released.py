@@ -15,17 +15,17 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
-from resmlp_mt.checkpoints.weight_files import read_weights, unwrap
-from resmlp_mt.errors import UserError
-from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
-from resmlp_mt.models.presets import IMAGE_PRESETS
-from resmlp_mt.models.released import (
+from resmlp_mt.checkpoints.released import (
     check_fit,
     from_format,
     measure,
     recognise,
     to_format,
 )
+from resmlp_mt.checkpoints.weight_files import read_weights, unwrap
+from resmlp_mt.errors import UserError
+from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
+from resmlp_mt.models.presets import IMAGE_PRESETS
 
 # Section 1.11 of the paper's facts: exact counts of the released code.
 PUBLISHED = {
