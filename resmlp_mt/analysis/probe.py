@@ -19,6 +19,7 @@ from resmlp_mt.checkpoints.loading import build
 from resmlp_mt.checkpoints.pack import moving_average
 from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.data.augment import Normalise
+from resmlp_mt.data.crops import Cut
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.image_classification import IMAGE_TASK
@@ -49,16 +50,18 @@ class FeatureExtractor:
 
     Args:
         model: A `ResMLPImageModel`.
-        cfg: The flags of its task.
+        cut: What it sees of an image.
         normalise: Its task's.
         averaged: Whether the weights are the moving average.
         device: Where to compute.
     """
 
-    def __init__(self, model: nn.Module, cfg, normalise: Normalise, averaged: bool, device: str):
+    def __init__(
+        self, model: nn.Module, cut: Cut, normalise: Normalise, averaged: bool, device: str
+    ):
         self.model = model.float().to(device).eval()
         self.normalise = normalise.to(device)
-        self.cfg, self.averaged, self.device = cfg, averaged, device
+        self.cut, self.averaged, self.device = cut, averaged, device
 
     @classmethod
     def from_pretrained(
@@ -85,7 +88,7 @@ class FeatureExtractor:
         if ema:
             state["model"] = moving_average(state, path)
         model, task = build(path, state)
-        return cls(model, task.cfg, task.normalise, ema, device)
+        return cls(model, task.cut, task.normalise, ema, device)
 
     @torch.no_grad()
     def extract(self, folder: ImageFolder, batch_size: int = 256, name: str = "") -> Features:
@@ -99,15 +102,7 @@ class FeatureExtractor:
         Raises:
             UserError: If an image is broken.
         """
-        cfg, found = self.cfg, []
-        images = ImageDataset(
-            folder,
-            cfg.image_size,
-            train=False,
-            crop_pct=cfg.crop_pct,
-            crop_mode=str(cfg.crop_mode),
-            interpolation=str(cfg.interpolation),
-        )
+        found, images = [], ImageDataset(folder, self.cut, train=False)
         with tqdm(total=len(images), desc=name, unit="image", disable=None, leave=False) as bar:
             for indices in torch.arange(len(images)).split(batch_size):
                 batch = images.collater([images[i] for i in indices.tolist()])

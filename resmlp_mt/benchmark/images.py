@@ -95,7 +95,8 @@ def _build_float(model: ModelCase, threads: int, int8: bool = False):
     make = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
     shared = SharedWeights()
     made = make(model.build(), *_scale(model), model.image_size, int8, shared)
-    compute = start_classifier(*made, shared.arrays, model, model.num_classes, threads)
+    sizes = model.in_chans, model.image_size, model.num_classes
+    compute = start_classifier(*made, shared.arrays, *sizes, threads)
     return lambda images: torch.from_numpy(compute(images.numpy()))
 
 

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         for path in Bar(paths, desc="classify", unit="image", disable=_quiet(paths), leave=False):
             try:
                 source = sys.stdin.buffer if path == "-" else path
-                image = decode(source, classifier.cfg.in_chans, str(path))
+                image = decode(source, classifier.cut.in_chans, str(path))
             except (BrokenImage, OSError) as error:
                 broken.append(path)
                 Bar.write(f"resmlp-mt classify: {on_a_line(str(error))}", file=sys.stderr)

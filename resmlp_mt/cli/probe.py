@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         find_target(arguments.csv)  # what cannot be written fails before the work
         refuse_overwriting(arguments.csv, [*list_files(arguments.model), arguments.data])
     extractor = FeatureExtractor.from_pretrained(arguments.model, arguments.ema, arguments.device)
-    folders = open_both(arguments.data, arguments.split, extractor.cfg.in_chans)
+    folders = open_both(arguments.data, arguments.split, extractor.cut.in_chans)
     if arguments.knn is None and not arguments.linear:
         arguments.knn, arguments.linear = min(20, len(folders[0])), True
     if arguments.knn is not None:

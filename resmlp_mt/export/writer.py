@@ -3,6 +3,7 @@
 import json
 import shutil
 import zlib
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -202,11 +203,5 @@ def _export_classifier(
         "kind": "classifier",
         "classes": trained.classes,
         "network": described,
-        "pictures": {
-            "in_chans": cfg.in_chans,
-            "image_size": cfg.image_size,
-            "crop_pct": cfg.crop_pct,
-            "interpolation": str(cfg.interpolation),
-            "crop_mode": str(cfg.crop_mode),
-        },
+        "pictures": asdict(trained.task.cut),
     }

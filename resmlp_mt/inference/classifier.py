@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Self, overload
 import numpy as np
 from PIL import Image
 
-from resmlp_mt.data.crops import resize_and_crop
+from resmlp_mt.data.crops import Cut
 from resmlp_mt.data.pixels import convert, decode, turn_upright
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
@@ -52,15 +52,12 @@ class Classifier(Loaded):
 
     Args:
         compute: The model: uint8 pixels (B, in_chans, rows, columns) -> logits (B, K).
-        cfg: in_chans, image_size, crop_pct, interpolation and, where it is not "center",
-            crop_mode: how pictures are cut.
+        cut: What the model sees of a picture.
         classes: The names of the K classes.
     """
 
-    def __init__(self, compute: Callable[[np.ndarray], np.ndarray], cfg: Any, classes: list[str]):
-        self.compute = compute
-        self.cfg = cfg
-        self.classes = classes
+    def __init__(self, compute: Callable[[np.ndarray], np.ndarray], cut: Cut, classes: list[str]):
+        self.compute, self.cut, self.classes = compute, cut, classes
 
     @classmethod
     def from_pretrained(
@@ -108,7 +105,7 @@ class Classifier(Loaded):
 
     def _open(self, picture: _Picture | np.ndarray, number: int) -> Image.Image:
         """A picture upright, in the mode that the model takes; messages call it by its number."""
-        name, in_chans = f"picture {number}", self.cfg.in_chans
+        name, in_chans = f"picture {number}", self.cut.in_chans
         if isinstance(picture, str | os.PathLike):
             return decode(picture, in_chans, str(picture))
         if isinstance(picture, _Bytes):
@@ -140,13 +137,11 @@ class Classifier(Loaded):
             UserError: If the model's numbers overflow.
             ValueError: If the classifier was closed.
         """
-        cfg, compute = self.cfg, self._get_compute()
-        how = cfg.image_size, cfg.crop_pct, str(cfg.interpolation)
-        mode = str(getattr(cfg, "crop_mode", "center"))
-        cut = [resize_and_crop(convert(image, cfg.in_chans), *how, mode) for image in images]
-        if not cut:
+        compute = self._get_compute()
+        pixels = [self.cut(convert(image, self.cut.in_chans)) for image in images]
+        if not pixels:
             return np.empty((0, len(self.classes)), np.float32)
-        logits = compute(np.stack(cut))
+        logits = compute(np.stack(pixels))
         if not np.isfinite(logits).all():
             raise UserError("the model finds no class; its weights are broken")
         powers = np.exp(logits - logits.max(1, keepdims=True))

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from resmlp_mt.inference.native_translator import build_native
 from resmlp_mt.inference.onnx_backend import OnnxBackend
 from resmlp_mt.inference.shortlist import Shortlist
 from resmlp_mt.inference.threads import count_threads
+
+if TYPE_CHECKING:  # Pillow is not there where there are translators alone
+    from resmlp_mt.data.crops import Cut
 
 # Names of 21,000 classes take 1 MB; what Python makes of JSON takes 30 times as much.
 _MAX_JSON = 2**22
@@ -73,7 +76,7 @@ def load_exported_translator(folder: Path, device: str = "auto"):
 
 def load_exported_classifier(
     folder: Path, device: str = "auto", threads: int | None = None
-) -> tuple[Callable[[np.ndarray], np.ndarray], SimpleNamespace, list[str]]:
+) -> tuple[Callable[[np.ndarray], np.ndarray], "Cut", list[str]]:
     """What a `Classifier` is made of, from a folder that `export_model` made.
 
     Args:
@@ -82,15 +85,19 @@ def load_exported_classifier(
     Raises:
         UserError: If something is missing or broken, or the device is not the CPU.
     """
+    from resmlp_mt.data.crops import Cut
+
     config = _read_config(folder, "classifier", device, (CLASSIFIER,))
     with _refusing_what_is_broken(folder):
-        classes, cut = config["classes"], SimpleNamespace(**config["pictures"])
-        _check_pictures(classes, cut)
+        classes, cut = config["classes"], Cut(**config["pictures"])
+        if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
+            raise ValueError("classes are not names")
         described = config.get("network")
         shared = {} if described is None else _read_weights(folder, config)
         graph = read_graph(folder / CLASSIFIER, shares=described is not None)
         threads = threads or count_threads()
-        compute = start_classifier(graph, described, shared, cut, len(classes), threads)
+        sizes = cut.in_chans, cut.image_size, len(classes)
+        compute = start_classifier(graph, described, shared, *sizes, threads)
 
     def compute_or_explain(pixels: np.ndarray) -> np.ndarray:
         with computing(folder):
@@ -103,7 +110,8 @@ def start_classifier(
     graph: bytes,
     described: dict | None,
     shared: dict[str, np.ndarray],
-    pictures: SimpleNamespace,
+    in_chans: int,
+    image_size: int,
     classes: int,
     threads: int,
 ) -> Callable[[np.ndarray], np.ndarray]:
@@ -112,7 +120,7 @@ def start_classifier(
     Args:
         graph, described: What it returned.
         shared: The weights that are not in the graph.
-        pictures: Has in_chans and image_size.
+        in_chans, image_size: Of the pixels: C and the side of the square.
         classes: K.
         threads: How many work on a batch.
 
@@ -125,7 +133,8 @@ def start_classifier(
     # Exports of before do not centre the pixels.
     native = described and "centred" in described and find_compute("classify")
     if native:
-        return NativeClassifier(described, shared, pictures, classes, threads, native)
+        sizes = in_chans, image_size, classes
+        return NativeClassifier(described, shared, *sizes, threads, native)
     session = import_with_onnx("resmlp_mt.inference.onnx_step").start(graph, threads, shared)
 
     def compute(pixels: np.ndarray) -> np.ndarray:
@@ -235,17 +244,3 @@ def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> N
         raise ValueError(f"decoder.positions {weights['decoder.positions'].shape}")
     if weights.get("decoder.offset", np.empty((target, scale.size))).shape != (target, scale.size):
         raise ValueError("decoder.offset")
-
-
-def _check_pictures(classes: list[str], cut: SimpleNamespace) -> None:
-    """Check the names of the classes, and how pictures are cut."""
-    # Pillow is not installed where there are translators alone.
-    from resmlp_mt.data.crops import CROP_MODES, INTERPOLATIONS
-
-    if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
-        raise ValueError("classes are not names")
-    sizes = type(cut.image_size) is int and 0 < cut.image_size < 2**15 and cut.in_chans in (1, 3)
-    known = cut.interpolation in INTERPOLATIONS
-    known = known and getattr(cut, "crop_mode", CROP_MODES[0]) in CROP_MODES
-    if not sizes or not 0.01 <= cut.crop_pct <= 1 or not known:
-        raise ValueError(f"pictures cannot be cut so: {vars(cut)!r:.99}")

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from types import SimpleNamespace
 from weakref import WeakSet
 
 import numpy as np
@@ -58,7 +57,7 @@ class NativeClassifier:
     Args:
         described: What `describe_classifier` wrote.
         arrays: The weights that it names.
-        pictures: in_chans and image_size that the rest of the export has.
+        in_chans, image_size: Of the pixels that the rest of the export takes.
         classes: K.
         threads: How many work on a batch.
         compute: `classify_avx512` or `classify_avx2` of the library.
@@ -72,7 +71,8 @@ class NativeClassifier:
         self,
         described: dict,
         arrays: dict[str, np.ndarray],
-        pictures: SimpleNamespace,
+        in_chans: int,
+        image_size: int,
         classes: int,
         threads: int,
         compute: Callable,
@@ -82,14 +82,14 @@ class NativeClassifier:
         self._compute, self._threads = compute, threads
         self._start_threads()
         _COMPILED.add(self)
-        self._shape, self._classes = (pictures.in_chans, *[pictures.image_size] * 2), classes
+        self._shape, self._classes = (in_chans, image_size, image_size), classes
         embed = arrays[described["embed"]["weight"]]
-        if embed.ndim != 4 or embed.shape[1] != pictures.in_chans or min(embed.shape) < 1:
+        if embed.ndim != 4 or embed.shape[1] != in_chans or min(embed.shape) < 1:
             raise ValueError(f"an embedding of {embed.shape}")
         channels, planes, patch, width = embed.shape
-        if patch != width or pictures.image_size % patch:
-            raise ValueError(f"patches of {patch} x {width} of {pictures.image_size} pixels")
-        patches, hidden = (pictures.image_size // patch) ** 2, described["hidden"]
+        if patch != width or image_size % patch:
+            raise ValueError(f"patches of {patch} x {width} of {image_size} pixels")
+        patches, hidden = (image_size // patch) ** 2, described["hidden"]
         if type(hidden) is not int or hidden < 1:
             raise ValueError(f"{hidden!r:.40} hidden channels")
         sizes = channels, hidden
@@ -104,7 +104,7 @@ class NativeClassifier:
             hidden,
             classes,
             planes,
-            pictures.image_size,
+            image_size,
             patch,
             len(self._blocks),
             len(self._layers),

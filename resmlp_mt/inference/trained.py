@@ -13,6 +13,7 @@ from resmlp_mt.checkpoints.loading import (
     load_translator,
     read_checkpoint,
 )
+from resmlp_mt.data.crops import Cut
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.fairseq_search import FairseqSearch
 from resmlp_mt.nn.attention import expect_new_shapes
@@ -39,7 +40,7 @@ def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCod
 
 def load_trained_classifier(
     model: str | Path, device: str
-) -> tuple[Callable[[np.ndarray], np.ndarray], object, list[str]]:
+) -> tuple[Callable[[np.ndarray], np.ndarray], Cut, list[str]]:
     """What a `Classifier` is made of, from a checkpoint.
 
     Args:
@@ -53,7 +54,7 @@ def load_trained_classifier(
 
 def wrap_classifier(
     trained: TrainedClassifier, device: str
-) -> tuple[Callable[[np.ndarray], np.ndarray], object, list[str]]:
+) -> tuple[Callable[[np.ndarray], np.ndarray], Cut, list[str]]:
     """The same of a classifier that was loaded. Whoever changes its weights changes what it says.
 
     Args:
@@ -67,4 +68,4 @@ def wrap_classifier(
     def compute(pixels: np.ndarray) -> np.ndarray:
         return network(normalise(torch.from_numpy(pixels).to(device))).cpu().numpy()
 
-    return compute, trained.task.cfg, trained.classes
+    return compute, trained.task.cut, trained.classes

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from resmlp_mt.criterions.image_classification import count_hits
 from resmlp_mt.data.augment import Augment, AugmentPicture
+from resmlp_mt.data.crops import RandomPart, SquarePart
 from resmlp_mt.data.image_folder import name_differences
 from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
@@ -153,20 +154,9 @@ class ResMLPImageClassificationTask(ImageTask):
         folder = self.open_folder(split)
         folder.align(self.classes)
         train = split == "train" and task_cfg is None
-        interpolation = str(cfg.train_interpolation if train else cfg.interpolation)
+        cut, repeats = (self._cut_at_random(), cfg.aug_repeats) if train else (self.cut, 1)
         self.datasets[split] = ImageDataset(
-            folder,
-            cfg.image_size,
-            train=train,
-            crop_pct=cfg.crop_pct,
-            crop_mode=str(cfg.crop_mode),
-            square_resize=cfg.square_resize if train else 0,
-            scale=tuple(cfg.scale),
-            ratio=tuple(cfg.ratio),
-            interpolation=interpolation,
-            seed=cfg.seed,
-            repeats=cfg.aug_repeats if train else 1,
-            augment=AugmentPicture(cfg, cfg.mean, interpolation) if train else None,
+            folder, cut, train=train, seed=cfg.seed, repeats=repeats
         )
         if not train and cfg.real_labels:
             self.real_labels = read_real_labels(cfg.real_labels, folder.names, self.num_classes)
@@ -174,6 +164,13 @@ class ResMLPImageClassificationTask(ImageTask):
             self.augment = Augment(cfg, cfg.mean, cfg.std, self.num_classes)
             if cfg.teacher_model:
                 self.teacher = load_teacher(cfg.teacher_model, self)
+
+    def _cut_at_random(self) -> RandomPart | SquarePart:
+        cfg, interpolation = self.cfg, str(self.cfg.train_interpolation)
+        how = interpolation, AugmentPicture(cfg, cfg.mean, interpolation)
+        if cfg.square_resize:
+            return SquarePart(cfg.square_resize, cfg.image_size, *how)
+        return RandomPart(cfg.image_size, tuple(cfg.scale), tuple(cfg.ratio), *how)
 
     def train_step(self, sample, model, *args, ema_model=None, **kwargs):
         """Augment, ask the teacher, and go forward and backward as fairseq does."""

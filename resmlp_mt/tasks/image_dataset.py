@@ -1,21 +1,14 @@
 """Images cut to a fixed size and batched, for training and for evaluation."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
 import torch
 from fairseq.data import FairseqDataset
 from PIL import Image
-from torch import Tensor
 
-from resmlp_mt.data.crops import (
-    random_resized_crop,
-    random_square_crop,
-    resize_and_crop,
-    to_pixels,
-)
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.data.pixels import BrokenImage
 
@@ -28,6 +21,7 @@ class ImageDataset(FairseqDataset):
     What is cut out of an image in training, and how it is augmented, depends on the seed, the
     epoch, the image and the copy alone: the number of workers does not matter. An epoch has as many
     samples as there are images.
+
     With repeated augmentation (arXiv 1901.09335, and DeiT) these are copies of a part of the
     images, drawn anew for each epoch; copy c of image i has the index i + c * len(folder).
     In training the next image takes the place of a broken one, with a warning; in evaluation a
@@ -35,49 +29,24 @@ class ImageDataset(FairseqDataset):
 
     Args:
         folder: The images.
-        image_size: Side S of what is cut out.
-        train: Random parts in random order; otherwise the centres in order.
-        crop_pct: Part of the shorter side that evaluation keeps.
-        crop_mode: "center" or "squash", of evaluation (see `resize_and_crop`).
-        square_resize: In training, the side of a square to which an image is brought before a part
-            of size S is cut out at random; 0: the part is of a random size and shape.
-        scale: Range of a random part's share of the area.
-        ratio: Range of a random part's width over its height.
-        interpolation: "bicubic", "bilinear", or "random" (in evaluation: bicubic).
+        cut: What is taken of an image in mode "RGB" or "L": one part, (C, S, S), or V, (V, C, S,
+            S). Its randomness comes from the second argument.
+        train: In random order, with other parts in each epoch; otherwise in order, with the same.
         seed: Seed of the random parts.
         repeats: Copies in an epoch of each image that it uses.
-        views: For multi-crop (arXiv 2006.09882), (count, scale) of the random parts that make up a
-            sample. Evaluation cuts such views too, the same in every epoch.
-        augment: What is done to a random part; its randomness comes from the second argument.
     """
 
     def __init__(
         self,
         folder: ImageFolder,
-        image_size: int,
+        cut: Callable[[Image.Image, np.random.Generator], np.ndarray],
         *,
         train: bool,
-        crop_pct: float = 0.9,
-        crop_mode: str = "center",
-        square_resize: int = 0,
-        scale: tuple[float, float] = (0.08, 1.0),
-        ratio: tuple[float, float] = (3 / 4, 4 / 3),
-        interpolation: str = "bicubic",
         seed: int = 1,
         repeats: int = 1,
-        views: Sequence[tuple[int, tuple[float, float]]] | None = None,
-        augment: Callable[[Image.Image, np.random.Generator], Image.Image] | None = None,
     ):
-        self.folder, self.image_size, self.train = folder, image_size, train
-        self.crop_pct, self.scale, self.ratio = crop_pct, scale, ratio
-        self.interpolation, self.seed, self.repeats, self.views = (
-            interpolation,
-            seed,
-            repeats,
-            views,
-        )
-        self.augment = augment
-        self.crop_mode, self.square_resize = crop_mode, square_resize
+        self.folder, self.cut, self.train = folder, cut, train
+        self.seed, self.repeats = seed, repeats
         self.epoch = 1
         self.sizes = np.ones(len(folder) * repeats, dtype=np.int64)
         # In shared memory, so that all workers together warn once of a file.
@@ -94,7 +63,8 @@ class ImageDataset(FairseqDataset):
         """
         copy, i = divmod(int(index), len(self))
         image, i = self._open_next(i) if self.train else (self.folder.open(i), i)
-        images = self._cut(image, i, copy)
+        drawn = np.random.default_rng((self.seed, self.epoch if self.train else 0, i, copy))
+        images = torch.from_numpy(self.cut(image, drawn))
         return {"id": int(index), "images": images, "target": int(self.folder.targets[i])}
 
     def _open_next(self, i: int) -> tuple[Image.Image, int]:
@@ -106,33 +76,6 @@ class ImageDataset(FairseqDataset):
                 last = error
                 self._warn(j, error)
         raise last
-
-    def _cut(self, image: Image.Image, i: int, copy: int) -> Tensor:
-        if self.views is None and not self.train:
-            interpolation = "bicubic" if self.interpolation == "random" else self.interpolation
-            centre = resize_and_crop(
-                image, self.image_size, self.crop_pct, interpolation, self.crop_mode
-            )
-            return torch.from_numpy(centre)
-        epoch = self.epoch if self.train else 0
-        generator = np.random.default_rng((self.seed, epoch, i, copy))
-
-        def random_part(scale):
-            if self.square_resize:
-                part = random_square_crop(
-                    image, self.square_resize, self.image_size, self.interpolation, generator
-                )
-            else:
-                part = random_resized_crop(
-                    image, self.image_size, scale, self.ratio, self.interpolation, generator
-                )
-            if self.augment:
-                part = self.augment(part, generator)
-            return torch.from_numpy(to_pixels(part))
-
-        if self.views is None:
-            return random_part(self.scale)
-        return torch.stack([random_part(s) for count, s in self.views for _ in range(count)])
 
     def _warn(self, i: int, error: BrokenImage) -> None:
         if not self._broken[i]:

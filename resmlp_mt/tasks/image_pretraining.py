@@ -8,6 +8,7 @@ from fairseq.tasks import register_task
 from omegaconf import II
 from torch import Tensor, nn
 
+from resmlp_mt.data.crops import RandomPart, Views
 from resmlp_mt.data.views import GLOBAL_VIEWS, AugmentViews
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.projection import ProjectionHead
@@ -80,19 +81,18 @@ class ResMLPImagePretrainingTask(ImageTask):
         """
         cfg = self.cfg
         train = split == "train"
-        views = [(GLOBAL_VIEWS, tuple(cfg.global_crops_scale))]
+        views = [(GLOBAL_VIEWS, cfg.global_crops_scale)]
         if train:
-            views.append((cfg.local_crops_number, tuple(cfg.local_crops_scale)))
+            views.append((cfg.local_crops_number, cfg.local_crops_scale))
             self.augment = AugmentViews(cfg, cfg.mean, cfg.std, cfg.image_size)
+        how = tuple(cfg.ratio), str(cfg.train_interpolation if train else cfg.interpolation)
+        parts = [(n, RandomPart(cfg.image_size, tuple(scale), *how)) for n, scale in views]
         self.datasets[split] = ImageDataset(
             self.open_folder(split),
-            cfg.image_size,
+            Views(parts),
             train=train,
-            ratio=tuple(cfg.ratio),
-            interpolation=str(cfg.train_interpolation if train else cfg.interpolation),
             seed=cfg.seed,
             repeats=cfg.aug_repeats if train else 1,
-            views=views,
         )
 
     def train_step(

@@ -9,7 +9,7 @@ from omegaconf import II
 from torch import nn
 
 from resmlp_mt.data.augment import Normalise
-from resmlp_mt.data.crops import CROP_MODES
+from resmlp_mt.data.crops import CROP_MODES, LARGEST, LEAST_KEPT, Cut
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import IMAGENET
@@ -100,6 +100,9 @@ class ImageTask(AllInBatches):
         check_images(cfg)
         self.image_size, self.in_chans = cfg.image_size, cfg.in_chans
         self.normalise = Normalise(cfg.mean, cfg.std)
+        # What evaluation sees of an image.
+        how = str(cfg.interpolation), str(cfg.crop_mode)
+        self.cut = Cut(cfg.in_chans, cfg.image_size, cfg.crop_pct, *how)
         self.augment = None
         self._folders = {}
 
@@ -179,8 +182,8 @@ def check_images(cfg: ImageTaskConfig) -> None:
     Raises:
         UserError: Naming the flag.
     """
-    if cfg.image_size < 1:
-        raise UserError(f"--image-size must be at least 1, not {cfg.image_size}")
+    if not 0 < cfg.image_size <= LARGEST:
+        raise UserError(f"--image-size must be from 1 to {LARGEST:,}, not {cfg.image_size}")
     if cfg.in_chans not in (1, 3):
         raise UserError(f"--in-chans must be 1 (grey) or 3 (colour), not {cfg.in_chans}")
     for name in ("mean", "std"):
@@ -194,8 +197,8 @@ def check_images(cfg: ImageTaskConfig) -> None:
         raise UserError(f"--mean takes numbers, not {list(cfg.mean)}")
     if not all(0 < value < math.inf for value in cfg.std):
         raise UserError(f"--std must be positive, not {list(cfg.std)}")
-    if not 0 < cfg.crop_pct <= 1:
-        raise UserError(f"--crop-pct must be above 0 and at most 1, not {cfg.crop_pct}")
+    if not LEAST_KEPT <= cfg.crop_pct <= 1:
+        raise UserError(f"--crop-pct must be from {LEAST_KEPT} to 1, not {cfg.crop_pct}")
     check_range("ratio", cfg.ratio)
     if cfg.aug_repeats < 1:
         raise UserError(f"--aug-repeats must be at least 1, not {cfg.aug_repeats}")

@@ -18,7 +18,7 @@ from hostile.mutate import mutate_bytes, mutate_text
 from hostile.subwords import mutate_subwords
 from resmlp_mt.analysis.matrices import read_matrices
 from resmlp_mt.checkpoints.pack import pack_model
-from resmlp_mt.data.crops import resize_and_crop
+from resmlp_mt.data.crops import Cut
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.data.pixels import decode
 from resmlp_mt.export.writer import export_model
@@ -119,13 +119,13 @@ class Archives:
 
 
 def _decode(path: Path, channels: int) -> None:
-    resize_and_crop(decode(path, channels, path.name), 8, 0.9)
+    Cut(channels, 8, 0.9)(decode(path, channels, path.name))
 
 
 def _read(archive: Path) -> None:
     images = ImageFolder(archive, "train")
     for i in range(len(images)):
-        resize_and_crop(images.open(i), 8, 0.9)
+        Cut(3, 8, 0.9)(images.open(i))
 
 
 def _translate(model: Path) -> None:

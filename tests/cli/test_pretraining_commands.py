@@ -15,7 +15,7 @@ from resmlp_mt.analysis.probe import FeatureExtractor
 from resmlp_mt.checkpoints.average import average_checkpoints
 from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.cli import probe as command
-from resmlp_mt.data.crops import resize_and_crop
+from resmlp_mt.data.crops import Cut
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.errors import UserError
 
@@ -145,7 +145,7 @@ def test_features_are_those_of_the_model_for_each_image_in_order(classifier, pic
     features = extractor.extract(folder, batch_size=7)
     assert features.classes == list(CLASSES) and len(features.values) == len(folder) == 30
     for i in (0, 11, 29):
-        pixels = torch.from_numpy(resize_and_crop(folder.open(i), 16, 1.0))
+        pixels = torch.from_numpy(Cut(3, 16, 1.0)(folder.open(i)))
         x = extractor.model.extract_features(extractor.normalise(pixels[None]))
         torch.testing.assert_close(features.values[i], x[0])
         assert features.targets[i] == CLASSES.index(folder.names[i].split("/")[-2])

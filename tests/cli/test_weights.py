@@ -190,7 +190,7 @@ def test_weights_that_do_not_fit_are_refused(tmp_path, changes, said):
     [
         (["--arch", "resmlp_tiny"], "--arch resmlp_tiny: not one of resmlp_s12"),
         (["--image-size", 30], "--image-size 30: an image of 30 x 30"),
-        (["--image-size", 0], "--image-size must be at least 1"),
+        (["--image-size", 0], "--image-size must be from 1 to"),
         (["--classes", "few.txt"], "few.txt names 2 classes, the weights have 3"),
         (["--classes", "none.txt"], "none.txt: no such file"),
         (["--out", "pictures"], "pictures holds something else"),

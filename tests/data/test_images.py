@@ -19,7 +19,6 @@ from torch.utils.data import DataLoader
 
 from resmlp_mt.data import crops
 from resmlp_mt.data.augment import AugmentPicture
-from resmlp_mt.data.crops import random_resized_crop
 from resmlp_mt.data.image_folder import ImageFolder, check_same_classes
 from resmlp_mt.data.pixels import BrokenImage, decode
 from resmlp_mt.data.real_labels import read_real_labels
@@ -34,11 +33,12 @@ RATIO = (3 / 4, 4 / 3)
 
 
 def centre(image: Image.Image, *cut) -> torch.Tensor:
-    return torch.from_numpy(crops.resize_and_crop(image, *cut))
+    return torch.from_numpy(crops.Cut(3, *cut)(image))
 
 
-def random_part(image: Image.Image, *cut) -> torch.Tensor:
-    return torch.from_numpy(crops.to_pixels(crops.random_resized_crop(image, *cut)))
+def random_part(image: Image.Image, *how) -> torch.Tensor:
+    *how, draw = how
+    return torch.from_numpy(crops.RandomPart(*how)(image, draw))
 
 
 def noise(width: int, height: int, seed: int = 0) -> Image.Image:
@@ -588,21 +588,22 @@ def test_too_long_an_image_is_cut_in_the_centre():
 def test_random_interpolation_is_one_of_both():
     image, seen = noise(30, 30), set()
     named = [
-        random_resized_crop(image, 8, (1, 1), (1, 1), name, np.random.default_rng(0))
+        random_part(image, 8, (1, 1), (1, 1), name, np.random.default_rng(0)).tolist()
         for name in ("bicubic", "bilinear")
     ]
     for seed in range(20):
         draw = np.random.default_rng(seed)
-        crop = random_resized_crop(image, 8, (1, 1), (1, 1), "random", draw)
-        seen.add(named.index(crop))
+        crop = random_part(image, 8, (1, 1), (1, 1), "random", draw)
+        seen.add(named.index(crop.tolist()))
     assert seen == {0, 1}
 
 
 # Datasets
 
 
-def make(folder: ImageFolder, **flags) -> ImageDataset:
-    return ImageDataset(folder, SIZE, **{"train": True, **flags})
+def make(folder: ImageFolder, train: bool = True, augment=None, **flags) -> ImageDataset:
+    cut = crops.RandomPart(SIZE, augment=augment) if train else crops.Cut(3, SIZE, 0.8)
+    return ImageDataset(folder, cut, train=train, **flags)
 
 
 def batches_of(dataset: ImageDataset, epoch: int = 1, num_workers: int = 0) -> list[dict]:
@@ -633,7 +634,7 @@ def test_a_batch_holds_its_samples(folder):
 
 
 def test_evaluation_has_all_images_in_order(folder):
-    dataset = make(folder, train=False, crop_pct=0.8, interpolation="random")
+    dataset = make(folder, train=False)
     batches = batches_of(dataset)
     assert torch.cat([b["id"] for b in batches]).tolist() == list(range(12))
     for i in range(12):
@@ -716,7 +717,8 @@ def test_views_are_parts_of_their_own(tmp_path):
         gradient(200, 200).save(tmp_path / "train" / str(i) / "x.png")
     folder = ImageFolder(tmp_path, "train")
     views = ((2, (0.5, 1.0)), (4, (0.05, 0.2)))
-    dataset = ImageDataset(folder, 32, train=True, views=views)
+    cut = crops.Views([(count, crops.RandomPart(32, scale)) for count, scale in views])
+    dataset = ImageDataset(folder, cut, train=True)
     images = dataset[0]["images"]
     assert images.shape == (6, 3, 32, 32)
     boxes = np.array([box_of(view) for view in images])
@@ -727,7 +729,7 @@ def test_views_are_parts_of_their_own(tmp_path):
     assert dataset.collater([dataset[0], dataset[1]])["net_input"]["images"].shape[:2] == (2, 6)
     dataset.set_epoch(2)
     assert not torch.equal(dataset[0]["images"], images)
-    fixed = ImageDataset(folder, 32, train=False, views=views)
+    fixed = ImageDataset(folder, cut, train=False)
     before = fixed[0]["images"]
     fixed.set_epoch(2)
     assert torch.equal(fixed[0]["images"], before)
@@ -773,7 +775,7 @@ def test_to_read_an_image_takes_no_list_of_all():
         def open(self, i):
             return Image.new("RGB", (4, 4))
 
-    dataset = ImageDataset(Many(), 4, train=True)
+    dataset = ImageDataset(Many(), crops.RandomPart(4), train=True)
     tracemalloc.start()
     dataset[0]
     peak = tracemalloc.get_traced_memory()[1]
@@ -814,16 +816,15 @@ def test_cifar10_is_read_from_its_archive():
 
 def test_squash_keeps_the_whole_image_and_a_square_is_cut_at_random():
     image = gradient(60, 30)
-    squashed = crops.resize_and_crop(image, 12, 1.0, "bilinear", "squash")
+    squashed = crops.Cut(3, 12, 1.0, "bilinear", "squash")(image)
     expected = np.asarray(image.resize((12, 12), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
     assert (squashed == expected).all()
-    middle = crops.resize_and_crop(image, 12, 0.5, "bilinear", "squash")
+    middle = crops.Cut(3, 12, 0.5, "bilinear", "squash")(image)
     whole = np.asarray(image.resize((24, 24), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
     assert np.abs(middle.astype(int) - whole[:, 6:18, 6:18]).max() <= 1
     generator, corners = np.random.default_rng(1), set()
     for _ in range(200):
-        part = crops.random_square_crop(image, 14, 12, "bilinear", generator)
-        pixels = np.asarray(part)
+        pixels = crops.SquarePart(14, 12, "bilinear")(image, generator).transpose(1, 2, 0)
         (corner,) = [
             (r, c)
             for r in range(3)

@@ -65,11 +65,11 @@ def compile_classifier(model, kind, int8=False, threads=1) -> NativeClassifier:
 
 
 def read_compiled(described, arrays, kind, threads=1, side=16) -> NativeClassifier:
-    library, pictures = find_library(), SimpleNamespace(in_chans=3, image_size=side)
+    library = find_library()
     if library is None or not getattr(library, f"has_{kind}")():
         pytest.skip(f"nothing was built for {kind}, or this processor has none")
     compute = getattr(library, f"classify_{kind}")
-    return NativeClassifier(described, arrays, pictures, 7, threads, compute)
+    return NativeClassifier(described, arrays, 3, side, 7, threads, compute)
 
 
 @pytest.fixture(params=["graph", *KINDS])
@@ -290,9 +290,8 @@ def test_a_description_that_does_not_fit_is_refused(change, error, randomised):
     shared = SharedWeights()
     described = describe_classifier(build(randomised), MEAN, STD, False, shared)
     change(described, shared.arrays)
-    pictures = SimpleNamespace(in_chans=3, image_size=16)
     with pytest.raises(ValueError, match=error):
-        NativeClassifier(described, shared.arrays, pictures, 7, 1, None)
+        NativeClassifier(described, shared.arrays, 3, 16, 7, 1, None)
 
 
 def test_pixels_of_another_size_are_refused(randomised):

@@ -66,7 +66,7 @@ def test_processes_load_it_from_any_folder(fast, monkeypatch, tmp_path):
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         assert pool.submit(classifier.classify, PICTURES[0]).result() == expected
     with pytest.raises(TypeError, match="only a Classifier that from_pretrained has loaded"):
-        pickle.dumps(Classifier(classifier.compute, classifier.cfg, classifier.classes))
+        pickle.dumps(Classifier(classifier.compute, classifier.cut, classifier.classes))
 
 
 def test_a_shipped_one_is_pickled_by_its_name(monkeypatch, tmp_path):
@@ -209,7 +209,7 @@ def test_what_names_no_model_is_refused():
 
 def test_scores_that_are_no_numbers_are_refused(classifier):
     shape = 1, len(classifier.classes)
-    broken = Classifier(lambda _: np.full(shape, np.nan), classifier.cfg, classifier.classes)
+    broken = Classifier(lambda _: np.full(shape, np.nan), classifier.cut, classifier.classes)
     with pytest.raises(UserError, match="its weights are broken"):
         broken.classify(PICTURES[0])
 
