@@ -20,6 +20,7 @@ from resmlp_mt.nn.fold import (
     FoldedMixer,
     fold_mixer,
     fold_product,
+    has_bias,
     has_offset,
 )
 
@@ -33,8 +34,9 @@ def build_encoder(
     """Tokens -> the keys and values of every decoder layer's attention.
 
     Inputs: tokens (B, S), padded on the right; mask (B, S, 1), 1 where a token is and 0 where not;
-    matrix_<layer> (H, S, S); bias_<layer> (H, S, 1) where A has one; positions (S, C) where they
-    are added to the embeddings. Output: memory (2 D, B, E, S, C / E), a key and a value a layer.
+    matrix_<layer> (H, S, S); bias_<layer> (H, S, 1) where any A has one; positions (S, C) where
+    they are added to the embeddings. Output: memory (2 D, B, E, S, C / E), a key and a value a
+    layer.
 
     Args:
         encoder, decoder: Of the model.
@@ -47,9 +49,11 @@ def build_encoder(
     if encoder.embed.positions is not None:
         x = graph.Add(x, graph.input("positions", TensorProto.FLOAT, "S", "C"))
     stream = Stream(graph, x)
-    for layer, block in enumerate(encoder.blocks):
-        folded = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
-        stream.add(_mix_both_ways(graph, layer, folded, stream.normalise(block.norm_1), mask))
+    mixers = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in encoder.blocks]
+    biased = any(map(has_bias, mixers))
+    for layer, (block, mixer) in enumerate(zip(encoder.blocks, mixers, strict=True)):
+        y = stream.normalise(block.norm_1)
+        stream.add(_mix_both_ways(graph, layer, mixer, y, mask, biased))
         stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
     memory = graph.product(stream.normalise(encoder.norm), fold_memory(encoder, decoder))
     sides, heads = 2 * len(decoder.blocks), decoder.blocks[0].attend.heads
@@ -57,7 +61,9 @@ def build_encoder(
     return graph.build(memory=graph.Transpose(memory, perm=[2, 0, 3, 1, 4]))
 
 
-def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: str) -> str:
+def _mix_both_ways(
+    graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: str, biased: bool
+) -> str:
     matrix = graph.input(f"matrix_{layer}", TensorProto.FLOAT, "H", "S", "S")
     heads = mixer.matrix(0, 1)[0].size(0)
     gate, value = _gate(graph, mixer, x)
@@ -67,7 +73,7 @@ def _mix_both_ways(graph: Graph, layer: int, mixer: FoldedMixer, x: str, mask: s
         y = graph.Mul(y, by_head(graph, mixer.scale, heads))
         sums = graph.MatMul(matrix, graph.Unsqueeze(mask, graph.integers(1)))  # (B, H, S, 1)
         y = graph.Add(y, graph.Mul(sums, by_head(graph, mixer.shift, heads)))
-    if getattr(mixer.matrix, "bias", None) is not None:
+    if biased:
         bias = graph.input(f"bias_{layer}", TensorProto.FLOAT, "H", "S", 1)
         y = graph.Add(y, graph.Mul(bias, by_head(graph, mixer.bias_scale, heads)))
     y = graph.Reshape(graph.Transpose(y, perm=[0, 2, 1, 3]), graph.integers(0, 0, -1))

@@ -47,6 +47,7 @@ from resmlp_mt.models.translation.folded import (
     describe_encoder,
     describe_mixing,
     find_unfolded,
+    mixes_alike,
 )
 from resmlp_mt.tasks.images import is_for_images
 
@@ -189,6 +190,11 @@ def _refuse_unfolded(model: BaseFairseqModel) -> None:
         raise UserError(
             f"a translator with a {unfolded} has no export: that has no folded form; translate "
             "with the checkpoint itself"
+        )
+    if not mixes_alike(model):
+        raise UserError(
+            "a translator whose layers have matrices of several kinds, or of different heads, has "
+            "no export; translate with the checkpoint itself"
         )
 
 

@@ -48,7 +48,15 @@ def can_compile(model) -> bool:
         )
         and model.decoder.output.bias is None
         and len(model.encoder.blocks) > 0
+        and all(map(_mixes_alike, (model.encoder, model.decoder)))
     )
+
+
+def _mixes_alike(side) -> bool:
+    """Whether the matrices of the layers of a side can be stacked."""
+    kinds = FreeMatrix, ToeplitzMatrix
+    matrices = [part for part in side.modules() if isinstance(part, kinds)]
+    return len({(type(matrix), matrix.weight.shape) for matrix in matrices}) == 1
 
 
 class CompiledSearch:

@@ -232,7 +232,7 @@ def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> N
         if added.ndim != 2 or len(added) != positions:
             raise ValueError(f"{side}.positions {added.shape} for {positions} positions")
     bias, scale = weights.get("encoder.bias"), weights["decoder.scale"]
-    if bias is not None and bias.shape != weights["encoder.matrix"].shape[:3]:
+    if bias is not None and bias.shape != (*weights["encoder.matrix"].shape[:2], source):
         raise ValueError(f"encoder.bias {bias.shape}")
     layers, heads = weights["decoder.matrix"].shape[:2]
     if scale.ndim != 1 or min(layers, heads, scale.size) == 0 or scale.size % (layers * heads):

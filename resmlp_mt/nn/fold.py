@@ -64,7 +64,12 @@ class FoldedMixer:
 
 def has_offset(mixer: FoldedMixer) -> bool:
     """Whether a vector is added to each position."""
-    return mixer.gate is None or getattr(mixer.matrix, "bias", None) is not None
+    return mixer.gate is None or has_bias(mixer)
+
+
+def has_bias(mixer: FoldedMixer) -> bool:
+    """Whether its matrix has a bias beside its rows."""
+    return mixer.matrix(0, 1)[1] is not None
 
 
 def make_offset(mixer: FoldedMixer, positions: int) -> Tensor:

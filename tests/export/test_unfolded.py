@@ -6,12 +6,15 @@ import pytest
 import torch
 from torch import nn
 
+from resmlp_mt import Translator
 from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
 from resmlp_mt.errors import UserError
 from resmlp_mt.export import writer
 from resmlp_mt.export.writer import export_model
+from resmlp_mt.inference.compiled import can_compile
+from resmlp_mt.inference.fairseq_search import FairseqSearch
 from resmlp_mt.models.translation.folded import describe_mixing, find_unfolded
-from resmlp_mt.nn.mixers import GatedMixer, ToeplitzMatrix
+from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, ToeplitzMatrix
 
 
 class Hidden(GatedMixer):
@@ -105,3 +108,76 @@ def test_a_matrix_is_written_as_its_rows_say(kind, trained):
             if layer.dim() == 2:  # a weight for a distance, from 1 - N on
                 layer = layer[:, at[:, None] - at + side.longest - 1]
             assert torch.equal(layer, block.mix_tokens.mix.matrix(0, side.longest)[0].detach())
+
+
+class Shifted(ToeplitzMatrix):
+    """Has a bias under a name of its own."""
+
+    def __init__(self, positions, heads, causal, init_std):
+        super().__init__(positions, heads, causal, init_std)
+        self.shift = nn.Parameter(torch.randn(heads, positions))
+
+    def forward(self, start, stop):
+        rows, _ = super().forward(start, stop)
+        return rows, self.shift[:, start:stop]
+
+
+def give_bias(layers):
+    """Give the matrices of these layers, of both sides, a bias."""
+
+    def change(model):
+        for causal, side in enumerate((model.encoder, model.decoder)):
+            for layer in layers:
+                mixer = side.blocks[layer].mix_tokens.mix
+                weight = mixer.matrix.weight
+                mixer.matrix = Shifted(side.longest, len(weight), bool(causal), 0.1)
+                mixer.matrix.weight = weight
+
+    return change
+
+
+def add_beta(model):
+    """Let the last layers mix without a gate, behind a norm that shifts."""
+    for side in (model.encoder, model.decoder):
+        block = side.blocks[-1]
+        block.mix_tokens = block.mix_tokens.mix
+        nn.init.normal_(block.norm_1.bias)
+
+
+def load_codec():
+    return Translator.from_pretrained("multi30k-en-de").codec
+
+
+@pytest.mark.parametrize("backend", ["compiled", "graphs"])
+@pytest.mark.parametrize(
+    "change", [give_bias([0, 1, 2, 3]), give_bias([2]), add_beta], ids=["all", "one", "beta"]
+)
+def test_what_layers_add_at_each_position_is_exported(
+    change, backend, trained, monkeypatch, tmp_path
+):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    lines = ["A man rides a bike.", "Two dogs play in the snow.", "A girl in a red dress sings."]
+    plain = Translator(FairseqSearch(trained.model, trained.task, "cpu"), load_codec())
+    before = list(plain.translate_nbest(lines))
+    torch.manual_seed(1)
+    change(trained.model)
+    expected = list(plain.translate_nbest(lines, nbest=2))
+    assert all(abs(a[0].score - b[0].score) > 1e-3 for a, b in zip(before, expected, strict=True))
+    monkeypatch.setattr(writer, "load_translator", lambda *_: trained)
+    export_model("multi30k-en-de", tmp_path / "out", int8=False)
+    if backend == "graphs":
+        monkeypatch.setattr("resmlp_mt.inference.native_translator.find_compute", lambda _: None)
+    fast = Translator.from_pretrained(tmp_path / "out", threads=1)
+    for one, other in zip(fast.translate_nbest(lines, nbest=2), expected, strict=True):
+        assert [h.text for h in one] == [h.text for h in other]
+        assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
+
+
+def test_layers_whose_matrices_cannot_be_stacked_have_no_export(trained, monkeypatch, tmp_path):
+    decoder = trained.model.decoder
+    mixer = decoder.blocks[1].mix_tokens.mix
+    mixer.matrix = FreeMatrix(decoder.longest, len(mixer.matrix.weight), True, 0.1)
+    assert not can_compile(trained.model.float())
+    monkeypatch.setattr(writer, "load_translator", lambda *_: trained)
+    with pytest.raises(UserError, match="matrices of several kinds.* no export"):
+        export_model("multi30k-en-de", tmp_path / "out", int8=False)

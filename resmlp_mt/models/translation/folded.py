@@ -21,6 +21,7 @@ from resmlp_mt.nn.fold import (
     fold_channels,
     fold_mixer,
     fold_product,
+    has_bias,
     has_offset,
     make_offset,
     split_norm,
@@ -45,6 +46,20 @@ def find_unfolded(model) -> str | None:
     unfolded = [mixer for mixer in mixers if not _folds_itself(mixer)]
     unfolded += [part for part in others if type(part) not in FOLDED]
     return type(unfolded[0]).__name__ if unfolded else None
+
+
+def mixes_alike(model) -> bool:
+    """Whether the matrices of the layers of each side can be stacked: one layout, as many heads.
+
+    Args:
+        model: A `ResMLPModel` whose mixers have a folded form.
+    """
+    for side in (model.encoder, model.decoder):
+        mixers = [fold_mixer(b.mix_tokens, b.norm_1, b.scale_1.gamma) for b in side.blocks]
+        matrices = [mixer.matrix for mixer in mixers]
+        if len({(isinstance(m, ToeplitzMatrix), len(m(0, 1)[0])) for m in matrices}) > 1:
+            return False
+    return True
 
 
 def _folds_itself(mixer: nn.Module) -> bool:
@@ -148,9 +163,9 @@ def describe_mixing(model) -> dict[str, np.ndarray]:
         "decoder.matrix": torch.stack([_matrix(mixer.matrix, decoder.longest) for mixer in target]),
         "decoder.scale": torch.cat([mixer.scale for mixer in target]),
     }
-    if getattr(source[0].matrix, "bias", None) is not None:
-        weights["encoder.bias"] = torch.stack([mixer.matrix.bias for mixer in source])
-    if has_offset(target[0]):
+    if any(map(has_bias, source)):
+        weights["encoder.bias"] = torch.stack([_bias(m.matrix, encoder.longest) for m in source])
+    if any(map(has_offset, target)):
         offsets = [make_offset(mixer, decoder.longest) for mixer in target]
         weights["decoder.offset"] = torch.cat(offsets, dim=1)
     for name, side in (("encoder", encoder), ("decoder", decoder)):
@@ -166,6 +181,12 @@ def _matrix(matrix: nn.Module, positions: int) -> Tensor:
     # Nothing where it has no weight: ahead of a causal one, and beyond what it sees.
     first, last = 1 - positions, positions - 1
     return nn.functional.pad(matrix.weight, (matrix.nearest - first, last - matrix.farthest))
+
+
+def _bias(matrix: nn.Module, positions: int) -> Tensor:
+    """The bias of A, (H, N); zeros where it has none."""
+    rows, bias = matrix(0, positions)
+    return rows.new_zeros(rows.shape[:2]) if bias is None else bias
 
 
 def _positions(embed: nn.Module, positions: int) -> Tensor:
