@@ -252,6 +252,21 @@ def trained(data, ablation, tmp_path_factory):
     return out / "checkpoint_last.pt"
 
 
+def test_a_model_whose_parts_were_exchanged_is_read_as_it_is(data, tmp_path):
+    # The matrices of the preset are larger than the file: 8 of 1024 x 1024 weights.
+    plugin = "--user-dir", ABLATION / "variants"
+    flags = ["--arch", "resmlp_tiny_variant", "--matrix", "toeplitz", "--share-all-embeddings"]
+    flags += ["--optimizer", "adam", "--lr", "1e-3", "--max-tokens", 1000, "--max-update", 2]
+    run("fairseq-train", data, *plugin, *flags, "--save-dir", tmp_path, "--disable-validation")
+    packed = tmp_path / "packed" / "model.pt"
+    run("resmlp-mt", "pack", tmp_path, "--half", "--out", packed.parent)
+    assert packed.stat().st_size < 4 * 2**20
+    generate = ["resmlp-mt", "generate", data, "--path", packed, "--gen-subset", "valid"]
+    assert "\nH-0\t" in run(*generate, *plugin).stdout
+    refused = run(*generate, check=False)
+    assert_refused(refused, "--arch resmlp_tiny_variant, which neither fairseq nor this plugin has")
+
+
 def test_lengths_are_those_that_fairseq_finds(data, trained):
     done = run("python", ABLATION / "lengths.py", trained, "--data", data)
     rows = list(csv.DictReader(done.stdout.splitlines()))

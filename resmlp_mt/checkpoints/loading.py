@@ -12,7 +12,6 @@ from torch import nn
 
 from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.compat.languages import infer_languages
-from resmlp_mt.compat.plugins import check_arch
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.data.vocabulary import check_dictionaries
 from resmlp_mt.errors import UserError
@@ -112,7 +111,6 @@ def build(path: Path, state: dict) -> tuple[nn.Module, FairseqTask]:
         UserError: If the configuration and the weights do not fit together, or the architecture is
             of a plugin that was not imported.
     """
-    check_arch(path, state["cfg"])
     try:
         # Weights are drawn before they are loaded. The caller's random numbers go on as they were.
         with torch.random.fork_rng(devices=[]):

@@ -109,17 +109,30 @@ def adopting(adopt: Callable[[str, dict], None]) -> Iterator[None]:
     "(filenames, arg_overrides, task, strict, suffix, num_shards, state)",
 )
 def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
-    """Let a model not be greater than its checkpoint, whose configuration may say anything."""
+    """Let a model not be greater than its checkpoint, whose configuration may say anything.
+
+    Models of other plugins may be. They may be built as ours, and then get other parts.
+    """
+    # Not above: fairseq imports the plugin, which imports this module.
+    from resmlp_mt.compat.plugins import check_arch, is_of_another_plugin
+
     if arg_overrides or not all(map(os.path.isfile, filenames)):
         # Of sizes that the user chose, or in several files.
         return load_ensemble(filenames, arg_overrides, *args, **kwargs)
     # Equal weights may be stored once, as those of a model are that was never trained.
     left = 10**6 + sum(2 * os.path.getsize(name) for name in filenames)
-    here = threading.get_ident()
+    here, adopt, counts = threading.get_ident(), _adopt.get(), True
+
+    def look(path, state):
+        nonlocal counts
+        check_arch(path, state["cfg"])
+        counts = not is_of_another_plugin(state["cfg"])
+        if adopt:
+            adopt(path, state)
 
     def count(module, name, parameter):
         nonlocal left
-        if threading.get_ident() != here:  # torch tells of every thread's modules
+        if threading.get_ident() != here or not counts:  # torch tells of every thread's modules
             return
         left -= parameter.numel() + 400  # each has a cost of its own
         if left < 0:
@@ -127,7 +140,10 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
 
     hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
     try:
-        return load_ensemble(filenames, arg_overrides, *args, **kwargs)
+        with adopting(look):
+            if state := kwargs.get("state"):
+                look(filenames[0], state)
+            return load_ensemble(filenames, arg_overrides, *args, **kwargs)
     finally:
         hook.remove()
 

@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from fairseq import utils
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 
 from resmlp_mt.errors import UserError
 
@@ -33,11 +33,25 @@ def check_arch(path: Path, cfg) -> None:
     Raises:
         UserError: If it is not.
     """
-    model = cfg.get("model")
-    name = getattr(model, "_name", None) or getattr(model, "arch", None)  # as fairseq finds it
+    name = _name_arch(cfg)
     if isinstance(name, str) and name not in {*ARCH_MODEL_REGISTRY, *MODEL_DATACLASS_REGISTRY}:
         raise UserError(
             f"{path}: a model of --arch {name:.80}, which neither fairseq nor this plugin has; "
-            "'resmlp-mt translate' and 'export' take the plugin that has it with --user-dir, all "
-            "other commands the export; in Python import the plugin first"
+            "fairseq's commands, 'resmlp-mt translate' and 'export' take the plugin that has it "
+            "with --user-dir, all other commands the export; in Python import the plugin first"
         )
+
+
+def is_of_another_plugin(cfg) -> bool:
+    """Whether the model of a checkpoint's configuration is neither fairseq's nor ours.
+
+    Then the user named the plugin, and its code runs anyway.
+    """
+    name = _name_arch(cfg)
+    model = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name)
+    return model is not None and model.__module__.split(".")[0] not in ("fairseq", "resmlp_mt")
+
+
+def _name_arch(cfg) -> str | None:
+    model = cfg.get("model")
+    return getattr(model, "_name", None) or getattr(model, "arch", None)  # as fairseq finds it
