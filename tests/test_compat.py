@@ -110,6 +110,19 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
         ),
         ("--lr-scheduler tri_stage", "--lr-scheduler tri_stage needs --warmup-steps"),
         ("--lr-scheduler polynomial_decay", "--lr-scheduler polynomial_decay needs --max-update"),
+        ("--lr-scheduler cosine --max-epoch 2", "--lr-scheduler cosine needs --max-update, or"),
+        ("--eval-bleu --best-checkpoint-metric bleu", "--best-checkpoint-metric bleu would keep"),
+        (
+            "--task image_classification --arch resmlp_cifar --criterion image_classification "
+            "--best-checkpoint-metric ema_top1",
+            "--best-checkpoint-metric ema_top1 would keep the lowest",
+        ),
+        ("--maximize-best-checkpoint-metric", "--maximize-best-checkpoint-metric would keep"),
+        ("--patience 3 --validate-interval-updates 40", "--patience counts validations of which"),
+        (
+            "--patience 3 --validate-interval-updates 40 --save-interval-updates 30",
+            "--patience counts validations of which no checkpoint is kept: every 40 updates",
+        ),
         ("--best-checkpoint-metric bleu", "--best-checkpoint-metric bleu needs --eval-bleu"),
         ("--best-checkpoint-metric accuracy", "--best-checkpoint-metric accuracy: no such figure"),
         (

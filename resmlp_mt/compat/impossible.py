@@ -37,6 +37,9 @@ _LEAST = {
     "label_smoothing": 0,
     "ema_decay": 0,
 }
+# Figures of which the best is the highest, and the lowest.
+_HIGHEST = ("bleu", "accuracy", "top1", "top5")
+_LOWEST = ("loss", "nll_loss", "ppl")
 _MOST = {"label_smoothing": 1, "ema_decay": 1}
 _NO_FILE = "@@ "  # what fairseq takes --replace-unk for where nothing follows it
 _BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
@@ -53,6 +56,7 @@ def check_flags(flags: Namespace) -> None:
     _check_sampling(flags)
     _check_schedule(flags)
     _check_metric(flags)
+    _check_best(flags)
     _check_bleu(flags)
     _check_start(flags)
     _check_overrides(flags)
@@ -122,6 +126,8 @@ def _check_schedule(flags: Namespace) -> None:
             f"--warmup-updates {most} leaves no update for --lr-scheduler cosine: --max-update is "
             f"{most}"
         )
+    if kind == "cosine" and flags.lr_period_updates <= 0 and most <= 0:
+        raise UserError("--lr-scheduler cosine needs --max-update, or --lr-period-updates")
     if kind == "polynomial_decay" and flags.total_num_update is None and most <= 0:
         raise UserError("--lr-scheduler polynomial_decay needs --max-update, or its own length")
     if kind == "tri_stage":
@@ -150,6 +156,28 @@ def _check_metric(flags: Namespace) -> None:
         raise UserError(
             f"--best-checkpoint-metric {metric}: no such figure; there are "
             f"{', '.join(sorted(logged))}"
+        )
+
+
+def _check_best(flags: Namespace) -> None:
+    """Refuse what would keep the worst checkpoint for the best."""
+    if not hasattr(flags, "best_checkpoint_metric") or flags.disable_validation:
+        return
+    metric, highest = flags.best_checkpoint_metric, flags.maximize_best_checkpoint_metric
+    if metric.removeprefix("ema_").removeprefix("real_") in _HIGHEST and not highest:
+        raise UserError(
+            f"--best-checkpoint-metric {metric} would keep the lowest: give "
+            "--maximize-best-checkpoint-metric too"
+        )
+    if metric in _LOWEST and highest:
+        raise UserError(
+            f"--maximize-best-checkpoint-metric would keep the highest {metric}: leave it out"
+        )
+    often, saves = flags.validate_interval_updates, flags.save_interval_updates
+    if flags.patience > 0 and often > 0 and (saves <= 0 or often % saves):
+        raise UserError(
+            f"--patience counts validations of which no checkpoint is kept: every {often} updates, "
+            f"by --validate-interval-updates; give --save-interval-updates {often} too"
         )
 
 

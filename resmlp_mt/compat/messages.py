@@ -1,5 +1,6 @@
 """What fairseq, torch and Python say of a user's mistakes, in words that tell what to do."""
 
+import ast
 import re
 
 from resmlp_mt.errors import UserError, name_some
@@ -88,6 +89,13 @@ def explain(error: BaseException, program: str = "") -> str | None:
         return (
             f"the checkpoint was trained with the {what.lower()} {before}, not {now}: train with "
             f"its --{what.lower()}, or start the optimizer anew with --reset-optimizer"
+        )
+    if match := re.match(r"Valid paths (\[.*\]) will be ignored", text):
+        sets = sorted({path.split(".")[0] for path in ast.literal_eval(match[1])})
+        return (
+            f"the data folder has {', '.join(sets)} beside --valid-subset: "
+            "give --combine-valid-subsets to validate on all together, or "
+            "--ignore-unused-valid-subsets"
         )
     if text.startswith(_CLEAR):
         return text

@@ -25,13 +25,16 @@ PATCH = Patch(
     "weights alone. It takes an optimizer's state for weights of other sizes, and fails at a "
     "later step. It lets two trainings overwrite each other's checkpoints. It fails where a "
     "moving average is wanted and the checkpoint has none, or one of other sizes. --patience "
-    "counts anew after every stop. A user's mistake leaves a crash.pt",
+    "counts anew after every stop. With --restore-file every start begins there once more, and "
+    "overwrites what came of it. A user's mistake leaves a crash.pt",
     "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
     "--restore-file, changed the sizes of the model, or gives the same command twice",
     "it goes on from the newest checkpoint that is there, or says what is missing or does not "
-    "fit. The second of two trainings in one folder is refused. A moving average begins with the "
+    "fit. A training from --restore-file goes on where it stopped. "
+    "The second of two trainings in one folder is refused. A moving average begins with the "
     "weights. --patience counts on, and a training that it ended is done",
 )
+_RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 _OTHER_OPTIMIZER = (
     "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
     "shared: train with the flags of the checkpoint, or into another --save-dir; or start the "
@@ -60,6 +63,16 @@ def find_and_load(load, cfg, trainer, **passed_on):
     goes_on = PathManager.exists(last)
     if cfg.restore_file != LAST:
         _check_named(cfg.save_dir, "--restore-file", cfg.restore_file)
+        if goes_on and _began_from(last, cfg.restore_file):
+            if trainer.is_data_parallel_master:
+                logger.warning(
+                    "%s began from %s: going on from it; to begin once more, give another "
+                    "--save-dir",
+                    last,
+                    cfg.restore_file,
+                )
+            kept = dict.fromkeys(_RESETS, False)
+            cfg = OmegaConf.merge(cfg, {"restore_file": LAST, **kept})
     elif not goes_on and (others := _newest_first(cfg.save_dir)):
         if trainer.is_data_parallel_master:
             logger.warning("%s is not there: going on from %s, the newest one", last, others[0])
@@ -195,6 +208,15 @@ def _check_named(folder: str, flag: str, path: str) -> None:
     meant = os.path.join(folder, path)
     hint = f"; did you mean {meant}?" if os.path.exists(meant) else ""
     raise UserError(f"{flag} {path}: no such checkpoint{hint}")
+
+
+def _began_from(last: str, restore_file: str) -> bool:
+    """Whether a checkpoint is of a training that began from this file, by the same command."""
+    try:
+        found = load_checkpoint(last)["cfg"].checkpoint
+    except UserError:  # it is broken, and --restore-file is to go on from a whole one
+        return False
+    return found.restore_file == restore_file
 
 
 def _newest_first(folder: str) -> list[Path]:

@@ -480,6 +480,15 @@ def test_data_that_are_not_there_are_refused_before_a_folder_is_made(kind, tmp_p
     assert len(result.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
 
 
+def test_sets_to_validate_on_that_nobody_asks_for_are_named(prepared, tmp_path):
+    data = shutil.copytree(prepared, tmp_path / "data", ignore=shutil.ignore_patterns("raw"))
+    for path in list(data.glob("valid.*")):
+        shutil.copy(path, data / path.name.replace("valid", "valid1"))
+    command = ["resmlp-mt", "train", data, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    refused = run(*command, "--save-dir", tmp_path, check=False)
+    assert_refused(refused, "has valid1 beside --valid-subset", "--combine-valid-subsets")
+
+
 @pytest.mark.parametrize("program", ["generate", "interactive"])
 @pytest.mark.parametrize(
     ("flags", "said"),

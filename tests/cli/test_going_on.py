@@ -71,6 +71,26 @@ def test_weights_alone_are_no_training_to_go_on_with(prepared, folder, tmp_path)
     assert train(prepared, tmp_path / "new", *reset).returncode == 0
 
 
+def test_a_training_from_a_file_goes_on_where_it_stopped(prepared, trained, tmp_path):
+    begin = ["--restore-file", trained / "checkpoint1.pt", "--reset-meters", "--reset-optimizer"]
+
+    def begin_epochs(folder, most):
+        result = train(prepared, folder, *begin, "--max-epoch", most)
+        assert result.returncode == 0
+        return result.stdout + result.stderr
+
+    first = begin_epochs(tmp_path / "a", 2)
+    assert "begin training epoch 2" in first and "going on" not in first
+    then = begin_epochs(tmp_path / "a", 3)
+    assert f"{tmp_path}/a/checkpoint_last.pt began from {trained}/checkpoint1.pt" in then
+    assert "begin training epoch 3" in then and "begin training epoch 2" not in then
+    # One that began otherwise is left for what is named, and so is a broken one.
+    other, broken = (shutil.copytree(trained, tmp_path / name) for name in "bc")
+    (broken / "checkpoint_last.pt").write_bytes(b"")
+    for folder in (other, broken):
+        assert "begin training epoch 2" in begin_epochs(folder, 2)
+
+
 def test_a_folder_of_another_model_is_refused(prepared, folder):
     advice = "or into another --save-dir"
     refusal = train(prepared, folder, "--encoder-ffn-embed-dim", 32)
