@@ -77,9 +77,15 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
             continue
         if not tensor.isfinite().all():
             raise UserError(f"{path}: {name} holds values that are no numbers; training diverged")
+        letter = _LETTERS[block[4]]
+        if letter == "A" and not _is_laid_out(tensor):
+            raise UserError(
+                f"{path}: {name}, {tuple(tensor.shape)}, is no weight for each pair of positions, "
+                "nor for each distance; a matrix of another plugin is drawn by what computes it"
+            )
         layers = found.setdefault(block[1] or "image", {})
         place = int(block[2] or 0), int(block[3])
-        layers.setdefault(place, {})[_LETTERS[block[4]]] = tensor.float()
+        layers.setdefault(place, {})[letter] = tensor.float()
     cfg = getattr(state.get("cfg"), "model", None)
     if not found:
         raise UserError(
@@ -92,6 +98,11 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
     ]
     kind = getattr(cfg, "_name", "unknown")  # a model that has but one token mixer
     return str(getattr(cfg, "token_mixer", kind)), parts
+
+
+def _is_laid_out(weight: Tensor) -> bool:
+    """Whether it has the shape of a `FreeMatrix` or of a `ToeplitzMatrix`."""
+    return weight.dim() == 2 or (weight.dim() == 3 and weight.size(1) == weight.size(2))
 
 
 def read_axis_weights(model: str | Path) -> list[tuple[Tensor, Tensor]]:

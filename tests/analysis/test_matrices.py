@@ -71,6 +71,13 @@ def test_the_shares_of_a_checkpoint_made_by_hand(tmp_path):
     assert {row.share for row in measure_sparsity(parts, 0.02) if row.matrix == "A"} == {8 / 16}
 
 
+@pytest.mark.parametrize("shape", [(8,), (8, 7, 5), (1, 8, 7, 7)])
+def test_matrices_of_other_plugins_are_no_matrices_of_ours(shape, tmp_path):
+    weights = {"encoder.blocks.0.mix_tokens.mix.matrix.weight": torch.ones(shape)}
+    with pytest.raises(UserError, match="matrix.weight, .*, is no weight for each pair"):
+        read_matrices(save(tmp_path / "model.pt", weights, _name="resmlp_tiny_decay"))
+
+
 @pytest.mark.parametrize("mixer", sorted(SEQUENCE_MIXERS))
 def test_a_translator_s_matrices_are_those_of_its_blocks(build_model, tmp_path, mixer):
     model = build_model(token_mixer=mixer, mixing_heads=4).float()
