@@ -167,6 +167,9 @@ def _tell_other_flags(path: str, of_checkpoint, given) -> None:
             told.append(f"{flag} is new" if now else f"{flag} is missing")
         else:
             told.append(f"{flag} is {now}, and was {before}")
+    before, now = (getattr(model, "dropout", None) for model in (of_checkpoint, given))
+    if before == 0 and now:  # it never learned to do without some of its values
+        told.append(f"--dropout is {now}, and was 0")
     if told:
         logger.warning("%s was trained with other flags of the model: %s", path, ", ".join(told))
 

@@ -20,4 +20,4 @@ def write_checkpoint(path, *flags, data=None) -> None:
     cfg = omegaconf.OmegaConf.to_container(cfg)
     history = [{"num_updates": 1, "optimizer_name": "Adam", "lr_scheduler_state": {}}]
     state = {"args": None, "cfg": cfg, "model": weights, "optimizer_history": history}
-    torch.save(state | {"extra_state": {"train_iterator": {}}, "task_state": {}}, path)
+    torch.save(state | {"extra_state": {"train_iterator": {"epoch": 1}}, "task_state": {}}, path)
