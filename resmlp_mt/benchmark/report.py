@@ -17,7 +17,7 @@ from pathlib import Path
 
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.output import find_target, naming
+from resmlp_mt.files.output import naming, prepare_target
 from resmlp_mt.inference.threads import count_cores
 
 _CPUINFO = Path("/proc/cpuinfo")  # of Linux
@@ -77,7 +77,7 @@ def check_table(path: Path, columns: Iterable[str] = ()) -> None:
         UserError: If it cannot be made, or has something else in it than rows of such a race, or
             rows of an older version, which had other figures or named no commit.
     """
-    if not (target := find_target(path)).exists():
+    if not (target := prepare_target(path)).exists():
         return
     if not target.is_file():
         raise UserError(f"{path} is no file that rows can be appended to; name another")

@@ -10,7 +10,7 @@ from resmlp_mt.checkpoints.pack import moving_average, save_weights
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import LAST, best_checkpoints, is_exported, numbered_checkpoints
-from resmlp_mt.files.output import find_target, refuse_overwriting, whole_file
+from resmlp_mt.files.output import prepare_target, refuse_overwriting, whole_file
 
 
 def find_checkpoints(folder: Path, count: int) -> list[Path]:
@@ -94,7 +94,7 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
         UserError: If the checkpoints are not of the same model, hold no moving average or values
             that are no numbers; or if `out` is one of them, or of what a training goes on from.
     """
-    target = find_target(out)  # what cannot be written fails before the work
+    target = prepare_target(out)
     refuse_overwriting(out, paths)
     if target.is_file() and target in [target.parent / LAST, *_list_kept(target.parent)]:
         raise UserError(f"{out}: a training goes on from it; write to another file")

@@ -48,10 +48,10 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.analysis.matrices import read_matrices
     from resmlp_mt.checkpoints.checksum import list_files
     from resmlp_mt.errors import UserError
-    from resmlp_mt.files.output import find_target, refuse_overwriting, whole_file
+    from resmlp_mt.files.output import prepare_target, refuse_overwriting, whole_file
 
     check_positive(arguments, "patches", "positions")
-    find_target(arguments.out)  # what cannot be written fails before the work
+    prepare_target(arguments.out)
     refuse_overwriting(arguments.out, list_files(arguments.model))
     mixer, parts = read_matrices(arguments.model)
     _refuse_others(arguments, mixer, parts)

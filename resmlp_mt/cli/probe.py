@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
         open_both,
     )
     from resmlp_mt.checkpoints.checksum import list_files
-    from resmlp_mt.files.output import find_target, refuse_overwriting
+    from resmlp_mt.files.output import prepare_target, refuse_overwriting
 
     check_positive(arguments, "batch_size")
     if arguments.temperature is None:
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.linear and arguments.knn is None:
         raise UserError("--temperature is for neighbours: give --knn too")
     if arguments.csv:
-        find_target(arguments.csv)  # what cannot be written fails before the work
+        prepare_target(arguments.csv)
         refuse_overwriting(arguments.csv, [*list_files(arguments.model), arguments.data])
     extractor = FeatureExtractor.from_pretrained(arguments.model, arguments.ema, arguments.device)
     folders = open_both(arguments.data, arguments.split, extractor.cut.in_chans)

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.checkpoints.checksum import list_files
     from resmlp_mt.cli import pruning
     from resmlp_mt.errors import UserError
-    from resmlp_mt.files.output import find_target, refuse_overwriting
+    from resmlp_mt.files.output import prepare_target, refuse_overwriting
 
     _check_together(arguments)
     arguments.threshold = _THRESHOLD if arguments.threshold is None else arguments.threshold
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
     given = filter(None, (arguments.data, arguments.input, arguments.reference))
     read = [*list_files(arguments.model), *given]
     for path in filter(None, (arguments.csv, arguments.out)):
-        find_target(path)  # what cannot be written fails before the work
+        prepare_target(path)
         refuse_overwriting(path, read)
     _, parts = read_matrices(arguments.model)
     if arguments.prune:

@@ -42,7 +42,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises:
         UserError: If `path` is a folder, or cannot be made.
     """
-    given, path = path, find_target(path)
+    given, path = path, prepare_target(path)
     if stream := open_stream(path):
         with naming(given), stream, tempfile.TemporaryDirectory() as folder:
             yield Path(folder) / "new"
@@ -78,7 +78,7 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
         UserError: If `path` exists and holds something else, which would be lost, or if it cannot
             be made.
     """
-    given, path = path, _follow_links(path)
+    given, path = path, follow_links(path)
     _refuse_mounts(path)
     _refuse_loss(path, [mark, _CARD, *others])
     _make_parents(path, given)
@@ -174,15 +174,15 @@ def _name_beside(path: Path) -> Path:
     return path.parent / f".{path.name}.{secrets.token_hex(4)}"
 
 
-def find_target(path: Path) -> Path:
+def prepare_target(path: Path) -> Path:
     """Follow links to the file to write, and make its folder.
 
-    Links end at an open file of this process, such as /dev/stdout or the shell's `>(command)`.
+    Called before work that takes long, it refuses at once what cannot be written in the end.
 
     Raises:
         UserError: If it is a folder, or cannot be made.
     """
-    target = _follow_links(path)
+    target = follow_links(path)
     if target.is_dir():
         raise UserError(f"{path}: a folder; name a file")
     if target.is_file():
@@ -214,7 +214,14 @@ def _make_parents(target: Path, given: Path) -> None:
         raise UserError(f"{given}: {file} is no folder") from None
 
 
-def _follow_links(path: Path) -> Path:
+def follow_links(path: Path) -> Path:
+    """The file that a name stands for, which need not be there.
+
+    Links end at an open file of this process, such as /dev/stdout or the shell's `>(command)`.
+
+    Raises:
+        UserError: If a link leads back to itself.
+    """
     target = path
     for _ in range(40):
         if not target.is_symlink() or _is_open_file(target):
@@ -224,7 +231,7 @@ def _follow_links(path: Path) -> Path:
 
 
 def open_stream(target: Path) -> BinaryIO | None:
-    """Open what `find_target` found if it is no regular file: a device, a pipe, an open file.
+    """Open what `prepare_target` found if it is no regular file: a device, a pipe, an open file.
 
     Raises:
         UserError: If it names a file of this process that is not open.

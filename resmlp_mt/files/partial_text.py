@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.output import creating, find_mode, find_target, naming, open_stream, whole_file
+from resmlp_mt.files.output import (
+    creating,
+    find_mode,
+    follow_links,
+    naming,
+    open_stream,
+    prepare_target,
+    whole_file,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +42,7 @@ def open_text(path: Path, options: dict, resume: bool) -> Iterator["TextStream"]
     Raises:
         UserError: If it cannot be written, or not be continued.
     """
-    target = find_target(path)
+    target = prepare_target(path)
     stream, pack = open_stream(target), _PACKERS.get(path.suffix)
     if stream is not None and resume:
         stream.close()
@@ -46,7 +54,7 @@ def open_text(path: Path, options: dict, resume: bool) -> Iterator["TextStream"]
 
 def is_finished(path: Path) -> bool:
     """Whether the file is there, and no stopped run was making it anew."""
-    return path.is_file() and not _part_of(find_target(path)).exists()
+    return path.is_file() and not _part_of(follow_links(path)).exists()
 
 
 def _part_of(target: Path) -> Path:
@@ -106,7 +114,7 @@ class PartialText(TextStream):
     context manager ends without error.
 
     Args:
-        path: The file to make, as `find_target` found it. It may be there: then it is replaced.
+        path: The file to make, as `prepare_target` found it. It may be there: then it is replaced.
         options: What the text depends on beside the lines. A part that was made with others is not
             continued.
         resume: Go on with a part that is there.
