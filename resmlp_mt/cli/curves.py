@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_picture, picture_format
+from resmlp_mt.cli.pictures import add_picture, import_pyplot, save
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,19 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw training as a thin line, validation as a thick one with points."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     from resmlp_mt.analysis.training_log import choose_metric, read_entries, read_log
-    from resmlp_mt.files.output import refuse_overwriting, whole_file
+    from resmlp_mt.files.output import refuse_overwriting
 
     refuse_overwriting(arguments.out, arguments.logs)
     logs = {log: read_entries(log) for log in arguments.logs}
     metric = arguments.metric or choose_metric(logs.values())
     short = {log: log.absolute().parent.name if log.stem == "train" else log.stem for log in logs}
-    figure, axes = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+    figure, axes = import_pyplot().subplots(figsize=(7, 4.5), layout="constrained")
     curves, names = [], []
     for i, (log, entries) in enumerate(logs.items()):
         train, valid = read_log(log, metric, entries)
@@ -54,6 +49,5 @@ def run(arguments: argparse.Namespace) -> None:
     axes.grid(alpha=0.3)
     if curves:  # matplotlib would leave out a name that begins with a _ if it was the label
         axes.legend(curves, names)
-    with whole_file(arguments.out) as path:
-        figure.savefig(path, format=picture_format(arguments.out), dpi=150)
+    save(figure, arguments.out)
     print(f"wrote {arguments.out}")

@@ -1,7 +1,6 @@
 """Flags that several commands have."""
 
 import argparse
-import os
 from pathlib import Path
 
 _MOST_THREADS = 4096
@@ -49,29 +48,6 @@ def add_kind(parser, flag: str, kinds: tuple[str, str], **options) -> None:
 
     metavar = f"{{{','.join(kinds)}}}"
     parser.add_argument(flag, nargs="?", const=kinds[0], type=read, metavar=metavar, **options)
-
-
-def add_picture(parser: argparse.ArgumentParser, **options) -> None:
-    """Add --out, a picture, with more that `add_argument` takes."""
-    parser.add_argument("--out", type=_read_picture, metavar="PNG|PDF|SVG", **options)
-
-
-def name_model(model: str) -> str:
-    """What a picture calls a model: its file and folder. Bytes that are no text are spelled out."""
-    name = "/".join(Path(model).parts[-2:])
-    return os.fsencode(name).decode(errors="backslashreplace")
-
-
-def picture_format(path: Path) -> str:
-    """What its ending names; a name without one, as of a pipe, is of a PNG."""
-    return path.suffix[1:].lower() or "png"
-
-
-def _read_picture(text: str) -> Path:
-    path = Path(text)
-    if picture_format(path) not in ("png", "pdf", "svg"):
-        raise argparse.ArgumentTypeError(f"{text}: let its name end in .png, .pdf or .svg")
-    return path
 
 
 def check_threads(arguments: argparse.Namespace) -> None:

@@ -14,7 +14,8 @@ MODEL is a checkpoint, a folder with one, or the name of a model that comes with
 
 import argparse
 
-from resmlp_mt.cli.flags import add_picture, check_positive, name_model, picture_format
+from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.cli.pictures import add_picture, add_title, import_pyplot, save
 
 _PATCHES, _POSITIONS = 6, 64
 
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.analysis.matrices import read_matrices
     from resmlp_mt.checkpoints.checksum import list_files
     from resmlp_mt.errors import UserError
-    from resmlp_mt.files.output import prepare_target, refuse_overwriting, whole_file
+    from resmlp_mt.files.output import prepare_target, refuse_overwriting
 
     check_positive(arguments, "patches", "positions")
     prepare_target(arguments.out)
@@ -69,11 +70,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(
             f"{arguments.model}: nothing to draw, its token mixer '{mixer}' has no matrix A"
         )
-    # A name may hold what matplotlib would take for a formula.
-    name = name_model(arguments.model)
-    figure.suptitle(f"{name}\n{said}", fontsize=10, parse_math=False)
-    with whole_file(arguments.out) as path:
-        figure.savefig(path, format=picture_format(arguments.out), dpi=200, bbox_inches="tight")
+    add_title(figure, arguments.model, f"\n{said}", fontsize=10)
+    save(figure, arguments.out, dpi=200)
     print(f"wrote {arguments.out}")
 
 
@@ -133,11 +131,6 @@ def _explain(panels: dict) -> str:
 
 def _draw(panels: dict):
     """The figure of the tiles of all parts and layers, {part: {layer: tiles}}."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     down, across = next(tiles for part in panels.values() for tiles in part.values()).shape[:2]
     # A map alone stays readable when it is small.
     inches, most = (1.45, 12) if down * across == 1 else (2.7, 6)
@@ -148,7 +141,7 @@ def _draw(panels: dict):
         for i in range(0, len(layers), columns)
     ]
     size = (max(6, columns * inches), len(lines) * (inches * down / across + 0.3) + 1.2)
-    figure, grid = pyplot.subplots(
+    figure, grid = import_pyplot().subplots(
         len(lines), columns, figsize=size, squeeze=False, layout="compressed"
     )
     for axes in grid.flat:
@@ -174,17 +167,14 @@ def _draw_stages(arguments: argparse.Namespace) -> tuple:
     Above, an image for each stage: what a position takes from those around it, by both directions.
     Below, each direction alone, as in figure 5 of the paper.
     """
-    import matplotlib
-
     from resmlp_mt.analysis.matrices import read_axis_weights
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
 
     stages = read_axis_weights(arguments.model)
     chosen = _choose({"stages": len(stages)}, arguments.layers)
     size = (max(6, 2.4 * len(chosen)), 5)
-    figure, grid = pyplot.subplots(2, len(chosen), figsize=size, squeeze=False, layout="compressed")
+    figure, grid = import_pyplot().subplots(
+        2, len(chosen), figsize=size, squeeze=False, layout="compressed"
+    )
     for (image, curves), stage in zip(grid.T, chosen, strict=True):
         vertical, horizontal = stages[stage]
         rows, columns = len(vertical), len(horizontal)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from resmlp_mt.cli.flags import name_model, picture_format
+from resmlp_mt.cli.pictures import add_title, import_pyplot, save
 
 
 def score_pruned(arguments: argparse.Namespace) -> list[dict]:
@@ -92,17 +92,11 @@ def table(rows: list[dict]) -> list[str]:
 
 def draw(rows: list[dict], arguments: argparse.Namespace) -> None:
     """The score over the thresholds, and below it the share of zeros."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
     from matplotlib.ticker import PercentFormatter
-
-    from resmlp_mt.files.output import whole_file
 
     metric = list(rows[0])[-1]
     thresholds = [100 * row["threshold"] for row in rows]
-    figure, (upper, lower) = pyplot.subplots(
+    figure, (upper, lower) = import_pyplot().subplots(
         2, 1, figsize=(6, 5), sharex=True, height_ratios=(2, 1), layout="constrained"
     )
     upper.plot(thresholds, [row[metric] for row in rows], marker="o")
@@ -113,8 +107,5 @@ def draw(rows: list[dict], arguments: argparse.Namespace) -> None:
     lower.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     for axis in (upper, lower):
         axis.grid(alpha=0.3)
-    # A name may hold what matplotlib would take for a formula.
-    name = name_model(arguments.model)
-    figure.suptitle(f"{name}: {arguments.matrices} pruned", parse_math=False)
-    with whole_file(arguments.out) as path:
-        figure.savefig(path, format=picture_format(arguments.out), dpi=150, bbox_inches="tight")
+    add_title(figure, arguments.model, f": {arguments.matrices} pruned")
+    save(figure, arguments.out)

@@ -20,7 +20,8 @@ import argparse
 from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize
-from resmlp_mt.cli.flags import add_device, add_picture, name_model, picture_format
+from resmlp_mt.cli.flags import add_device
+from resmlp_mt.cli.pictures import add_picture, add_title, import_pyplot, save
 
 _THRESHOLD, _MATRICES = 0.05, "A"  # unless given
 
@@ -137,16 +138,10 @@ def _write_csv(columns: list[str], cells: list[list], out: Path) -> None:
 
 def _draw(rows: list, arguments: argparse.Namespace) -> None:
     """A line a matrix over depth, the parts side by side."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    from resmlp_mt.files.output import whole_file
-
     parts = list(dict.fromkeys(row.part for row in rows))
-    figure, axes = pyplot.subplots(
+    figure, axes = import_pyplot().subplots(
         1,
         len(parts),
         figsize=(1.5 + 4.5 * len(parts), 4),
@@ -169,8 +164,5 @@ def _draw(rows: list, arguments: argparse.Namespace) -> None:
     handles = axes[0][0].get_legend_handles_labels()
     figure.legend(*handles, title="matrix", loc="outside right upper")
     limit = f"{100 * arguments.threshold:g}% of their matrix's largest"
-    # A name may hold what matplotlib would take for a formula.
-    name = name_model(arguments.model)
-    figure.suptitle(f"{name}: weights below {limit}", parse_math=False)
-    with whole_file(arguments.out) as path:
-        figure.savefig(path, format=picture_format(arguments.out), dpi=150, bbox_inches="tight")
+    add_title(figure, arguments.model, f": weights below {limit}")
+    save(figure, arguments.out)
