@@ -11,7 +11,7 @@ from resmlp_mt.inference.alignment import count_words
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.endings import is_item
 from resmlp_mt.text.marks import holds_text
-from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, may_cut
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, cut_at, may_cut
 from resmlp_mt.text.spans import Span, take_spans
 from resmlp_mt.text.stand_ins import find_unreadable, is_made_up, name_words, put_in
 
@@ -271,15 +271,10 @@ def _split(
         return list(_cut_word(text, find_pieces, longest))
     parts = [
         part
-        for piece in _cut_after(ends[0], text)
+        for piece in cut_at(text, (match.end() for match in ends[0].finditer(text)))
         for part in _split(piece, find_pieces, longest, ends[1:])
     ]
     return _fill(parts, find_pieces, longest)
-
-
-def _cut_after(end: re.Pattern, text: str) -> list[str]:
-    ends = [0, *(match.end() for match in end.finditer(text)), len(text)]
-    return [text[i:j] for i, j in zip(ends, ends[1:], strict=False) if i < j]
 
 
 def _cut_word(

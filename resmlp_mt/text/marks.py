@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate, chain
 
-from resmlp_mt.text.punctuation import may_cut
+from resmlp_mt.text.punctuation import cut_at, may_cut
 from resmlp_mt.text.spans import find_spans
 
 # A picture with what colours or joins it, or a digit on a key. Flags are two letters of their own.
@@ -71,8 +71,7 @@ def cut_marks(line: list[str]) -> list[str]:
         within = around[bisect_right(around, offset) : bisect_left(around, end)]
         found = (found | {place - offset for place in within}) - {0, len(sentence)}
         offset = end
-        places = [0, *sorted(i for i in found if may_cut(sentence, i)), len(sentence)]
-        parts += [sentence[i:j] for i, j in zip(places, places[1:], strict=False)]
+        parts += cut_at(sentence, sorted(i for i in found if may_cut(sentence, i)))
     return parts
 
 

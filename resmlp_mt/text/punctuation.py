@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from itertools import pairwise
 
 
 def _expand(points: str) -> str:
@@ -43,6 +45,12 @@ UNSEEN = "\u061c\u200b\u200c\u200d\u200e\u200f\u202c\u2060\u2069\ufe0e\ufe0f\ufe
 
 _JOINER, _VIRAMA = "\u200d", 9
 _SPACING = "\u0e33\u0eb3"  # vowels of Thai and Lao that Unicode has among the letters
+
+
+def cut_at(text: str, places: Iterable[int]) -> list[str]:
+    """The parts of a text between places, which are in order. Joined they are the text."""
+    ends = pairwise([0, *places, len(text)])
+    return [text[start:end] for start, end in ends if start < end]
 
 
 def may_cut(text: str, place: int) -> bool:

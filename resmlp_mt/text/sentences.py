@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, cut_at
 
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
@@ -120,8 +120,7 @@ def _goes_on(before: str, behind: str, language: str) -> bool:
 
 def _cut_loud(sentence: str) -> list[str]:
     """Cut behind marks that are doubled, as in chats, where small letters begin sentences."""
-    places = [0, *(match.end() for match in _LOUD.finditer(sentence)), len(sentence)]
-    return [sentence[i:j] for i, j in zip(places, places[1:], strict=False)]
+    return cut_at(sentence, (match.end() for match in _LOUD.finditer(sentence)))
 
 
 def _spell_plainly(text: str, language: str) -> str:
@@ -160,8 +159,7 @@ def _splitter() -> Callable[[str, str], list[str]]:
 
 
 def _cut_at_punctuation(language: str, text: str) -> list[str]:
-    ends = [0, *(match.end() for match in _END.finditer(text)), len(text)]
-    parts = [text[i:j] for i, j in zip(ends, ends[1:], strict=False) if i < j]
+    parts = cut_at(text, (match.end() for match in _END.finditer(text)))
     if len(parts) > 1:  # Python shows it once
         message = "sentencex is not installed: sentences end at punctuation, abbreviations too"
         warnings.warn(message, stacklevel=3)
