@@ -32,7 +32,7 @@ class Lines:
 
     def texts(self) -> Iterator[Iterator[str]]:
         """Yield the lines of each file, which are read before those of the next."""
-        last = max((i for i, path in enumerate(self.paths) if _comes(path)), default=0)
+        last = max((i for i, path in enumerate(self.paths) if comes(path)), default=0)
         for i, path in enumerate(self.paths):
             name = "standard input" if str(path) == "-" else str(path)
             yield self.places.follow(self._read(path, name, before_others=i < last), name)
@@ -40,7 +40,7 @@ class Lines:
     def _read(self, path: Path, name: str, before_others: bool) -> Iterator[str]:
         if str(path) == "-":
             yield from self._follow(0, name)
-        elif _comes(path):
+        elif comes(path):
             with open(path, "rb", buffering=0) as stream:
                 yield from self._follow(stream.fileno(), name)
         else:
@@ -57,7 +57,7 @@ class Lines:
         return self._arrivals is None or self._arrivals.ready(seconds)
 
 
-def _comes(path: Path) -> bool:
+def comes(path: Path) -> bool:
     """Whether its lines may have to be waited for."""
     return str(path) == "-" or path.is_fifo() or path.is_char_device()
 

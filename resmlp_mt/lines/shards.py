@@ -7,6 +7,7 @@ from pathlib import Path
 
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.lines.arrivals import comes
 from resmlp_mt.lines.places import Places
 
 
@@ -31,7 +32,7 @@ def take_shard(paths: list[Path], shard: str, places: Places) -> tuple[Iterator[
     if not 1 <= number <= count:
         raise UserError(f"--shard {shard}: give I/N, with I from 1 to N")
     for path in paths:
-        if str(path) == "-" or path.is_fifo() or path.is_char_device():
+        if comes(path):
             raise UserError(f"--shard reads its --input twice, which {path} does not allow")
     total = sum(1 for path in paths for _ in read_lines(path))
     start, stop = total * (number - 1) // count, total * number // count
