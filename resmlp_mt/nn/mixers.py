@@ -18,7 +18,9 @@ exported as it is, and a translator is not.
 
 The mixers here are one of three things around a matrix: `LinearMixer` applies it, `GatedMixer`
 applies it to a projection and multiplies the result with a gate, `ProjectedMixer` projects that
-once more. A matrix knows its weights, nothing else.
+once more. A matrix knows its weights, nothing else. It is called with a start and a stop, and
+returns rows start to stop of A[:stop, :stop], and their bias or None. A is the same for all
+lengths: its rows must not depend on the stop, since exports cut them out of the longest A.
 """
 
 from dataclasses import replace
