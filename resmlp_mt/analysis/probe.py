@@ -22,9 +22,8 @@ from resmlp_mt.data.augment import Normalise
 from resmlp_mt.data.crops import Cut
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.errors import UserError
-from resmlp_mt.tasks.image_classification import IMAGE_TASK
+from resmlp_mt.files.kinds import CLASSIFICATION, PRETRAINING
 from resmlp_mt.tasks.image_dataset import ImageDataset
-from resmlp_mt.tasks.image_pretraining import PRETRAINING_TASK
 
 # The strengths of the L2 penalty to choose from, the strongest first.
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -81,10 +80,10 @@ class FeatureExtractor:
         device = choose_device(device)
         path, state = find_and_read(model)
         name = state["cfg"].task.get("_name")
-        if name not in (IMAGE_TASK, PRETRAINING_TASK):
+        if name not in (CLASSIFICATION, PRETRAINING):
             raise UserError(f"{path}: a model for {name}, not for images")
         if ema is None:
-            ema = name == PRETRAINING_TASK and "ema" in (state.get("extra_state") or {})
+            ema = name == PRETRAINING and "ema" in (state.get("extra_state") or {})
         if ema:
             state["model"] = moving_average(state, path)
         model, task = build(path, state)

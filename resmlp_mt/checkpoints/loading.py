@@ -15,8 +15,7 @@ from resmlp_mt.compat.languages import infer_languages
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.data.vocabulary import check_dictionaries
 from resmlp_mt.errors import UserError
-from resmlp_mt.tasks.image_classification import IMAGE_TASK
-from resmlp_mt.tasks.images import is_for_images
+from resmlp_mt.files.kinds import CLASSIFICATION, is_of_images
 
 
 def read_checkpoint(model: str | Path, kind: str | None = None) -> tuple[Path, dict]:
@@ -89,7 +88,7 @@ def load_translator(path: Path, state: dict) -> TrainedTranslator:
     Raises:
         UserError: If something is missing, broken, or does not fit together.
     """
-    if is_for_images(state["cfg"].task):
+    if is_of_images(state["cfg"].task.get("_name")):
         raise UserError(f"{path}: a model of images; see 'resmlp-mt classify'")
     folder, source, target = find_companions(path, state["cfg"].task)
     check_dictionaries(folder, source, target)
@@ -154,9 +153,9 @@ def load_classifier(path: Path, state: dict) -> TrainedClassifier:
     Raises:
         UserError: If the model is no classifier.
     """
-    task = state["cfg"].task
-    if task.get("_name") != IMAGE_TASK:
-        what = "fine-tune it for classes first" if is_for_images(task) else "it is for text"
+    name = state["cfg"].task.get("_name")
+    if name != CLASSIFICATION:
+        what = "fine-tune it for classes first" if is_of_images(name) else "it is for text"
         raise UserError(f"{path}: not a classifier of images; {what}")
     model, task = build(path, state)
     if not task.num_classes:

@@ -13,9 +13,8 @@ from resmlp_mt.data.card import CARD
 from resmlp_mt.data.subwords import BESIDE, find_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES
+from resmlp_mt.files.kinds import CLASSIFICATION, is_of_images
 from resmlp_mt.files.output import whole_folder
-from resmlp_mt.tasks.image_classification import IMAGE_TASK
-from resmlp_mt.tasks.images import is_for_images
 
 
 def save_weights(state: dict, path: Path) -> None:
@@ -79,9 +78,9 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
     """
     checkpoint, state = find_and_read(model)
     companions = []
-    if is_for_images(state["cfg"].task):
+    if is_of_images(state["cfg"].task.get("_name")):
         state["cfg"].task.teacher_model = ""
-        if state["cfg"].task._name != IMAGE_TASK and "ema" in (state.get("extra_state") or {}):
+        if state["cfg"].task._name != CLASSIFICATION and "ema" in (state.get("extra_state") or {}):
             state["model"] = moving_average(state, checkpoint)  # DINO's teacher, the better one
     else:
         folder, source, target = find_companions(checkpoint, state["cfg"].task)

@@ -22,10 +22,10 @@ from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint
+from resmlp_mt.files.kinds import CLASSIFICATION
 from resmlp_mt.files.output import refuse_overwriting, whole_file, whole_folder
 from resmlp_mt.models.presets import IMAGE_PRESETS, default_of
 from resmlp_mt.models.resize import resize_weights
-from resmlp_mt.tasks.image_classification import IMAGE_TASK
 
 # What --arch cannot say, since the weights do.
 _OVERRIDDEN = {
@@ -126,7 +126,7 @@ def export_weights(model: str | Path, layout: str, out: Path) -> str:
     path = find_checkpoint(model)
     refuse_overwriting(out, [path])
     state = load_checkpoint(path)
-    if state["cfg"].task.get("_name") != IMAGE_TASK:
+    if state["cfg"].task.get("_name") != CLASSIFICATION:
         raise UserError(f"{path}: not an image classifier")
     try:
         weights = to_format(state["model"], layout)
@@ -162,7 +162,7 @@ def _name_arch(cfg: DictConfig) -> str:
 
 def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
     """What fairseq-train would make of the command line for such weights."""
-    line = [".", "--task", IMAGE_TASK, "--criterion", IMAGE_TASK, "--arch", *arch.split()]
+    line = [".", "--task", CLASSIFICATION, "--criterion", CLASSIFICATION, "--arch", *arch.split()]
     cfg = convert_namespace_to_omegaconf(
         options.parse_args_and_arch(options.get_training_parser(), line)
     )

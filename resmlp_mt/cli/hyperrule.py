@@ -29,8 +29,8 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
     from fairseq import options
 
     from resmlp_mt.data.image_folder import ImageFolder
+    from resmlp_mt.files.kinds import CLASSIFICATION
     from resmlp_mt.tasks.hyperrule import VERSIONS, choose_rule, measure_images
-    from resmlp_mt.tasks.image_classification import IMAGE_TASK
 
     version = VERSIONS[0]
     for word in arguments:
@@ -43,8 +43,8 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
     choices = ["--optimizer", "sgd", "--lr-scheduler", "hyperrule"]
     parser = options.get_training_parser()
     flags = options.parse_args_and_arch(parser, [*choices, *rest])
-    if flags.task != IMAGE_TASK:
-        raise UserError(f"{_FLAG} is for --task {IMAGE_TASK}, not {flags.task}")
+    if flags.task != CLASSIFICATION:
+        raise UserError(f"{_FLAG} is for --task {CLASSIFICATION}, not {flags.task}")
     folder = ImageFolder(flags.data, "train", flags.in_chans)
     width, height = measure_images(folder)
     rule = choose_rule(len(folder), width * height, version)

@@ -32,10 +32,10 @@ def _open(arguments: argparse.Namespace) -> tuple[object, str, Callable[[], floa
     """The model, and what it is scored by."""
     from resmlp_mt.checkpoints.loading import read_checkpoint
     from resmlp_mt.errors import UserError
-    from resmlp_mt.tasks.images import is_for_images
+    from resmlp_mt.files.kinds import is_of_images
 
     path, state = read_checkpoint(arguments.model)
-    if is_for_images(state["cfg"].task):
+    if is_of_images(state["cfg"].task.get("_name")):
         if arguments.data is None or arguments.input or arguments.reference:
             raise UserError("--prune: a classifier is scored on the images of --data, and no text")
         return _open_classifier(path, state, arguments)

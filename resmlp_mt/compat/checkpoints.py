@@ -17,6 +17,7 @@ from resmlp_mt.compat.contents import FOREIGN, TOO_LARGE, check_parts
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import LAST, find_checkpoint
+from resmlp_mt.files.kinds import PRETRAINING
 from resmlp_mt.nn.old_names import rename
 
 PATCH = Patch(
@@ -31,8 +32,6 @@ PATCH = Patch(
 _adopt: ContextVar[Callable[[str, dict], None] | None] = ContextVar("adopt", default=None)
 # A reference to another field, and nothing else: "${task.data}".
 _FIELD = re.compile(r"\$\{[\w.]+\}")
-# The task of models without classes, as `tasks/image_pretraining.py` registers it.
-_PRETRAINING = "image_pretraining"
 
 
 def load_checkpoint(
@@ -77,7 +76,7 @@ def find_and_read(model: str | Path, kind: str | None = None) -> tuple[Path, dic
     state = load_checkpoint(path)
     last = path.with_name(LAST)
     chosen_as_best = path.name == "checkpoint_best.pt" and Path(model).is_dir()
-    pretrained = getattr(state["cfg"].task, "_name", None) == _PRETRAINING
+    pretrained = getattr(state["cfg"].task, "_name", None) == PRETRAINING
     if pretrained and chosen_as_best and last.is_file():
         path, state = last, load_checkpoint(last)
     return path, state

@@ -28,6 +28,7 @@ from resmlp_mt.compat.processor import multiplies_bf16
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.finding import find_checkpoint
+from resmlp_mt.files.kinds import is_of_images
 from resmlp_mt.nn.attention import expect_new_shapes
 
 logger = logging.getLogger(__name__)
@@ -256,7 +257,7 @@ def _find(path: str, kind: str | None = None) -> str:
 def _kind_of(flags: Namespace) -> str | None:
     """Whether the task is of images or of text, as `find_checkpoint` calls them."""
     task = getattr(flags, "task", None)
-    return task and ("images" if str(task).startswith("image_") else "text")
+    return task and ("images" if is_of_images(task) else "text")
 
 
 def _find_task(path: str | None) -> str:

@@ -17,6 +17,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqEncoderDe
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.finding import LAST
+from resmlp_mt.files.kinds import is_of_images
 
 # The least that numbers may be, and the most of some. Beyond, fairseq and torch end in a traceback,
 # some of them late, or train what is none.
@@ -68,7 +69,7 @@ def _check_modality(flags: Namespace) -> None:
     """Refuse a model of text for images, and one of ours for images for text."""
     arch, task = getattr(flags, "arch", None), str(getattr(flags, "task", None))
     model = ARCH_MODEL_REGISTRY.get(arch, object)
-    if task.startswith("image_") and issubclass(model, FairseqEncoderDecoderModel):
+    if is_of_images(task) and issubclass(model, FairseqEncoderDecoderModel):
         raise UserError(
             f"--arch {arch} is a model of text, --task {task} is for images: choose --arch or "
             "--task anew"

@@ -38,6 +38,7 @@ from resmlp_mt.files.export_layout import (
     TRANSLATOR,
     WEIGHTS,
 )
+from resmlp_mt.files.kinds import is_of_images
 from resmlp_mt.files.output import whole_folder
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.models.folded import SharedWeights
@@ -49,7 +50,6 @@ from resmlp_mt.models.translation.folded import (
     find_unfolded,
     mixes_alike,
 )
-from resmlp_mt.tasks.images import is_for_images
 
 _MADE = (
     *(MIXING, WEIGHTS, COMPRESSED, SHORTLIST, PREVIEW, CLASSIFIER),
@@ -86,7 +86,7 @@ def export_model(
             f"--weight-bits {weight_bits}: weights of --int8 can have {BITS[0]} to {BITS[-1]} bits"
         )
     path, state = read_checkpoint(model)
-    if is_for_images(state["cfg"].task):
+    if is_of_images(state["cfg"].task.get("_name")):
         for flag, text in (("shortlist", shortlist), ("preview", preview)):
             if text:
                 raise UserError(f"--{flag}: a classifier has no vocabulary")

@@ -15,6 +15,7 @@ from resmlp_mt.data.crops import RandomPart, SquarePart
 from resmlp_mt.data.image_folder import name_differences
 from resmlp_mt.data.real_labels import read_real_labels
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.kinds import CLASSIFICATION
 from resmlp_mt.models.images import ImageModel, head_of, with_head
 from resmlp_mt.nn.patches import init_linear
 from resmlp_mt.tasks.augmentation import RecipeConfig
@@ -22,7 +23,6 @@ from resmlp_mt.tasks.image_dataset import ImageDataset
 from resmlp_mt.tasks.images import ImageTask, ImageTaskConfig, check_range
 from resmlp_mt.tasks.teacher import load_teacher
 
-IMAGE_TASK = "image_classification"
 logger = logging.getLogger(__name__)
 
 
@@ -57,11 +57,11 @@ class ResMLPImageClassificationConfig(ImageTaskConfig, RecipeConfig):
     )
 
 
-@register_task(IMAGE_TASK, dataclass=ResMLPImageClassificationConfig)
+@register_task(CLASSIFICATION, dataclass=ResMLPImageClassificationConfig)
 class ResMLPImageClassificationTask(ImageTask):
     """Trains classifiers on folders of images; class names are kept in the checkpoint."""
 
-    name = criterion = IMAGE_TASK
+    name = criterion = CLASSIFICATION
 
     def __init__(self, cfg: ResMLPImageClassificationConfig):
         super().__init__(cfg)

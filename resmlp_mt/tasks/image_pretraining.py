@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from resmlp_mt.data.crops import RandomPart, Views
 from resmlp_mt.data.views import GLOBAL_VIEWS, AugmentViews
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.kinds import PRETRAINING
 from resmlp_mt.nn.projection import ProjectionHead
 from resmlp_mt.tasks.image_dataset import ImageDataset
 from resmlp_mt.tasks.images import ImageTask, ImageTaskConfig, check_range
-
-PRETRAINING_TASK = "image_pretraining"
 
 
 @dataclass
@@ -54,7 +53,7 @@ class ResMLPImagePretrainingConfig(ImageTaskConfig):
     bf16: bool = II("common.bf16")
 
 
-@register_task(PRETRAINING_TASK, dataclass=ResMLPImagePretrainingConfig)
+@register_task(PRETRAINING, dataclass=ResMLPImagePretrainingConfig)
 class ResMLPImagePretrainingTask(ImageTask):
     """A student that sees all views learns what its moving average says of the global ones.
 
@@ -62,7 +61,7 @@ class ResMLPImagePretrainingTask(ImageTask):
     labels of the folders have no part in it: one folder with all images does as well.
     """
 
-    name, criterion = PRETRAINING_TASK, "dino"
+    name, criterion = PRETRAINING, "dino"
 
     def __init__(self, cfg: ResMLPImagePretrainingConfig):
         super().__init__(cfg)

@@ -171,11 +171,6 @@ def _check_groups(optimizer) -> None:
         )
 
 
-def is_for_images(cfg) -> bool:
-    """Whether the task of a checkpoint's configuration is one of images."""
-    return str(cfg.get("_name")).startswith("image_")
-
-
 def check_images(cfg: ImageTaskConfig) -> None:
     """Refuse flags of images that contradict each other or mean nothing.
 

@@ -1,0 +1,12 @@
+"""What a model is for, by the name of its task."""
+
+CLASSIFICATION, PRETRAINING = "image_classification", "image_pretraining"
+
+
+def is_of_images(task: str | None) -> bool:
+    """Whether a task is one of images; all others are of text.
+
+    >>> is_of_images(PRETRAINING), is_of_images("translation"), is_of_images(None)
+    (True, False, False)
+    """
+    return str(task).startswith("image_")
