@@ -123,6 +123,7 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
             "--patience 3 --validate-interval-updates 40 --save-interval-updates 30",
             "--patience counts validations of which no checkpoint is kept: every 40 updates",
         ),
+        ("--patience 1 --save-interval 2", "--patience counts validations of which no checkpoint"),
         ("--best-checkpoint-metric bleu", "--best-checkpoint-metric bleu needs --eval-bleu"),
         ("--best-checkpoint-metric accuracy", "--best-checkpoint-metric accuracy: no such figure"),
         (

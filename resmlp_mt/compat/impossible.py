@@ -174,12 +174,17 @@ def _check_best(flags: Namespace) -> None:
         raise UserError(
             f"--maximize-best-checkpoint-metric would keep the highest {metric}: leave it out"
         )
-    often, saves = flags.validate_interval_updates, flags.save_interval_updates
-    if flags.patience > 0 and often > 0 and (saves <= 0 or often % saves):
-        raise UserError(
-            f"--patience counts validations of which no checkpoint is kept: every {often} updates, "
-            f"by --validate-interval-updates; give --save-interval-updates {often} too"
+    if flags.patience <= 0 or flags.no_save:
+        return
+    for after, flag in ("updates", "interval-updates"), ("epochs", "interval"):
+        often, saves = (
+            getattr(flags, f"{what}_{flag.replace('-', '_')}") for what in ("validate", "save")
         )
+        if often > 0 and (saves <= 0 or often % saves):
+            raise UserError(
+                f"--patience counts validations of which no checkpoint is kept: every {often} "
+                f"{after}, by --validate-{flag}; give --save-{flag} {often} too"
+            )
 
 
 def _check_start(flags: Namespace) -> None:

@@ -62,17 +62,19 @@ def find_and_load(load, cfg, trainer, **passed_on):
         return load(cfg, trainer, **passed_on)
     goes_on = PathManager.exists(last)
     if cfg.restore_file != LAST:
-        _check_named(cfg.save_dir, "--restore-file", cfg.restore_file)
-        if goes_on and _began_from(last, cfg.restore_file):
+        newest = last if goes_on else next(map(str, _newest_first(cfg.save_dir)), None)
+        if newest and _began_so(newest, cfg):
             if trainer.is_data_parallel_master:
                 logger.warning(
                     "%s began from %s: going on from it; to begin once more, give another "
                     "--save-dir",
-                    last,
+                    newest,
                     cfg.restore_file,
                 )
-            kept = dict.fromkeys(_RESETS, False)
-            cfg = OmegaConf.merge(cfg, {"restore_file": LAST, **kept})
+            begun = {"restore_file": LAST if goes_on else newest}
+            cfg = OmegaConf.merge(cfg, begun | dict.fromkeys(_RESETS, False))
+        else:
+            _check_named(cfg.save_dir, "--restore-file", cfg.restore_file)
     elif not goes_on and (others := _newest_first(cfg.save_dir)):
         if trainer.is_data_parallel_master:
             logger.warning("%s is not there: going on from %s, the newest one", last, others[0])
@@ -213,13 +215,15 @@ def _check_named(folder: str, flag: str, path: str) -> None:
     raise UserError(f"{flag} {path}: no such checkpoint{hint}")
 
 
-def _began_from(last: str, restore_file: str) -> bool:
-    """Whether a checkpoint is of a training that began from this file, by the same command."""
+def _began_so(newest: str, cfg) -> bool:
+    """Whether a checkpoint is of a training that began by the same --restore-file and resets."""
+    if os.path.realpath(newest) == os.path.realpath(cfg.restore_file):
+        return False
     try:
-        found = load_checkpoint(last)["cfg"].checkpoint
+        found = load_checkpoint(newest)["cfg"].checkpoint
     except UserError:  # it is broken, and --restore-file is to go on from a whole one
         return False
-    return found.restore_file == restore_file
+    return all(found.get(name) == cfg.get(name) for name in ("restore_file", *_RESETS))
 
 
 def _newest_first(folder: str) -> list[Path]:

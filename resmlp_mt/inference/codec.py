@@ -1,6 +1,7 @@
 """Text to token indices and back."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -108,12 +109,20 @@ class TextCodec:
         symbols = self.source_dictionary.symbols[len(Vocabulary.SPECIAL) :]
         return frozenset("".join(symbol for symbol in symbols if not symbol.startswith(spelled)))
 
-    def knows(self, letter: str) -> bool:
-        """Whether a letter is in any subword of the source, and not spelled in bytes alone."""
-        if letter in self._source_letters:
+    @cached_property
+    def _source_scripts(self) -> frozenset[str]:
+        return frozenset(map(_name_script, filter(str.isalpha, self._source_letters)))
+
+    def knows(self, character: str) -> bool:
+        """Whether it is in any subword of the source, and not spelled in bytes alone."""
+        if character in self._source_letters:
             return True
-        alike = self.source_subwords.normalize(letter).strip(" \u2581")  # "ﬁ" is read as "fi"
+        alike = self.source_subwords.normalize(character).strip(" \u2581")  # "ﬁ" is read as "fi"
         return bool(alike) and self._source_letters.issuperset(alike)
+
+    def knows_script(self, letter: str) -> bool:
+        """Whether any letter of its script is in a subword of the source."""
+        return _name_script(letter) in self._source_scripts
 
     def encode_translation(self, text: str) -> np.ndarray:
         """Token indices of a finished translation, without an end. Subwords may be unknown."""
@@ -190,6 +199,11 @@ class TextCodec:
     def name_target(self, tokens: np.ndarray) -> list[str]:
         """The subwords of a translation's token indices."""
         return [self.target_dictionary[i] for i in tokens.tolist()]
+
+
+def _name_script(letter: str) -> str:
+    """LATIN, CYRILLIC, CJK ...: the first word of its name in Unicode."""
+    return unicodedata.name(letter, "").split(" ")[0]
 
 
 def _number_encoded(subwords: Any, text: str) -> list[int]:

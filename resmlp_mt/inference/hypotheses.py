@@ -56,8 +56,8 @@ def explain_unknown(text: str) -> str:
     """What to say of the first text of which more than `MOSTLY` is unknown."""
     start = f"{text.strip():.20}"
     return (
-        f"the model never saw most characters of this ({start} ...); do not trust its "
-        "translation. Further ones are not named"
+        f"the model never saw most characters of this ({start} ...); they stay as they are, or "
+        "the translation is made up. Further ones are not named"
     )
 
 

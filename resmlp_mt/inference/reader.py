@@ -102,9 +102,7 @@ class Reader:
             segments = [take_off_spans(segment, codec.split, read) for segment in segments]
         if not all(map(codec.knows, ALPHABET)):
             return segments
-        return [
-            name_unreadable(segment, codec.split, codec.knows, self.longest) for segment in segments
-        ]
+        return [name_unreadable(segment, codec.split, codec, self.longest) for segment in segments]
 
     def _cut_line(self, line: str) -> list[str]:
         return sentences.split_sentences(line, self.codec.source_language)

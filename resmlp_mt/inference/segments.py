@@ -13,7 +13,7 @@ from resmlp_mt.text.endings import is_item
 from resmlp_mt.text.marks import holds_text
 from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, cut_at, may_cut
 from resmlp_mt.text.spans import Span, take_spans
-from resmlp_mt.text.stand_ins import find_unreadable, is_made_up, name_words, put_in
+from resmlp_mt.text.stand_ins import Knowledge, find_unreadable, is_made_up, name_words, put_in
 
 LINE_ENDS = "\n\u2028\u2029"
 _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
@@ -165,7 +165,7 @@ def take_off_spans(
 def name_unreadable(
     segment: Segment,
     find_pieces: Callable[[str], Sequence[str]],
-    knows: Callable[[str], bool],
+    model: Knowledge,
     longest: int,
 ) -> Segment:
     """A segment with names in the place of words that the model cannot read, beside it.
@@ -173,19 +173,18 @@ def name_unreadable(
     Args:
         segment: Of what `split_text` or `take_off_spans` returned.
         find_pieces, longest: As for `split_text`.
-        knows: Whether the model ever saw a letter.
+        model: What it knows.
     """
     text = segment.plain
-    if segment.code or not (places := find_unreadable(text, knows)):
+    if segment.code or not (places := find_unreadable(segment.read, model)):
         return segment
-    if is_made_up(text, places, knows):
+    names, words = name_words(text, places), [text[start:end] for start, end in places]
+    if is_made_up(text, places) or not names.keys() >= {*words}:
         return replace(segment, is_made_up=True)
-    names = name_words(text, places)
-    places = [(start, end) for start, end in places if text[start:end] in names]
-    read = put_in(segment.read, places, (names[text[start:end]] for start, end in places))
+    read = put_in(segment.read, places, (names[word] for word in words))
     pieces = find_pieces(read.strip())
     if len(pieces) > longest:
-        return segment
+        return replace(segment, is_made_up=True)
     return replace(segment, named=replace(segment, read=read, pieces=pieces, names=names))
 
 

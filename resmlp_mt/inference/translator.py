@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from reprlib import repr as shorten
@@ -278,7 +279,7 @@ class Translator(Loaded):
         """Yield the best translations of each segment: `translate_nbest` without its buffers.
 
         A segment without letters stays as it is, and so does one that the model cannot read, unless
-        something leads its search.
+        something leads its search. So does one with words that no translation keeps.
 
         Args:
             segments: What `split` returned.
@@ -287,6 +288,7 @@ class Translator(Loaded):
             threads: Batches searched side by side. Default: as many as this translator has.
         """
         led = [guide.leads for guide in guides] if guides else [False] * len(segments)
+        typed = segments
         segments = [
             segment if leads else segment.named or segment
             for segment, leads in zip(segments, led, strict=True)
@@ -306,10 +308,14 @@ class Translator(Loaded):
         )
         beams_of = dict(zip(searched, found, strict=True))
         for i, (segment, source) in enumerate(zip(segments, sources, strict=True)):
-            if i in beams_of:
-                yield self.describe(segment, source, beams_of[i][: options.nbest], attention)
+            beams = beams_of.get(i, [])
+            if segment.names:  # those that have them all come first
+                beams = sorted(beams, key=partial(self.writer.count_lost, segment))
+            if beams and not self.writer.count_lost(segment, beams[0]):
+                yield self.describe(segment, source, beams[: options.nbest], attention)
             else:
-                yield [self.writer.copy(segment, source, attention) for _ in range(options.nbest)]
+                source = self.codec.encode(typed[i].pieces)
+                yield [self.writer.copy(typed[i], source, attention) for _ in range(options.nbest)]
 
     def search(
         self,

@@ -12,7 +12,7 @@ from resmlp_mt.inference.segments import Segment
 from resmlp_mt.text.capitals import write_capitals
 from resmlp_mt.text.code import restore_code
 from resmlp_mt.text.endings import drop_added_stop
-from resmlp_mt.text.stand_ins import put_back
+from resmlp_mt.text.stand_ins import count_lost, put_back
 from resmlp_mt.text.superscripts import restore_superscripts
 
 
@@ -63,6 +63,10 @@ class Writer:
         if segment.spans:
             found = [put_spans_back(hypothesis, segment) for hypothesis in found]
         return found if attention else [replace(h, attention=[]) for h in found]
+
+    def count_lost(self, segment: Segment, beam: tuple) -> int:
+        """How many of the segment's names the translation of a beam lacks."""
+        return count_lost(self.codec.decode(beam[0]), segment.names)
 
     def keep(
         self,

@@ -2,10 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
+from typing import Protocol
 
-MOSTLY = 0.5  # of a text's characters unknown: a translation of it is made up
+MOSTLY = 0.5  # of a text's characters unknown: a translation of it may be made up
 _LETTERS, _DIGITS = "DGKLMPRSTX", "3456789"
 ALPHABET = _LETTERS + _DIGITS
 # Models copy such short names nearly always, and decline none of them.
@@ -15,43 +16,55 @@ _WORD = re.compile(r"\S+")
 Place = tuple[int, int]
 
 
-def find_unreadable(text: str, knows: Callable[[str], bool]) -> list[Place]:
+class Knowledge(Protocol):
+    """What a model knows of characters."""
+
+    def knows(self, character: str) -> bool:
+        """Whether it ever saw a character."""
+
+    def knows_script(self, letter: str) -> bool:
+        """Whether it ever saw a letter of the same script."""
+
+
+def find_unreadable(text: str, model: Knowledge) -> list[Place]:
     """The places of words that a model cannot read, without the marks around these.
 
-    Of such a word more than half of the letters are unknown. Of one that begins with a capital, any
-    that is not of Latin-1, as in names like Škoda. Letters of Latin-1 are in words that a model may
-    know, as Café, also where it has no subword for them.
+    Such a word has a letter of a script that the model never saw, or it never saw more than half of
+    its letters. Of one that begins with a capital it is any letter outside Latin-1, as in names
+    like Škoda. Letters of Latin-1 are in words that a model may know, as Café, also where it has no
+    subword for them.
 
     Args:
         text: Raw text.
-        knows: Whether the model ever saw a letter.
+        model: What it knows.
     """
-    unknown = {letter for letter in set(_list_letters(text)) if not knows(letter)}
+    unknown = {letter for letter in set(_list_letters(text)) if not model.knows(letter)}
     if not unknown:
         return []
-    words = map(_take_off_marks, _WORD.finditer(text))
-    return [(start, end) for start, end in words if _is_unreadable(text[start:end], unknown)]
+    foreign = {letter for letter in unknown if not model.knows_script(letter)}
+    words = [_take_off_marks(word, model) for word in _WORD.finditer(text)]
+    return [
+        (start, end) for start, end in words if _is_unreadable(text[start:end], unknown, foreign)
+    ]
 
 
-def is_made_up(text: str, unreadable: Sequence[Place], knows: Callable[[str], bool]) -> bool:
-    """Whether a translation of a text would be made up: too little of it can be read.
+def is_made_up(text: str, unreadable: Sequence[Place]) -> bool:
+    """Whether a translation of a text would be made up: most of its words cannot be read.
 
     Args:
         text: Raw text.
         unreadable: What `find_unreadable` found in it.
-        knows: As there.
     """
-    letters = _list_letters(text)
-    unknown = sum(not knows(letter) for letter in letters)
     rest = put_in(text, unreadable, repeat(""))
-    return unknown > MOSTLY * len(letters) or not _list_letters(rest)
+    return sum(any(map(str.isalpha, word)) for word in rest.split()) < len(unreadable)
 
 
 def name_words(text: str, places: Iterable[Place]) -> dict[str, str]:
     """A short name for each word at these places, as far as there are any that the text has not."""
     words = dict.fromkeys(text[start:end] for start, end in places)
-    raised = text.upper()  # subwords may be in lower case alone
-    free = (name for name in _NAMES if name not in raised)
+    # As subwords spell it: D3 of D₃ too, or all in lower case.
+    spelled = unicodedata.normalize("NFKC", text).upper()
+    free = (name for name in _NAMES if name not in spelled)
     return dict(zip(words, free, strict=False))
 
 
@@ -73,27 +86,47 @@ def put_back(translation: str, names: Mapping[str, str]) -> str:
     if not names:
         return translation
     words = {name: word for word, name in names.items()}
+    return _match(words).sub(lambda name: words[name[0].upper()], translation)
+
+
+def count_lost(translation: str, names: Mapping[str, str]) -> int:
+    """How many of the names a translation lacks."""
+    if not names:
+        return 0
+    found = {name.upper() for name in _match(names.values()).findall(translation)}
+    return len(names) - len(found)
+
+
+def _match(names: Iterable[str]) -> re.Pattern:
     # Within ASCII, since Chinese puts no blank around a name.
-    pattern = re.compile(rf"(?ai:(?<!\w)(?:{'|'.join(words)})(?!\d))")
-    return pattern.sub(lambda name: words[name[0].upper()], translation)
+    return re.compile(rf"(?ai:(?<!\w)(?:{'|'.join(names)})(?!\d))")
 
 
-def _is_unreadable(word: str, unknown: set[str]) -> bool:
+def _is_unreadable(word: str, unknown: set[str], foreign: set[str]) -> bool:
     letters = _list_letters(word)
     lacking = [letter for letter in letters if letter in unknown]
     is_strange = max(lacking, default="") > "\xff"
-    return len(lacking) > len(letters) / 2 or (is_strange and letters[0].isupper())
+    return (
+        len(lacking) > len(letters) / 2
+        or not foreign.isdisjoint(lacking)
+        or (is_strange and letters[0].isupper())
+    )
 
 
-def _take_off_marks(word: re.Match) -> Place:
-    """The place of a word without what stands before and behind it, as quotes and stops."""
-    kept = [i for i, c in enumerate(word[0], word.start()) if c.isalnum() or _is_mark(c)]
+def _take_off_marks(word: re.Match, model: Knowledge) -> Place:
+    """The place of a word without what stands before and behind it, as quotes and stops.
+
+    Marks that the model never saw, as 《 and 」, stay with the word, and so do vowels of Hindi and
+    Thai, which are marks for Unicode.
+    """
+
+    def is_of_it(character: str) -> bool:
+        if character.isalnum() or unicodedata.category(character)[0] == "M":
+            return True
+        return character > "\xff" and not model.knows(character)
+
+    kept = [i for i, character in enumerate(word[0], word.start()) if is_of_it(character)]
     return (kept[0], kept[-1] + 1) if kept else word.span()
-
-
-def _is_mark(character: str) -> bool:
-    """Whether it belongs to the letter before it, as vowels of Hindi and Thai do."""
-    return unicodedata.category(character)[0] == "M"
 
 
 def _list_letters(text: str) -> list[str]:

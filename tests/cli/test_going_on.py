@@ -85,11 +85,23 @@ def test_a_training_from_a_file_goes_on_where_it_stopped(prepared, trained, tmp_
     then = begin_epochs(tmp_path / "a", 3)
     assert f"{tmp_path}/a/checkpoint_last.pt began from {trained}/checkpoint1.pt" in then
     assert "begin training epoch 3" in then and "begin training epoch 2" not in then
+    (tmp_path / "a/checkpoint_last.pt").unlink()
+    assert "begin training epoch 2" not in begin_epochs(tmp_path / "a", 3)
     # One that began otherwise is left for what is named, and so is a broken one.
     other, broken = (shutil.copytree(trained, tmp_path / name) for name in "bc")
     (broken / "checkpoint_last.pt").write_bytes(b"")
     for folder in (other, broken):
         assert "begin training epoch 2" in begin_epochs(folder, 2)
+    again = train(prepared, tmp_path / "a", *begin, "--reset-dataloader", "--max-epoch", 1)
+    assert "begin training epoch 1" in again.stdout + again.stderr
+
+
+def test_a_training_goes_on_when_the_file_that_it_began_from_is_gone(prepared, folder):
+    begin = ["--restore-file", folder / "checkpoint2.pt", "--max-epoch"]
+    assert train(prepared, folder, *begin, 3).returncode == 0
+    (folder / "checkpoint2.pt").unlink()
+    result = train(prepared, folder, *begin, 4)
+    assert result.returncode == 0 and "begin training epoch 4" in result.stdout + result.stderr
 
 
 def test_a_folder_of_another_model_is_refused(prepared, folder):
