@@ -126,6 +126,9 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
         nonlocal counts
         check_arch(path, state["cfg"])
         counts = not is_of_another_plugin(state["cfg"])
+
+    def take(path, state):
+        look(path, state)
         if adopt:
             adopt(path, state)
 
@@ -139,7 +142,7 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
 
     hook = torch.nn.modules.module.register_module_parameter_registration_hook(count)
     try:
-        with adopting(look):
+        with adopting(take):
             if state := kwargs.get("state"):
                 look(filenames[0], state)
             return load_ensemble(filenames, arg_overrides, *args, **kwargs)
