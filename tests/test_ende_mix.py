@@ -520,4 +520,4 @@ def test_one_script_measures_what_a_card_says(tmp_path, commands):
     expected = sum(map(str.__eq__, same, (raw / "test1.de").read_text().splitlines()))
     assert f"{expected} of 2 lines stay as they are" in done.stdout
     kept = (tmp_path / "out" / "kept" / "translation").read_text().splitlines()
-    assert len(kept) == 700 and all(kept)
+    assert len(kept) == 800 and all(kept)
