@@ -11,6 +11,7 @@ from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Translator
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
+from resmlp_mt.text.stand_ins import put_names
 
 # Twice as many subwords are tried as translations are wanted: some only end the last word of the
 # prefix, and some lead to the same translation.
@@ -41,12 +42,14 @@ def find_alternatives(
     Raises:
         UserError: If the prefix is too long, or holds what the model cannot say.
     """
-    begun = translator.codec.encode_target(prefix)
+    codec = translator.codec
     for segment in segments:
         if segment.code or not (segment.is_translated or prefix):
             yield from translator.translate_segments([segment], options, attention=attention)
             continue
-        source = translator.codec.encode(segment.pieces)
+        segment = translator.reader.name(segment).named or segment
+        source = codec.encode(segment.pieces)
+        begun = codec.encode_target(put_names(prefix, segment.names))
         guides = [Guide(begun)]
         following = _find_following(translator, source, options, begun, prefix)
         if following:

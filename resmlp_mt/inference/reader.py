@@ -100,9 +100,13 @@ class Reader:
         languages = codec.source_language, codec.target_language
         if all(map(sentences.parts_sentences_by_blanks, languages)):
             segments = [take_off_spans(segment, codec.split, read) for segment in segments]
-        if not all(map(codec.knows, ALPHABET)):
-            return segments
-        return [name_unreadable(segment, codec.split, codec, self.longest) for segment in segments]
+        return list(map(self.name, segments))
+
+    def name(self, segment: Segment) -> Segment:
+        """The segment with names for words that the model cannot read, if it can read these."""
+        if not all(map(self.codec.knows, ALPHABET)):
+            return segment
+        return name_unreadable(segment, self.codec.split, self.codec, self.longest)
 
     def _cut_line(self, line: str) -> list[str]:
         return sentences.split_sentences(line, self.codec.source_language)

@@ -77,6 +77,15 @@ def put_in(text: str, places: Iterable[Place], names: Iterable[str]) -> str:
     return "".join([*parts, text[done:]])
 
 
+def put_names(text: str, names: Mapping[str, str]) -> str:
+    """The beginning of a translation with the names in the place of their words."""
+    if not names:
+        return text
+    longest_first = sorted(names, key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, longest_first)))
+    return pattern.sub(lambda word: names[word[0]], text)
+
+
 def put_back(translation: str, names: Mapping[str, str]) -> str:
     """A translation with the words themselves in the place of their names.
 

@@ -50,6 +50,15 @@ def test_where_nothing_fits_behind_the_prefix_it_is_all_there_is(translator, mos
     assert [hypothesis.text for hypothesis in found] == [prefix.strip()]
 
 
+@pytest.mark.parametrize("prefix", ["Das Hotel ", "Das Hotel heißt 東京"])
+def test_words_that_the_model_cannot_read_are_kept(prefix):
+    translator = Translator.from_pretrained("en-de")
+    segments = translator.split("The hotel is called 東京.", begun=True)
+    (found,) = find_alternatives(translator, segments, SearchOptions(nbest=3), prefix)
+    assert len(found) == 3
+    assert all(h.text.startswith(prefix) and h.text.count("東京") == 1 for h in found)
+
+
 def test_what_has_no_letters_stays_as_it_is(translator):
     code = "```\nA dog.\n```"
     (found,) = find_alternatives(translator, translator.split(code), SearchOptions(), "Ein")
