@@ -161,6 +161,25 @@ def test_the_others_are_translated_as_around_a_short_name(model):
 
 
 @pytest.mark.parametrize(
+    ("model", "text", "words"),
+    [
+        ("en-de", "Vitamin D₃ is sold in 東京.", ["D₃", "東京"]),
+        # The best beam lacks the name. That of captions knows none, in no beam.
+        ("en-de", "My brother's friend Łukasz has two children.", ["Łukasz"]),
+        ("multi30k-en-de", "東京 is big.", ["東京"]),
+    ],
+)
+def test_no_word_is_lost_or_stands_for_another(model, text, words):
+    said = load(model).translate(text)
+    assert all(said.count(word) == 1 for word in words)
+    assert not any(character in "3456789" for character in said)
+
+
+def test_what_is_read_in_small_letters_is_judged_by_these():
+    assert "STRAẞE" not in load("de-en").translate("DIE STRAẞE IST SEHR LANG.")
+
+
+@pytest.mark.parametrize(
     "text", ["Привет, как дела?", "他在哪里?", "Łódź!", "Erdoğan", "Он купил Tesla"]
 )
 def test_what_is_mostly_unreadable_stays_as_it_is(text):
