@@ -302,8 +302,7 @@ def _write(
         out: Where to.
     """
     from resmlp_mt.extras import Bar
-    from resmlp_mt.inference.hypotheses import explain_unknown
-    from resmlp_mt.text.stand_ins import MOSTLY
+    from resmlp_mt.inference.hypotheses import MOSTLY, explain_unknown
 
     quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
     number, warned = first, arguments.quiet

@@ -38,10 +38,10 @@ _LEAST = {
     "label_smoothing": 0,
     "ema_decay": 0,
 }
+_MOST = {"label_smoothing": 1, "ema_decay": 1}
 # Figures of which the best is the highest, and the lowest.
 _HIGHEST = ("bleu", "accuracy", "top1", "top5")
 _LOWEST = ("loss", "nll_loss", "ppl")
-_MOST = {"label_smoothing": 1, "ema_decay": 1}
 _NO_FILE = "@@ "  # what fairseq takes --replace-unk for where nothing follows it
 _BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
 

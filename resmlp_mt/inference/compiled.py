@@ -53,7 +53,7 @@ def can_compile(model) -> bool:
 
 
 def _mixes_alike(side) -> bool:
-    """Whether the matrices of the layers of a side can be stacked."""
+    """As `mixes_alike`, of a side and without folding: it is asked for every batch."""
     kinds = FreeMatrix, ToeplitzMatrix
     matrices = [part for part in side.modules() if isinstance(part, kinds)]
     return len({(type(matrix), matrix.weight.shape) for matrix in matrices}) == 1

@@ -12,6 +12,8 @@ from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_spaces
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
 from resmlp_mt.text.spans import put_spans
 
+MOSTLY = 0.5  # of a text's characters unknown: its translation may be made up
+
 
 @dataclass(eq=False)
 class Attention:

@@ -1,6 +1,7 @@
 """A text that a user gives, as what a model translates at once."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.guides import Line, divide_begun
@@ -104,9 +105,13 @@ class Reader:
 
     def name(self, segment: Segment) -> Segment:
         """The segment with names for words that the model cannot read, if it can read these."""
-        if not all(map(self.codec.knows, ALPHABET)):
+        if not self._reads_names:
             return segment
         return name_unreadable(segment, self.codec.split, self.codec, self.longest)
+
+    @cached_property
+    def _reads_names(self) -> bool:
+        return all(map(self.codec.knows, ALPHABET))
 
     def _cut_line(self, line: str) -> list[str]:
         return sentences.split_sentences(line, self.codec.source_language)

@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from reprlib import repr as shorten
@@ -26,7 +25,7 @@ from resmlp_mt.inference.guides import (
     lay_beside,
     make_guides,
 )
-from resmlp_mt.inference.hypotheses import Hypothesis, explain_unknown, join
+from resmlp_mt.inference.hypotheses import MOSTLY, Hypothesis, explain_unknown, join
 from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import (
@@ -39,7 +38,6 @@ from resmlp_mt.inference.options import (
 from resmlp_mt.inference.reader import Reader
 from resmlp_mt.inference.segments import Segment, list_pieces
 from resmlp_mt.inference.writer import Writer
-from resmlp_mt.text.stand_ins import MOSTLY
 from resmlp_mt.text.surrogates import mend_surrogates
 
 
@@ -308,10 +306,8 @@ class Translator(Loaded):
         )
         beams_of = dict(zip(searched, found, strict=True))
         for i, (segment, source) in enumerate(zip(segments, sources, strict=True)):
-            beams = beams_of.get(i, [])
-            if segment.names:  # those that have them all come first
-                beams = sorted(beams, key=partial(self.writer.count_lost, segment))
-            if beams and not self.writer.count_lost(segment, beams[0]):
+            beams = self.writer.rank(segment, beams_of.get(i, []))
+            if beams:
                 yield self.describe(segment, source, beams[: options.nbest], attention)
             else:
                 source = self.codec.encode(typed[i].pieces)

@@ -64,9 +64,13 @@ class Writer:
             found = [put_spans_back(hypothesis, segment) for hypothesis in found]
         return found if attention else [replace(h, attention=[]) for h in found]
 
-    def count_lost(self, segment: Segment, beam: tuple) -> int:
-        """How many of the segment's names the translation of a beam lacks."""
-        return count_lost(self.codec.decode(beam[0]), segment.names)
+    def rank(self, segment: Segment, beams: list) -> list:
+        """The beams that have most of the segment's names first; none if all lack some."""
+        if not segment.names:
+            return beams
+        lost = [count_lost(self.codec.decode(tokens), segment.names) for tokens, _ in beams]
+        order = sorted(range(len(beams)), key=lost.__getitem__)
+        return [beams[i] for i in order] if 0 in lost else []
 
     def keep(
         self,

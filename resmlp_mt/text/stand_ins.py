@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Protocol
 
-MOSTLY = 0.5  # of a text's characters unknown: a translation of it may be made up
 _LETTERS, _DIGITS = "DGKLMPRSTX", "3456789"
 ALPHABET = _LETTERS + _DIGITS
 # Models copy such short names nearly always, and decline none of them.
@@ -99,9 +98,7 @@ def put_back(translation: str, names: Mapping[str, str]) -> str:
 
 
 def count_lost(translation: str, names: Mapping[str, str]) -> int:
-    """How many of the names a translation lacks."""
-    if not names:
-        return 0
+    """How many of the names, of which there is one at least, a translation lacks."""
     found = {name.upper() for name in _match(names.values()).findall(translation)}
     return len(names) - len(found)
 

@@ -211,4 +211,4 @@ def test_models_that_cannot_read_the_names_are_given_none(monkeypatch):
     line = "He said Привет to me."
     assert reader.split(line)[0].named
     monkeypatch.setattr(type(reader.codec), "knows", lambda self, letter: letter in "Hesaidtom")
-    assert reader.split(line)[0].named is None
+    assert Reader(reader.codec, 255).split(line)[0].named is None
