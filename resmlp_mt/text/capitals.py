@@ -14,8 +14,8 @@ _I = re.compile(r"(?<!\w)(?<!\w['’])i(?!\w)")
 _DOTTED = ("tr", "tur", "az", "aze")
 # Georgian has capitals in Unicode, which many fonts lack and few people write.
 _UNRAISED = ("ka", "kat", "geo")
-# Of so many letters at most one is of a script without capitals.
-_MOSTLY = 10
+# As many words, and letters, of scripts without capitals may come on one in capitals.
+_WORDS, _LETTERS = 1 / 3, 1 / 2
 
 
 def is_in_capitals(text: str) -> bool:
@@ -23,9 +23,11 @@ def is_in_capitals(text: str) -> bool:
 
     It has three words in capitals, or two, one of them of four letters. None has a small letter;
     those that have no capital, as the German sharp s, do not count. Words with digits and addresses
-    do not count either. Acronyms do not put a Chinese or an Arabic text in capitals.
+    do not count either. Acronyms do not put a Chinese or an Arabic text in capitals, and a word in
+    such a script does not hide that the others are in them.
     """
-    words, longest, cased, others = 0, 0, 0, 0
+    # How many letters each word has that is in capitals, and each other one.
+    capitals, others = [], []
     for word in text.split():
         if _KEPT.search(word):
             continue
@@ -33,11 +35,12 @@ def is_in_capitals(text: str) -> bool:
         if any(map(_is_small, letters)):
             return False
         # What folds to itself has no small form, or as in Cherokee a rare one.
-        capitals = sum(letter.casefold() != letter for letter in letters)
-        words, longest = words + (capitals > 0), max(longest, capitals)
-        cased, others = cased + capitals, others + len(letters) - capitals
-    enough = words > 2 or (words == 2 and longest > 3)
-    return enough and others * _MOSTLY <= cased + others
+        raised = all(letter.casefold() != letter for letter in letters)
+        if letters:
+            (capitals if raised else others).append(len(letters))
+    enough = len(capitals) > 2 or (len(capitals) == 2 and max(capitals) > 3)
+    few = len(others) <= len(capitals) * _WORDS and sum(others) <= sum(capitals) * _LETTERS
+    return enough and few
 
 
 def read_capitals(text: str, language: str) -> str:

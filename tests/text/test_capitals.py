@@ -24,6 +24,8 @@ from resmlp_mt.text.capitals import is_in_capitals, read_capitals, write_capital
         "ГДЕ ВОКЗАЛ?",
         "ᲡᲐᲓ ᲐᲠᲘᲡ ᲡᲐᲓᲒᲣᲠᲘ",
         "I THINK THAT 你 IS A PRONOUN",
+        "THE HOTEL IS CALLED 東京.",
+        "WE MET IN محطة القطار YESTERDAY AT NOON, ALL OF US",
     ],
 )
 def test_sentences_in_capitals_are_found_in_all_scripts_that_have_them(text):
@@ -50,6 +52,8 @@ def test_sentences_in_capitals_are_found_in_all_scripts_that_have_them(text):
         "ארגון UNESCO של NATO ושל WHO",
         "منظمة UNESCO و NATO و WHO",
         "NATOとUNESCOとIBM",
+        "NATOとUNESCO UNESCOとIBM IBMとSAP",
+        "请访问公司的网站 IBM SAP API",
         "你好，世界。 再见 吧",
         "სად არის სადგური",
         "ᎣᏏᏲ ᏙᎯᏧ ᎣᏍᏓ",  # Cherokee has small letters, but is written without them
