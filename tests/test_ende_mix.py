@@ -90,7 +90,7 @@ def test_small_domains_are_repeated_and_some_sources_typed_without_care(script):
     assert set(balanced) == set(rows) and sum(balanced.values()) == 90 + 30  # 90 * (1/9)**0.5
     assert {count for row, count in balanced.items() if row[2] == "small-y"} == {3}
     assert sum(Counter(script.balance(rows, 1e9)).values()) == 180
-    assert script.repeat(rows, ["small", "small"]) == rows[90:] * 2
+    assert script.repeat(rows, ["small", "small=3"]) == rows[90:] * 4
     assert script.type_carelessly(rows, 0.0, 0) == []
     for side in (0, 1):
         careless = script.type_carelessly(rows, 0.6, side)
@@ -216,7 +216,8 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
     (half / "dict.en.txt").touch()
     train(made, "", UPDATES="9", WORKERS="2")
     train(made, "", UPDATES="9", WORKERS="2")  # which adds no rows
-    train(further, made / "en-de", UPDATES="6", SOURCE="de")
+    train(further, made / "en-de", UPDATES="6", SOURCE="de", LR="1e-4")
+    assert "'lr': [0.0001]" in (further / "run" / "train.log").read_text()
     shutil.copytree(made / "all", control / "all")  # the same data
     settings = {"LIKE": str(made / "en-de"), "SHORT": "0", "DROPOUT": "0.1"}
     settings |= {"READERS": "1", "SAVE": "3", "LAYERS": "1"}
@@ -357,11 +358,30 @@ def test_files_that_do_not_belong_together_are_refused(mix, tmp_path):
     refuse(mix, "--pairs", "0", said="--pairs must be at least 1")
     refuse(mix, "--news", "nix", said="nix.en: no such file")
     refuse(mix, "--repeat", "news", said="--repeat news: no such domain, but bible, tatoeba")
+    refuse(mix, "--repeat", "bible=0", said="--repeat bible=0: behind = comes how often, 1 or more")
+    (tmp_path / "also.tsv").write_text("Yes\tJa\nNo\n")
+    said = "also.tsv, line 2: not English, a tab and German"
+    refuse(mix, "--also", tmp_path / "also.tsv", said=said)
     refuse(mix, "--balance", "nan", said="--balance is at least 1, not nan")
     refuse(mix, "--monolingual", "-5", said="--monolingual is at least 0, not -5")
     refuse(mix, "--test=news", said="--test: this script chooses the sets")
     refuse(mix, "--news", "a,b", said="--news a,b: no comma may be in this name")
     assert not (tmp_path / "bin").exists()
+
+
+def test_pairs_of_further_files_are_trained_on_but_for_those_held_out(mix, tmp_path):
+    further, out = tmp_path / "letters.v2.tsv", tmp_path / "bin"
+    prepare(mix, tmp_path / "plain")
+    held_out = (tmp_path / "plain/raw/test1.en").read_text("utf-8").splitlines()[0]
+    further.write_text(f"Dear Ida\tLiebe Ida\n{held_out.upper()}\tNein\nBye\tTschau\n", "utf-8")
+    prepare(mix, out, "--also", further, "--repeat", "letters=4")
+    counts = [
+        json.loads((folder / "report.json").read_text())["train"]["kept"]
+        for folder in (tmp_path / "plain", out)
+    ]
+    assert counts[1] == counts[0] + 2 * 5
+    for name in ("valid.en", "test.de", "test1.de", "test2.domain"):
+        assert (out / "raw" / name).read_bytes() == (tmp_path / "plain/raw" / name).read_bytes()
 
 
 def test_text_in_the_target_language_is_none_that_the_filters_leave_out(mix, tmp_path):

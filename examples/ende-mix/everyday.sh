@@ -18,6 +18,7 @@
 #   VOCAB=8000    subwords of a new model, of both languages together
 #   LIKE=         a model whose subwords a new one takes, as en-de
 #   DROPOUT=0
+#   LR=5e-3       the learning rate that stays; for a short training further a fifth of it
 #   SEED=1
 #   SAVE=200      updates between checkpoints
 #   READERS=0     processes that read batches ahead, for a GPU
@@ -33,7 +34,7 @@ extra=("${@:5}") updates=${UPDATES:-4900} seed=${SEED:-1} tokens=${TOKENS:-4096}
 workers=${WORKERS:-1} width=${WIDTH:-256} layers=${LAYERS:-6}
 source=${SOURCE:-en} family=${FAMILY:-resmlp_plus}
 warm=$((updates * 3 / 98)) fall=$((updates * 25 / 98))
-short=${SHORT:-$((updates * 30 / 49))} dropout=${DROPOUT:-0}
+short=${SHORT:-$((updates * 30 / 49))} dropout=${DROPOUT:-0} lr=${LR:-5e-3}
 . scripts/cpu.sh
 . scripts/training.sh
 
@@ -53,7 +54,7 @@ esac
 settings="SOURCE=$source FAMILY=$family WIDTH=$width UPDATES=$updates TOKENS=$tokens \
 WORKERS=$workers VOCAB=${VOCAB:-8000} SEED=$seed DTYPE=${DTYPE:-}"
 settings+="${LAYERS:+ LAYERS=$LAYERS}${LIKE:+ LIKE=$LIKE}${SHORT:+ SHORT=$SHORT}"
-settings+="${DROPOUT:+ DROPOUT=$DROPOUT}"
+settings+="${DROPOUT:+ DROPOUT=$DROPOUT}${LR:+ LR=$LR}"
 call="$settings examples/ende-mix/everyday.sh RAW NEWS OUT ${model:-''} ${extra[*]}"
 mkdir -p "$out"
 if [ -e "$out/command" ] && [ "$(cat "$out/command")" != "$call" ]; then
@@ -85,7 +86,7 @@ train() { # NAME DATA UPDATES FLAG...
         --share-all-embeddings --max-source-positions 256 --max-target-positions 256 \
         --dropout "$dropout" \
         --criterion label_smoothed_cross_entropy_in_chunks --label-smoothing 0.1 \
-        --optimizer muon --adam-betas '(0.9, 0.98)' --lr 5e-3 --lr-scheduler tri_stage \
+        --optimizer muon --adam-betas '(0.9, 0.98)' --lr "$lr" --lr-scheduler tri_stage \
         --warmup-steps $warm --hold-steps $((updates - warm - fall)) --decay-steps $fall \
         --final-lr-scale 0.03 --distributed-world-size "$workers" \
         --max-tokens $((tokens / workers)) --max-update "$3" --seed "$seed" \

@@ -13,6 +13,7 @@ and punctuation. --pairs trains on so many of the others, spread evenly too. --m
 the German side of N of those that are left to OUT/raw/monolingual.de, and the text that is trained
 on beside it. --balance repeats pairs of small domains, and --repeat those of one domain. --careless
 adds pairs whose source is typed without care, and --swap pairs with another name or number in them.
+--also trains on the pairs of a further file, too.
 --copied writes targets to train1, where they are their own source: text that is in the target
 language already shall stay as it is. fairseq trains on train and train1 together. Flags that are
 not below are those of `resmlp-mt prepare`, such as --remove-identical.
@@ -48,6 +49,9 @@ def main() -> int:
         check(arguments, others)
         rows = read_rows(arguments.raw)
         sets = split(rows, arguments.held_out, arguments.per_domain, arguments.pairs)
+        further = [row for path in arguments.also for row in read_pairs(path)]
+        held_out = [row for name, part in sets.items() if name != "train" for row in part]
+        sets["train"] += _leave_out(held_out, further, _letters)
         repeated = repeat(sets["train"], arguments.repeat)
     except UserError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
@@ -104,8 +108,17 @@ def build_parser() -> argparse.ArgumentParser:
         "--repeat",
         action="append",
         default=[],
-        metavar="DOMAIN",
-        help="give all pairs of this domain once more; may be given several times",
+        metavar="DOMAIN[=N]",
+        help="give all pairs of this domain once more, or N times; may be given several times",
+    )
+    parser.add_argument(
+        "--also",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="train on the pairs of this file, too: lines of English, a tab and German. Its domain "
+        "is its name up to the first dot or hyphen. May be given several times",
     )
     parser.add_argument(
         "--careless",
@@ -172,6 +185,21 @@ def read_rows(folder: Path) -> list[tuple[str, str, str]]:
     if len({len(column) for column in columns}) > 1:
         raise UserError(f"{folder}: the three files differ in length")
     return list(zip(*columns, strict=True))
+
+
+def read_pairs(path: Path) -> list[tuple[str, str, str]]:
+    """The pairs of a file of two columns, as rows of the mix.
+
+    Raises:
+        UserError: If the file is missing, or a line has no two columns with text; with its number.
+    """
+    rows = []
+    for number, line in enumerate(read_lines(path), 1):
+        sides = line.split("\t")
+        if len(sides) != 2 or not all(map(str.strip, sides)):
+            raise UserError(f"{path}, line {number}: not English, a tab and German")
+        rows.append((*sides, path.name.partition(".")[0]))
+    return rows
 
 
 def add_variants(
@@ -292,16 +320,24 @@ def balance(rows: list[tuple[str, str, str]], temperature: float) -> list[tuple[
 
 
 def repeat(rows: list[tuple[str, str, str]], domains: list[str]) -> list[tuple[str, str, str]]:
-    """All pairs of each of these domains.
+    """All pairs of each of these domains, N times where it is given as DOMAIN=N.
 
     Raises:
-        UserError: No pair is of such a domain.
+        UserError: No pair is of such a domain, or N is no count.
     """
-    known = {domain_of(row) for row in rows}
-    for name in domains:
-        if name not in known:
-            raise UserError(f"--repeat {name}: no such domain, but {', '.join(sorted(known))}")
-    return [row for name in domains for row in rows if domain_of(row) == name]
+    by_domain = defaultdict(list)
+    for row in rows:
+        by_domain[domain_of(row)].append(row)
+    repeated = []
+    for asked in domains:
+        name, _, times = asked.partition("=")
+        if name not in by_domain:
+            known = ", ".join(sorted(by_domain))
+            raise UserError(f"--repeat {asked}: no such domain, but {known}")
+        if times and not (times.isdecimal() and int(times)):
+            raise UserError(f"--repeat {asked}: behind = comes how often, 1 or more")
+        repeated += by_domain[name] * int(times or 1)
+    return repeated
 
 
 def type_carelessly(
