@@ -60,7 +60,7 @@ def main() -> int:
     copied = _spread(sets["train"], round(arguments.copied * len(sets["train"])))
     unwanted = make_filters(others)
     copied = [row for row in copied if not any(leaves_out(*row[:2]) for leaves_out in unwanted)]
-    sets["train"] += add_variants(sets, arguments.careless, arguments.swap, langs[0])
+    sets["train"] += add_variants(sets, further, arguments.careless, arguments.swap, langs[0])
     with tempfile.TemporaryDirectory() as folder:
         for name, pairs in sets.items():
             for side, lang in _SIDES:
@@ -203,12 +203,21 @@ def read_pairs(path: Path) -> list[tuple[str, str, str]]:
 
 
 def add_variants(
-    sets: dict[str, list[tuple[str, str, str]]], careless: float, swapped: float, source: str
+    sets: dict[str, list[tuple[str, str, str]]],
+    further: list[tuple[str, str, str]],
+    careless: float,
+    swapped: float,
+    source: str,
 ) -> list[tuple[str, str, str]]:
-    """So large shares of the training pairs, typed carelessly or with other names and numbers."""
+    """So large shares of the training pairs, typed carelessly or with other names and numbers.
+
+    Further pairs keep their names. German salutations go by them: Liebe Anna, lieber Tom.
+    """
+    named = set(further)
     held_out = [row for name, part in sets.items() if name != "train" for row in part]
+    mix = [row for row in sets["train"] if row not in named]
     typed = type_carelessly(sets["train"], careless, ("en", "de").index(source))
-    return typed + _leave_out(held_out, swap(sets["train"], swapped), _letters)
+    return typed + _leave_out(held_out, swap(mix, swapped), _letters)
 
 
 def make_filters(flags: list[str]) -> list[Filter]:
