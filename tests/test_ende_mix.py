@@ -384,6 +384,14 @@ def test_pairs_of_further_files_are_trained_on_but_for_those_held_out(mix, tmp_p
         assert (out / "raw" / name).read_bytes() == (tmp_path / "plain/raw" / name).read_bytes()
 
 
+def test_no_message_is_trained_on_and_tested(script):
+    trained, tested = (script.read_pairs(EXAMPLE / f"messages{name}.tsv") for name in ("", "-test"))
+    assert len(set(trained)) == len(trained) > 2000 and len(set(tested)) == len(tested) > 200
+    sides = {re.sub(r"[\W_]", "", side.casefold()) for row in trained for side in row[:2]}
+    sides &= {re.sub(r"[\W_]", "", side.casefold()) for row in tested for side in row[:2]}
+    assert not sides
+
+
 def test_text_in_the_target_language_is_none_that_the_filters_leave_out(mix, tmp_path):
     """Every second German line of the mix was never translated."""
     copy = shutil.copytree(mix, tmp_path / "mix")
@@ -533,7 +541,7 @@ def test_one_script_measures_what_a_card_says(tmp_path, commands):
     done = measure(tmp_path / "out")
     assert done.returncode == 0, done.stdout + done.stderr
     scores = re.findall(r"/(\w+)\.de +[\d.]+ ", done.stdout)
-    assert scores == ["newstest2014", "tatoeba", "domains", "same"]
+    assert scores == ["newstest2014", "tatoeba", "domains", "messages", "same"]
     assert "| all | 2 |" in done.stdout and "| double-spaces | 2 |" in done.stdout
     assert re.search(r"^all .* of 800$", done.stdout, re.M)
     same = (tmp_path / "out" / "same.de").read_text().splitlines()

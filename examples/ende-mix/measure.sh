@@ -30,6 +30,14 @@ for set in test:newstest2014 test1:tatoeba test2:domains; do
 done
 python examples/ende-mix/by_domain.py "$out/domains.$target" --ref "$data/raw/test2.$target"
 
+# What people write to each other.
+messages=examples/ende-mix/messages-test.tsv columns=(1 2)
+[ "$source" = en ] || columns=(2 1)
+cut -f "${columns[0]}" "$messages" >"$out/messages.source"
+cut -f "${columns[1]}" "$messages" >"$out/messages.reference"
+translate --input "$out/messages.source" --output "$out/messages.$target"
+resmlp-mt score "$out/messages.$target" --ref "$out/messages.reference"
+
 python examples/ende-mix/forms.py write "$data/raw/test1.$source" --out "$out/forms"
 for form in "$out"/forms/*.source; do
     join=()
