@@ -9,7 +9,7 @@ from resmlp_mt.inference.options import ReadingOptions
 from resmlp_mt.inference.segments import (
     Segment,
     mark_items,
-    name_unreadable,
+    name_fixed,
     split_text,
     take_off_spans,
 )
@@ -70,8 +70,9 @@ class Reader:
             recase: Read what is in capitals in lower case, and translate it to capitals. Read
                 emphasis, links and tags within a sentence as plain words, and put them around the
                 words of the translation that come from these. Give headings, items of lists and
-                rows of tables no final stop that they lack. Keep what the model cannot read, as
-                words in another script, out of what it translates.
+                rows of tables no final stop that they lack. Keep words that the model cannot read,
+                as those in another script, out of what it translates, and words that are the same
+                in all languages, as addresses.
             begun: The translation was begun elsewhere, so that sentences that fit the model stay
                 whole.
             is_item: Every line is such a heading or item.
@@ -84,10 +85,14 @@ class Reader:
             longest = min(longest, card.usual_length)
         if split_sentences is None:
             split_sentences = card.split_sentences
-        read = self._read if recase else str
+        read, named = self._read if recase else str, recase and not begun and self._reads_names
+
+        def cut_finely(line: str) -> list[str]:
+            return cut_marks(self._cut_line(line), within=not named)
+
         segments = split_text(
             text,
-            self._cut_line if begun else self._cut_finely,
+            self._cut_line if begun else cut_finely,
             self.codec.split,
             longest,
             split_sentences,
@@ -101,13 +106,13 @@ class Reader:
         languages = codec.source_language, codec.target_language
         if all(map(sentences.parts_sentences_by_blanks, languages)):
             segments = [take_off_spans(segment, codec.split, read) for segment in segments]
-        return list(map(self.name, segments))
+        return list(map(self.name, segments)) if named else segments
 
     def name(self, segment: Segment) -> Segment:
-        """The segment with names for words that the model cannot read, if it can read these."""
+        """The segment with names for what stays as it is, if the model can read names."""
         if not self._reads_names:
             return segment
-        return name_unreadable(segment, self.codec.split, self.codec, self.longest)
+        return name_fixed(segment, self.codec.split, self.codec, self.longest)
 
     @cached_property
     def _reads_names(self) -> bool:
@@ -115,9 +120,6 @@ class Reader:
 
     def _cut_line(self, line: str) -> list[str]:
         return sentences.split_sentences(line, self.codec.source_language)
-
-    def _cut_finely(self, line: str) -> list[str]:
-        return cut_marks(self._cut_line(line))
 
     def _read(self, text: str) -> str:
         return read_capitals(text, self.codec.source_language)

@@ -10,8 +10,18 @@ from itertools import accumulate, groupby, pairwise, repeat
 from resmlp_mt.inference.alignment import count_words
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.endings import is_item
-from resmlp_mt.text.marks import holds_text
-from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED, cut_at, may_cut
+from resmlp_mt.text.literals import find_literals
+from resmlp_mt.text.marks import find_pictures, holds_text
+from resmlp_mt.text.punctuation import (
+    CLOSERS,
+    COMMAS,
+    ENDS,
+    UNSEEN,
+    UNSPACED,
+    cut_at,
+    join_places,
+    may_cut,
+)
 from resmlp_mt.text.spans import Span, take_spans
 from resmlp_mt.text.stand_ins import Knowledge, find_unreadable, is_made_up, name_words, put_in
 
@@ -40,10 +50,11 @@ class Segment:
         words: The number of each word of `read` in the text, if `spans` was taken off.
         bare: Then the text without them, in its own case.
         code: Whether it is a block of code, which stays as it is.
-        is_item: Whether it is of a heading, an item or a row, which need no final stop.
+        is_item: Whether it needs no final stop, as one that is of a heading, an item or a row.
         is_made_up: Whether a translation would be: the model cannot read most of it.
-        named: The segment with names in the place of words that the model cannot read, if any.
+        named: The segment with names in the place of what stays as it is, if there is any.
         names: In `named` the name of each of these words.
+        needs_names: Whether the model cannot read some of these words.
     """
 
     text: str
@@ -58,6 +69,7 @@ class Segment:
     is_made_up: bool = False
     named: "Segment | None" = None
     names: Mapping[str, str] = field(default_factory=dict)
+    needs_names: bool = False
 
     @property
     def plain(self) -> str:
@@ -162,13 +174,15 @@ def take_off_spans(
     )
 
 
-def name_unreadable(
+def name_fixed(
     segment: Segment,
     find_pieces: Callable[[str], Sequence[str]],
     model: Knowledge,
     longest: int,
 ) -> Segment:
-    """A segment with names in the place of words that the model cannot read, beside it.
+    """A segment with names in the place of what stays as it is, beside it.
+
+    These are words that the model cannot read, literals, and pictures within the sentence.
 
     Args:
         segment: Of what `split_text` or `take_off_spans` returned.
@@ -176,20 +190,28 @@ def name_unreadable(
         model: What it knows.
     """
     text = segment.plain
-    if segment.code or not (places := find_unreadable(segment.read, model)):
+    if segment.code:
+        return segment
+    unreadable = find_unreadable(segment.read, model)
+    if is_made_up(text, unreadable):
+        return replace(segment, is_made_up=True)
+    places = join_places([*unreadable, *find_literals(text), *find_pictures(text)])
+    if not places:
         return segment
     names, words = name_words(text, places), [text[start:end] for start, end in places]
-    if is_made_up(text, places) or not names.keys() >= {*words}:
-        return replace(segment, is_made_up=True)
-    read = put_in(segment.read, places, (names[word] for word in words))
+    read = put_in(segment.read, places, (names.get(word, word) for word in words))
     pieces = find_pieces(read.strip())
-    if len(pieces) > longest:
-        return replace(segment, is_made_up=True)
+    segment = replace(segment, needs_names=bool(unreadable))
+    if len(pieces) > longest or not names.keys() >= {*words}:
+        return replace(segment, is_made_up=segment.needs_names)
     return replace(segment, named=replace(segment, read=read, pieces=pieces, names=names))
 
 
 def mark_items(segments: list[Segment], all_are: bool = False) -> list[Segment]:
     """The segments of a text, marked where their line is a heading, an item or a row.
+
+    Marked too are those that end within their line. What lacks a stop there is a part of a
+    sentence, which was cut at a mark or at a comma.
 
     Args:
         segments: As `split_text` returned them.
@@ -198,7 +220,8 @@ def mark_items(segments: list[Segment], all_are: bool = False) -> list[Segment]:
     marked = []
     for line in group_lines(segments):
         is_one = all_are or is_item("".join(segment.text for segment in line))
-        marked += [replace(segment, is_item=True) for segment in line] if is_one else line
+        inside = len(line) if is_one else len(line) - 1
+        marked += [replace(segment, is_item=True) for segment in line[:inside]] + line[inside:]
     return marked
 
 

@@ -277,7 +277,8 @@ class Translator(Loaded):
         """Yield the best translations of each segment: `translate_nbest` without its buffers.
 
         A segment without letters stays as it is, and so does one that the model cannot read, unless
-        something leads its search. So does one with words that no translation keeps.
+        something leads its search. So does one with words that it cannot read and that no
+        translation keeps.
 
         Args:
             segments: What `split` returned.
@@ -286,32 +287,38 @@ class Translator(Loaded):
             threads: Batches searched side by side. Default: as many as this translator has.
         """
         led = [guide.leads for guide in guides] if guides else [False] * len(segments)
-        typed = segments
-        segments = [
+        read = [
             segment if leads else segment.named or segment
             for segment, leads in zip(segments, led, strict=True)
         ]
-        sources = [self.codec.encode(segment.pieces) for segment in segments]
         searched = [
             i
             for i, segment in enumerate(segments)
             if segment.is_translated or (led[i] and not segment.code)
         ]
-        found = self.search(
-            [sources[i] for i in searched],
-            options,
-            batch_tokens,
-            guides and [guides[i] for i in searched],
-            threads,
-        )
-        beams_of = dict(zip(searched, found, strict=True))
-        for i, (segment, source) in enumerate(zip(segments, sources, strict=True)):
-            beams = self.writer.rank(segment, beams_of.get(i, []))
-            if beams:
-                yield self.describe(segment, source, beams[: options.nbest], attention)
+
+        def find(numbers: list[int]) -> Iterator[tuple[int, list]]:
+            sources = [self.codec.encode(read[i].pieces) for i in numbers]
+            of_each = guides and [guides[i] for i in numbers]
+            found = self.search(sources, options, batch_tokens, of_each, threads)
+            return (
+                (i, self.writer.rank(read[i], beams))
+                for i, beams in zip(numbers, found, strict=True)
+            )
+
+        beams = dict(find(searched))
+        # What the model can read without names is searched once more, where it lost some.
+        if again := [i for i in searched if not beams[i] and not segments[i].needs_names]:
+            for i in again:
+                read[i] = segments[i]
+            beams |= find(again)
+        for i, segment in enumerate(segments):
+            if beams.get(i):
+                source, best = self.codec.encode(read[i].pieces), beams[i][: options.nbest]
+                yield self.describe(read[i], source, best, attention)
             else:
-                source = self.codec.encode(typed[i].pieces)
-                yield [self.writer.copy(typed[i], source, attention) for _ in range(options.nbest)]
+                source = self.codec.encode(segment.pieces)
+                yield [self.writer.copy(segment, source, attention) for _ in range(options.nbest)]
 
     def search(
         self,

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate, chain
 
-from resmlp_mt.text.punctuation import cut_at, may_cut
+from resmlp_mt.text.punctuation import Place, cut_at, may_cut
 from resmlp_mt.text.spans import find_spans
 
 # A picture with what colours or joins it, or a digit on a key. Flags are two letters of their own.
@@ -24,6 +24,8 @@ _HEART = re.compile(
     "[\u2661\u2665\u2764\U0001f493-\U0001f49f\U0001f5a4\U0001f90d-\U0001f90f\U0001f9e1"
     "\U0001fa75-\U0001fa77]"
 )
+# They part what is to be done, one thing after the other: "File → Open".
+_ARROW = re.compile("[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11]")
 _MARKUP = re.compile(
     r"\[[xX]\]|</?[A-Za-z][^<>]*>"
     r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
@@ -41,8 +43,12 @@ _EMPHASIS = re.compile(
     r"(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?:[.!?:…](?=\1)|(?=\1(?:\s*$|:\s)))(\1:?(?:\s+|$))"
 )
 
+# A sentence in quotes that ends in a word, behind which a model would close them with a stop, or
+# not at all.
+_QUOTED = re.compile(r'(["“”„«»])(?=\w)[^"“”„«»]*\w(?=(["“”«»])\s*$)')
 
-def cut_marks(line: list[str]) -> list[str]:
+
+def cut_marks(line: list[str], within: bool = True) -> list[str]:
     """Cut the sentences of a line further, before and behind marks.
 
     >>> cut_marks(["- I love you ", "❤️"])
@@ -50,6 +56,8 @@ def cut_marks(line: list[str]) -> list[str]:
 
     Args:
         line: Its sentences, in order.
+        within: Cut at pictures in the midst of a sentence too, where these stand between blanks.
+            Without it, at arrows alone.
 
     Returns:
         Parts that joined are the line.
@@ -66,13 +74,25 @@ def cut_marks(line: list[str]) -> list[str]:
     for number, sentence in enumerate(line):
         begin = _BEGINNING.match(sentence) if number == 0 else None
         start = begin.end() if begin else 0
-        found = {start, *_find_places(sentence, start, in_table)}
+        found = {start, *_find_places(sentence, start, in_table, within)}
         end = offset + len(sentence)
         within = around[bisect_right(around, offset) : bisect_left(around, end)]
         found = (found | {place - offset for place in within}) - {0, len(sentence)}
         offset = end
         parts += cut_at(sentence, sorted(i for i in found if may_cut(sentence, i)))
     return parts
+
+
+def find_pictures(text: str) -> Iterator[Place]:
+    """Yield the places of pictures in a text, without the blanks behind them.
+
+    Those that a letter or a digit touches are left out: they would be a part of a word.
+    """
+    for match in _PICTURES.finditer(text):
+        start, end = match.start(), match.start() + len(match[0].rstrip())
+        beside = text[max(0, start - 1) : start] + text[end : end + 1]
+        if not any(map(str.isalnum, beside)):
+            yield start, end
 
 
 def holds_text(text: str) -> bool:
@@ -110,18 +130,21 @@ def _find_wide(line: list[str]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
         yield first, last, () if before or (within and behind) else places
 
 
-def _find_places(sentence: str, start: int, in_table: bool) -> Iterator[int]:
+def _find_places(sentence: str, start: int, in_table: bool, within: bool) -> Iterator[int]:
     """Where a sentence is cut, of which the text begins at `start`."""
     first = _BLANKS.match(sentence, start).end()
     for match in _PICTURES.finditer(sentence, start):
-        within = sentence[match.start() - 1].isspace() and match[0][-1].isspace()
+        between = sentence[match.start() - 1].isspace() and match[0][-1].isspace()
         at_edge = match.start() == first or match.end() == len(sentence)
-        if at_edge or within and not _HEART.search(match[0]):
+        parts = _ARROW.match(match[0]) or (within and not _HEART.search(match[0]))
+        if at_edge or between and parts:
             yield from match.span()
     for match in _TABS.finditer(sentence, first):
         yield match.end()
     if in_table:
         for match in _EDGES.finditer(sentence, first):
             yield from match.span()
+    if quoted := _QUOTED.match(sentence, first):
+        yield from (quoted.end(1), quoted.start(2))
     if emphasis := _EMPHASIS.match(sentence, first):
         yield from (first, emphasis.end(1), emphasis.start(2), emphasis.end(2))

@@ -43,8 +43,22 @@ CLOSERS = "\"'”’»›)\\]」』）】》〉］｝"
 # selectors of a picture's form.
 UNSEEN = "\u061c\u200b\u200c\u200d\u200e\u200f\u202c\u2060\u2069\ufe0e\ufe0f\ufeff"
 
+# Where something begins and ends in a text.
+Place = tuple[int, int]
+
 _JOINER, _VIRAMA = "\u200d", 9
 _SPACING = "\u0e33\u0eb3"  # vowels of Thai and Lao that Unicode has among the letters
+
+
+def join_places(places: Iterable[Place]) -> list[Place]:
+    """Places in the order of the text, those that overlap as one."""
+    joined: list[Place] = []
+    for start, end in sorted(places):
+        if joined and start < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def cut_at(text: str, places: Iterable[int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Words that a model cannot read, as those in another script, and what it reads in their place."""
+"""Names that a model reads in the place of what it cannot read, or what stays as it is."""
 
 import re
 import unicodedata
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Protocol
 
+from resmlp_mt.text.punctuation import Place
+
 _LETTERS, _DIGITS = "DGKLMPRSTX", "3456789"
 ALPHABET = _LETTERS + _DIGITS
 # Models copy such short names nearly always, and decline none of them.
 _NAMES = [letter + digit for digit in _DIGITS for letter in _LETTERS]
 _WORD = re.compile(r"\S+")
-
-Place = tuple[int, int]
 
 
 class Knowledge(Protocol):

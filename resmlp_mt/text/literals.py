@@ -1,0 +1,63 @@
+"""Words that are the same in all languages: addresses, files, placeholders, names of programs."""
+
+import re
+from collections.abc import Iterator
+
+from resmlp_mt.text.punctuation import Place
+
+_FILES = (
+    "7z apk avi bak bat bmp bz2 c cfg conf cpp css csv deb dll doc docx exe flac gif gz h htm "
+    "html ini ipynb iso jar java jpeg jpg js json log lua md mkv mov mp3 mp4 msi odp ods odt ogg "
+    "pdf php png ppt pptx ps1 py rar rb rpm rs rst rtf sh sql sqlite svg tar tex tgz tif "
+    "tiff toml ts tsv txt wav webm webp xls xlsx xml xz yaml yml zip"
+)
+# Without those that are English or German words, which may follow a stop and no blank: "ok.it".
+_SITES = "app at biz ch co com de dev edu eu fr gov info io jp net nl org tv uk"
+_ENDINGS = "|".join(f"{_FILES} {_SITES}".split())
+_KINDS = {
+    "address": r"(?:[a-z][a-z0-9+]*://|mailto:|www\.)[^\s<>\"“”„«»‘’]+",
+    "mail": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "handle": r"(?<![\w/])[@#][A-Za-z_][\w-]*\w",
+    "path": r"(?<![\w/])(?:(?:~|\.{1,2})(?:/[\w.+-]+)+|(?:/[\w.+-]+){2,}|[A-Z]:\\[\w\\.+-]+)/?",
+    "file": rf"(?<![\w.])[\w+-]{{2,}}(?:[./][\w+-]+)*\.(?i:{_ENDINGS})"
+    r"(?:/[^\s<>\"]*)?(?![\w-]|\.\w)",
+    "option": r"(?<![\w-])--[a-z][\w-]*(?:=[^\s,;\"']+)?",
+    # Of C and Python, of Mustache and of shells.
+    "placeholder": r"(?<![\w%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?l{0,2}[dfisuxX](?!\w)"
+    r"|\{\{\s*[\w.-]+\s*\}\}|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
+    "call": r"\b[A-Za-z]\w*\(\)",
+    # Not "Re_gular", of which menus underline a letter.
+    "snake": r"\b(?![A-Z][a-z]*_[a-z]+\b)[A-Za-z]\w*_\w*[A-Za-z0-9]\b",
+    "camel": r"\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b",
+    "date": r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?\b",
+    # Letters and digits that change twice, and not "20th", "100km" or "mp3". Or very many.
+    "code": r"\b(?=\w{7})(?:[A-Za-z]+\d+[A-Za-z]|\d+[A-Za-z]+\d)[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*\b"
+    r"|\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{10,}\b",
+    "uuid": r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4,12})+\b",
+    "number": r"(?<![\w.,])\d{6,}(?!\w|[.,]\d)",
+}
+_LITERAL = re.compile("|".join(f"(?:{pattern})" for pattern in _KINDS.values()))
+# What stands behind an address, and is of the sentence.
+_BEHIND = ".,;:!?…'*_~"
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def find_literals(text: str) -> Iterator[Place]:
+    """Yield the places of such words in a text, without the punctuation around them.
+
+    >>> [text[start:end] for text in ["Edit setup.py, e.g. %(count)s."]
+    ...  for start, end in find_literals(text)]
+    ['setup.py', '%(count)s']
+    """
+    for match in _LITERAL.finditer(text):
+        word = match[0]
+        while word and (word[-1] in _BEHIND or _closes(word)):
+            word = word[:-1]
+        if word:
+            yield match.start(), match.start() + len(word)
+
+
+def _closes(word: str) -> bool:
+    """Whether the last character closes a bracket that was opened before the word."""
+    opener = _PAIRS.get(word[-1])
+    return opener is not None and word.count(word[-1]) > word.count(opener)

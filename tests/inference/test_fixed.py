@@ -1,0 +1,82 @@
+"""Literals, and pictures within a sentence, are read as names and stay as they are."""
+
+import numpy as np
+import pytest
+from inference.test_alignment import Copying, codec
+
+from resmlp_mt import Translator
+from resmlp_mt.inference.reader import Reader
+
+FIXED = [
+    "setup.py",
+    "https://example.org/a?b=c",
+    "%(count)s",
+    "🐶",
+    "✓",
+    "🇫🇷",
+    "♥",
+    "my_name",
+]
+
+
+class Forgetting(Copying):
+    """Says what it reads, but nothing of a sentence that has a name."""
+
+    def search(self, sources, options, guides):
+        names = codec("en-de").encode_target("D3")
+        said = [[] if np.isin(names, source).all() else source[:-1] for source in sources]
+        return [[(np.array(tokens, np.int64), 0.0)] for tokens in said]
+
+
+@pytest.mark.parametrize("word", FIXED)
+@pytest.mark.parametrize("sentence", ["We saw a {} in the park.", "I am {}, and you?", "It is {}!"])
+def test_they_are_named_and_come_back(word, sentence):
+    text = sentence.format(word)
+    translator = Translator(Copying(), codec("en-de"))
+    (segment,) = translator.split(text)
+    assert segment.named.read == sentence.format("D3") and segment.read == text
+    found = next(translator.translate_nbest(text, attention=True))[0]
+    assert found.text == text
+    attention = found.attention[0]
+    assert attention.source_words == attention.target_words
+    assert max(attention.source_words) == len(text.split()) - 1
+
+
+@pytest.mark.parametrize("word", FIXED[:3])
+def test_a_sentence_whose_name_was_lost_is_read_once_more_as_it_is_typed(word):
+    translator = Translator(Forgetting(), codec("en-de"))
+    lines = ["Good night.", f"We saw {word} in the park.", "Go."]
+    assert translator.translate(lines) == lines
+
+
+def test_what_the_model_cannot_read_stays_where_its_name_was_lost():
+    translator = Translator(Forgetting(), codec("en-de"))
+    text = "We saw setup.py in Łódź."
+    assert translator.split(text)[0].needs_names and translator.translate(text) == text
+
+
+def test_arrows_part_what_is_done_one_after_the_other():
+    split = Reader(codec("en-de"), 255).split
+    assert [part.text for part in split("Open File → Save")] == ["Open File ", "→ ", "Save"]
+    assert [part.text for part in split("We saw a 🐶 here")] == ["We saw a 🐶 here"]
+    cut = split("We saw a 🐶 here", recase=False)  # where no names are given
+    assert [part.text for part in cut] == ["We saw a ", "🐶 ", "here"]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ('"Do not touch it"', ['"', "Do not touch it", '"']),
+        ("„Finger weg“ ", ["„", "Finger weg", "“ "]),
+        ('"Stop it."', ['"Stop it."']),
+        ('"The Times" or "Die Zeit"', ['"The Times" or "Die Zeit"']),
+    ],
+)
+def test_quotes_around_a_sentence_without_a_stop_are_cut_off(text, parts):
+    assert [part.text for part in Reader(codec("en-de"), 255).split(text)] == parts
+
+
+def test_parts_of_a_sentence_get_no_final_stop():
+    segments = Reader(codec("en-de"), 255).split("One → two → three\nFour\nFive. Six")
+    marked = [segment.text.strip() for segment in segments if segment.is_item]
+    assert marked == ["One", "→", "two", "→", "Five."]  # the last has one already

@@ -1,0 +1,47 @@
+"""Which words of a text are the same in all languages."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resmlp_mt.text.literals import find_literals
+
+LITERALS = [
+    "https://example.org/a?b=c(d)#e", "ftp://a.b/c", "www.example.org", "mailto:a@b.c",
+    "anna.b+c@mail.example.org", "@anna", "#berlin", "#debian-devel", "/etc/init.d", "./configure",
+    "~/notes.txt", r"C:\temp\a.txt", "setup.py", "example.com", "src/main.c", "IMG_1234.JPG",
+    "debian.org/doc", "--input=a", "--resume", "%s", "%(count)s", "%1$d", "%.2f", "{0}", "{name}",
+    "{{ name }}", "${HOME}", "$PATH", "main()", "my_name", "MAX_LENGTH", "getName", "2024-03-15",
+    "A47B11X", "bbcddb662477", "DE89370400440532013000", "4711000",
+    "123e4567-e89b-12d3-a456-426614174000",
+]  # fmt: skip
+OTHERS = [
+    "dog", "Don't", "and/or", "AC/DC", "e.g.", "z.B.", "d.h.", "U.S.A.", "hello.How", "ok.it",
+    "100%", "50", "$100", "1,000,000", "1.000.000", "1.0997501702", "12.5.2020", "3:45", "20th",
+    "100km", "1990s", "mp3", "B2B", "COVID-19", "iPhone", "LibreOffice", "McDonald", "Re_gular",
+    "_very_", "well-known", "a@", "#1", "--", "-v", "\ue000", "(ok)", "東京.com是",
+]  # fmt: skip
+
+
+def find(text):
+    return [text[start:end] for start, end in find_literals(text)]
+
+
+@pytest.mark.parametrize("word", LITERALS)
+def test_literals_are_found_as_a_whole_without_the_marks_around_them(word):
+    assert find(word) == [word]
+    for sentence in ("See {}.", "See {}, please!", 'Is it "{}"?', "({})", "**{}**: so", "[{}]…"):
+        assert find(sentence.format(word)) == [word], sentence
+
+
+@pytest.mark.parametrize("word", OTHERS)
+def test_words_and_numbers_that_languages_write_differently_are_none(word):
+    assert find(f"See {word}, or {word}.") == []
+
+
+@given(st.lists(st.sampled_from(LITERALS + OTHERS)), st.text())
+def test_places_are_in_order_and_apart(words, rest):
+    text = " ".join([*words, rest])
+    ends = [0, *(place for found in find_literals(text) for place in found), len(text)]
+    assert ends == sorted(ends)
+    assert all(start < end for start, end in find_literals(text))
