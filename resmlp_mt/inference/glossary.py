@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shorten
 
@@ -12,10 +13,18 @@ from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.text.capitals import lower, upper
-from resmlp_mt.text.punctuation import UNSPACED, may_cut
+from resmlp_mt.text.punctuation import UNSPACED, Place, may_cut
 from resmlp_mt.text.sentences import base_language
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What a translation shall hold for a term: text, and the indices of its tokens."""
+
+    text: str
+    tokens: np.ndarray
 
 
 class Glossary:
@@ -42,14 +51,14 @@ class Glossary:
                 "of a file with a term, a tab and its translation in each line"
             )
         self._language = base_language(codec.source_language)
-        self._terms: dict[str, np.ndarray] = {}
+        self._terms: dict[str, Wanted] = {}
         for term, translation in terms.items():
             if not isinstance(term, str) or not isinstance(translation, str):
                 raise ValueError(f"glossary: {term!r} -> {translation!r}: a side is no text")
             wanted = codec.encode_held(translation)
             if not term.strip() or not wanted.size:
                 raise UserError(f"glossary: {term!r} -> {translation!r}: a side is empty")
-            self._terms[_write_alike(term)] = wanted
+            self._terms[_write_alike(term)] = Wanted(_join_blanks(translation), wanted)
         # Of two that are alike in capitals, the one that has some counts.
         least_first = sorted(self._terms, key=str.islower, reverse=True)
         self._raised = {upper(term, self._language): self._terms[term] for term in least_first}
@@ -62,18 +71,35 @@ class Glossary:
             text: Of the source.
             capitals: Whether it is in capitals, so that they do not tell words apart.
         """
-        text, end, found = _write_alike(text), 0, {}
+        found = (wanted.tokens for _, wanted in self._find(_write_alike(text), capitals))
+        return tuple({tokens.tobytes(): tokens for tokens in found}.values())
+
+    def locate(self, text: str, capitals: bool = False) -> list[tuple[Place, str]] | None:
+        """The places of the terms in a text, in order, and the translation of each.
+
+        Arguments as for `find`. None if letters must be composed to find them.
+        """
+        if not unicodedata.is_normalized("NFC", text):
+            return None
+        # Where each character stands; of several blanks the first counts.
+        kept = [i for i, c in enumerate(text) if not (c.isspace() and text[i - 1 : i].isspace())]
+        kept = kept[text[:1].isspace() :]
+        found = self._find(_write_alike(text), capitals)
+        return [((kept[start], kept[end - 1] + 1), wanted.text) for (start, end), wanted in found]
+
+    def _find(self, text: str, capitals: bool) -> Iterator[tuple[Place, Wanted]]:
+        end = 0
         for start in range(len(text)):
             if start < end or not _parts_words(text, start):
                 continue
             for stop in (start + size for size in self._sizes if start + size <= len(text)):
                 wanted = self._look_up(text[start:stop], capitals)
                 if wanted is not None and _parts_words(text, stop):
-                    found[wanted.tobytes()], end = wanted, stop
+                    yield (start, stop), wanted
+                    end = stop
                     break
-        return tuple(found.values())
 
-    def _look_up(self, piece: str, capitals: bool) -> np.ndarray | None:
+    def _look_up(self, piece: str, capitals: bool) -> Wanted | None:
         """What is wanted for a piece of a text, if it is a term: first for one as it is written."""
         wanted = self._terms.get(piece)
         if wanted is None and capitals:

@@ -1,9 +1,11 @@
 """A text that a user gives, as what a model translates at once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.guides import Line, divide_begun
 from resmlp_mt.inference.options import ReadingOptions
 from resmlp_mt.inference.segments import (
@@ -14,7 +16,7 @@ from resmlp_mt.inference.segments import (
     take_off_spans,
 )
 from resmlp_mt.text import sentences
-from resmlp_mt.text.capitals import read_capitals
+from resmlp_mt.text.capitals import read_capitals, write_capitals
 from resmlp_mt.text.marks import cut_marks
 from resmlp_mt.text.stand_ins import ALPHABET
 
@@ -30,7 +32,14 @@ class Reader:
     def __init__(self, codec: TextCodec, longest: int):
         self.codec, self.longest = codec, longest
 
-    def begin(self, text: str, prefix: str, words: Sequence[str], reading: ReadingOptions) -> Line:
+    def begin(
+        self,
+        text: str,
+        prefix: str,
+        words: Sequence[str],
+        reading: ReadingOptions,
+        glossary: Glossary | None = None,
+    ) -> Line:
         """A line in the parts that are translated at once, of which a prefix may have some.
 
         Args:
@@ -38,6 +47,7 @@ class Reader:
             prefix: What its translation begins with.
             words: What its translation shall hold.
             reading: How lines are read.
+            glossary: Terms that are translated as it says.
         """
         segments = self.split(
             text,
@@ -45,6 +55,10 @@ class Reader:
             reading.recase and not (prefix or words),
             begun=bool(prefix),
         )
+        if glossary:
+            segments = [
+                self.name_terms(segment, glossary, reading.attention) for segment in segments
+            ]
         kept, rest = divide_begun(prefix, segments, self.codec.target_language)
         return Line(text, segments, kept, rest, words)
 
@@ -113,6 +127,35 @@ class Reader:
         if not self._reads_names:
             return segment
         return name_fixed(segment, self.codec.split, self.codec, self.longest)
+
+    def name_terms(self, segment: Segment, glossary: Glossary, attention: bool) -> Segment:
+        """The segment with names for the terms of a glossary too, if it has any.
+
+        One of which not all terms can be named has no names at all. Its search is led instead.
+
+        Args:
+            segment: Of what `split` returned.
+            glossary: The terms.
+            attention: Whether somebody asks for that, which counts words: a term of several words
+                gets no name then.
+        """
+        terms = glossary.locate(segment.plain, segment.capitals)
+        if not terms and terms is not None:
+            return segment
+        segment = replace(segment, named=None, is_made_up=False)
+        several = any(
+            len(text.split()) > 1
+            for (start, end), said in terms or ()
+            for text in (said, segment.plain[start:end])
+        )
+        if terms is None or not self._reads_names or (several and (attention or segment.spans)):
+            return segment
+        if segment.capitals:
+            target = self.codec.target_language
+            terms = [
+                (at, write_capitals(said, segment.plain[slice(*at)], target)) for at, said in terms
+            ]
+        return name_fixed(segment, self.codec.split, self.codec, self.longest, terms)
 
     @cached_property
     def _reads_names(self) -> bool:

@@ -18,8 +18,10 @@ from resmlp_mt.text.punctuation import (
     ENDS,
     UNSEEN,
     UNSPACED,
+    Place,
     cut_at,
     join_places,
+    leave_out,
     may_cut,
 )
 from resmlp_mt.text.spans import Span, take_spans
@@ -52,8 +54,8 @@ class Segment:
         code: Whether it is a block of code, which stays as it is.
         is_item: Whether it needs no final stop, as one that is of a heading, an item or a row.
         is_made_up: Whether a translation would be: the model cannot read most of it.
-        named: The segment with names in the place of what stays as it is, if there is any.
-        names: In `named` the name of each of these words.
+        named: The segment with names in the place of words whose translation is known, if any.
+        names: In `named` the name of each of these translations.
         needs_names: Whether the model cannot read some of these words.
     """
 
@@ -179,30 +181,36 @@ def name_fixed(
     find_pieces: Callable[[str], Sequence[str]],
     model: Knowledge,
     longest: int,
+    terms: Sequence[tuple[Place, str]] = (),
 ) -> Segment:
-    """A segment with names in the place of what stays as it is, beside it.
+    """A segment with names in the place of words whose translation is known, beside it.
 
-    These are words that the model cannot read, literals, and pictures within the sentence.
+    Words that the model cannot read, literals, and pictures within the sentence stay as they are.
+    Terms of a glossary become what that says.
 
     Args:
         segment: Of what `split_text` or `take_off_spans` returned.
         find_pieces, longest: As for `split_text`.
         model: What it knows.
+        terms: Places of `read`, in order, and the translation of each.
     """
     text = segment.plain
     if segment.code:
         return segment
-    unreadable = find_unreadable(segment.read, model)
+    known = [place for place, _ in terms]
+    unreadable = leave_out(find_unreadable(segment.read, model), known)
     if is_made_up(text, unreadable):
         return replace(segment, is_made_up=True)
-    places = join_places([*unreadable, *find_literals(text), *find_pictures(text)])
-    if not places:
+    stays = join_places([*unreadable, *find_literals(text), *find_pictures(text)])
+    fixed = [(place, text[slice(*place)]) for place in leave_out(stays, known)]
+    if not (fixed := sorted([*fixed, *terms])):
         return segment
-    names, words = name_words(text, places), [text[start:end] for start, end in places]
-    read = put_in(segment.read, places, (names.get(word, word) for word in words))
+    names = name_words(text, (word for _, word in fixed))
+    places = [place for place, _ in fixed]
+    read = put_in(segment.read, places, (names.get(word, word) for _, word in fixed))
     pieces = find_pieces(read.strip())
     segment = replace(segment, needs_names=bool(unreadable))
-    if len(pieces) > longest or not names.keys() >= {*words}:
+    if len(pieces) > longest or not names.keys() >= {word for _, word in fixed}:
         return replace(segment, is_made_up=segment.needs_names)
     return replace(segment, named=replace(segment, read=read, pieces=pieces, names=names))
 

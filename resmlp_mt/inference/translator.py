@@ -227,7 +227,7 @@ class Translator(Loaded):
     ) -> Iterator[list[Hypothesis]]:
         first, led = reading.first, [glossary.find] if glossary else []
         for buffer in fill(rows, reading.buffer_size):
-            lines = [self.reader.begin(*row, reading) for row in buffer]
+            lines = [self.reader.begin(*row, reading, glossary) for row in buffer]
             guides = None
             if led or options.sampling or any(line.prefix or line.words for line in lines):
                 guides = make_guides(self.codec, lines, first, *led)
@@ -287,9 +287,10 @@ class Translator(Loaded):
             threads: Batches searched side by side. Default: as many as this translator has.
         """
         led = [guide.leads for guide in guides] if guides else [False] * len(segments)
+        begun = [len(guide.prefix) > 0 for guide in guides] if guides else led
         read = [
-            segment if leads else segment.named or segment
-            for segment, leads in zip(segments, led, strict=True)
+            segment if has_prefix else segment.named or segment
+            for segment, has_prefix in zip(segments, begun, strict=True)
         ]
         searched = [
             i
@@ -299,7 +300,10 @@ class Translator(Loaded):
 
         def find(numbers: list[int]) -> Iterator[tuple[int, list]]:
             sources = [self.codec.encode(read[i].pieces) for i in numbers]
-            of_each = guides and [guides[i] for i in numbers]
+            # Terms that have names need not be held besides.
+            of_each = guides and [
+                replace(guides[i], constraints=()) if read[i].names else guides[i] for i in numbers
+            ]
             found = self.search(sources, options, batch_tokens, of_each, threads)
             return (
                 (i, self.writer.rank(read[i], beams))
@@ -307,8 +311,9 @@ class Translator(Loaded):
             )
 
         beams = dict(find(searched))
-        # What the model can read without names is searched once more, where it lost some.
-        if again := [i for i in searched if not beams[i] and not segments[i].needs_names]:
+        # Where names were lost, what can be read without them is searched once more.
+        lost = [i for i in searched if not beams[i]]
+        if again := [i for i in lost if led[i] or not segments[i].needs_names]:
             for i in again:
                 read[i] = segments[i]
             beams |= find(again)

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 
@@ -59,6 +59,15 @@ def join_places(places: Iterable[Place]) -> list[Place]:
         else:
             joined.append((start, end))
     return joined
+
+
+def leave_out(places: Iterable[Place], others: Sequence[Place]) -> list[Place]:
+    """The places that overlap with none of the others."""
+    return [
+        (start, end)
+        for start, end in places
+        if not any(start < stop and begin < end for begin, stop in others)
+    ]
 
 
 def cut_at(text: str, places: Iterable[int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Names that a model reads in the place of what it cannot read, or what stays as it is."""
+"""Names that a model reads in the place of words whose translation is known beforehand."""
 
 import re
 import unicodedata
@@ -58,9 +58,9 @@ def is_made_up(text: str, unreadable: Sequence[Place]) -> bool:
     return sum(any(map(str.isalpha, word)) for word in rest.split()) < len(unreadable)
 
 
-def name_words(text: str, places: Iterable[Place]) -> dict[str, str]:
-    """A short name for each word at these places, as far as there are any that the text has not."""
-    words = dict.fromkeys(text[start:end] for start, end in places)
+def name_words(text: str, words: Iterable[str]) -> dict[str, str]:
+    """A short name for each of these words, as far as there are any that the text has not."""
+    words = dict.fromkeys(words)
     # As subwords spell it: D3 of D₃ too, or all in lower case.
     spelled = unicodedata.normalize("NFKC", text).upper()
     free = (name for name in _NAMES if name not in spelled)

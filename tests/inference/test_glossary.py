@@ -1,9 +1,14 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inference.test_alignment import Copying, codec
+from inference.test_fixed import Forgetting
 
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
+from resmlp_mt.inference.alignment import align_words
 from resmlp_mt.inference.glossary import Glossary, read_glossary
 
 
@@ -94,6 +99,55 @@ def test_letters_are_found_composed_and_decomposed():
     assert find({"Apfel": "A", "A": "B"}, decomposed, "de") == []
 
 
+@given(st.lists(st.sampled_from("red car, the Red\tcar  redcar (car) a".split(" ")), max_size=6))
+def test_terms_are_located_in_a_text_with_any_blanks(words):
+    text = "".join(f"{word} {' ' * (i % 3)}" for i, word in enumerate(["", *words]))
+    terms = {"red": "A", "red car": "B", "car": "C"}
+    located = Glossary(terms, Letters("en")).locate(text)
+    assert [said for _, said in located] == [
+        {"red": "A", "red car": "B", "car": "C"}[" ".join(text[i:j].split()).lower()]
+        for (i, j), _ in located
+    ]
+    assert list(dict.fromkeys(said for _, said in located)) == find(terms, text)
+    assert Glossary(terms, Letters("en")).locate(f"{text}a\u0308") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A  red  car is here.", "A blaues Auto is here."),
+        ("My red bike, see setup.py.", "My blau bike, see setup.py."),
+        ("THE RED CAR IS HERE.", "THE BLAUES AUTO IS HERE."),
+        ("She is in Łódź, in a red car 🐶!", "She is in Łódź, in a blaues Auto 🐶!"),
+        ("I like **red** very much", "I like **blau** very much"),
+    ],
+)
+def test_terms_are_read_as_names_and_become_their_translations(text, expected):
+    translator = Translator(Copying(), codec("en-de"))
+    glossary = {"red": "blau", "red car": "blaues Auto", "Łódź": "Łódź"}
+    assert translator.translate(text, glossary=glossary) == expected
+
+
+def test_terms_of_one_word_are_aligned_with_their_translations():
+    translator = Translator(Copying(), codec("en-de"))
+    (found,) = translator.translate_nbest("A red dog", glossary={"red": "blau"}, attention=True)
+    assert found[0].text == "A blau dog"
+    assert align_words(found[0].attention) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_term_whose_name_was_lost_is_held_by_the_search():
+    asked = []
+
+    class Noting(Forgetting):
+        def search(self, sources, options, guides):
+            asked.append([len(guide.constraints) for guide in guides or ()])
+            return super().search(sources, options, guides)
+
+    translator = Translator(Noting(), codec("en-de"))
+    assert translator.translate("A red dog", glossary={"red": "blau"}) == "A red dog"
+    assert asked == [[], [1]]
+
+
 def test_a_file_of_terms_is_read_and_its_faults_are_named(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text("bike\tRad\n\n red  car \trotes Auto \n")
@@ -123,8 +177,8 @@ def test_sentences_hold_the_terms_and_those_without_any_are_as_ever(tmp_path):
         assert held[1] == plain[1]
     path = tmp_path / "terms.tsv"
     path.write_text("bike\tDrahtesel\n")
-    for given in (path, str(path)):
-        assert translator.translate(lines, glossary=given) == held
+    for file in (path, str(path)):
+        assert translator.translate(lines, glossary=file) == held
     for wrong, said in (
         ({"x": "☃"}, "cannot say"),
         ({"x": "Acme™"}, "'Acme™': the model would write 'AcmeTM'"),

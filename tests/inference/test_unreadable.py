@@ -77,7 +77,7 @@ def test_names_stand_for_unreadable_words_alone_and_give_them_back(given_text):
     text, unreadable = given_text
     places = find_unreadable(text, Latin())
     assert [text[start:end] for start, end in places] == unreadable
-    names = name_words(text, places)
+    names = name_words(text, unreadable)
     assert set(names) == set(unreadable) and len(set(names.values())) == len(names)
     read = put_in(text, places, [names[word] for word in unreadable])
     assert not any(word in read for word in unreadable)
@@ -92,7 +92,7 @@ def test_names_stand_for_unreadable_words_alone_and_give_them_back(given_text):
 def test_names_that_run_out_leave_words_as_they_are():
     words = [f"{chr(a)}{chr(b)}" for a in range(0x430, 0x43A) for b in range(0x430, 0x43A)]
     text = " ".join(words)
-    names = name_words(text, find_unreadable(text, Latin()))
+    names = name_words(text, words)
     assert list(names) == words[: len(names)] and 0 < len(names) < len(words)
 
 
