@@ -316,6 +316,44 @@ def test_rows_of_results_say_what_their_commands_say():
         assert float(row["bleu"]) < float(row["chrf"]) < 100 and int(row["pairs"]) > 100_000
 
 
+def test_figures_of_the_page_are_those_of_the_rows():
+    """Its own tables; scripts/results_table.py writes that of SHIPPED.md."""
+    page = (EXAMPLE / "README.md").read_text(encoding="utf-8")
+    tables = [
+        [c.strip() for c in line.split("|")[1:-1]] for line in re.findall(r"^\|.*", page, re.M)
+    ]
+    with open(EXAMPLE / "results.csv", newline="", encoding="utf-8") as stream:
+        rows = [row for row in csv.DictReader(stream) if "--dropout" not in row["flags"]]
+
+    def find_bleu(sets: str, **wanted: str) -> list[float]:
+        found = [row for row in rows if wanted.items() <= row.items()]
+        scores = {row["set"]: float(row["bleu"]) for row in found}
+        assert len(found) == len(scores)
+        return [scores[name] for name in sets.split()]
+
+    def whole(text: str) -> str:
+        return text.replace(",", "")
+
+    trained = [line for line in tables if re.match("en-de-", line[0])]
+    figures = {}
+    for model, parameters, updates, tokens, *shown in trained:
+        run = {"model": model, "parameters": whole(parameters), "updates": whole(updates)}
+        figures[model, updates] = list(map(float, shown))
+        assert figures[model, updates] == find_bleu("tatoeba domains newstest2014", **run)
+        (command,) = {row["command"] for row in rows if run.items() <= row.items()}
+        assert f" TOKENS={whole(tokens)} " in command
+    leads = [line for line in tables if line[1].endswith("million")]
+    for updates, _, *shown in leads:
+        pair = (figures[f"en-de-gpu{family}", updates] for family in ("", "-transformer"))
+        expected = [round(ours - theirs, 2) for ours, theirs in zip(*pair, strict=True)]
+        assert [float(text.split()[0]) for text in shown] == expected
+    tiny = [line for line in tables if line[0].endswith("_tiny")]
+    for model, parameters, rate, *shown in tiny:
+        run = {"model": model, "parameters": whole(parameters), "flags": f"--bf16 --lr {rate}"}
+        assert list(map(float, shown)) == find_bleu("tatoeba newstest2014", **run)
+    assert (len(trained), len(leads), len(tiny)) == (6, 2, 3)
+
+
 def test_a_training_that_was_stopped_is_not_scored(mix, tmp_path, commands):
     prepare(mix, tmp_path / "bin", env=commands)
     variables = commands | {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path), "TOKENS": "1000"}
