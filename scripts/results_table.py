@@ -17,7 +17,7 @@ import shlex
 import sys
 from pathlib import Path
 
-_PLACE = re.compile(r"(<!-- results: ([^\n]+) -->\n).*?(<!-- end of results -->)", re.S)
+_PLACE = re.compile(r"(<!-- results: (.+?) -->\n).*?(<!-- end of results -->)", re.S)
 # What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
     "rival": "rival",
