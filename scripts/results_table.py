@@ -1,6 +1,10 @@
 """Write the results tables of Markdown files from their CSV files.
 
-A table stands between <!-- results: FILE.csv --> and <!-- end of results -->.
+A table stands between <!-- results: FILE.csv --> and <!-- end of results -->. It has all rows, and
+the columns that readers compare. After the file's name the marker may say which rows, by the values
+of a column, and which columns, in their order:
+
+<!-- results: FILE.csv beam=1|5 "size=tiny int8" isa= columns=rival,rate,ratio -->
 
 python scripts/results_table.py README.md examples/multi30k/README.md
 python scripts/results_table.py --check README.md    # status 1 where a table is out of date
@@ -9,10 +13,11 @@ python scripts/results_table.py --check README.md    # status 1 where a table is
 import argparse
 import csv
 import re
+import shlex
 import sys
 from pathlib import Path
 
-_PLACE = re.compile(r"(<!-- results: (\S+) -->\n).*?(<!-- end of results -->)", re.S)
+_PLACE = re.compile(r"(<!-- results: (.+?) -->\n).*?(<!-- end of results -->)", re.S)
 # What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
     "rival": "rival",
@@ -26,7 +31,7 @@ _COLUMNS = {
     "vocabulary": "vocabulary",
     "arch": "preset",
     "length": "length",
-    "batch_tokens": "batch, tokens",
+    "batch_tokens": "batch",
     "max_tokens": "max tokens",
     "batch": "batch",
     "threads": "threads",
@@ -115,23 +120,37 @@ _CONDITIONS = {"threads", "machine", "pairs", "isa", "beam", "stage"}
 def fill_tables(path: Path) -> str:
     """The text of a Markdown file with its tables written anew."""
     return _PLACE.sub(
-        lambda place: place[1] + _table(path.parent / place[2]) + place[3],
+        lambda place: place[1] + _table(path.parent, *shlex.split(place[2])) + place[3],
         path.read_text(encoding="utf-8"),
     )
 
 
-def _table(path: Path) -> str:
-    with open(path, newline="", encoding="utf-8") as stream:
+def _table(folder: Path, file: str, *filters: str) -> str:
+    with open(folder / file, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    columns = [name for name in _COLUMNS if name in rows[0]]
-    alike = {name for name in columns if len({row[name] for row in rows}) == 1}
-    columns = [name for name in columns if name not in _CONDITIONS & alike]
+    wanted = dict(text.split("=", 1) for text in filters)
+    columns = wanted.pop("columns", None)
+    for name, values in wanted.items():
+        rows = [row for row in rows if row[name] in values.split("|")]
+    if not rows:
+        raise ValueError(f"{file}: no row has {' '.join(filters)}")
+    columns = columns.split(",") if columns else _choose_columns(rows)
     lines = [[_COLUMNS[name] for name in columns], ["---"] * len(columns)]
     lines += [[_show(name, row[name]) for name in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def _choose_columns(rows: list[dict]) -> list[str]:
+    columns = [name for name in _COLUMNS if name in rows[0]]
+    alike = {name for name in columns if len({row[name] for row in rows}) == 1}
+    return [name for name in columns if name not in _CONDITIONS & alike]
+
+
 def _show(name: str, value: str) -> str:
+    if name == "rival":
+        return value.replace("norms before", "pre-norm")  # what older rows call it
+    if name == "batch_tokens":
+        return f"{int(value):,} tokens" if int(value) else "one sentence"
     return f"{int(value):,}" if value and name in _COUNTS else value
 
 

@@ -220,6 +220,23 @@ def test_the_committed_pictures_are_those_of_the_committed_rows(name, tmp_path):
     assert changed[0] < 20 < 100 < changed[1]
 
 
+def test_half_a_bleu_looks_the_same_in_all_races_and_layers_are_named_where_they_differ(tmp_path):
+    script = runpy.run_path(str(SCRIPTS / "quality_speed.py"))
+    races = [read_rows(SCRIPTS / f"{name}.csv") for name in ("everyday", "pareto", "depths")]
+    legends = []
+    for number, drawn in enumerate((races[:2], races[2:])):
+        script["draw"](drawn, tmp_path / f"{number}.png")
+        figure = pyplot.gcf()
+        legends.append([text.get_text() for text in figure.legends[0].get_texts()])
+        spans = {round(top - low, 6) for low, top in (panel.get_ylim() for panel in figure.axes)}
+        assert len(spans) == 1
+        pyplot.close()
+    theirs = "Transformer (pre-norm) in CTranslate2"
+    assert legends[0] == ["ours, 8 bits", f"{theirs}, 8 bits"]
+    ours = [f"ours, {layers} layers, 8 bits" for layers in ("4+4", "6+2", "8+1")]
+    assert legends[1] == [*ours, f"{theirs}, 6+2 layers, 8 bits"]
+
+
 def test_a_subword_costs_an_update_or_a_step_of_one_sentence(tmp_path):
     train = {"rival": "transformer", "length": "16", "rate": "500", "ratio": "1.00"}
     step = {"rival": "exported", "batch": "8", "length": "16", "step_ms": "12", "ratio": "1.00"}

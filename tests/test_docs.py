@@ -384,7 +384,7 @@ def test_seconds_in_the_readme_are_those_of_the_csv():
         seconds = {row["rival"]: f"{float(row['seconds']):.2g}" for row in csv.DictReader(stream)}
     text = " ".join(README.split())
     assert f"translated [in {seconds['translate, exported']} s]" in text
-    assert f"importing torch alone takes {seconds['import torch']}." in text
+    assert f"Importing torch alone takes {seconds['import torch']}." in text
 
 
 def test_a_table_says_threads_and_machine_where_they_differ(tmp_path):
@@ -393,6 +393,33 @@ def test_a_table_says_threads_and_machine_where_they_differ(tmp_path):
         (tmp_path / "x.csv").write_text(f"rival,ratio,threads,machine\na,1,2,A\nb,3,2,{other}\n")
         shell(f"python scripts/results_table.py {tmp_path / 'x.md'}", ROOT)
         assert (tmp_path / "x.md").read_text().splitlines()[1] == f"| {columns} |"
+
+
+def test_a_table_has_the_rows_and_columns_that_its_marker_names(tmp_path):
+    (tmp_path / "x.csv").write_text(
+        "rival,size,batch_tokens,beam,flags,ratio\n"
+        '"CTranslate2, norms before",tiny int8,2048,1,,1\n'
+        "ours,tiny int8,0,5,,2\nours,tiny int8,0,5,--bf16,3\nours,base,0,5,,4\n"
+    )
+
+    def fill(marker: str) -> list[str]:
+        (tmp_path / "x.md").write_text(f"<!-- results: {marker} -->\n<!-- end of results -->\n")
+        shell(f"python scripts/results_table.py {tmp_path / 'x.md'}", ROOT)
+        return (tmp_path / "x.md").read_text().splitlines()[1:-1]
+
+    assert fill('x.csv beam=1|5 "size=tiny int8" flags= columns=ratio,rival,batch_tokens') == [
+        "| ratio | rival | batch |",
+        "| --- | --- | --- |",
+        "| 1 | CTranslate2, pre-norm | 2,048 tokens |",
+        "| 2 | ours | one sentence |",
+    ]
+    assert fill("x.csv size=base") == [  # beam has one value in these rows
+        "| rival | size | batch | ratio | flags |",
+        "| --- | --- | --- | --- | --- |",
+        "| ours | base | one sentence | 4 |  |",
+    ]
+    with pytest.raises(AssertionError, match="no row has beam=7"):
+        fill("x.csv beam=7")
 
 
 def test_every_flag_of_our_own_is_in_its_documentation():

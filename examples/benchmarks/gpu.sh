@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Race trainings and searches on a GPU with fairseq's Transformer and CTranslate2, at base size:
 #   bash examples/benchmarks/gpu.sh
-# Rows go to gpu_train.csv and gpu_translate.csv beside this script, or in the folder $OUT. It takes
-# under ten minutes: a race that is not done in its time is given up, and the next one begins.
+# Rows go to gpu_train.csv and gpu_translate.csv beside this script, or in the folder $OUT. It stops
+# after 570 seconds: a race that is not done in its time is given up, and the next one begins.
 #   TOKENS=32768    target tokens of an update; fewer where the memory is too small
 #   DEVICE=cpu      tries all of it with toys on the processor; OUT must say where its rows go
 # Nothing is installed. What is missing is said, with status 2.
