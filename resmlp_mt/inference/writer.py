@@ -12,7 +12,7 @@ from resmlp_mt.inference.segments import Segment
 from resmlp_mt.text.capitals import write_capitals
 from resmlp_mt.text.code import restore_code
 from resmlp_mt.text.endings import drop_added_stop
-from resmlp_mt.text.stand_ins import count_lost, put_back
+from resmlp_mt.text.stand_ins import FIRST_MARK, count_lost, put_back
 from resmlp_mt.text.superscripts import restore_superscripts
 
 
@@ -65,12 +65,16 @@ class Writer:
         return found if attention else [replace(h, attention=[]) for h in found]
 
     def rank(self, segment: Segment, beams: list) -> list:
-        """The beams that have most of the segment's names first; none if all lack some."""
+        """The beams that have most of the segment's names first; none if all lack some.
+
+        Whoever put marks into a sentence knows what to do where some are lost.
+        """
         if not segment.names:
             return beams
+        enough = any(word >= FIRST_MARK for word in segment.names)
         lost = [count_lost(self.codec.decode(tokens), segment.names) for tokens, _ in beams]
         order = sorted(range(len(beams)), key=lost.__getitem__)
-        return [beams[i] for i in order] if 0 in lost else []
+        return [beams[i] for i in order] if 0 in lost or enough else []
 
     def keep(
         self,

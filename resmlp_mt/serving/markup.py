@@ -112,7 +112,7 @@ class Markup:
         run = Run(nodes, self.kinds)
         if run.text:
             self.runs.append(run)
-        for _, atom, _ in run.atoms:
+        for atom in [atom for _, atom, _ in run.atoms] + [atom for atom, _ in run.marked.values()]:
             if self.kinds[atom] == "apart":
                 self._collect(atom)
 

@@ -2,13 +2,15 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import itemgetter
 
 from bs4 import NavigableString, Tag
 from bs4.element import PageElement
+
+from resmlp_mt.text.stand_ins import FIRST_MARK
 
 # Tags within a sentence. All others begin a new one.
 _INLINE = frozenset(
@@ -22,6 +24,8 @@ _ATOMS = frozenset(
 )
 # What stands in a sentence too, but holds text of its own.
 _APART = frozenset(["button", "select"])
+# These hold none that people read.
+_UNREAD = frozenset("iframe object script style svg template textarea".split())
 # How the words before are read: of no use beside a translation.
 _READINGS = frozenset(["rt", "rp", "rtc"])
 Tags = tuple[Tag, ...]
@@ -93,12 +97,23 @@ class Run:
     chunks: list[tuple[int, str, Tags]] = field(default_factory=list)  # by place in `raw`
     size: int = 0
     atoms: list[tuple[int, PageElement, Tags]] = field(default_factory=list)  # so too
-    # The same with the spaces around them, by the word that follows.
+    # Atoms that are words of the sentence, by the character that stands for them in `raw`.
+    marked: dict[str, tuple[PageElement, Tags]] = field(default_factory=dict)
+    # The others with the spaces around them, by the word that follows.
     placed: list[tuple[int, list[PageElement], Tags]] = field(default_factory=list)
 
     def __post_init__(self):
-        for node in self.nodes:
-            self._read(node, ())
+        found = [pair for node in self.nodes for pair in self._read(node, ())]
+        read = any(self.kinds[node] == "text" and str(node).strip() for node, _ in found)
+        for number, (node, tags) in enumerate(found):
+            if self.kinds[node] == "text":
+                self._add(str(node), tags)
+            elif read and self._is_word(number, found):
+                mark = chr(ord(FIRST_MARK) + len(self.marked))
+                self.marked[mark] = node, tags
+                self._add(mark, tags)
+            else:
+                self.atoms.append((self.size, node, tags))
         self.raw = "".join(text for _, text, _ in self.chunks)
         self.spans = [found.span() for found in re.finditer(r"\S+", self.raw)]
         self.text = " ".join(self.raw[start:end] for start, end in self.spans)
@@ -123,16 +138,35 @@ class Run:
                 self.end = place
             self.placed.append((word, nodes, tags))
 
-    def _read(self, node: PageElement, tags: Tags) -> None:
+    def place(self, mark: str) -> None:
+        """Have an atom stand before the word that follows, whose mark a translation has lost."""
+        word = next(i for i, word in enumerate(self.words) if mark in word.text)
+        node, tags = self.marked[mark]
+        blank = NavigableString(" ")
+        is_last = word == len(self.words) - 1
+        self.placed.append((word, [blank, node] if is_last else [node, blank], tags))
+
+    def _read(self, node: PageElement, tags: Tags) -> Iterator[tuple[PageElement, Tags]]:
+        """Yield text and atoms, with the tags around them."""
         kind = self.kinds[node]
-        if kind == "text":
-            self.chunks.append((self.size, str(node), tags))
-            self.size += len(node)
-        elif kind == "inline":
+        if kind == "inline":
             for child in node.children:
-                self._read(child, (*tags, node))
+                yield from self._read(child, (*tags, node))
         elif kind != "reading":
-            self.atoms.append((self.size, node, tags))
+            yield node, tags
+
+    def _add(self, text: str, tags: Tags) -> None:
+        self.chunks.append((self.size, text, tags))
+        self.size += len(text)
+
+    def _is_word(self, number: int, found: list[tuple[PageElement, Tags]]) -> bool:
+        """Whether an atom is read as a word: it holds text, and no letter touches it."""
+        node = found[number][0]
+        if not isinstance(node, Tag) or node.name in _UNREAD or not node.get_text(strip=True):
+            return False
+        before = self.chunks[-1][1] if self.chunks else ""
+        texts = (str(other) for other, _ in found[number + 1 :] if self.kinds[other] == "text")
+        return not (before[-1:].isalnum() or next(texts, "")[:1].isalnum())
 
     def _word(self, start: int, end: int, sentence: int) -> Word:
         first = bisect_right(self.chunks, start, key=itemgetter(0)) - 1

@@ -13,7 +13,9 @@ from resmlp_mt.inference.alignment import weigh_words
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.runs import Run, Tags, Word
+from resmlp_mt.text.stand_ins import FIRST_MARK
 
+_MARK = re.compile(f"([{FIRST_MARK}-\U0010ffff])")
 _PUNCTUATION = re.compile(r"[.,;:!?…。，；：！？)\]»”\"']+$")
 
 
@@ -60,7 +62,12 @@ class Tagger:
             end = begin + len(said)
             targets = said.split()
             made_from = _find_sources(hypothesis, len(words), len(targets))
+            marks = {
+                mark: i for i, j in enumerate(words) for mark in _MARK.findall(run.words[j].text)
+            }
             for number, (target, source) in enumerate(zip(targets, made_from, strict=True)):
+                if mark := _MARK.search(target):
+                    source = marks.get(mark[0], source)
                 word, at = run.words[words[source]], len(units)
                 # A full stop that the translation adds belongs to no tag.
                 added = number == len(targets) - 1 and not _PUNCTUATION.search(word.text)
@@ -78,19 +85,26 @@ class Tagger:
         before = [len(units)]
         for source in reversed(range(len(run.words))):
             before.append(starts.get(source, before[-1]))
+        said = {mark for text, *_ in units for mark in _MARK.findall(text)}
+        for mark in run.marked.keys() - said:
+            run.place(mark)
         atoms: dict[int, list[tuple[list[PageElement], Tags]]] = {}
         for source, nodes, tags in run.placed:
             atoms.setdefault(before[len(run.words) - source], []).append((nodes, tags))
-        return self._draw(units, atoms)
+        return self._draw(units, atoms, {mark: node for mark, (node, _) in run.marked.items()})
 
     def _draw(
-        self, units: list, atoms: dict[int, list[tuple[list[PageElement], Tags]]]
+        self,
+        units: list,
+        atoms: dict[int, list[tuple[list[PageElement], Tags]]],
+        marked: dict[str, PageElement],
     ) -> list[PageElement]:
-        """The tree of words, their tags, and what stands between them."""
+        """The tree of words, their tags, and what stands between them and for their marks."""
         # The tags of the source that are open, and the copies of them, below one that has none.
         opened, copies = [], [self.soup.new_tag("top")]
         for number, (text, tags, spaced) in enumerate([*units, ("", (), False)]):
-            word = [NavigableString(text)], tags
+            parts = (marked.pop(part, _MARK.sub("", part)) for part in _MARK.split(text))
+            word = [NavigableString(p) if isinstance(p, str) else p for p in parts], tags
             for nodes, around in (*atoms.get(number, ()), word):
                 # An atom stays in those of its tags that are open or that the next word has.
                 path = max(_share(around, opened), _share(around, tags), key=len)

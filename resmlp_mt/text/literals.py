@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from resmlp_mt.text.punctuation import Place
+from resmlp_mt.text.stand_ins import FIRST_MARK
 
 _FILES = (
     "7z apk avi bak bat bmp bz2 c cfg conf cpp css csv deb dll doc docx exe flac gif gz h htm "
@@ -33,6 +34,7 @@ _KINDS = {
     # Letters and digits that change twice, and not "20th", "100km" or "mp3". Or very many.
     "code": r"\b(?=\w{7})(?:[A-Za-z]+\d+[A-Za-z]|\d+[A-Za-z]+\d)[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*\b"
     r"|\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{10,}\b",
+    "mark": rf"(?<![^\W_])[{FIRST_MARK}-\U0010ffff]+(?![^\W_])",
     "uuid": r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4,12})+\b",
     "number": r"(?<![\w.,])\d{6,}(?!\w|[.,]\d)",
 }

@@ -13,6 +13,9 @@ ALPHABET = _LETTERS + _DIGITS
 # Models copy such short names nearly always, and decline none of them.
 _NAMES = [letter + digit for digit in _DIGITS for letter in _LETTERS]
 _WORD = re.compile(r"\S+")
+# From this character on, in Unicode's last plane, all are private. Callers put one in the place of
+# what they take out of a sentence, as a word: it stays, or is lost where the model loses its name.
+FIRST_MARK = "\U00100000"
 
 
 class Knowledge(Protocol):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.markup import Markup, Translated
+from resmlp_mt.text.stand_ins import FIRST_MARK
 
 
 def translated(text, words, sources):
@@ -133,7 +134,7 @@ def test_a_tag_stays_in_its_sentence(html, parts, expected):
         ("a <ruby>b<rp>(</rp><rt>c<img/></rt><rp>)</rp></ruby> d", ["a b d"], "<ruby>A</ruby>"),
         (
             "a <ruby translate='no'>b<rt>c</rt></ruby>",
-            ["a"],
+            [f"a {FIRST_MARK}"],
             'A <ruby translate="no">b<rt>c</rt></ruby>',
         ),
         ("a <ruby><rt>c</rt></ruby>", ["a"], "A <ruby><rt>c</rt></ruby>"),
@@ -143,6 +144,34 @@ def test_readings_are_left_out(html, texts, expected):
     markup = Markup(html)
     assert markup.texts == texts
     assert markup.put(whole(markup, Hypothesis("A", 0.0))) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "words", "sources", "expected"),
+    [
+        ("a <code>x</code>, b <i><kbd>y</kbd></i>.", "B 1, A 0.", [2, 3, 0, 1],
+         "B <i><kbd>y</kbd></i>, A <code>x</code>."),
+        ("a <b>b <code>x</code></b> c", "C 0 A", [3, 2, 0], "C <b><code>x</code></b> A"),
+        ("a <kbd>x</kbd>+<kbd>y</kbd> b", "B 0+1 A", [2, 1, 0],
+         "B <kbd>x</kbd>+<kbd>y</kbd> A"),
+        ("a <span class='notranslate'>x y</span> b", "0s A", [1, 0],
+         '<span class="notranslate">x y</span>s A'),
+        # Where the translation lost one, or has it twice.
+        ("a <code>x</code> b <code>y</code>", "B 1", [2, 3],
+         "<code>x</code> B <code>y</code>"),
+        ("a <code>x</code> b", "A B", [0, 2], "A <code>x</code> B"),
+        ("a <code>x</code> b", "0 0 A", [1, 1, 0], "<code>x</code>  A"),
+        # No words: nobody reads them, or they are parts of one.
+        ("a <img/> <script>x</script> b", "A B", [0, 1], "A <img/> <script>x</script> B"),
+        ("a<code>x</code>b c", "A C", [0, 1], "A <code>x</code>C"),
+    ],
+)  # fmt: skip
+def test_what_stays_as_it_is_stands_where_the_translation_says(html, words, sources, expected):
+    markup = Markup(html)
+    (text,) = markup.texts
+    marked = [chr(ord(FIRST_MARK) + number) for number in range(2)]
+    words = "".join(marked[int(c)] if c in "01" else c for c in words).split()
+    assert markup.put(whole(markup, translated(text, words, sources))) == expected
 
 
 def test_blocks_are_translated_apart_and_code_is_left():
