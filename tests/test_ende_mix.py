@@ -581,9 +581,9 @@ def test_one_script_measures_what_a_card_says(tmp_path, commands):
     scores = re.findall(r"/(\w+)\.de +[\d.]+ ", done.stdout)
     assert scores == ["newstest2014", "tatoeba", "domains", "messages", "same"]
     assert "| all | 2 |" in done.stdout and "| double-spaces | 2 |" in done.stdout
-    assert re.search(r"^all .* of 800$", done.stdout, re.M)
+    assert re.search(r"^all .* of 1000$", done.stdout, re.M)
     same = (tmp_path / "out" / "same.de").read_text().splitlines()
     expected = sum(map(str.__eq__, same, (raw / "test1.de").read_text().splitlines()))
     assert f"{expected} of 2 lines stay as they are" in done.stdout
     kept = (tmp_path / "out" / "kept" / "translation").read_text().splitlines()
-    assert len(kept) == 800 and all(kept)
+    assert len(kept) == 1000 and all(kept)

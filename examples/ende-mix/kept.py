@@ -4,10 +4,10 @@
     resmlp-mt translate --model MODEL --input kept/source.en --output kept/translation
     python examples/ende-mix/kept.py score kept kept/translation
 
-The sentences, English or German, hold names, numbers, addresses, emoji and words of other scripts
-that are drawn anew with each --seed, so that few of them stood in any training text. None is
-written in another way in the other language. `score` looks for each as a whole word in the
-translation of its line.
+The sentences, English or German, hold names, numbers, addresses, emoji (behind a sentence and
+inside it), words of other scripts, and literals, as names of files. They are drawn anew with each
+--seed, so that few of them stood in any training text. None is written in another way in the other
+language. `score` looks for each as a whole word in the translation of its line.
 """
 
 import argparse
@@ -31,6 +31,7 @@ _EMOJI = "😀 😂 🎉 👍 🚀 💙 🐕 🌍 🍕 ☕".split()
 _FOREIGN = (
     "Эрмитаж Гоголь Παρθενών λόγος 東京 ありがとう 首尔 서울 안녕 القاهرة سلام ירושלים ताज ไทย"
 )
+_LITERALS = "{}.py {}_{}.txt %({})s ${{{}}} --{}-{} {}_{} /etc/{}/{} {}()".split()
 
 # For each kind sentences in both languages, of which {} is what must stay.
 _SENTENCES = {
@@ -126,6 +127,34 @@ _SENTENCES = {
             "Sie schrieb {} an die Tafel.",
         ],
     },
+    "literal": {
+        "en": [
+            "Please open {} first.",
+            "I have changed {}, but nobody has noticed.",
+            "You will find {} in the list.",
+            "What does {} mean?",
+        ],
+        "de": [
+            "Bitte öffnen Sie zuerst {}.",
+            "Ich habe {} geändert, aber niemand hat es gemerkt.",
+            "Sie finden {} in der Liste.",
+            "Was bedeutet {}?",
+        ],
+    },
+    "inside": {
+        "en": [
+            "I am so happy {}, and you?",
+            "We had a {} in the garden.",
+            "That is great {}!",
+            "I like it {} and I want more.",
+        ],
+        "de": [
+            "Ich bin so froh {}, und du?",
+            "Wir hatten ein {} im Garten.",
+            "Das ist toll {}!",
+            "Ich mag es {} und will mehr.",
+        ],
+    },
 }
 
 
@@ -176,6 +205,11 @@ def write(lang: str, each: int, seed: int, folder: Path) -> None:
 def _draw(kind: str, draw: random.Random) -> str:
     if kind == "script":
         return draw.choice(_FOREIGN.split())
+    if kind == "inside":
+        return draw.choice(_EMOJI)
+    if kind == "literal":
+        one, other = draw.sample(_WORDS, 2)
+        return draw.choice(_LITERALS).format(one, other)
     word = f"{draw.choice(_WORDS)}-{draw.choice(_WORDS)}"
     return {
         "name": f"{draw.choice(_FIRST)} {draw.choice(_LAST)}",
