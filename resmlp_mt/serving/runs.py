@@ -22,6 +22,8 @@ _ATOMS = frozenset(
     "audio canvas code embed iframe img input kbd map math meter object output picture progress "
     "samp script style svg template textarea time video wbr".split()
 )
+# What a number of a footnote stands behind: a word or a stop. m², 10³ and H₂O are words themselves.
+_NOTED = re.compile(r"(?:[^\W\d_]{3}|[^\w\s])\Z")
 # What stands in a sentence too, but holds text of its own.
 _APART = frozenset(["button", "select"])
 # These hold none that people read.
@@ -34,6 +36,17 @@ Tags = tuple[Tag, ...]
 def is_kept(tag: Tag) -> bool:
     """Whether its author wants it left alone."""
     return tag.get("translate") == "no" or "notranslate" in tag.get_attribute_list("class")
+
+
+def is_note(tag: Tag) -> bool:
+    """Whether it is the number of a footnote, which stays at the word before it."""
+    if tag.name != "sup" or any(map(str.isalpha, tag.get_text())):
+        return False
+    before, behind = (
+        str(beside) if type(beside) is NavigableString else ""
+        for beside in (tag.previous_sibling, tag.next_sibling)
+    )
+    return bool(_NOTED.search(before)) and not behind[:1].isalnum()
 
 
 class Kinds:
@@ -58,7 +71,7 @@ class Kinds:
         if tag.name in _READINGS:
             return "reading"
         kept = is_kept(tag)
-        if tag.name in _ATOMS or (kept and tag.name in _INLINE | _APART):
+        if tag.name in _ATOMS or (kept and tag.name in _INLINE | _APART) or is_note(tag):
             return "atom"
         if kept or tag.name == "pre":  # mostly code, and its white space means something
             return "wall"
@@ -99,8 +112,8 @@ class Run:
     atoms: list[tuple[int, PageElement, Tags]] = field(default_factory=list)  # so too
     # Atoms that are words of the sentence, by the character that stands for them in `raw`.
     marked: dict[str, tuple[PageElement, Tags]] = field(default_factory=dict)
-    # The others with the spaces around them, by the word that follows.
-    placed: list[tuple[int, list[PageElement], Tags]] = field(default_factory=list)
+    # The others with the spaces around them, by the word that follows. Some touch the one before.
+    placed: list[tuple[int, list[PageElement], Tags, bool]] = field(default_factory=list)
 
     def __post_init__(self):
         found = [pair for node in self.nodes for pair in self._read(node, ())]
@@ -136,7 +149,8 @@ class Run:
             else:
                 nodes = [NavigableString(self.raw[self.end : place]), atom]
                 self.end = place
-            self.placed.append((word, nodes, tags))
+            touches = isinstance(atom, Tag) and is_note(atom)
+            self.placed.append((word, [atom] if touches else nodes, tags, touches))
 
     def place(self, mark: str) -> None:
         """Have an atom stand before the word that follows, whose mark a translation has lost."""
@@ -144,7 +158,7 @@ class Run:
         node, tags = self.marked[mark]
         blank = NavigableString(" ")
         is_last = word == len(self.words) - 1
-        self.placed.append((word, [blank, node] if is_last else [node, blank], tags))
+        self.placed.append((word, [blank, node] if is_last else [node, blank], tags, False))
 
     def _read(self, node: PageElement, tags: Tags) -> Iterator[tuple[PageElement, Tags]]:
         """Yield text and atoms, with the tags around them."""
@@ -163,6 +177,8 @@ class Run:
         """Whether an atom is read as a word: it holds text, and no letter touches it."""
         node = found[number][0]
         if not isinstance(node, Tag) or node.name in _UNREAD or not node.get_text(strip=True):
+            return False
+        if is_note(node):
             return False
         before = self.chunks[-1][1] if self.chunks else ""
         texts = (str(other) for other, _ in found[number + 1 :] if self.kinds[other] == "text")

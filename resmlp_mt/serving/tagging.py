@@ -88,15 +88,15 @@ class Tagger:
         said = {mark for text, *_ in units for mark in _MARK.findall(text)}
         for mark in run.marked.keys() - said:
             run.place(mark)
-        atoms: dict[int, list[tuple[list[PageElement], Tags]]] = {}
-        for source, nodes, tags in run.placed:
-            atoms.setdefault(before[len(run.words) - source], []).append((nodes, tags))
+        atoms: dict[int, list[tuple[list[PageElement], Tags, bool]]] = {}
+        for source, *placed in run.placed:
+            atoms.setdefault(before[len(run.words) - source], []).append(tuple(placed))
         return self._draw(units, atoms, {mark: node for mark, (node, _) in run.marked.items()})
 
     def _draw(
         self,
         units: list,
-        atoms: dict[int, list[tuple[list[PageElement], Tags]]],
+        atoms: dict[int, list[tuple[list[PageElement], Tags, bool]]],
         marked: dict[str, PageElement],
     ) -> list[PageElement]:
         """The tree of words, their tags, and what stands between them and for their marks."""
@@ -104,13 +104,13 @@ class Tagger:
         opened, copies = [], [self.soup.new_tag("top")]
         for number, (text, tags, spaced) in enumerate([*units, ("", (), False)]):
             parts = (marked.pop(part, _MARK.sub("", part)) for part in _MARK.split(text))
-            word = [NavigableString(p) if isinstance(p, str) else p for p in parts], tags
-            for nodes, around in (*atoms.get(number, ()), word):
+            word = [NavigableString(p) if isinstance(p, str) else p for p in parts], tags, False
+            for nodes, around, touches in (*atoms.get(number, ()), word):
                 # An atom stays in those of its tags that are open or that the next word has.
                 path = max(_share(around, opened), _share(around, tags), key=len)
                 same = len(_share(path, opened))
                 del opened[same:], copies[same + 1 :]
-                if spaced:
+                if spaced and not touches:
                     copies[-1].append(NavigableString(" "))
                     spaced = False
                 for tag in path[same:]:

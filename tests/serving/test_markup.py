@@ -161,6 +161,11 @@ def test_readings_are_left_out(html, texts, expected):
          "<code>x</code> B <code>y</code>"),
         ("a <code>x</code> b", "A B", [0, 2], "A <code>x</code> B"),
         ("a <code>x</code> b", "0 0 A", [1, 1, 0], "<code>x</code>  A"),
+        # Numbers of footnotes stay at their words; other raised ones are of these.
+        ("b abc<sup><a>[1]</a></sup>, c.", "ABC, B C.", [1, 0, 2],
+         "ABC, B<sup><a>[1]</a></sup> C."),
+        ("a abc.<sup>1</sup>", "A ABC.", [0, 1], "A ABC.<sup>1</sup>"),
+        ("a m<sup>2</sup>, c.", "A m2, C.", [0, 1, 2], "A <sup>m2</sup>, C."),
         # No words: nobody reads them, or they are parts of one.
         ("a <img/> <script>x</script> b", "A B", [0, 1], "A <img/> <script>x</script> B"),
         ("a<code>x</code>b c", "A C", [0, 1], "A <code>x</code>C"),
