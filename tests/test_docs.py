@@ -33,9 +33,9 @@ from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EVALUATE, EXPORT, IMAGES, SERVE, TRAIN, TRANSLATE, TUNING, WORKERS = (
+EVALUATE, EXPORT, IMAGES, SERVE, TEXT, TRAIN, TRANSLATE, TUNING, WORKERS = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    for name in "evaluate export images serve train translate fine-tuning workers".split()
+    for name in "evaluate export images serve text train translate fine-tuning workers".split()
 )
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 # Not those that a wheel was built from.
@@ -160,27 +160,56 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     assert len(others) == 2
 
 
-def test_documentation_of_translate_runs(tmp_path):
-    """Every command of the page, in its order; what each says is what the page says of it."""
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+def run_page(page: str, cwd: Path) -> list[list[str]]:
+    """The lines that each command of a page says, in the order of the page."""
     said = []
-    for script in (text for kind, text in FENCE.findall(TRANSLATE) if kind == "bash"):
+    for script in (text for kind, text in FENCE.findall(page) if kind == "bash"):
         if script.startswith(("seq", "printf 'bike")):
-            said.append(shell(script, tmp_path).splitlines())
+            said.append(shell(script, cwd).splitlines())
             continue
         for command in re.split(r"\n(?=resmlp-mt|printf)", script.strip()):
             *given, command = re.split(r"\|\s*(?=resmlp-mt)", command.replace("\\\n", " "))
-            stdin = shell(given[0], tmp_path) if given else None
-            result = run(*shlex.split(command), cwd=tmp_path, stdin=stdin, check=False)
+            stdin = shell(given[0], cwd) if given else None
+            result = run(*shlex.split(command), cwd=cwd, stdin=stdin, check=False)
             assert result.returncode == 0, result.stderr[-4000:]
             said.append(result.stdout.splitlines())
-    (apart, whole, column, field, wrapped, raised, typed, nbest, short, repeats, *samples, begun,
-     own, held, terms, _, exported, joined, words, subwords) = said  # fmt: skip
+    return said
+
+
+def test_documentation_of_text_runs(tmp_path):
+    apart, whole, raised, typed, wrapped = run_page(TEXT, tmp_path)
     assert apart[0].startswith(whole[0] + " ") and "Hund" in apart[0]
+    assert raised[0].isupper() and raised != typed
+    assert wrapped[:2] == [whole[0], ""] and len(wrapped) == 4
+
+
+def test_documentation_of_text_says_what_becomes_of_marks():
+    """Examples of the rows of its table, and what turns them off."""
+    ours = Translator.from_pretrained("en-de")
+    said = ours.translate("The **red** house is old.")
+    assert said.count("**") == 2 and re.search(r"\*\*\w+\*\*", said)
+    assert ours.translate("- two loaves") == "- Zwei Brote"
+    assert "東京" in ours.translate("The hotel is called 東京.")
+    assert "東京" not in ours.translate("The hotel is called 東京.", recase=False)
+    code = "```\nThe dog sleeps.\n```\n"
+    assert code in ours.translate(f"It rains.\n{code}")
+    assert code not in ours.translate(f"It rains.\n{code}", split_sentences=False)
+    for begin in ("", "Die"):
+        assert "`f()`" in ours.translate("The function is called `f()`.", prefix=begin)
+    wide = "**It rains.** Tom **sleeps. Mary works** here."
+    said = ours.translate(wide)
+    assert said.startswith("**Es regnet.** ") and said.count("**") == 4
+
+
+def test_documentation_of_translate_runs(tmp_path):
+    """Every command of the page, in its order; what each says is what the page says of it."""
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    said = run_page(TRANSLATE, tmp_path)
+    (whole, several, nbest, short, repeats, *samples, begun, own, held, terms, column, field, _,
+     exported, joined, words, subwords) = said  # fmt: skip
+    assert len(several) == 4 and several[0].split("\t")[2] == whole[0]
     assert column == [f"1\t{whole[0]}\tcaption"]
     assert json.loads(field[0]) == {"id": 1, "text": "A man rides a bike.", "de": whole[0]}
-    assert wrapped[:2] == [whole[0], ""] and len(wrapped) == 4
-    assert raised[0].isupper() and raised != typed
     assert "Rad" in terms[0].split() or "Rad." in terms[0].split()
     assert (tmp_path / "long.de").read_text("utf-8").count("\n") == 40
     assert [line[:2] for line in nbest] == ["1\t"] * 2 and "Mann" in nbest[0]
