@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import random
 import re
 import runpy
 import shlex
@@ -27,9 +28,11 @@ from resmlp_mt import Translator
 from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.image_folder import ImageFolder
+from resmlp_mt.data.subwords import load_subwords
 from resmlp_mt.files.finding import pretrained_names
 from resmlp_mt.nn.old_names import rename
 from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
+from resmlp_mt.tasks.subword_sampling import cut_fully, drop_merges
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -473,6 +476,38 @@ def test_every_flag_of_our_own_is_in_its_documentation():
     assert len(flags) > 30
     for name in (*flags, *IMAGE_PRESETS):
         assert re.search(rf"{name}[`\s]", IMAGES), name
+
+
+def test_presets_have_the_sizes_of_the_documentation():
+    from resmlp_mt.models.presets import PRESETS, default_of
+    from resmlp_mt.models.translation.config import ResMLPConfig
+
+    usual = {flag.name: default_of(flag) for flag in fields(ResMLPConfig)}
+    rows = re.findall(r"^\| `(resmlp\w*)` \| (.*?) \| ([^|]*) \|$", TRAIN, re.M)
+    assert [name for name, *_ in rows].count("resmlp") == 1 and len(rows) == 1 + len(PRESETS)
+    for name, sizes, described in rows:
+        preset = usual | PRESETS.get(name, {})
+        sides = ("encoder", "decoder")
+        embed, hidden = (
+            {f"{preset[f'{side}_{flag}']:,}" for side in sides}
+            for flag in ("embed_dim", "ffn_embed_dim")
+        )
+        layers = "+".join(str(preset[f"{side}_layers"]) for side in sides)
+        heads, dropout = preset["decoder_attention_heads"], preset["dropout"]
+        assert sizes == " | ".join([*embed, *hidden, layers, str(heads), str(dropout)])
+        assert ("`plus`" in described) == (preset["norm"] == "layer")
+
+
+@real_data
+def test_sampled_sentences_have_as_many_more_subwords_as_the_documentation_says():
+    share = int(re.search(r"into (\d+)% more", " ".join(TRAIN.split()))[1])
+    subwords = load_subwords(ROOT / "resmlp_mt/pretrained/multi30k-en-de/spm.model")
+    scores = {subwords.id_to_piece(i): subwords.get_score(i) for i in range(len(subwords))}
+    lines = (Path(DATA) / "multi30k" / "train.en").read_text("utf-8").split("\n")[:2000]
+    whole = sum(len(subwords.encode(line)) for line in lines)
+    draw = random.Random(1)
+    cut = sum(len(drop_merges(cut_fully(x, subwords), scores, 0.1, draw)) for x in lines)
+    assert round(100 * (cut / whole - 1)) == share
 
 
 @real_data
