@@ -22,6 +22,7 @@ from cli.pictures import draw_pictures
 from cli.zygote import find_commands
 from fairseq import options
 from fairseq.models import MODEL_DATACLASS_REGISTRY
+from real_data import DATA, needs
 
 from examples.lesson import write_lesson
 from resmlp_mt import Translator
@@ -45,8 +46,6 @@ FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 FOLDERS = [path for path in ROOT.glob("[!.]*/") if path.name != "build"]
 PAGES = sorted(page for folder in FOLDERS for page in folder.rglob("*.md"))
 PAGES += sorted(ROOT.glob("*.md"))
-DATA = os.environ.get("RESMLP_DATA")
-real_data = pytest.mark.skipif(not DATA, reason="RESMLP_DATA does not name a folder of real data")
 
 
 def shell(script: str, cwd: Path, forks: bool = True, **variables: str) -> str:
@@ -406,8 +405,8 @@ def test_samples_are_every_kth_line_of_their_sets():
         lines = [int(row["line"]) for row in found]
         assert lines == [count // 20 * i for i in range(1, 21)]
         for column, lang in zip(("source", "reference"), model.split("-")[-2:], strict=True):
-            if DATA and folder:
-                text = (Path(DATA) / folder / f"{name}.{lang}").read_text("utf-8").split("\n")
+            if folder and (DATA / folder).is_dir():
+                text = (DATA / folder / f"{name}.{lang}").read_text("utf-8").split("\n")
                 assert [row[column] for row in found] == [text[n - 1] for n in lines]
 
 
@@ -498,25 +497,25 @@ def test_presets_have_the_sizes_of_the_documentation():
         assert ("`plus`" in described) == (preset["norm"] == "layer")
 
 
-@real_data
+@needs("multi30k")
 def test_sampled_sentences_have_as_many_more_subwords_as_the_documentation_says():
     share = int(re.search(r"into (\d+)% more", " ".join(TRAIN.split()))[1])
     subwords = load_subwords(ROOT / "resmlp_mt/pretrained/multi30k-en-de/spm.model")
     scores = {subwords.id_to_piece(i): subwords.get_score(i) for i in range(len(subwords))}
-    lines = (Path(DATA) / "multi30k" / "train.en").read_text("utf-8").split("\n")[:2000]
+    lines = (DATA / "multi30k" / "train.en").read_text("utf-8").split("\n")[:2000]
     whole = sum(len(subwords.encode(line)) for line in lines)
     draw = random.Random(1)
     cut = sum(len(drop_merges(cut_fully(x, subwords), scores, 0.1, draw)) for x in lines)
     assert round(100 * (cut / whole - 1)) == share
 
 
-@real_data
+@needs("multi30k")
 def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
     raw = tmp_path / "raw"
     raw.mkdir()
     for split, count in (("train", 400), ("val", 10), ("test_2016_flickr", 10)):
         for lang in ("en", "de"):
-            lines = (Path(DATA) / "multi30k" / f"{split}.{lang}").read_text("utf-8").split("\n")
+            lines = (DATA / "multi30k" / f"{split}.{lang}").read_text("utf-8").split("\n")
             (raw / f"{split}.{lang}").write_text("\n".join(lines[:count]) + "\n", "utf-8")
     variables = {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path / "out")}
     variables["RESULTS"] = str(tmp_path / "results.csv")
@@ -536,9 +535,9 @@ def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
     assert header == committed and row.startswith("resmlp_tiny,3,")
 
 
-@real_data
+@needs("cifar10")
 def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
-    folder = ImageFolder(Path(DATA) / "cifar10" / "cifar10-15k.tar.xz", "valid")
+    folder = ImageFolder(DATA / "cifar10" / "cifar10-15k.tar.xz", "valid")
     for i in range(0, len(folder), 75):
         for split in ("train", "val"):
             path = tmp_path / "images" / split / folder.classes[folder.targets[i]] / f"{i}.png"
@@ -591,19 +590,19 @@ def test_the_shipped_translator_knows_all_of_its_subwords():
     assert translator.share_unknown("Do it yourself, or neither of us does.") == 0
 
 
-@real_data
+@needs("cifar10")
 def test_shipped_classifier_reaches_the_accuracy_on_its_card(tmp_path):
     card = (ROOT / "resmlp_mt/pretrained/cifar10/README.md").read_text("utf-8")
     claimed = float(re.search(r"top-1 \| ([\d.]+)", card)[1])
     path = ROOT / "resmlp_mt/pretrained/cifar10/model.pt"
-    data = Path(DATA) / "cifar10" / "cifar10-15k.tar.xz"
+    data = DATA / "cifar10" / "cifar10-15k.tar.xz"
     output = shell(f"resmlp-mt validate {data} --path {path} --batch-size 250 2>&1", tmp_path)
     assert float(re.search(r"top1 ([\d.]+)", output)[1]) == pytest.approx(claimed, abs=0.2)
 
 
-@real_data
+@needs("multi30k")
 def test_shipped_model_reaches_the_score_on_its_card():
-    folder = Path(DATA) / "multi30k"
+    folder = DATA / "multi30k"
     sources, references = (
         (folder / f"test_2016_flickr.{lang}").read_text("utf-8").splitlines()
         for lang in ("en", "de")
