@@ -193,6 +193,8 @@ def test_documentation_of_text_says_what_becomes_of_marks():
     assert ours.translate("- two loaves") == "- Zwei Brote"
     assert "東京" in ours.translate("The hotel is called 東京.")
     assert "東京" not in ours.translate("The hotel is called 東京.", recase=False)
+    for word in ("setup.py", "%(count)s", "anna@example.org", "🐶"):
+        assert word in ours.translate(f"The name is {word} today.")
     code = "```\nThe dog sleeps.\n```\n"
     assert code in ours.translate(f"It rains.\n{code}")
     assert code not in ours.translate(f"It rains.\n{code}", split_sentences=False)
