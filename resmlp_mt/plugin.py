@@ -8,7 +8,15 @@ from resmlp_mt import compat
 compat.apply()
 
 from resmlp_mt import criterions, models, optim, tasks  # noqa: E402, F401
-from resmlp_mt.inference.compiled_generator import compile_generator  # noqa: E402
 from resmlp_mt.tasks.search import FASTER  # noqa: E402
 
-FASTER.append(compile_generator)
+
+def _compile_generator(generator, source_dictionary) -> None:
+    # Imported on first use: a module that it takes may be the one that imports fairseq, and so this
+    # one, and is not complete then.
+    from resmlp_mt.inference.compiled_generator import compile_generator
+
+    compile_generator(generator, source_dictionary)
+
+
+FASTER.append(_compile_generator)

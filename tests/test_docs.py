@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import random
 import re
 import runpy
 import shlex
@@ -21,29 +22,30 @@ from cli.pictures import draw_pictures
 from cli.zygote import find_commands
 from fairseq import options
 from fairseq.models import MODEL_DATACLASS_REGISTRY
+from real_data import DATA, needs
 
 from examples.lesson import write_lesson
 from resmlp_mt import Translator
 from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.image_folder import ImageFolder
+from resmlp_mt.data.subwords import load_subwords
 from resmlp_mt.files.finding import pretrained_names
 from resmlp_mt.nn.old_names import rename
 from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
+from resmlp_mt.tasks.subword_sampling import cut_fully, drop_merges
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EVALUATE, EXPORT, IMAGES, SERVE, TRAIN, TRANSLATE, TUNING, WORKERS = (
+EVALUATE, EXPORT, IMAGES, SERVE, TEXT, TRAIN, TRANSLATE, TUNING, WORKERS = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    for name in "evaluate export images serve train translate fine-tuning workers".split()
+    for name in "evaluate export images serve text train translate fine-tuning workers".split()
 )
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 # Not those that a wheel was built from.
 FOLDERS = [path for path in ROOT.glob("[!.]*/") if path.name != "build"]
 PAGES = sorted(page for folder in FOLDERS for page in folder.rglob("*.md"))
 PAGES += sorted(ROOT.glob("*.md"))
-DATA = os.environ.get("RESMLP_DATA")
-real_data = pytest.mark.skipif(not DATA, reason="RESMLP_DATA does not name a folder of real data")
 
 
 def shell(script: str, cwd: Path, forks: bool = True, **variables: str) -> str:
@@ -160,27 +162,58 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     assert len(others) == 2
 
 
-def test_documentation_of_translate_runs(tmp_path):
-    """Every command of the page, in its order; what each says is what the page says of it."""
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+def run_page(page: str, cwd: Path) -> list[list[str]]:
+    """The lines that each command of a page says, in the order of the page."""
     said = []
-    for script in (text for kind, text in FENCE.findall(TRANSLATE) if kind == "bash"):
+    for script in (text for kind, text in FENCE.findall(page) if kind == "bash"):
         if script.startswith(("seq", "printf 'bike")):
-            said.append(shell(script, tmp_path).splitlines())
+            said.append(shell(script, cwd).splitlines())
             continue
         for command in re.split(r"\n(?=resmlp-mt|printf)", script.strip()):
             *given, command = re.split(r"\|\s*(?=resmlp-mt)", command.replace("\\\n", " "))
-            stdin = shell(given[0], tmp_path) if given else None
-            result = run(*shlex.split(command), cwd=tmp_path, stdin=stdin, check=False)
+            stdin = shell(given[0], cwd) if given else None
+            result = run(*shlex.split(command), cwd=cwd, stdin=stdin, check=False)
             assert result.returncode == 0, result.stderr[-4000:]
             said.append(result.stdout.splitlines())
-    (apart, whole, column, field, wrapped, raised, typed, nbest, short, repeats, *samples, begun,
-     own, held, terms, _, exported, joined, words, subwords) = said  # fmt: skip
+    return said
+
+
+def test_documentation_of_text_runs(tmp_path):
+    apart, whole, raised, typed, wrapped = run_page(TEXT, tmp_path)
     assert apart[0].startswith(whole[0] + " ") and "Hund" in apart[0]
+    assert raised[0].isupper() and raised != typed
+    assert wrapped[:2] == [whole[0], ""] and len(wrapped) == 4
+
+
+def test_documentation_of_text_says_what_becomes_of_marks():
+    """Examples of the rows of its table, and what turns them off."""
+    ours = Translator.from_pretrained("en-de")
+    said = ours.translate("The **red** house is old.")
+    assert said.count("**") == 2 and re.search(r"\*\*\w+\*\*", said)
+    assert ours.translate("- two loaves") == "- Zwei Brote"
+    assert "東京" in ours.translate("The hotel is called 東京.")
+    assert "東京" not in ours.translate("The hotel is called 東京.", recase=False)
+    for word in ("setup.py", "%(count)s", "anna@example.org", "🐶"):
+        assert word in ours.translate(f"The name is {word} today.")
+    code = "```\nThe dog sleeps.\n```\n"
+    assert code in ours.translate(f"It rains.\n{code}")
+    assert code not in ours.translate(f"It rains.\n{code}", split_sentences=False)
+    for begin in ("", "Die"):
+        assert "`f()`" in ours.translate("The function is called `f()`.", prefix=begin)
+    wide = "**It rains.** Tom **sleeps. Mary works** here."
+    said = ours.translate(wide)
+    assert said.startswith("**Es regnet.** ") and said.count("**") == 4
+
+
+def test_documentation_of_translate_runs(tmp_path):
+    """Every command of the page, in its order; what each says is what the page says of it."""
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    said = run_page(TRANSLATE, tmp_path)
+    (whole, several, nbest, short, repeats, *samples, begun, own, held, terms, column, field, _,
+     exported, joined, words, subwords) = said  # fmt: skip
+    assert len(several) == 4 and several[0].split("\t")[2] == whole[0]
     assert column == [f"1\t{whole[0]}\tcaption"]
     assert json.loads(field[0]) == {"id": 1, "text": "A man rides a bike.", "de": whole[0]}
-    assert wrapped[:2] == [whole[0], ""] and len(wrapped) == 4
-    assert raised[0].isupper() and raised != typed
     assert "Rad" in terms[0].split() or "Rad." in terms[0].split()
     assert (tmp_path / "long.de").read_text("utf-8").count("\n") == 40
     assert [line[:2] for line in nbest] == ["1\t"] * 2 and "Mann" in nbest[0]
@@ -374,8 +407,8 @@ def test_samples_are_every_kth_line_of_their_sets():
         lines = [int(row["line"]) for row in found]
         assert lines == [count // 20 * i for i in range(1, 21)]
         for column, lang in zip(("source", "reference"), model.split("-")[-2:], strict=True):
-            if DATA and folder:
-                text = (Path(DATA) / folder / f"{name}.{lang}").read_text("utf-8").split("\n")
+            if folder and (DATA / folder).is_dir():
+                text = (DATA / folder / f"{name}.{lang}").read_text("utf-8").split("\n")
                 assert [row[column] for row in found] == [text[n - 1] for n in lines]
 
 
@@ -446,13 +479,45 @@ def test_every_flag_of_our_own_is_in_its_documentation():
         assert re.search(rf"{name}[`\s]", IMAGES), name
 
 
-@real_data
+def test_presets_have_the_sizes_of_the_documentation():
+    from resmlp_mt.models.presets import PRESETS, default_of
+    from resmlp_mt.models.translation.config import ResMLPConfig
+
+    usual = {flag.name: default_of(flag) for flag in fields(ResMLPConfig)}
+    rows = re.findall(r"^\| `(resmlp\w*)` \| (.*?) \| ([^|]*) \|$", TRAIN, re.M)
+    assert [name for name, *_ in rows].count("resmlp") == 1 and len(rows) == 1 + len(PRESETS)
+    for name, sizes, described in rows:
+        preset = usual | PRESETS.get(name, {})
+        sides = ("encoder", "decoder")
+        embed, hidden = (
+            {f"{preset[f'{side}_{flag}']:,}" for side in sides}
+            for flag in ("embed_dim", "ffn_embed_dim")
+        )
+        layers = "+".join(str(preset[f"{side}_layers"]) for side in sides)
+        heads, dropout = preset["decoder_attention_heads"], preset["dropout"]
+        assert sizes == " | ".join([*embed, *hidden, layers, str(heads), str(dropout)])
+        assert ("`plus`" in described) == (preset["norm"] == "layer")
+
+
+@needs("multi30k")
+def test_sampled_sentences_have_as_many_more_subwords_as_the_documentation_says():
+    share = int(re.search(r"into (\d+)% more", " ".join(TRAIN.split()))[1])
+    subwords = load_subwords(ROOT / "resmlp_mt/pretrained/multi30k-en-de/spm.model")
+    scores = {subwords.id_to_piece(i): subwords.get_score(i) for i in range(len(subwords))}
+    lines = (DATA / "multi30k" / "train.en").read_text("utf-8").split("\n")[:2000]
+    whole = sum(len(subwords.encode(line)) for line in lines)
+    draw = random.Random(1)
+    cut = sum(len(drop_merges(cut_fully(x, subwords), scores, 0.1, draw)) for x in lines)
+    assert round(100 * (cut / whole - 1)) == share
+
+
+@needs("multi30k")
 def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
     raw = tmp_path / "raw"
     raw.mkdir()
     for split, count in (("train", 400), ("val", 10), ("test_2016_flickr", 10)):
         for lang in ("en", "de"):
-            lines = (Path(DATA) / "multi30k" / f"{split}.{lang}").read_text("utf-8").split("\n")
+            lines = (DATA / "multi30k" / f"{split}.{lang}").read_text("utf-8").split("\n")
             (raw / f"{split}.{lang}").write_text("\n".join(lines[:count]) + "\n", "utf-8")
     variables = {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path / "out")}
     variables["RESULTS"] = str(tmp_path / "results.csv")
@@ -472,9 +537,9 @@ def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
     assert header == committed and row.startswith("resmlp_tiny,3,")
 
 
-@real_data
+@needs("cifar10")
 def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
-    folder = ImageFolder(Path(DATA) / "cifar10" / "cifar10-15k.tar.xz", "valid")
+    folder = ImageFolder(DATA / "cifar10" / "cifar10-15k.tar.xz", "valid")
     for i in range(0, len(folder), 75):
         for split in ("train", "val"):
             path = tmp_path / "images" / split / folder.classes[folder.targets[i]] / f"{i}.png"
@@ -527,19 +592,19 @@ def test_the_shipped_translator_knows_all_of_its_subwords():
     assert translator.share_unknown("Do it yourself, or neither of us does.") == 0
 
 
-@real_data
+@needs("cifar10")
 def test_shipped_classifier_reaches_the_accuracy_on_its_card(tmp_path):
     card = (ROOT / "resmlp_mt/pretrained/cifar10/README.md").read_text("utf-8")
     claimed = float(re.search(r"top-1 \| ([\d.]+)", card)[1])
     path = ROOT / "resmlp_mt/pretrained/cifar10/model.pt"
-    data = Path(DATA) / "cifar10" / "cifar10-15k.tar.xz"
+    data = DATA / "cifar10" / "cifar10-15k.tar.xz"
     output = shell(f"resmlp-mt validate {data} --path {path} --batch-size 250 2>&1", tmp_path)
     assert float(re.search(r"top1 ([\d.]+)", output)[1]) == pytest.approx(claimed, abs=0.2)
 
 
-@real_data
+@needs("multi30k")
 def test_shipped_model_reaches_the_score_on_its_card():
-    folder = Path(DATA) / "multi30k"
+    folder = DATA / "multi30k"
     sources, references = (
         (folder / f"test_2016_flickr.{lang}").read_text("utf-8").splitlines()
         for lang in ("en", "de")

@@ -19,6 +19,7 @@ import sacrebleu
 import torch
 from cli.commands import assert_refused, run
 from cli.zygote import find_commands
+from real_data import DATA, needs
 
 from examples.lesson import write_lesson
 from resmlp_mt import Translator
@@ -28,7 +29,6 @@ from resmlp_mt.tasks.translation import ResMLPTranslationConfig, ResMLPTranslati
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "ende-mix"
-DATA = os.environ.get("RESMLP_DATA")
 
 
 @pytest.fixture(scope="module")
@@ -272,12 +272,12 @@ def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_
 @pytest.fixture(scope="module")
 def held_out(script):
     """The short sentences of Tatoeba that the shipped models were not trained on."""
-    files = (Path(DATA) / "ende-mix" / f"train.{name}.xz" for name in ("en", "de", "domain"))
+    files = (DATA / "ende-mix" / f"train.{name}.xz" for name in ("en", "de", "domain"))
     rows = list(zip(*map(read_lines, files), strict=True))
     return script.split(rows, 1000, 200, None)["tatoeba"]
 
 
-@pytest.mark.skipif(not DATA, reason="RESMLP_DATA does not name a folder of real data")
+@needs("ende-mix")
 @pytest.mark.parametrize("model", ["en-de", "de-en"])
 def test_a_translator_that_ships_has_the_score_of_its_card(held_out, model, tmp_path):
     """Exported, which takes a fraction of the time and changes nothing but rounding."""

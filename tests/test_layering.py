@@ -104,6 +104,59 @@ def test_nn_and_data_can_be_imported_without_fairseq(module):
     assert done.returncode == 0, done.stderr
 
 
+# A fork for each module, as if the module were imported first. In each fairseq is imported when the
+# package asks for it, and registers the plugin then; but its modules are there already.
+FIRST = """
+import gc, importlib, os, sys
+from importlib.machinery import ModuleSpec
+import fairseq
+
+loaded = {name: sys.modules.pop(name) for name in [*sys.modules] if name.split(".")[0] == "fairseq"}
+
+class Loaded:
+    def find_spec(self, name, path, target=None):
+        return ModuleSpec(name, self) if name == "fairseq" else None
+
+    def create_module(self, spec):
+        return loaded[spec.name]
+
+    def exec_module(self, module):
+        sys.modules.update(loaded)
+
+sys.meta_path.insert(0, Loaded())
+assert not any(name.startswith("resmlp_mt") for name in sys.modules)
+gc.freeze()
+for name in sys.argv[1:]:
+    if os.fork() == 0:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name.startswith("resmlp_mt"):  # else of an extra that is not installed
+                print(name, error, flush=True)
+        except Exception as error:
+            print(name, error, flush=True)
+        os._exit(0)
+    os.wait()
+print("done")
+"""
+
+
+def test_each_module_can_be_imported_first():
+    """Whose import of fairseq registers the plugin, which must not need that module complete.
+
+    Only modules that the plugin takes can fail so. Those of `compat` do; it alone imports them.
+    Those of the other rooms but inference begin with their room, which imports them all.
+    """
+    rooms = sorted(BELOW["plugin"] - {"compat", "inference"})
+    paths = [PACKAGE / room for room in rooms] + sorted(PACKAGE.glob("inference/*.py"))
+    names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
+    assert "resmlp_mt.inference.compiled" in names
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST, *names], cwd=PACKAGE.parent, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["done"], done.stdout + done.stderr
+
+
 def test_scripts_and_examples_import_what_is_there():
     """Many of them run for hours, and no test runs those to their end."""
     root = PACKAGE.parent

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from real_data import DATA, needs
 from torch.utils.data import DataLoader
 
 from resmlp_mt.data import crops
@@ -804,9 +805,9 @@ def test_a_file_that_cannot_be_read_stops_training(folder):
     assert not isinstance(caught.value, BrokenImage)
 
 
-@pytest.mark.skipif("RESMLP_DATA" not in os.environ, reason="RESMLP_DATA names no folder of data")
+@needs("cifar10")
 def test_cifar10_is_read_from_its_archive():
-    path = Path(os.environ["RESMLP_DATA"]) / "cifar10/cifar10-15k.tar.xz"
+    path = DATA / "cifar10/cifar10-15k.tar.xz"
     train, valid = ImageFolder(path, "train"), ImageFolder(path, "valid")
     assert np.bincount(train.targets).tolist() == [1500] * 10
     assert np.bincount(valid.targets).tolist() == [300] * 10
