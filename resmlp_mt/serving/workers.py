@@ -24,6 +24,8 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.serving.metrics import FOLDER, Metrics, gather
 from resmlp_mt.serving.plan import Plan
 
+# What terminals and services are sent.
+_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 _READY, _REFUSED, _LEFT = "ready", "refused", "left"
 # One that ended sooner is followed by the next after so long.
 _PAUSE_SECONDS = 2
@@ -76,7 +78,19 @@ class Workers:
         Raises:
             UserError: If they cannot start.
         """
-        self.all = [self._start() for _ in range(self.count)]
+        try:
+            for _ in range(self.count):
+                self.all.append(self._start())
+            self._watch(announce)
+        finally:
+            if not self.ending:  # whatever happened: nobody else would end them
+                self._end()
+            self.folder.cleanup()
+        if self.refusal:
+            raise UserError(self.refusal)
+        return self.unanswered
+
+    def _watch(self, announce: Callable[[], None]) -> None:
         announced = False
         while self.all:
             by_pipe = {worker.pipe: worker for worker in self.all}
@@ -93,17 +107,13 @@ class Workers:
             if started and not announced and not self.ending:
                 announced = True
                 announce()
-        self.folder.cleanup()
-        if self.refusal:
-            raise UserError(self.refusal)
-        return self.unanswered
 
     def _start(self) -> _Worker:
         here, there = self.context.Pipe()
         arguments = self.plan, self.listener, there, self.buckets
         process = self.context.Process(target=_work, args=arguments)
         # What is blocked here stays blocked in the worker, from its first moment on.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             process.start()
         finally:
