@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check(arguments)
     _heed_hangups()
     try:
-        from resmlp_mt.serving.keys import read_keys
+        from resmlp_mt.serving.keys import KeyFile
         from resmlp_mt.serving.limits import Limits
         from resmlp_mt.serving.middleware import LOOPBACK
         from resmlp_mt.serving.plan import Plan
@@ -142,9 +142,9 @@ def run(arguments: argparse.Namespace) -> None:
         allow_files(arguments.max_connections)
     except ValueError as error:
         raise UserError(f"--max-connections {arguments.max_connections}: {error}") from None
-    keys = []
+    keys = None
     if arguments.api_keys:
-        keys = read_keys(arguments.api_keys, arguments.requests_per_minute)
+        keys = KeyFile(arguments.api_keys, arguments.requests_per_minute)
     try:
         socket = listen(arguments.host, arguments.port)
     except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
@@ -162,7 +162,7 @@ def run(arguments: argparse.Namespace) -> None:
         limits=Limits(**{name.removeprefix("max_"): value for name, value in numbers.items()}),
         hosts=LOOPBACK | {arguments.host, *arguments.allow_host},
         origins=tuple(arguments.allow_origin),
-        keys=tuple(keys),
+        keys=keys,
         access_log=arguments.access_log,
         shows_metrics=arguments.metrics_port is None,
     )

@@ -21,6 +21,8 @@ from tempfile import TemporaryDirectory
 from prometheus_client.multiprocess import mark_process_dead
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.serving.buckets import NUMBERS, Buckets
+from resmlp_mt.serving.keys import MOST_KEYS
 from resmlp_mt.serving.metrics import FOLDER, Metrics, gather
 from resmlp_mt.serving.plan import Plan
 
@@ -54,7 +56,7 @@ class Workers:
     def __init__(self, plan: Plan, listener: socket.socket, count: int):
         self.plan, self.listener, self.count = plan, listener, count
         self.context = get_context("spawn")  # neither torch nor ONNX Runtime can be forked
-        self.buckets = self.context.Array("d", 2 * len(plan.keys))
+        self.buckets = self.context.Array("d", NUMBERS * MOST_KEYS if plan.keys else 0)
         self.signals, self.told = self.context.Pipe(duplex=False)
         self.folder = TemporaryDirectory(prefix="resmlp-mt-")  # where they leave their counts
         os.environ[FOLDER] = self.folder.name
@@ -166,7 +168,7 @@ class Workers:
 def _work(plan: Plan, listener: socket.socket, pipe: Connection, buckets) -> None:
     """Be a worker, whose signals are blocked: it ends when it is told to."""
     try:
-        server = plan.build(Metrics(), buckets)
+        server = plan.build(Metrics(), Buckets(buckets, buckets.get_lock()))
     except UserError as error:
         pipe.send((_REFUSED, str(error)))
         return

@@ -209,7 +209,7 @@ def test_the_languages_of_a_request_choose_the_model(asked, body, model):
 )
 def test_a_key_may_stand_in_the_body_or_in_a_header(asked, path, in_body, header, status):
     models, _ = speakers(("en", "de"), ("de", "en"))
-    keys = Keys([Key("ours", 0)])
+    keys = Keys(lambda: [Key("ours", 0)])
     body = {"q": GERMAN, "source": "de", "target": "en"} | in_body
     (response,) = asked(models, body, path=path, headers={"Authorization": header}, keys=keys)
     assert response.status_code == status, response.text

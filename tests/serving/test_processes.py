@@ -80,6 +80,24 @@ def test_workers_share_port_limits_counts_and_log(tmp_path):
     assert sum(bool(re.fullmatch(pattern, line)) for line in log) == 5
 
 
+def test_workers_follow_the_file_of_keys(tmp_path):
+    path = tmp_path / "keys"
+    path.write_text("old\n")
+    flags = ["--workers", 2, "--threads", 1, "--api-keys", path, "--requests-per-minute", 1000]
+    with serving("multi30k-en-de", *flags, own=True) as (server, process):
+
+        def statuses():
+            return [[asks(server, key).status_code for _ in range(4)] for key in ("old", "newer")]
+
+        assert statuses() == [[200] * 4, [403] * 4]
+        path.write_text("newer\n")
+        assert statuses() == [[403] * 4, [200] * 4]
+        path.write_text("newer and newest\n")
+        assert statuses() == [[403] * 4, [200] * 4]
+        said = f"--api-keys {path}, line 1: not a key, or a key and a number"
+        assert process.stderr.readline() == f"{said}; the keys stay as they were\n"
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_hangup_loses_no_request_and_the_server_ends_as_ever(workers):
     flags = ["--workers", workers, "--threads", 1, "--batch-size", 1]
