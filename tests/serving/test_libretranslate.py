@@ -81,6 +81,30 @@ def test_answers_have_the_form_that_clients_expect(server):
     }
 
 
+def test_a_query_has_fields_as_a_form_has(server):
+    def ask(path="/translate", **request):
+        return httpx.post(server + path, timeout=60, **request).json()
+
+    known = {"source": "en", "target": "de"}
+    (best,) = ours(server, TEXT)
+    assert ask(params=known | {"q": TEXT}) == {"translatedText": best}
+    plain = {"Content-Type": "text/plain"}
+    assert ask(params=known | {"q": TEXT}, headers=plain) == {"translatedText": best}
+    assert ask(params=known | {"q": [TEXT, ""]}) == {"translatedText": [best, ""]}
+    assert ask("/detect", params={"q": TEXT})[0]["language"] == "en"
+    assert ask(params={"q": TEXT}) == {"error": "Invalid request: missing source parameter"}
+    # As with LibreTranslate, JSON has all that is asked.
+    assert "missing q parameter" in ask(params={"q": TEXT}, json=known)["error"]
+    assert "Content-Type: application/json" in ask(params={"page": 1})["error"]
+
+
+def test_health_and_the_description_are_where_libretranslate_has_them(server):
+    assert httpx.get(f"{server}/health").json() == {"status": "ok"}
+    described = httpx.get(f"{server}/spec").json()
+    assert described == httpx.get(f"{server}/openapi.json").json()
+    assert "/translate" in described["paths"]
+
+
 def test_markup_stays_and_text_is_translated(server):
     html = '<p class="x">A man rides a <b>bike</b>.</p><ul><li>Two dogs play.<li>A cat</ul>'
     asked = {"q": html, "source": "en", "target": "de", "format": "html"}
