@@ -114,7 +114,7 @@ def test_markup_stays_and_text_is_translated(server):
     plain = found["translatedText"].replace("<b>", "").replace("</b>", "")
     # An author gives a stop to what needs one.
     cat = cat.removesuffix(".")
-    assert plain == f'<p class="x">{man}</p><ul><li>{dogs}<li>{cat}</li></li></ul>'
+    assert plain == f'<p class="x">{man}</p><ul><li>{dogs}</li><li>{cat}</li></ul>'
     (whole,) = post(server, **asked | {"q": [f"{html} <!-- x -->"]}).json()["translatedText"]
     assert whole.startswith(found["translatedText"]) and whole.endswith("<!-- x -->")
     deep = post(server, **asked | {"q": "<div>" * 5000 + TEXT})
