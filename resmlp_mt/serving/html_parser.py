@@ -13,7 +13,7 @@ from html import unescape
 from html.entities import html5
 from html.parser import attrfind_tolerant, tagfind_tolerant
 
-from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
+from bs4 import BeautifulSoup, Doctype, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
 from bs4.builder import HTMLParserTreeBuilder
 from bs4.builder._htmlparser import BeautifulSoupHTMLParser
 
@@ -49,7 +49,13 @@ def parse_html(html: str) -> BeautifulSoup:
     with warnings.catch_warnings():
         for advice in (MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning):
             warnings.simplefilter("ignore", advice)
-        return BeautifulSoup(html, builder=_Builder())
+        return BeautifulSoup(html, builder=_Builder(), element_classes={Doctype: _Doctype})
+
+
+class _Doctype(Doctype):
+    """One without a line end of its own: that of the document is kept."""
+
+    SUFFIX = ">"
 
 
 class _Builder(HTMLParserTreeBuilder):

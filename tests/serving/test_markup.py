@@ -241,6 +241,11 @@ def test_what_is_not_closed_in_its_order_stays_open():
     assert str(parse_html("<p>a<b>b<p>c</b>d")) == "<p>a<b>b<p>c</p></b>d</p>"
 
 
+@pytest.mark.parametrize("html", ["<!DOCTYPE html>\n<p>a</p>", "<!DOCTYPE html><p>a</p>"])
+def test_a_doctype_gets_no_line_of_its_own(html):
+    assert str(Markup(html).soup) == html
+
+
 @pytest.mark.parametrize(
     ("typed", "read"),
     [
