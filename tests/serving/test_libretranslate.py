@@ -121,6 +121,18 @@ def test_markup_stays_and_text_is_translated(server):
     assert deep.status_code == 400 and "tags deep" in deep.json()["error"]
 
 
+def test_what_is_too_long_for_a_word_stays_within_its_tags(server):
+    word = "😀a" * 6000
+    asked = {"source": "en", "target": "de"}
+    for html, expected in [
+        (f"<p>A <b>dog {word}</b></p>", f" {word}</b></p>"),
+        (f"<i>{word}</i>", f"<i>{word}</i>"),
+    ]:
+        found = post(server, q=html, format="html", **asked).json()["translatedText"]
+        assert found.endswith(expected) and found.count(word) == 1
+    assert post(server, q=word, **asked).json() == {"translatedText": word}
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
