@@ -9,6 +9,7 @@ the server on loopback, or put a proxy before it.
 """
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -126,8 +127,9 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.inference.threads import count_threads
 
     _check(arguments)
+    _heed_hangups()
     try:
-        from resmlp_mt.serving.keys import read_keys
+        from resmlp_mt.serving.keys import KeyFile
         from resmlp_mt.serving.limits import Limits
         from resmlp_mt.serving.middleware import LOOPBACK
         from resmlp_mt.serving.plan import Plan
@@ -140,9 +142,9 @@ def run(arguments: argparse.Namespace) -> None:
         allow_files(arguments.max_connections)
     except ValueError as error:
         raise UserError(f"--max-connections {arguments.max_connections}: {error}") from None
-    keys = []
+    keys = None
     if arguments.api_keys:
-        keys = read_keys(arguments.api_keys, arguments.requests_per_minute)
+        keys = KeyFile(arguments.api_keys, arguments.requests_per_minute)
     try:
         socket = listen(arguments.host, arguments.port)
     except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
@@ -160,7 +162,7 @@ def run(arguments: argparse.Namespace) -> None:
         limits=Limits(**{name.removeprefix("max_"): value for name, value in numbers.items()}),
         hosts=LOOPBACK | {arguments.host, *arguments.allow_host},
         origins=tuple(arguments.allow_origin),
-        keys=tuple(keys),
+        keys=keys,
         access_log=arguments.access_log,
         shows_metrics=arguments.metrics_port is None,
     )
@@ -221,6 +223,30 @@ def _run_workers(plan, listener, arguments: argparse.Namespace) -> int:
     shown = _show_metrics(workers.registry, arguments)
     _heed_signals(workers.handle_exit)
     return workers.run(lambda: _announce(listener, shown))
+
+
+def _heed_hangups() -> None:
+    """End at SIGHUP as at SIGTERM where the terminal has gone, and go on elsewhere.
+
+    A service is sent it so that it reads its files again, which it does without.
+    """
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
+        return
+    had_terminal = _has_terminal()
+
+    def handle(*_) -> None:
+        if had_terminal and not _has_terminal():
+            signal.raise_signal(signal.SIGTERM)
+
+    signal.signal(signal.SIGHUP, handle)
+
+
+def _has_terminal() -> bool:
+    try:
+        os.close(os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def _heed_signals(handle: Callable) -> None:

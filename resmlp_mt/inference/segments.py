@@ -34,6 +34,10 @@ _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
 _CLAUSE = re.compile(rf"(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
 _WORD = re.compile("\\s+|(?<=[\u200b\u0f0b])")
 _LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
+# In subwords, and more than any word has. A longer one is data, or a key that was held down: to
+# translate it takes as long as pages of text. A character has four bytes at most, each a subword.
+_LONGEST_WORD = 100
+_LONG_WORD = re.compile(f"[^\\s\u200b{UNSPACED}]{{{_LONGEST_WORD // 4},}}")
 # Before a gap without white space. Others are within a word of a language that has blanks between
 # words: within a long address.
 _PARTED = re.compile(f"[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
@@ -51,7 +55,7 @@ class Segment:
         spans: What was taken off it, and is put around words of its translation.
         words: The number of each word of `read` in the text, if `spans` was taken off.
         bare: Then the text without them, in its own case.
-        code: Whether it is a block of code, which stays as it is.
+        code: Whether it is a block of code, or too long for a word. Both stay as they are.
         is_item: Whether it needs no final stop, as one that is of a heading, an item or a row.
         is_made_up: Whether a translation would be: the model cannot read most of it.
         named: The segment with names in the place of words whose translation is known, if any.
@@ -103,7 +107,8 @@ def split_text(
     Lines are kept apart. A line is cut no further than it must be: into sentences, a sentence into
     clauses, a clause between words, a word between subwords, or else between characters with all
     their marks. Sentences are kept apart too; smaller parts fill a segment. A character of more
-    subwords than fit loses the last of them.
+    subwords than fit loses the last of them. What is too long for a word, in a script that has
+    blanks between words, is no language: it stays whole, as code does.
 
     Args:
         text: Raw text.
@@ -123,19 +128,29 @@ def split_text(
     def length(part: str) -> int:
         return len(find_pieces(part.strip()))
 
-    def cut_line(line: str) -> Iterator[str]:
-        apart = sentences or length(read(line)) > longest
-        for piece in map(read, cut(line) if apart else [line]):
-            yield from _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
+    def is_endless(part: str) -> bool:
+        return length(part) > max(longest, _LONGEST_WORD)
 
-    # What each segment is joined of, as it is read, and whether it is code.
+    def cut_line(line: str) -> Iterator[tuple[str, bool]]:
+        """Its parts, and whether each stays as it is. The others are as they are read."""
+        words = [word for word in _LONG_WORD.finditer(line) if is_endless(word[0])]
+        for part in cut_at(line, (place for word in words for place in word.span())):
+            if _LONG_WORD.fullmatch(part) and is_endless(part):
+                yield part, True
+                continue
+            apart = sentences or length(read(part)) > longest
+            for piece in map(read, cut(part) if apart else [part]):
+                fitting = _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
+                yield from zip(fitting, repeat(False), strict=False)
+
+    # What each segment is joined of, as it is read, and whether it stays as it is.
     found: list[tuple[list[str], bool]] = []
     blank: list[str] = []  # what comes before the first
     lines = _LINE.findall(text)
     for line, is_code in join_code(lines) if keep_code else zip(lines, repeat(False)):
-        for part in [line] if is_code else cut_line(line):
-            if is_code or length(part):
-                found.append(([*blank, part], is_code))
+        for part, stays in [(line, True)] if is_code else cut_line(line):
+            if stays or length(part):
+                found.append(([*blank, part], stays))
                 blank = []
             else:
                 (found[-1][0] if found else blank).append(part)
@@ -144,12 +159,12 @@ def split_text(
     return [
         Segment(
             text[start:end],
-            () if is_code else find_pieces(part.strip())[:longest],
+            () if stays else find_pieces(part.strip())[:longest],
             part,
             capitals=part != text[start:end],
-            code=is_code,
+            code=stays,
         )
-        for (start, end), part, (_, is_code) in zip(pairwise(ends), texts, found, strict=True)
+        for (start, end), part, (_, stays) in zip(pairwise(ends), texts, found, strict=True)
     ]
 
 

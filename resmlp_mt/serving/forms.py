@@ -1,4 +1,4 @@
-"""Forms as LibreTranslate's clients send them, read as the JSON that says the same."""
+"""Forms and queries as LibreTranslate's clients send them, read as the JSON that says the same."""
 
 import codecs
 import json
@@ -10,7 +10,6 @@ from starlette.requests import Request
 
 from resmlp_mt.serving.middleware import refuse, replay
 
-_KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _PATHS = ("/translate", "/detect")
 _MOST_FIELDS = 20
 # Others may take a time that goes by the square of the length.
@@ -20,10 +19,12 @@ _CHARSETS = ("utf-8", "ascii", "iso8859-1")
 class FormsAsJson:
     """ASGI middleware: what answers sees JSON alone.
 
+    The query has fields too, beside a form or where there is no body. JSON has all of its own.
+
     Args:
         app: What answers.
         size: Bytes of a body.
-        is_known: Whether fields are those of a form; others are left as they came.
+        is_known: Whether fields are to be read so; others are left as they came.
     """
 
     def __init__(self, app, size: int, is_known: Callable[[dict], bool]):
@@ -32,18 +33,19 @@ class FormsAsJson:
     async def __call__(self, scope, receive, send) -> None:
         """Answer a request."""
         headers = dict(scope.get("headers", ()))
-        kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0]
-        is_form = scope["type"] == "http" and kind.strip().lower() in _KINDS
-        if not is_form or scope["path"] not in _PATHS:
+        kind = headers.get(b"content-type", b"")
+        is_json = kind.partition(b";")[0].strip().lower().endswith(b"json")
+        if scope["type"] != "http" or scope["path"] not in _PATHS or is_json:
             return await self.app(scope, receive, send)
         request = Request(scope, receive)
         body = await request.body()
-        if not _is_readable(headers[b"content-type"]):
+        if not _is_readable(kind):
             return await refuse(400, "Invalid request: send UTF-8")(scope, receive, send)
         try:
             form = await request.form(max_files=0, max_fields=_MOST_FIELDS, max_part_size=self.size)
-            fields = dict(request.query_params) | dict(form)
-            if len(texts := form.getlist("q")) > 1:
+            query = request.query_params
+            fields = dict(query) | dict(form)
+            if len(texts := form.getlist("q") or query.getlist("q")) > 1:
                 fields["q"] = texts
         except (MultiPartException, HTTPException, UnicodeError):
             return await refuse(400, "Invalid request: not a form")(scope, receive, send)

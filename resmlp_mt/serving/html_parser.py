@@ -2,6 +2,7 @@
 
 - It takes the `/` of an empty tag for the end of an earlier one of that name, where that had none:
   what follows would lie within the tag. It also looks through all of these at each end.
+- It knows no end tags that may be left out: in `<p>One.<p>Two.` the second would lie in the first.
 - It finds references to characters in addresses, as `&copy` in `?a=1&copy=2`. HTML has none in an
   attribute where a name without a `;` goes on, or has a `=` behind it.
 """
@@ -12,10 +13,30 @@ from html import unescape
 from html.entities import html5
 from html.parser import attrfind_tolerant, tagfind_tolerant
 
-from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
+from bs4 import BeautifulSoup, Doctype, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
 from bs4.builder import HTMLParserTreeBuilder
 from bs4.builder._htmlparser import BeautifulSoupHTMLParser
 
+# The tags that another one ends where it begins right in them: most of HTML's rules for end tags
+# that may be left out.
+_PARAGRAPH = frozenset(["p"])
+_CELL = _PARAGRAPH | {"td", "th"}
+_ROW = _CELL | {"tr"}
+_ENDS = {
+    **dict.fromkeys(
+        """address article aside blockquote center details dialog dir div dl fieldset figcaption
+        figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section
+        summary table ul""".split(),
+        _PARAGRAPH,
+    ),
+    "li": _PARAGRAPH | {"li"},
+    **dict.fromkeys(["dt", "dd"], _PARAGRAPH | {"dt", "dd"}),
+    "option": frozenset(["option"]),
+    "optgroup": frozenset(["option", "optgroup"]),
+    **dict.fromkeys(["td", "th"], _CELL),
+    "tr": _ROW,
+    **dict.fromkeys(["thead", "tbody", "tfoot"], _ROW | {"thead", "tbody", "tfoot"}),
+}
 _REFERENCE = re.compile(r"&([a-z][a-z0-9]*)(;?)(=?)", re.IGNORECASE)
 
 
@@ -28,7 +49,13 @@ def parse_html(html: str) -> BeautifulSoup:
     with warnings.catch_warnings():
         for advice in (MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning):
             warnings.simplefilter("ignore", advice)
-        return BeautifulSoup(html, builder=_Builder())
+        return BeautifulSoup(html, builder=_Builder(), element_classes={Doctype: _Doctype})
+
+
+class _Doctype(Doctype):
+    """One without a line end of its own: that of the document is kept."""
+
+    SUFFIX = ">"
 
 
 class _Builder(HTMLParserTreeBuilder):
@@ -41,6 +68,8 @@ class _Parser(BeautifulSoupHTMLParser):
         raw = self.get_starttag_text()
         if "&" in raw:
             attrs = _read_attributes(raw)
+        while self.soup.currentTag.name in _ENDS.get(tag, ()):
+            self.soup.handle_endtag(self.soup.currentTag.name)
         super().handle_starttag(tag, attrs, handle_empty_element)
         self.already_closed_empty_element.clear()
 

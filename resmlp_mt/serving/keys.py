@@ -1,21 +1,23 @@
 """API keys, and how many requests a minute each of them may send."""
 
-import hmac
+import logging
 import math
 import re
-import time
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
-from threading import Lock
 
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.serving.buckets import Buckets
 
-# Seconds to wait for the counts, which take microseconds.
-_PATIENCE = 0.1
+logger = logging.getLogger(__name__)
+
+# A file holds no more: processes share memory for so many from their start on.
+MOST_KEYS = 100_000
 _REMARK = re.compile(r"(?:^|\s)#")
 
 
@@ -37,7 +39,7 @@ def read_keys(path: Path, a_minute: int) -> list[Key]:
         a_minute: The limit of keys without a number.
 
     Raises:
-        UserError: If the file is missing or broken, or holds no key.
+        UserError: If the file is missing or broken, or holds no key, or too many.
     """
     found: dict[str, Key] = {}
     for number, line in enumerate(read_lines(path), 1):
@@ -49,8 +51,9 @@ def read_keys(path: Path, a_minute: int) -> list[Key]:
         if words[0] in found:
             raise UserError(f"{path}, line {number}: this key came before")
         found[words[0]] = Key(words[0], int(words[1]) if words[1:] else a_minute)
-    if not found:
-        raise UserError(f"{path}: holds no key; write one a line")
+    if not 0 < len(found) <= MOST_KEYS:
+        said = "no key; write one a line" if not found else f"more than {MOST_KEYS:,} keys"
+        raise UserError(f"{path}: holds {said}")
     return list(found.values())
 
 
@@ -60,34 +63,60 @@ def find_key(headers: Mapping[str, str]) -> str:
     return key.strip() if kind.lower() == "bearer" else ""
 
 
+class KeyFile:
+    """A file of keys that may change while requests are answered.
+
+    Args:
+        path, a_minute: As for `read_keys`, which reads it at once.
+
+    Raises:
+        UserError: As by `read_keys`.
+    """
+
+    def __init__(self, path: Path, a_minute: int):
+        self.path, self.a_minute = path, a_minute
+        self.may_change = path.is_file()  # a pipe, as of a shell's <(...), can be read once
+        self.seen = self._look()
+        self.keys = read_keys(path, a_minute)
+
+    def read(self) -> Sequence[Key]:
+        """Its keys now. Where it cannot be read, those before, and the log says so once."""
+        if self.may_change and self.seen != (seen := self._look()):
+            self.seen = seen
+            try:
+                self.keys = read_keys(self.path, self.a_minute)
+            except (UserError, OSError) as error:
+                said = f"{self.path}: {error.strerror}" if isinstance(error, OSError) else error
+                logger.error("--api-keys %s; the keys stay as they were", said)
+        return self.keys
+
+    def _look(self) -> tuple[int, ...]:
+        """What differs where the file was written or replaced."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return ()
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 class Keys:
     """Who may ask, and how often.
 
-    Each key has a bucket of as many requests as it may send in a minute, which fills again evenly.
-
     Args:
-        keys: Empty if all may ask.
-        buckets: Two numbers a key: how full its bucket was, and when. Several processes may share
-            them. At first zero, which stands for a full bucket.
-        lock: Guards them. A request is not counted where it stays locked.
-        clock: Tells the time in seconds; of all processes alike.
+        read: The keys that there are now; none if all may ask. It returns the same ones until they
+            change.
+        buckets: What each of them may still send.
     """
 
-    def __init__(
-        self,
-        keys: Sequence[Key] = (),
-        buckets: MutableSequence[float] | None = None,
-        lock=None,
-        clock=time.monotonic,
-    ):
-        self.keys, self.clock = keys, clock
-        self.buckets = [0.0] * (2 * len(keys)) if buckets is None else buckets
-        self.lock = lock or Lock()
+    def __init__(self, read: Callable[[], Sequence[Key]] = tuple, buckets: Buckets | None = None):
+        self.read, self.buckets = read, buckets or Buckets()
+        self.known: Sequence[Key] = ()
+        self.places: dict[bytes, int] = {}
 
     @property
     def required(self) -> bool:
         """Whether a request needs a key."""
-        return bool(self.keys)
+        return bool(self.read())
 
     def admit(self, given: str) -> None:
         """Count a request.
@@ -95,37 +124,29 @@ class Keys:
         Raises:
             HTTPException: 403 if the key is not known, 429 if it has sent too much.
         """
-        if not self.keys:
+        keys = self.read()
+        if not keys:
             return
+        if keys is not self.known:
+            self._know(keys)
         if not given:
             raise HTTPException(403, "Please contact the server operator to get an API key")
-        found = None
-        for number, key in enumerate(self.keys):  # all of them: the time tells nothing
-            if hmac.compare_digest(key.secret.encode(), given.encode("utf-8", "replace")):
-                found = number
-        if found is None:
+        place = self.places.get(_digest(given))
+        if place is None:
             raise HTTPException(403, "Invalid API key")
-        wait = self._take(found)
+        most = keys[place].a_minute
+        wait = self.buckets.take(place, most) if most else 0
         if wait > 0:
-            message = f"Slowdown: {self.keys[found].a_minute} requests per 1 minute"
+            message = f"Slowdown: {most} requests per 1 minute"
             raise HTTPException(429, message, headers={"Retry-After": str(math.ceil(wait))})
 
-    def _take(self, number: int) -> float:
-        """Take a request out of a key's bucket; returns the seconds to wait if there is none."""
-        most = self.keys[number].a_minute
-        if not most:
-            return 0
-        # A worker that was killed meanwhile may hold it for ever.
-        if not self.lock.acquire(timeout=_PATIENCE):
-            return 0
-        try:
-            now = self.clock()
-            left, then = self.buckets[2 * number : 2 * number + 2]
-            left = min(most, left + (now - then) * most / 60) if then else most
-            wait = (1 - left) * 60 / most
-            if wait <= 0:
-                left -= 1
-            self.buckets[2 * number : 2 * number + 2] = [left, now]
-        finally:
-            self.lock.release()
-        return wait
+    def _know(self, keys: Sequence[Key]) -> None:
+        digests = [_digest(key.secret) for key in keys]
+        self.known, self.places = keys, {digest: place for place, digest in enumerate(digests)}
+        # As many bits as a float holds.
+        self.buckets.marks = [float(1 + int.from_bytes(digest[:6])) for digest in digests]
+
+
+def _digest(secret: str) -> bytes:
+    """What a key is looked up by: the time that this takes tells nothing of the keys there are."""
+    return sha256(secret.encode("utf-8", "replace")).digest()

@@ -218,6 +218,15 @@ def build_router(models: Models, keys: Keys, limits: Limits) -> APIRouter:
     async def refuse_file():
         raise HTTPException(403, "files are not translated here; send their text to /translate")
 
+    @router.get("/health")
+    async def health() -> dict[str, str]:
+        """Whether the server answers."""
+        return {"status": "ok"}
+
+    @router.get("/spec", include_in_schema=False)
+    async def show_spec(request: Request) -> dict:
+        return request.app.openapi()
+
     @router.get("/frontend/settings")
     async def show_settings() -> dict:
         """What a page may offer. `maxBeam` is our own."""

@@ -23,7 +23,7 @@ SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60)
 TEXTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # The paths that are told apart; strangers' ones would fill the memory.
 _PATHS = frozenset(
-    "/ /translate /detect /languages /frontend/settings /healthz /metrics".split(" ")
+    "/ /translate /detect /languages /frontend/settings /health /healthz /metrics".split(" ")
 )
 
 

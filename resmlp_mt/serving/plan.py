@@ -1,12 +1,12 @@
 """What a server is made of, in a form that can be handed to another process."""
 
-from collections.abc import MutableSequence
 from dataclasses import dataclass
 
 from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.access_log import open_access_log
 from resmlp_mt.serving.app import build_app
-from resmlp_mt.serving.keys import Key, Keys
+from resmlp_mt.serving.buckets import Buckets
+from resmlp_mt.serving.keys import KeyFile, Keys
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.metrics import Metrics
 from resmlp_mt.serving.models import Model, Models
@@ -23,7 +23,7 @@ class Plan:
         limits: What it takes.
         hosts: Names that requests may call it by.
         origins: Whose pages browsers let read the answers; "*" for all.
-        keys: Those that requests need, if they need one.
+        keys: Those of which requests need one; None if they need none.
         access_log: As for `open_access_log`; None for none.
         shows_metrics: Whether it has /metrics.
     """
@@ -34,16 +34,16 @@ class Plan:
     limits: Limits
     hosts: frozenset[str]
     origins: tuple[str, ...]
-    keys: tuple[Key, ...]
+    keys: KeyFile | None
     access_log: str | None
     shows_metrics: bool
 
-    def build(self, metrics: Metrics, buckets: MutableSequence[float] | None = None) -> Server:
+    def build(self, metrics: Metrics, buckets: Buckets | None = None) -> Server:
         """Load the models and make the server.
 
         Args:
             metrics: Where it counts.
-            buckets: Of the keys, if it shares them with other processes: an array with a lock.
+            buckets: Of the keys, if it shares them with other processes.
 
         Raises:
             UserError: If a model is missing or broken, or they do not go together.
@@ -55,7 +55,7 @@ class Plan:
                 for name in self.models
             ]
         )
-        keys = Keys(self.keys, buckets, None if buckets is None else buckets.get_lock())
+        keys = Keys(self.keys.read, buckets) if self.keys else Keys()
         hosts, origins = self.hosts, self.origins
         shown = self.shows_metrics
         app = build_app(models, self.limits, metrics, hosts, origins, keys, log, shown)

@@ -21,9 +21,13 @@ from tempfile import TemporaryDirectory
 from prometheus_client.multiprocess import mark_process_dead
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.serving.buckets import NUMBERS, Buckets
+from resmlp_mt.serving.keys import MOST_KEYS
 from resmlp_mt.serving.metrics import FOLDER, Metrics, gather
 from resmlp_mt.serving.plan import Plan
 
+# What terminals and services are sent.
+_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 _READY, _REFUSED, _LEFT = "ready", "refused", "left"
 # One that ended sooner is followed by the next after so long.
 _PAUSE_SECONDS = 2
@@ -52,7 +56,7 @@ class Workers:
     def __init__(self, plan: Plan, listener: socket.socket, count: int):
         self.plan, self.listener, self.count = plan, listener, count
         self.context = get_context("spawn")  # neither torch nor ONNX Runtime can be forked
-        self.buckets = self.context.Array("d", 2 * len(plan.keys))
+        self.buckets = self.context.Array("d", NUMBERS * MOST_KEYS if plan.keys else 0)
         self.signals, self.told = self.context.Pipe(duplex=False)
         self.folder = TemporaryDirectory(prefix="resmlp-mt-")  # where they leave their counts
         os.environ[FOLDER] = self.folder.name
@@ -76,7 +80,19 @@ class Workers:
         Raises:
             UserError: If they cannot start.
         """
-        self.all = [self._start() for _ in range(self.count)]
+        try:
+            for _ in range(self.count):
+                self.all.append(self._start())
+            self._watch(announce)
+        finally:
+            if not self.ending:  # whatever happened: nobody else would end them
+                self._end()
+            self.folder.cleanup()
+        if self.refusal:
+            raise UserError(self.refusal)
+        return self.unanswered
+
+    def _watch(self, announce: Callable[[], None]) -> None:
         announced = False
         while self.all:
             by_pipe = {worker.pipe: worker for worker in self.all}
@@ -93,17 +109,13 @@ class Workers:
             if started and not announced and not self.ending:
                 announced = True
                 announce()
-        self.folder.cleanup()
-        if self.refusal:
-            raise UserError(self.refusal)
-        return self.unanswered
 
     def _start(self) -> _Worker:
         here, there = self.context.Pipe()
         arguments = self.plan, self.listener, there, self.buckets
         process = self.context.Process(target=_work, args=arguments)
         # What is blocked here stays blocked in the worker, from its first moment on.
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         try:
             process.start()
         finally:
@@ -156,7 +168,7 @@ class Workers:
 def _work(plan: Plan, listener: socket.socket, pipe: Connection, buckets) -> None:
     """Be a worker, whose signals are blocked: it ends when it is told to."""
     try:
-        server = plan.build(Metrics(), buckets)
+        server = plan.build(Metrics(), Buckets(buckets, buckets.get_lock()))
     except UserError as error:
         pipe.send((_REFUSED, str(error)))
         return

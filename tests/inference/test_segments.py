@@ -221,11 +221,49 @@ def test_words_that_are_too_long_are_cut_between_subwords():
     def pieces(part):
         return tuple(model.encode(part, out_type=str))
 
-    text = "https://example.org/" + "snowboarding-motorcyclist-playgrounds/" * 8
+    text = "https://example.org/" + "snowboarding-motorcyclist-playgrounds/" * 4
     whole = pieces(text)
     first, *others = split(text, 20, pieces=pieces)
     assert pieces(first) == whole[: len(pieces(first))]
     assert len(pieces(first)) > 10 and len(others) < len(whole) / 10
+
+
+def find_text(text, longest=60):
+    """The texts of the segments, and whether there is text in each."""
+
+    def pieces(part):
+        return list("".join(part.split()))
+
+    parts = split_text(text, lambda x: split_sentences(x, "en"), pieces, longest, True, str.lower)
+    return [(part.text, part.holds_text) for part in parts]
+
+
+@pytest.mark.parametrize("word", ["a" * 101, "😀a" * 60, "x,y;z." * 40, "Ж" * 5000, "e\u0301" * 99])
+def test_what_is_too_long_for_a_word_stays_whole(word):
+    assert find_text(f"Look: {word} there. Bye!\n{word}\n漢字{word}漢字") == [
+        ("Look: ", True),
+        (word, False),
+        (" there. ", True),
+        ("Bye!\n", True),
+        (f"{word}\n", False),
+        ("漢字", True),
+        (word, False),
+        ("漢字", True),
+    ]
+
+
+def test_a_long_word_is_text_where_it_fits_or_has_few_subwords():
+    text = f"Look: {'a' * 101} there."
+    assert find_text(text, 120) == [(text, True)]
+    assert find_text("a" * 100) == [("a" * 60, True), ("a" * 40, True)]
+
+
+@pytest.mark.parametrize("letter", "漢かカ한ก་ကក")
+def test_words_without_blanks_between_them_are_cut_however_many_there_are(letter):
+    text = letter * 1000
+    parts = split_text(text, lambda line: [line], list, 60, True)
+    assert "".join(part.text for part in parts) == text
+    assert all(len(part.pieces) <= 60 and not part.code for part in parts) == (letter != "한")
 
 
 def test_a_sentence_without_end_and_open_quotes_take_no_time():

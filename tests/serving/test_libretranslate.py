@@ -81,6 +81,30 @@ def test_answers_have_the_form_that_clients_expect(server):
     }
 
 
+def test_a_query_has_fields_as_a_form_has(server):
+    def ask(path="/translate", **request):
+        return httpx.post(server + path, timeout=60, **request).json()
+
+    known = {"source": "en", "target": "de"}
+    (best,) = ours(server, TEXT)
+    assert ask(params=known | {"q": TEXT}) == {"translatedText": best}
+    plain = {"Content-Type": "text/plain"}
+    assert ask(params=known | {"q": TEXT}, headers=plain) == {"translatedText": best}
+    assert ask(params=known | {"q": [TEXT, ""]}) == {"translatedText": [best, ""]}
+    assert ask("/detect", params={"q": TEXT})[0]["language"] == "en"
+    assert ask(params={"q": TEXT}) == {"error": "Invalid request: missing source parameter"}
+    # As with LibreTranslate, JSON has all that is asked.
+    assert "missing q parameter" in ask(params={"q": TEXT}, json=known)["error"]
+    assert "Content-Type: application/json" in ask(params={"page": 1})["error"]
+
+
+def test_health_and_the_description_are_where_libretranslate_has_them(server):
+    assert httpx.get(f"{server}/health").json() == {"status": "ok"}
+    described = httpx.get(f"{server}/spec").json()
+    assert described == httpx.get(f"{server}/openapi.json").json()
+    assert "/translate" in described["paths"]
+
+
 def test_markup_stays_and_text_is_translated(server):
     html = '<p class="x">A man rides a <b>bike</b>.</p><ul><li>Two dogs play.<li>A cat</ul>'
     asked = {"q": html, "source": "en", "target": "de", "format": "html"}
@@ -90,11 +114,23 @@ def test_markup_stays_and_text_is_translated(server):
     plain = found["translatedText"].replace("<b>", "").replace("</b>", "")
     # An author gives a stop to what needs one.
     cat = cat.removesuffix(".")
-    assert plain == f'<p class="x">{man}</p><ul><li>{dogs}<li>{cat}</li></li></ul>'
+    assert plain == f'<p class="x">{man}</p><ul><li>{dogs}</li><li>{cat}</li></ul>'
     (whole,) = post(server, **asked | {"q": [f"{html} <!-- x -->"]}).json()["translatedText"]
     assert whole.startswith(found["translatedText"]) and whole.endswith("<!-- x -->")
     deep = post(server, **asked | {"q": "<div>" * 5000 + TEXT})
     assert deep.status_code == 400 and "tags deep" in deep.json()["error"]
+
+
+def test_what_is_too_long_for_a_word_stays_within_its_tags(server):
+    word = "😀a" * 6000
+    asked = {"source": "en", "target": "de"}
+    for html, expected in [
+        (f"<p>A <b>dog {word}</b></p>", f" {word}</b></p>"),
+        (f"<i>{word}</i>", f"<i>{word}</i>"),
+    ]:
+        found = post(server, q=html, format="html", **asked).json()["translatedText"]
+        assert found.endswith(expected) and found.count(word) == 1
+    assert post(server, q=word, **asked).json() == {"translatedText": word}
 
 
 @pytest.mark.parametrize(
@@ -209,7 +245,7 @@ def test_the_languages_of_a_request_choose_the_model(asked, body, model):
 )
 def test_a_key_may_stand_in_the_body_or_in_a_header(asked, path, in_body, header, status):
     models, _ = speakers(("en", "de"), ("de", "en"))
-    keys = Keys([Key("ours", 0)])
+    keys = Keys(lambda: [Key("ours", 0)])
     body = {"q": GERMAN, "source": "de", "target": "en"} | in_body
     (response,) = asked(models, body, path=path, headers={"Authorization": header}, keys=keys)
     assert response.status_code == status, response.text

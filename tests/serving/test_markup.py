@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
+from resmlp_mt.serving.html_parser import parse_html
 from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.markup import Markup, Translated
 from resmlp_mt.text.stand_ins import FIRST_MARK
@@ -198,7 +199,7 @@ tags = st.recursive(
     words | st.sampled_from([" <img/> ", "<!--x-->", "<code>x</code>"]),
     lambda inner: st.builds(
         "<{0}>{1}</{0}>".format,
-        st.sampled_from(["b", "i", "p", "a", "div"]),
+        st.sampled_from(["b", "i", "section", "a", "div"]),
         st.lists(inner, max_size=4).map(" ".join),
     ),
     max_leaves=12,
@@ -245,6 +246,38 @@ def test_an_empty_tag_holds_nothing_with_or_without_a_slash(html, texts, expecte
     markup = Markup(html)
     assert markup.texts == texts
     assert markup.put(whole(markup, *(translated(t, [t.upper()], [0]) for t in texts))) == expected
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p>a<p>b<p>c",
+        "<p>a<ul><li>b<p>c<li>d</ul>e",
+        "<ul><li>a<ul><li>b<li>c</ul><li>d</ul>",
+        "<dl><dt>a<dd>b<p>c<dt>d<dd>e</dl>",
+        "<p>a<br>b <i>c</i><h1>d</h1>e<p>f<hr>g<p>h<table><tr><td>i</table>",
+        "<p>a<div>b</div>c<blockquote><p>d</blockquote>",
+        "<select><option>a<option>b</select>",
+        "<table><tr><th>a<td>b<p>c<tr><td>d<table><tr><td>e</table><td>f</table>",
+        "<table><thead><tr><th>a<tbody><tr><td>b<tr><td>c<tfoot><tr><td>d</table>",
+        "<ul>" + "<li>a" * 200 + "</ul>",
+    ],
+)
+def test_tags_end_where_others_begin_as_another_parser_has_it(html):
+    html = f"<div>{html}</div>"
+    theirs = BeautifulSoup(html, "lxml").body.decode_contents()
+    assert str(parse_html(html)) == theirs
+    assert len(Markup(html).texts) > 1  # and it is not too deep
+
+
+def test_what_is_not_closed_in_its_order_stays_open():
+    """A browser goes on in bold. It does so with what we write, too."""
+    assert str(parse_html("<p>a<b>b<p>c</b>d")) == "<p>a<b>b<p>c</p></b>d</p>"
+
+
+@pytest.mark.parametrize("html", ["<!DOCTYPE html>\n<p>a</p>", "<!DOCTYPE html><p>a</p>"])
+def test_a_doctype_gets_no_line_of_its_own(html):
+    assert str(Markup(html).soup) == html
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """Several processes at one port."""
 
+import fcntl
 import os
 import re
 import signal
 import subprocess
+import termios
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
-from cli.commands import ENVIRONMENT, words
+import pytest
+from cli.commands import ENVIRONMENT, start, words
 from serving.conftest import serving
 
 TEXT = "A man rides a bike."
@@ -74,3 +78,67 @@ def test_workers_share_port_limits_counts_and_log(tmp_path):
     assert len(log) == before + 1 and "free" not in "".join(log) and TEXT not in "".join(log)
     pattern = r'127\.0\.0\.1 - - \[\S+ [+-]\d{4}\] "POST /translate HTTP/1\.1" 200 \d+ \d+\.\d{3}'
     assert sum(bool(re.fullmatch(pattern, line)) for line in log) == 5
+
+
+def test_workers_follow_the_file_of_keys(tmp_path):
+    path = tmp_path / "keys"
+    path.write_text("old\n")
+    flags = ["--workers", 2, "--threads", 1, "--api-keys", path, "--requests-per-minute", 1000]
+    with serving("multi30k-en-de", *flags, own=True) as (server, process):
+
+        def statuses():
+            return [[asks(server, key).status_code for _ in range(4)] for key in ("old", "newer")]
+
+        assert statuses() == [[200] * 4, [403] * 4]
+        path.write_text("newer\n")
+        assert statuses() == [[403] * 4, [200] * 4]
+        path.write_text("newer and newest\n")
+        assert statuses() == [[403] * 4, [200] * 4]
+        said = f"--api-keys {path}, line 1: not a key, or a key and a number"
+        assert process.stderr.readline() == f"{said}; the keys stay as they were\n"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_hangup_loses_no_request_and_the_server_ends_as_ever(workers):
+    flags = ["--workers", workers, "--threads", 1, "--batch-size", 1]
+    with (
+        serving("multi30k-en-de", *flags, own=True) as (server, process),
+        ThreadPoolExecutor() as pool,
+    ):
+        body = {"text": [TEXT] * 30}
+        asked = [
+            pool.submit(httpx.post, f"{server}/translate", json=body, timeout=60) for _ in "12"
+        ]
+        while not all(one.done() for one in asked):
+            if "resmlp_queue_texts 0.0" not in httpx.get(f"{server}/metrics").text:
+                break
+        process.send_signal(signal.SIGHUP)
+        for worker in children(process):
+            os.kill(worker, signal.SIGHUP)
+        assert [one.result().status_code for one in asked] == [200] * 2
+        assert httpx.post(f"{server}/translate", json=body, timeout=60).status_code == 200
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_server_ends_well_with_its_terminal(workers):
+    here, there = os.openpty()
+    process = start(
+        *("resmlp-mt", "serve", "multi30k-en-de", "--port", 0, "--workers", workers),
+        own=True,
+        stdin=there,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    try:
+        os.close(there)
+        server = re.search(r"http://\S+", process.stdout.readline())[0]
+        process.send_signal(signal.SIGHUP)  # while it has its terminal
+        for _ in range(20):
+            assert httpx.get(f"{server}/healthz").status_code == 200
+            time.sleep(0.02)
+        os.close(here)
+        said, _ = process.communicate(timeout=120)
+        assert (process.returncode, said) == (0, "")
+    finally:
+        process.kill()
+        process.communicate()

@@ -234,7 +234,16 @@ def test_health_and_metrics(server):
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/page/index.html", "/healthz", "/metrics", "/languages", "/frontend/settings"]
+    "path",
+    [
+        "/",
+        "/page/index.html",
+        "/healthz",
+        "/metrics",
+        "/health",
+        "/languages",
+        "/frontend/settings",
+    ],
 )
 def test_head_is_get_without_the_body(server, path):
     head, get = httpx.head(server + path), httpx.get(server + path)
@@ -258,7 +267,7 @@ def test_browsers_ask_whether_the_page_has_changed_and_mix_no_versions(server):
 
 def test_the_interface_is_documented_without_a_network(server):
     described = httpx.get(f"{server}/openapi.json").json()
-    others = {"/detect", "/languages", "/frontend/settings"}
+    others = {"/detect", "/languages", "/health", "/frontend/settings"}
     assert set(described["paths"]) == {"/translate", "/healthz", "/metrics"} | others
     assert {"200", "400", "408", "413", "422", "429", "503"} <= set(
         described["paths"]["/translate"]["post"]["responses"]
