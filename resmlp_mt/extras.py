@@ -1,9 +1,46 @@
 """Packages that are not installed everywhere, and what to say where they are missing."""
 
 import importlib
+import importlib.metadata
+import shlex
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from resmlp_mt.errors import UserError
+
+_CHECKOUT = Path(__file__).parents[1]
+
+
+def list_requirements(extra: str = "") -> list[str]:
+    """What the installed distribution of this project asks for, as pip takes it.
+
+    Args:
+        extra: What this extra asks for beside what is always asked for. "" is the latter.
+
+    Returns:
+        As in setup.py. Nothing where the project is found by a path, and not installed.
+    """
+    try:
+        asked = importlib.metadata.requires("resmlp_mt") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    wanted = f'extra == "{extra}"' if extra else ""
+    parts = [line.replace("'", '"').partition(";") for line in asked]
+    return [requirement.strip() for requirement, _, on in parts if on.strip() == wanted]
+
+
+def advise(extra: str = "") -> str:
+    """The command that installs an extra; "" is what is always asked for.
+
+    It does not name the project, since a registry may hold another one under this name.
+    """
+    if (_CHECKOUT / "constraints.txt").exists():
+        wanted = f"'.[{extra}]'" if extra else "."
+        folder = shlex.quote(str(_CHECKOUT))
+        return f"cd {folder} && pip install -e {wanted} -c constraints.txt"
+    if requirements := list_requirements(extra):
+        return shlex.join(["pip", "install", *requirements])
+    return f"install what setup.py asks for{f' with [{extra}]' * bool(extra)}"
 
 
 def import_with_onnx(name: str):
@@ -12,8 +49,8 @@ def import_with_onnx(name: str):
     Raises:
         UserError: If that is not installed.
     """
-    said = "this needs ONNX and ONNX Runtime: pip install 'resmlp_mt[export]'"
-    return _import_or_say(name, ("onnx", "onnxruntime"), lambda missing: said)
+    said = "this needs ONNX and ONNX Runtime"
+    return _import_or_say(name, ("onnx", "onnxruntime"), lambda _: f"{said}: {advise('export')}")
 
 
 def import_with_fairseq(name: str, use: str):
@@ -36,8 +73,8 @@ def import_kornia(name: str = "kornia.augmentation"):
     Raises:
         UserError: If kornia is missing.
     """
-    said = "training on images needs kornia: pip install 'resmlp_mt[image]'"
-    return _import_or_say(name, ("kornia",), lambda missing: said)
+    said = "training on images needs kornia"
+    return _import_or_say(name, ("kornia",), lambda _: f"{said}: {advise('image')}")
 
 
 def _import_or_say(name: str, packages: tuple[str, ...], explain: Callable[[str], str]):
