@@ -8,6 +8,22 @@ from pathlib import Path
 
 from resmlp_mt.errors import UserError
 
+# What every installation asks for in setup.py, by the names that pip knows, and what for.
+USES = {
+    "torch": "training, and models that were not exported",
+    "ve-fairseq": "training, models that were not exported, and rarer searches",
+    "sentencepiece": "subwords",
+    "sentencex": "ends of sentences, where else every full stop is one",
+    "py3langid": "telling languages apart, in prepare and serve",
+    "sacrebleu": "score and benchmark",
+    "numpy": "everything",
+    "pillow": "pictures, in classify",
+    "safetensors": "export, and weights for images",
+    "tqdm": "bars of progress, prepare and benchmark",
+    "matplotlib": "curves, and other pictures that are drawn",
+    "tensorboard": "train --tensorboard-logdir",
+}
+_PACKAGES = {"fairseq": "ve-fairseq", "PIL": "pillow"}  # of modules that have other names
 _CHECKOUT = Path(__file__).parents[1]
 
 
@@ -29,6 +45,14 @@ def list_requirements(extra: str = "") -> list[str]:
     return [requirement.strip() for requirement, _, on in parts if on.strip() == wanted]
 
 
+def list_extras() -> list[str]:
+    """The extras of the installed distribution, as of `list_requirements`."""
+    try:
+        return importlib.metadata.metadata("resmlp_mt").get_all("Provides-Extra") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+
+
 def advise(extra: str = "") -> str:
     """The command that installs an extra; "" is what is always asked for.
 
@@ -41,6 +65,17 @@ def advise(extra: str = "") -> str:
     if requirements := list_requirements(extra):
         return shlex.join(["pip", "install", *requirements])
     return f"install what setup.py asks for{f' with [{extra}]' * bool(extra)}"
+
+
+def explain_missing(module: str | None) -> str | None:
+    """What to say where a module is missing; None of one that no installation asks for."""
+    package = _PACKAGES.get(str(module), str(module))
+    if package not in USES:
+        return None
+    return (
+        f"{module} is not installed: pip install {package} (resmlp-mt doctor says what else is "
+        "missing)"
+    )
 
 
 def import_with_onnx(name: str):

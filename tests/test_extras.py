@@ -19,8 +19,10 @@ def test_where_nothing_is_installed_setup_py_is_named(monkeypatch, tmp_path):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(extras, "_CHECKOUT", tmp_path)
-    monkeypatch.setattr(importlib.metadata, "requires", refuse)
+    for name in ("requires", "metadata"):
+        monkeypatch.setattr(importlib.metadata, name, refuse)
     assert extras.advise("x") == "install what setup.py asks for with [x]"
+    assert extras.list_extras() == []
 
 
 def test_in_a_checkout_the_command_can_be_copied(monkeypatch, tmp_path):
@@ -30,3 +32,8 @@ def test_in_a_checkout_the_command_can_be_copied(monkeypatch, tmp_path):
     begun = f"cd '{tmp_path}/my files' && pip install -e "
     assert extras.advise("x") == f"{begun}'.[x]' -c constraints.txt"
     assert extras.advise() == f"{begun}. -c constraints.txt"
+
+
+def test_what_is_always_needed_is_told_from_what_is_not():
+    assert "fairseq is not installed: pip install ve-fairseq" in extras.explain_missing("fairseq")
+    assert extras.explain_missing("resmlp_mt.nowhere") is extras.explain_missing(None) is None
