@@ -113,6 +113,28 @@ def test_a_field_of_json_is_translated_and_the_others_stay(packed, sources, expe
         ]
 
 
+def test_scores_stand_beside_the_translations(packed, sources):
+    scored = [translate(packed, "--json", text).stdout for text in sources[:3]]
+    found = [json.loads(line)["translations"][0] for line in scored]
+    flags = ["--field", 2, "--into", 3, "--score-into", 4]
+    table = "".join(f"{i}\t{text}\n" for i, text in enumerate(sources[:3]))
+    rows = [row.split("\t") for row in translate(packed, *flags, stdin=table).stdout.splitlines()]
+    assert [row[:3] for row in rows] == [
+        [str(i), text, best["text"]]
+        for i, (text, best) in enumerate(zip(sources[:3], found, strict=True))
+    ]
+    # Batches round otherwise.
+    expected = pytest.approx([best["score"] for best in found], abs=2e-4)
+    assert [float(row[3]) for row in rows] == expected
+    flags = ["--field", "m.text", "--into", "m.de", "--score-into", "score"]
+    lines = "".join(json.dumps({"m": {"text": text}}) + "\n" for text in sources[:3])
+    entries = list(map(json.loads, translate(packed, *flags, stdin=lines).stdout.splitlines()))
+    assert [entry["m"] for entry in entries] == [
+        {"text": text, "de": best["text"]} for text, best in zip(sources[:3], found, strict=True)
+    ]
+    assert [entry["score"] for entry in entries] == expected
+
+
 def test_a_line_without_the_field_is_named_by_its_file(packed, tmp_path):
     for name, lines in {"a.jsonl": ['{"t": "A dog."}'] * 3, "b.jsonl": ['{"t": 3}', "{}"]}.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n")
@@ -535,9 +557,12 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
         (["--input", "A dog. " * 40], "File name too long"),
         (["--resume"], "--resume needs --output"),
-        (["--field", 0], "--field and --into count columns from 1"),
+        (["--field", 0], "--field, --into and --score-into count columns from 1"),
         (["--field", "text", "--into", 2], "give two columns, or two names"),
         (["--into", "de"], "--into needs --field"),
+        (["--score-into", "score"], "--score-into needs --field"),
+        (["--field", 1, "--score-into", 4], "line 1: there is no --score-into 4, but 1 columns"),
+        (["--field", "src"], "a column of a table is given by its number"),
         (["--shard", "1/2"], "--shard needs --input"),
         (["--shard", "3/2", "--input", "x"], "--shard 3/2: give I/N, with I from 1 to N"),
         (["--shard", "1/2", "--input", "-"], "--shard reads its --input twice"),
