@@ -15,7 +15,7 @@ docs/translate.md shows every option, for checkpoints and for exported models.
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
@@ -266,10 +266,15 @@ def _check_finished(arguments: argparse.Namespace) -> None:
         )
 
 
-def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None):
-    """What --output names, opened; raises a `UserError` if it cannot be."""
+@contextmanager
+def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> Iterator:
+    """Yield what --output names, opened; says so if that made its folder.
+
+    Raises:
+        UserError: If it cannot be opened.
+    """
     from resmlp_mt.checkpoints.checksum import checksum_model, list_files
-    from resmlp_mt.files.output import refuse_overwriting
+    from resmlp_mt.files.output import follow_links, refuse_overwriting
     from resmlp_mt.files.partial_text import open_text
 
     inputs = [] if arguments.text else arguments.input or [_STANDARD]
@@ -284,7 +289,12 @@ def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None):
     options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
     options |= search_settings(arguments, terms)
     options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
-    return open_text(arguments.output, options, arguments.resume)
+    folder = follow_links(arguments.output).parent
+    is_new = not folder.exists()
+    with open_text(arguments.output, options, arguments.resume) as out:
+        if is_new and not arguments.quiet:  # or a mistyped name would go unnoticed
+            print(f"resmlp-mt translate: made the folder {folder}", file=sys.stderr)
+        yield out
 
 
 def _write(

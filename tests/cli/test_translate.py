@@ -192,9 +192,14 @@ def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources,
 
 def test_output_to_a_file_is_that_to_standard_output(packed, raw, tmp_path, expected):
     options = ["--input", raw / "test.en", "--output", tmp_path / "new" / "test.de"]
-    assert translate(packed, *options).stdout == ""
+    done = translate(packed, *options)
+    said = f"resmlp-mt translate: made the folder {tmp_path / 'new'}\n"
+    assert (done.stdout, done.stderr) == ("", said)
     assert (tmp_path / "new" / "test.de").read_text("utf-8").splitlines() == expected
     assert len(list((tmp_path / "new").iterdir())) == 1
+    assert translate(packed, *options).stderr == ""
+    options[-1] = tmp_path / "other" / "test.de"
+    assert translate(packed, *options, "--quiet").stderr == "" and options[-1].exists()
 
 
 def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
@@ -280,6 +285,7 @@ def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, 
     for output, said in (
         (tmp_path, "a folder; name a file"),
         (source, "read and written"),
+        (tmp_path / "new" / "x.bz2", "would not be compressed, as .bz2 says; name it plainly, or"),
         ("/proc/x", "/proc takes no new files"),
         ("/dev/full", "No space left on device"),
     ):
