@@ -1,9 +1,81 @@
 """Packages that are not installed everywhere, and what to say where they are missing."""
 
 import importlib
+import importlib.metadata
+import shlex
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
 from resmlp_mt.errors import UserError
+
+# What every installation asks for in setup.py, by the names that pip knows, and what for.
+USES = {
+    "torch": "training, and models that were not exported",
+    "ve-fairseq": "training, models that were not exported, and rarer searches",
+    "sentencepiece": "subwords",
+    "sentencex": "ends of sentences, where else every full stop is one",
+    "py3langid": "telling languages apart, in prepare and serve",
+    "sacrebleu": "score and benchmark",
+    "numpy": "everything",
+    "pillow": "pictures, in classify",
+    "safetensors": "export, and weights for images",
+    "tqdm": "bars of progress, prepare and benchmark",
+    "matplotlib": "curves, and other pictures that are drawn",
+    "tensorboard": "train --tensorboard-logdir",
+}
+_PACKAGES = {"fairseq": "ve-fairseq", "PIL": "pillow"}  # of modules that have other names
+_CHECKOUT = Path(__file__).parents[1]
+
+
+def list_requirements(extra: str = "") -> list[str]:
+    """What the installed distribution of this project asks for, as pip takes it.
+
+    Args:
+        extra: What this extra asks for beside what is always asked for. "" is the latter.
+
+    Returns:
+        As in setup.py. Nothing where the project is found by a path, and not installed.
+    """
+    try:
+        asked = importlib.metadata.requires("resmlp_mt") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    wanted = f'extra == "{extra}"' if extra else ""
+    parts = [line.replace("'", '"').partition(";") for line in asked]
+    return [requirement.strip() for requirement, _, on in parts if on.strip() == wanted]
+
+
+def list_extras() -> list[str]:
+    """The extras of the installed distribution, as of `list_requirements`."""
+    try:
+        return importlib.metadata.metadata("resmlp_mt").get_all("Provides-Extra") or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+
+
+def advise(extra: str = "") -> str:
+    """The command that installs an extra; "" is what is always asked for.
+
+    It does not name the project, since a registry may hold another one under this name.
+    """
+    if (_CHECKOUT / "constraints.txt").exists():
+        wanted = f"'.[{extra}]'" if extra else "."
+        folder = shlex.quote(str(_CHECKOUT))
+        return f"cd {folder} && pip install -e {wanted} -c constraints.txt"
+    if requirements := list_requirements(extra):
+        return shlex.join(["pip", "install", *requirements])
+    return f"install what setup.py asks for{f' with [{extra}]' * bool(extra)}"
+
+
+def explain_missing(module: str | None) -> str | None:
+    """What to say where a module is missing; None of one that no installation asks for."""
+    package = _PACKAGES.get(str(module), str(module))
+    if package not in USES:
+        return None
+    return (
+        f"{module} is not installed: pip install {package} (resmlp-mt doctor says what else is "
+        "missing)"
+    )
 
 
 def import_with_onnx(name: str):
@@ -12,8 +84,8 @@ def import_with_onnx(name: str):
     Raises:
         UserError: If that is not installed.
     """
-    said = "this needs ONNX and ONNX Runtime: pip install 'resmlp_mt[export]'"
-    return _import_or_say(name, ("onnx", "onnxruntime"), lambda missing: said)
+    said = "this needs ONNX and ONNX Runtime"
+    return _import_or_say(name, ("onnx", "onnxruntime"), lambda _: f"{said}: {advise('export')}")
 
 
 def import_with_fairseq(name: str, use: str):
@@ -36,8 +108,8 @@ def import_kornia(name: str = "kornia.augmentation"):
     Raises:
         UserError: If kornia is missing.
     """
-    said = "training on images needs kornia: pip install 'resmlp_mt[image]'"
-    return _import_or_say(name, ("kornia",), lambda missing: said)
+    said = "training on images needs kornia"
+    return _import_or_say(name, ("kornia",), lambda _: f"{said}: {advise('image')}")
 
 
 def _import_or_say(name: str, packages: tuple[str, ...], explain: Callable[[str], str]):

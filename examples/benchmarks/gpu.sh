@@ -18,7 +18,9 @@ export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} PYTHONWARNINGS=ignore
 
 python -c 'import importlib.util as u, sys
 sys.exit(not all(map(u.find_spec, ("torch", "fairseq", "sentencepiece", "matplotlib"))))' || {
-    python -m resmlp_mt.cli doctor >&2 || exit 2
+    python -m resmlp_mt.cli doctor >&2 || true # of an installation for exports it finds no fault
+    echo "gpu.sh: torch, fairseq, sentencepiece or matplotlib is not installed" >&2
+    exit 2
 }
 if [ "$device" = cuda ]; then
     python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || {

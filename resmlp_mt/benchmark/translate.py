@@ -14,6 +14,7 @@ from sacrebleu.metrics import BLEU
 
 from resmlp_mt.benchmark.rounds import Rival, forget_peak, peak_memory
 from resmlp_mt.errors import UserError
+from resmlp_mt.extras import advise
 from resmlp_mt.files.finding import find_checkpoint, is_exported
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.translator import Translator
@@ -133,7 +134,7 @@ class _CTranslate2(_Runner):
         try:
             import ctranslate2
         except ModuleNotFoundError:
-            raise UserError(f"{model}: pip install 'resmlp_mt[benchmark]'") from None
+            raise UserError(f"{model}: this needs CTranslate2: {advise('benchmark')}") from None
         self.model = model
         first = Translator.from_pretrained(codec_of)
         self.codec, self.room = first.codec, first.longest

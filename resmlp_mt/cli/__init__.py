@@ -43,9 +43,11 @@ def main() -> int:
     except UserError as error:
         return _fail(command, str(error))
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "fairseq"):
-            raise
-        return _fail(command, f"{error.name} is not installed; resmlp-mt doctor says what is")
+        from resmlp_mt.extras import explain_missing
+
+        if explained := explain_missing(error.name):
+            return _fail(command, explained)
+        raise
     except KeyboardInterrupt:
         return _fail(command, "interrupted", 128 + signal.SIGINT)
     except BrokenPipeError:

@@ -3,33 +3,17 @@
 import argparse
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import platform
+import re
 import shutil
 import sys
 
 from resmlp_mt import __version__
 
-# Packages by the names that pip knows, as in setup.py.
-_REQUIRED = (
-    "torch", "ve-fairseq", "sentencepiece", "sentencex", "py3langid", "sacrebleu", "numpy",
-    "pillow", "safetensors", "tqdm", "matplotlib", "tensorboard",
-)  # fmt: skip
-_EXTRAS = {
-    "image": ("kornia",),
-    "export": ("onnx", "onnxruntime"),
-    "serve": (
-        "fastapi",
-        "fastapi-offline",
-        "uvicorn",
-        "prometheus-client",
-        "python-multipart",
-        "beautifulsoup4",
-        "babel",
-    ),
-    "ray": ("ray", "pandas", "pyarrow"),
-    "benchmark": ("ctranslate2",),
-}
+# What translates with exported models, beside ONNX Runtime where there is no compiled search.
+_SMALL = ("numpy", "sentencepiece")
 # Modules that break others if they are installed in part or for another torch: what imports them.
 _IMPORTED = {"torch": "everything", "fairseq": "everything"}
 
@@ -43,33 +27,71 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings."""
-    problems = []
+    is_small = _is_for_exports()
     _row("resmlp_mt", __version__)
     _row("Python", platform.python_version())
+    if is_small:
+        _row("installation", "for exported models: neither torch nor fairseq is installed")
+    problems = _check_required(is_small)
+    _show_extras()
+    if not is_small:
+        problems += _check_whole()
+    if _version("numpy"):  # which reads it
+        problems += _check_native(is_small)
+    for problem in problems:
+        print(f"PROBLEM: {problem}")
+    print("no problem found" if not problems else f"{len(problems)} to put right")
+    return 1 if problems else 0
+
+
+def _is_for_exports() -> bool:
+    """Whether torch and fairseq were left out; where NumPy is missing too, nothing is installed."""
+    left_out = not any(map(importlib.util.find_spec, ("torch", "fairseq")))
+    return left_out and _version("numpy") is not None
+
+
+def _check_required(is_small: bool) -> list[str]:
+    """What is missing of what every installation asks for, or one for exported models."""
+    from resmlp_mt.extras import USES, advise
+
+    missing = []
+    for package, use in USES.items():
+        version = _version(package)
+        if version is None and (package in _SMALL or not is_small):
+            version = "missing"
+            missing.append(f"{package} is missing: pip install {package}")
+        _row(package, version or f"not installed; for {use}")
+    if is_small:
+        _row("all of these", f"if you want them: {advise()}")
+    return missing
+
+
+def _show_extras() -> None:
+    from resmlp_mt.extras import USES, advise, list_extras, list_requirements
+
+    for extra in list_extras():
+        if extra == "dev":
+            continue
+        packages = [re.match(r"[\w.-]+", name)[0] for name in list_requirements(extra)]
+        for package in packages:
+            if package not in USES:
+                _row(package, _version(package) or f"not installed; of the extra [{extra}]")
+        if not all(map(_version, packages)):
+            _row(f"extra [{extra}]", f"if you want it: {advise(extra)}")
+
+
+def _check_whole() -> list[str]:
+    """What is wrong with an installation that has torch or fairseq."""
+    problems = []
     if not (3, 11) <= sys.version_info < (3, 13):
         problems.append("Python 3.11 and 3.12 are tested; ve-fairseq has wheels for no other")
-    for package in _REQUIRED:
-        _row(package, _version(package) or "missing")
-        if _version(package) is None:
-            problems.append(f"{package} is missing: pip install {package}")
-    for extra, packages in _EXTRAS.items():
-        for package in packages:
-            lacking = f"not installed; if you want it: pip install 'resmlp_mt[{extra}]'"
-            _row(package, _version(package) or lacking)
-    problems += _check_fairseq()
-    problems += _import_each()
-    problems += _check_timm()
+    problems += _check_fairseq() + _import_each() + _check_timm()
     if "torch" in sys.modules:
         _show_devices()
     if "fairseq" in sys.modules:
         problems += _check_apex()
         _show_bf16()
-    if _version("numpy"):  # which reads it
-        problems += _check_native()
-    for problem in problems:
-        print(f"PROBLEM: {problem}")
-    print("no problem found" if not problems else f"{len(problems)} to put right")
-    return 1 if problems else 0
+    return problems
 
 
 def _row(name: str, value: str) -> None:
@@ -128,22 +150,24 @@ def _show_bf16() -> None:
     _row("bf16 on CPUs", "fast" if multiplies_bf16() else "slow here: train without --bf16")
 
 
-def _check_native() -> list[str]:
-    """The compiled code, without which all translates, and more slowly."""
+def _check_native(is_small: bool) -> list[str]:
+    """The compiled code, without which all translates, and more slowly, or by ONNX Runtime."""
     from resmlp_mt.errors import UserError
     from resmlp_mt.inference.native_code import find_kind, find_library
 
     try:
         kind = find_kind()
-        if not kind and os.environ.get("RESMLP_CPU_ISA"):
-            kind = "off, by RESMLP_CPU_ISA"
         lacking = "none for this processor"
-        if not (kind or find_library()):
+        if os.environ.get("RESMLP_CPU_ISA"):
+            lacking = "off, by RESMLP_CPU_ISA"
+        elif not (kind or find_library()):
             compiles = shutil.which("cc") or shutil.which("gcc")
             lacking = _NOT_BUILT.format("" if compiles else _COMPILER)
     except UserError as error:
         return [str(error)]
     _row("compiled search", kind or lacking)
+    if is_small and not kind and _version("onnxruntime") is None:
+        return ["onnxruntime is missing, which stands in for it: pip install onnxruntime"]
     return []
 
 

@@ -123,6 +123,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Load the models and answer until SIGTERM or SIGINT."""
     from resmlp_mt.errors import UserError
+    from resmlp_mt.extras import advise
     from resmlp_mt.files.finding import shipped_translators
     from resmlp_mt.inference.threads import count_threads
 
@@ -137,7 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
     except ModuleNotFoundError as error:
         if str(error.name).startswith("resmlp_mt"):
             raise
-        raise UserError(f"this needs {error.name}: pip install 'resmlp_mt[serve]'") from None
+        raise UserError(f"this needs {error.name}: {advise('serve')}") from None
     try:
         allow_files(arguments.max_connections)
     except ValueError as error:

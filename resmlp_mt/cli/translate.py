@@ -15,7 +15,7 @@ docs/translate.md shows every option, for checkpoints and for exported models.
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain, starmap
 from pathlib import Path
@@ -66,12 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tsv-column",
         metavar="N|NAME",
         help="translate column N of lines with tabs, counted from 1, or the field NAME of lines of "
-        "JSON, and keep the others",
+        "JSON (m.text: text of the object m), and keep the others",
     )
     parser.add_argument(
         "--into",
         metavar="N|NAME",
         help="put translations into this column or field, and keep the --field too",
+    )
+    parser.add_argument(
+        "--score-into",
+        metavar="N|NAME",
+        help="put the score of each translation into this column or field",
     )
     parser.add_argument(
         "--output",
@@ -204,21 +209,23 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _choose_field(arguments: argparse.Namespace):
-    """What --field and --into say; None where lines are texts."""
+    """What --field, --into and --score-into say; None where lines are texts."""
     from resmlp_mt.errors import UserError
     from resmlp_mt.lines.fields import choose_field
 
     if arguments.field is None:
-        if arguments.into is not None:
-            raise UserError("--into needs --field")
+        for name in ("into", "score_into"):
+            if getattr(arguments, name) is not None:
+                raise UserError(f"--{name.replace('_', '-')} needs --field")
         return None
     others = ("json", "print_alignment", "prefix_column", "constraints")
     if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
         raise UserError(
             "--field (or --tsv-column) prints the line with its translation: leave out --nbest, "
-            "--json, --print-alignment, --prefix-column and --constraints"
+            "--json (--score-into gives the scores), --print-alignment, --prefix-column and "
+            "--constraints"
         )
-    return choose_field(arguments.field, arguments.into)
+    return choose_field(arguments.field, arguments.into, arguments.score_into)
 
 
 def _check_joining(arguments: argparse.Namespace) -> None:
@@ -259,17 +266,22 @@ def _check_finished(arguments: argparse.Namespace) -> None:
         )
 
 
-def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None):
-    """What --output names, opened; raises a `UserError` if it cannot be."""
+@contextmanager
+def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> Iterator:
+    """Yield what --output names, opened; says so if that made its folder.
+
+    Raises:
+        UserError: If it cannot be opened.
+    """
     from resmlp_mt.checkpoints.checksum import checksum_model, list_files
-    from resmlp_mt.files.output import refuse_overwriting
+    from resmlp_mt.files.output import follow_links, refuse_overwriting
     from resmlp_mt.files.partial_text import open_text
 
     inputs = [] if arguments.text else arguments.input or [_STANDARD]
     read = [0 if path == _STANDARD else path for path in inputs]
     read += [path for model in arguments.model for path in list_files(model)]
     refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
-    names = ("json", "print_alignment", "field", "into", "shard")
+    names = ("json", "print_alignment", "field", "into", "score_into", "shard")
     names += ("split_sentences", "batch_tokens", "buffer_size")
     options = {"--model": arguments.model}  # first, as what a refusal begins with
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
@@ -277,7 +289,12 @@ def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None):
     options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
     options |= search_settings(arguments, terms)
     options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
-    return open_text(arguments.output, options, arguments.resume)
+    folder = follow_links(arguments.output).parent
+    is_new = not folder.exists()
+    with open_text(arguments.output, options, arguments.resume) as out:
+        if is_new and not arguments.quiet:  # or a mistyped name would go unnoticed
+            print(f"resmlp-mt translate: made the folder {folder}", file=sys.stderr)
+        yield out
 
 
 def _write(
@@ -320,7 +337,8 @@ def _write(
                     said = f"{find(number)}: {explain_unknown(sources[i])}"
                     bar.write(f"resmlp-mt translate: {said}", file=sys.stderr)
                 if puts:
-                    out.write(puts[i](hypotheses[0].text) + "\n")
+                    best = hypotheses[0]
+                    out.write(puts[i](best.text, best.score) + "\n")
                 else:
                     out.write(format_line(arguments, number, sources[i], hypotheses))
                 number += 1

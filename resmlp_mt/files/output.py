@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +16,9 @@ from resmlp_mt.errors import UserError, name_some
 
 # What the system says of a disk, a quota or a limit of files that is full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+# Endings that say of a file that it is compressed.
+_PACKED = ".gz .xz .bz2 .zst .zip .7z .lz .lz4 .lzma .lzo .br .z .rar .tgz .txz .tbz .tbz2".split()
 
 _CARD = "README.md"  # what people say of a model or of data
 
@@ -40,7 +43,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     when the block ends.
 
     Raises:
-        UserError: If `path` is a folder, or cannot be made.
+        UserError: As `prepare_target`.
     """
     given, path = path, prepare_target(path)
     if stream := open_stream(path):
@@ -174,14 +177,25 @@ def _name_beside(path: Path) -> Path:
     return path.parent / f".{path.name}.{secrets.token_hex(4)}"
 
 
-def prepare_target(path: Path) -> Path:
+def prepare_target(path: Path, packed: Collection[str] = ()) -> Path:
     """Follow links to the file to write, and make its folder.
 
     Called before work that takes long, it refuses at once what cannot be written in the end.
 
+    Args:
+        path: What the user names.
+        packed: Endings with which whoever writes it compresses it.
+
     Raises:
-        UserError: If it is a folder, or cannot be made.
+        UserError: If it is a folder, cannot be made, or has the ending of a compressed file, which
+            it would not be.
     """
+    suffix = path.suffix
+    if suffix.lower() in _PACKED and suffix not in packed:
+        others = f", or let its name end in {' or '.join(packed)}" if packed else ""
+        raise UserError(
+            f"{path}: would not be compressed, as {suffix} says; name it plainly{others}"
+        )
     target = follow_links(path)
     if target.is_dir():
         raise UserError(f"{path}: a folder; name a file")

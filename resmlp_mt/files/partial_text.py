@@ -42,7 +42,7 @@ def open_text(path: Path, options: dict, resume: bool) -> Iterator["TextStream"]
     Raises:
         UserError: If it cannot be written, or not be continued.
     """
-    target = prepare_target(path)
+    target = prepare_target(path, _PACKERS)
     stream, pack = open_stream(target), _PACKERS.get(path.suffix)
     if stream is not None and resume:
         stream.close()

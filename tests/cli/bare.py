@@ -72,7 +72,8 @@ class Bare:
         name, *arguments = map(str, command)
         return [str(self.folder / "bin" / name), *arguments]
 
-    def run(self, *command) -> subprocess.CompletedProcess:
-        """Run a program of it."""
-        options = {"capture_output": True, "text": True, "env": APART, "cwd": self.folder}
+    def run(self, *command, **variables: str) -> subprocess.CompletedProcess:
+        """Run a program of it, with these variables."""
+        environment = APART | variables
+        options = {"capture_output": True, "text": True, "env": environment, "cwd": self.folder}
         return subprocess.run(self.words(*command), **options)

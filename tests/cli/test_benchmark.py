@@ -1,6 +1,7 @@
 """benchmark, on models just trained. Not the figures are tested, but what they are figures of."""
 
 import csv
+import sys
 
 import pytest
 import sacrebleu
@@ -108,6 +109,14 @@ def test_ctranslate2_translates_no_longer_than_its_model_has_positions(
     assert all(rate > 0 for rate in race_with(short))
     with pytest.raises(UserError, match=f"{converted}: .*positions"):
         list(race_with(transformer))
+
+
+def test_without_ctranslate2_it_says_what_to_install(monkeypatch, tmp_path):
+    (tmp_path / "model.bin").touch()
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    rival = list_rivals({"one": "multi30k-en-de", "theirs": str(tmp_path)}, [], [], threads=1)[1]
+    with pytest.raises(UserError, match=r"needs CTranslate2: .*pip install -e '\.\[benchmark\]'"):
+        rival.build(**rival.arguments)
 
 
 def test_training_is_raced_by_the_trainer_of_fairseq(tmp_path):

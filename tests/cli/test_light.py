@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from cli.bare import APART, Bare, build_wheel
 from cli.commands import ROOT, assert_refused, run, start
+from packaging.requirements import Requirement
 
 from resmlp_mt.cli import passthrough
 from resmlp_mt.cli.parser import COMMANDS, build_parser
@@ -24,6 +25,25 @@ pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 TEXT = "A man rides a bike. Two dogs play in the snow."
 # All that README names for a small container.
 PACKAGES = ("numpy", "onnxruntime", "sentencepiece", "pillow")
+# Plausible arguments of each command. MODEL is an export; what begins with "a." is a file.
+ASKED = {
+    "prepare": "--source-lang en --target-lang de --train a --valid a --test a --out data",
+    "translate": "--model MODEL A",
+    "classify": "MODEL a.png",
+    "score": "--ref a.de a.de",
+    "average": "a.pt --out b.pt",
+    "pack": "multi30k-en-de --out packed",
+    "serve": "MODEL --port 0",
+    "export": "multi30k-en-de --out exported",
+    "benchmark": "translate --models MODEL --input a.en --reference a.de",
+    "probe": "MODEL pictures --knn 1",
+    "import-weights": "a.pt --arch resmlp_s12 --out weights",
+    "export-weights": "cifar10 --format timm --out b.pt",
+    "curves": "a.log --out b.png",
+    "plot-mixing": "multi30k-en-de --out b.png",
+    "sparsity": "multi30k-en-de",
+    "doctor": "",
+} | dict.fromkeys(passthrough.PROGRAMS, "data-bin/x")
 # sitecustomize.py, which Python imports before all else.
 GUARD = """
 import sys
@@ -190,6 +210,63 @@ def test_the_wheel_and_few_packages_are_enough(small, exports, picture):
         ["classify", exports / "classifier", picture],
     ):
         assert small(*command).stdout == run("resmlp-mt", *command).stdout != ""
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *passthrough.PROGRAMS])
+def test_a_command_works_with_few_packages_or_says_what_it_lacks(
+    command, small, exports, picture, tmp_path
+):
+    (tmp_path / "a.en").write_text("A dog.\n")
+    (tmp_path / "a.de").write_text("Ein Hund.\n")
+    (tmp_path / "a.log").write_text('{"nll_loss": "3", "num_updates": "1"}\n')
+    shutil.copy(picture, tmp_path / "a.png")
+    model = exports / ("classifier" if command == "classify" else "translator")
+    given = [tmp_path / x if x.startswith("a.") else x for x in ASKED[command].split()]
+    done = small(command, *(model if x == "MODEL" else x for x in given))
+    if command in ("translate", "classify", "doctor"):
+        assert done.returncode == 0, done.stderr
+    else:
+        assert_refused(done)
+        needed = r"this needs \w+:" if command == "serve" else "is not installed:"
+        assert re.fullmatch(rf"resmlp-mt {command}: .*{needed} pip install .*\n", done.stderr)
+
+
+def test_an_installation_for_exports_is_sound_and_says_how_to_install_more(small, wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+        said = archive.read(name).decode()
+    asked = [Requirement(line) for line in re.findall("^Requires-Dist: (.*)$", said, re.M)]
+    done = small("doctor")
+    assert done.returncode == 0 and "no problem found" in done.stdout, done.stdout
+    rows = {line[:17].rstrip(): line[18:] for line in done.stdout.splitlines()}
+    assert rows["installation"] == "for exported models: neither torch nor fairseq is installed"
+    extras = set(re.findall("^Provides-Extra: (.*)$", said, re.M)) - {"dev"}
+    for extra in ("", *extras):
+        wanted = [r for r in asked if bool(extra) == bool(r.marker)]
+        wanted = [r for r in wanted if not extra or r.marker.evaluate({"extra": extra})]
+        command = rows[f"extra [{extra}]" if extra else "all of these"].partition(": ")[2]
+        assert shlex.split(command) == ["pip", "install", *(str(r).split(";")[0] for r in wanted)]
+        for name in {r.name for r in wanted} - {*PACKAGES}:
+            assert re.match("not installed; (for|of the extra) ", rows[name])
+
+
+@pytest.mark.parametrize(
+    ("left_out", "setting", "said"),
+    [
+        ("sentencepiece", "", "sentencepiece is missing: pip install sentencepiece"),
+        ("onnxruntime", "none", "onnxruntime is missing, which stands in for it: pip install"),
+        ("numpy", "", "torch is missing: pip install torch"),  # nothing works there
+    ],
+)
+def test_what_an_installation_for_exports_lacks_is_a_problem(
+    left_out, setting, said, wheel, tmp_path
+):
+    bare = Bare(tmp_path / "venv")
+    bare.link([name for name in ("numpy", "sentencepiece") if name != left_out])
+    bare.install(wheel)
+    done = bare.run("resmlp-mt", "doctor", RESMLP_CPU_ISA=setting)
+    assert (done.returncode, done.stderr) == (1, "") and f"PROBLEM: {said}" in done.stdout
+    assert ("installation  " in done.stdout) == (left_out != "numpy")
 
 
 def test_without_a_compiler_the_wheel_translates_the_same(exports, tmp_path):

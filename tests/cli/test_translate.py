@@ -113,6 +113,28 @@ def test_a_field_of_json_is_translated_and_the_others_stay(packed, sources, expe
         ]
 
 
+def test_scores_stand_beside_the_translations(packed, sources):
+    scored = [translate(packed, "--json", text).stdout for text in sources[:3]]
+    found = [json.loads(line)["translations"][0] for line in scored]
+    flags = ["--field", 2, "--into", 3, "--score-into", 4]
+    table = "".join(f"{i}\t{text}\n" for i, text in enumerate(sources[:3]))
+    rows = [row.split("\t") for row in translate(packed, *flags, stdin=table).stdout.splitlines()]
+    assert [row[:3] for row in rows] == [
+        [str(i), text, best["text"]]
+        for i, (text, best) in enumerate(zip(sources[:3], found, strict=True))
+    ]
+    # Batches round otherwise.
+    expected = pytest.approx([best["score"] for best in found], abs=2e-4)
+    assert [float(row[3]) for row in rows] == expected
+    flags = ["--field", "m.text", "--into", "m.de", "--score-into", "score"]
+    lines = "".join(json.dumps({"m": {"text": text}}) + "\n" for text in sources[:3])
+    entries = list(map(json.loads, translate(packed, *flags, stdin=lines).stdout.splitlines()))
+    assert [entry["m"] for entry in entries] == [
+        {"text": text, "de": best["text"]} for text, best in zip(sources[:3], found, strict=True)
+    ]
+    assert [entry["score"] for entry in entries] == expected
+
+
 def test_a_line_without_the_field_is_named_by_its_file(packed, tmp_path):
     for name, lines in {"a.jsonl": ['{"t": "A dog."}'] * 3, "b.jsonl": ['{"t": 3}', "{}"]}.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n")
@@ -170,9 +192,14 @@ def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources,
 
 def test_output_to_a_file_is_that_to_standard_output(packed, raw, tmp_path, expected):
     options = ["--input", raw / "test.en", "--output", tmp_path / "new" / "test.de"]
-    assert translate(packed, *options).stdout == ""
+    done = translate(packed, *options)
+    said = f"resmlp-mt translate: made the folder {tmp_path / 'new'}\n"
+    assert (done.stdout, done.stderr) == ("", said)
     assert (tmp_path / "new" / "test.de").read_text("utf-8").splitlines() == expected
     assert len(list((tmp_path / "new").iterdir())) == 1
+    assert translate(packed, *options).stderr == ""
+    options[-1] = tmp_path / "other" / "test.de"
+    assert translate(packed, *options, "--quiet").stderr == "" and options[-1].exists()
 
 
 def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
@@ -258,6 +285,7 @@ def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, 
     for output, said in (
         (tmp_path, "a folder; name a file"),
         (source, "read and written"),
+        (tmp_path / "new" / "x.bz2", "would not be compressed, as .bz2 says; name it plainly, or"),
         ("/proc/x", "/proc takes no new files"),
         ("/dev/full", "No space left on device"),
     ):
@@ -535,9 +563,12 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it):
         (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
         (["--input", "A dog. " * 40], "File name too long"),
         (["--resume"], "--resume needs --output"),
-        (["--field", 0], "--field and --into count columns from 1"),
+        (["--field", 0], "--field, --into and --score-into count columns from 1"),
         (["--field", "text", "--into", 2], "give two columns, or two names"),
         (["--into", "de"], "--into needs --field"),
+        (["--score-into", "score"], "--score-into needs --field"),
+        (["--field", 1, "--score-into", 4], "line 1: there is no --score-into 4, but 1 columns"),
+        (["--field", "src"], "a column of a table is given by its number"),
         (["--shard", "1/2"], "--shard needs --input"),
         (["--shard", "3/2", "--input", "x"], "--shard 3/2: give I/N, with I from 1 to N"),
         (["--shard", "1/2", "--input", "-"], "--shard reads its --input twice"),

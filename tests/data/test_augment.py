@@ -191,5 +191,5 @@ def test_flags_out_of_range_are_refused_by_name(flags):
 def test_without_kornia_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "kornia.augmentation", None)
     monkeypatch.setitem(__import__("sys").modules, "kornia", None)
-    with pytest.raises(UserError, match=r"pip install 'resmlp_mt\[image\]'"):
+    with pytest.raises(UserError, match=r"needs kornia: .*pip install -e '\.\[image\]'"):
         augment()

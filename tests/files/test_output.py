@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.output import refuse_overwriting, whole_file, whole_folder
+from resmlp_mt.files.output import prepare_target, refuse_overwriting, whole_file, whole_folder
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
@@ -97,6 +97,22 @@ def test_what_cannot_be_written_is_refused(tmp_path, name):
     said = "folder|leads back|Bad file"
     with pytest.raises(UserError, match=said), whole_file(tmp_path / name):
         raise AssertionError("the work was done")
+
+
+@pytest.mark.parametrize("ending", [".bz2", ".zst", ".zip", ".7z", ".gz", ".XZ", ".tgz"])
+def test_no_plain_file_gets_the_name_of_a_compressed_one(tmp_path, ending):
+    said = f"x.csv{ending}: would not be compressed, as {ending} says; "
+    with (
+        pytest.raises(UserError, match=said + "name it plainly$"),
+        whole_file(tmp_path / f"x.csv{ending}"),
+    ):
+        raise AssertionError("the work was done")
+    if ending != ".gz":
+        with pytest.raises(
+            UserError, match=said + "name it plainly, or let its name end in .gz or"
+        ):
+            prepare_target(tmp_path / f"x.csv{ending}", [".gz", ".xz"])
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("path", ["/proc/x", "/proc/x/y"])
