@@ -143,9 +143,10 @@ def test_an_exported_model_is_served(guarded, exports):
 def test_what_needs_fairseq_says_so(exports, small, tmp_path):
     sample = ["translate", "--model", exports / "translator", "--sampling", "a"]
     assert_refused(small(*sample), "more than a plain beam search", "torch", "not installed")
-    (tmp_path / "terms").write_text("man\tMann\n")
-    terms = ["--glossary", tmp_path / "terms", "A man."]
-    assert_refused(small(*sample[:3], *terms), "a glossary", "torch", "not installed")
+    (tmp_path / "terms").write_text("a man\tein Mann\n")
+    held = [*sample[:3], "--glossary", tmp_path / "terms"]
+    assert "ein Mann" in small(*held, "A man.").stdout  # by a name for it
+    assert_refused(small(*held, "A man **sits**."), "a glossary", "torch", "not installed")
     assert_refused(small("translate", "--model", "multi30k-en-de", "a"), "torch", "not installed")
     assert_refused(small("train", "data-bin/x"), "fairseq is not installed")
 
