@@ -244,6 +244,8 @@ def _check_search(flags: Namespace) -> None:
             f"--max-len-b {flags.max_len_b} leaves a translation no room: give {flags.min_len} or "
             "more, the --min-len"
         )
+    if getattr(flags, "retain_dropout_modules", None) and not flags.retain_dropout:
+        raise UserError("--retain-dropout-modules does nothing without --retain-dropout: give both")
     if getattr(flags, "replace_unk", None) == _NO_FILE:
         raise UserError("--replace-unk needs a file: a word and its translation on each line")
     for name in ("print_step", "retain_iter_history"):

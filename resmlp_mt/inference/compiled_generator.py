@@ -35,7 +35,8 @@ class CompiledGenerator(SequenceGenerator):
     def generate(self, models, sample: dict, **given) -> list[list[dict[str, Tensor]]]:
         """Translate a batch; arguments as fairseq's."""
         model, found = self.model.single_model, None
-        if self._is_plain(given) and not model.training and can_compile(model):
+        drops = any(part.training for part in model.modules())  # for --retain-dropout too
+        if self._is_plain(given) and not drops and can_compile(model):
             found = self._find(model, sample["net_input"]["src_tokens"])
         if found is None:
             return super().generate(models, sample, **given)

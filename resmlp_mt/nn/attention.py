@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.nn.dropout import KeepsDropout
 
 
 def expect_new_shapes() -> None:
@@ -16,7 +17,7 @@ def expect_new_shapes() -> None:
     torch.backends.cuda.enable_cudnn_sdp(False)
 
 
-class SourceAttention(nn.Module):
+class SourceAttention(KeepsDropout):
     """Multi-head dot-product attention over a memory (arXiv 1706.03762, section 3.2.2).
 
     Args:
@@ -61,7 +62,7 @@ class SourceAttention(nn.Module):
         """
         key, value = self._keys_and_values(memory, state)
         query = self._ask(x, len(key))
-        if state is None or x.is_cuda:
+        if state is None or x.is_cuda or self.training:
             y = F.scaled_dot_product_attention(
                 query,
                 key,

@@ -1,10 +1,47 @@
-"""Dropout that is fast on CPUs."""
+"""Dropout that is fast on CPUs, and that a search may keep."""
 
 import torch
 from torch import Tensor, nn
 
 
-class Dropout(nn.Dropout):
+class KeepsDropout(nn.Module):
+    """A part that drops in training, and in a search too where fairseq's --retain-dropout asks.
+
+    It then stays in training mode, whatever mode its model is in.
+    """
+
+    retained = False
+
+    def train(self, mode: bool = True):
+        """Set the mode, but for a part that shall drop in all of them."""
+        return super().train(mode or self.retained)
+
+    def make_generation_fast_(
+        self,
+        name: str,
+        retain_dropout: bool = False,
+        retain_dropout_modules: str | list[str] | None = None,
+        **kwargs,
+    ) -> None:
+        """fairseq calls this before it generates.
+
+        Args:
+            name: Of this part in its model, as `encoder.blocks.0.drop`.
+            retain_dropout: Whether parts shall drop.
+            retain_dropout_modules: Which: these and all within them, as `encoder`; None for all.
+        """
+        self.retained = retain_dropout and (
+            retain_dropout_modules is None
+            or any(f"{name}.".startswith(f"{m}.") for m in split_names(retain_dropout_modules))
+        )
+
+
+def split_names(modules: str | list[str]) -> list[str]:
+    """The names in --retain-dropout-modules, which have commas between them."""
+    return modules.split(",") if isinstance(modules, str) else list(modules)
+
+
+class Dropout(KeepsDropout, nn.Dropout):
     """What `nn.Dropout` does, with a faster mask in training on a CPU.
 
     There torch draws each number of a mask by itself, and keeps masks in the features' type. Here

@@ -19,6 +19,9 @@ class WorkersMayChange(EpochBatchIterator):
 
     fairseq notes how many batches one worker had. The batches are dealt to the workers in turn, so
     that all together had as many times more as they were.
+
+    With --curriculum it begins to shuffle when told so. fairseq's goes on with the order of the
+    first epoch that it read.
     """
 
     def state_dict(self) -> dict:
@@ -30,6 +33,11 @@ class WorkersMayChange(EpochBatchIterator):
         before = state_dict.get("num_shards", self.num_shards)
         done = state_dict.get("iterations_in_epoch", 0) * before
         super().load_state_dict(state_dict | {"iterations_in_epoch": done // self.num_shards})
+
+    def _get_iterator_for_epoch(self, epoch, shuffle, fix_batches_to_gpus=False, offset=0):
+        if self.dataloader is not None:  # it is used again, and its sampler holds the first value
+            self.epoch_batch_sampler.shuffle = shuffle
+        return super()._get_iterator_for_epoch(epoch, shuffle, fix_batches_to_gpus, offset)
 
 
 class AllInBatches(FairseqTask):

@@ -24,13 +24,13 @@ logger = logging.getLogger(__name__)
 
 PATCH = Patch(
     "translation",
-    "leaves the last lines of a set untranslated. It orders batches anew after a resume. It fails "
-    "with --diverse-beam-groups, with --constraints, and where a set train1 lies beside train. It "
-    "does nothing with --no-repeat-ngram-size. It writes a line to --log-file once for every "
-    "epoch so far. It makes a batch sentence by sentence, which a GPU waits for. It reads over "
-    "--truncate-source in fairseq-interactive, and elsewhere cuts to more than a model takes. It "
-    "names no line "
-    "of a broken dictionary. It does not know languages with a hyphen by the names of the data",
+    "leaves the last lines of a set untranslated. It orders batches anew after a resume. It never "
+    "shuffles after the epochs of --curriculum. It fails with --diverse-beam-groups, with "
+    "--constraints, and where a set train1 lies beside train. It does nothing with "
+    "--no-repeat-ngram-size. It writes a line to --log-file once for every epoch so far. It makes "
+    "a batch sentence by sentence, which a GPU waits for. It reads over --truncate-source in "
+    "fairseq-interactive, and elsewhere cuts to more than a model takes. It names no line of a "
+    "broken dictionary. It does not know languages with a hyphen by the names of the data",
     "whoever trains or translates with --task translation, which fairseq takes where none is given",
     "a subclass stands under that name, so that commands and checkpoints stay as they are",
 )

@@ -138,6 +138,30 @@ def test_a_translator_is_no_language_model(prepared, trained):
     )
 
 
+def test_dropout_is_kept_where_it_is_asked_for(prepared, trained, plain):
+    def score(*flags):
+        return scores(generate(prepared, trained / "checkpoint_best.pt", *flags).stdout)
+
+    kept = score("--retain-dropout", "--seed", 1)
+    assert kept == score("--retain-dropout", "--seed", 1)
+    encoder = ("--retain-dropout", "--retain-dropout-modules", "encoder", "--seed")
+    drawn = kept, score("--retain-dropout", "--seed", 2), score(*encoder, 1), score(*encoder, 2)
+    assert len({tuple(found) for found in (*drawn, scores(plain))}) == 5
+    assert score("--seed", 1) == score("--seed", 2) == scores(plain)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("--retain-dropout-modules encoder", "does nothing without --retain-dropout"),
+        ("--retain-dropout --retain-dropout-modules Nothing", "Nothing: name encoder, decoder or"),
+    ],
+)
+def test_dropout_of_what_is_not_there_is_refused(prepared, trained, flags, said):
+    refused = generate(prepared, trained / "checkpoint_best.pt", *flags.split(), check=False)
+    assert_refused(refused, "--retain-dropout-modules", said)
+
+
 def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
     path = trained / "checkpoint_best.pt"
     assert hypotheses(generate(prepared, f"{path}:{path}").stdout) == hypotheses(plain)

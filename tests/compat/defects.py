@@ -121,6 +121,14 @@ def the_place_in_an_epoch_is_that_of_one_worker(folder):
     assert after.iterations_in_epoch == 1  # of the 2 batches that both had
 
 
+def nothing_is_shuffled_after_a_curriculum(folder):
+    batches = EpochBatchIterator(
+        Shuffled(20), list, [[i] for i in range(20)], reuse_dataloader=True
+    )
+    first, second = (list(batches.next_epoch_itr(shuffle=epoch > 1)) for epoch in (1, 2))
+    assert first == second == [[i] for i in range(20)]
+
+
 def diverse_beams_fail_beyond_the_first_batch(folder):
     search = DiverseBeamSearch(Dictionary(), 2, 0.5)
     scores, sentences = torch.zeros(2, 4, 1), torch.tensor([7, 8])
@@ -460,6 +468,7 @@ OF_PATCHES = {
         the_last_sentences_are_in_no_batch,
         a_later_epoch_has_other_batches,
         the_place_in_an_epoch_is_that_of_one_worker,
+        nothing_is_shuffled_after_a_curriculum,
         diverse_beams_fail_beyond_the_first_batch,
         repeats_are_not_barred_on_cpus,
         constraints_of_binarized_data_fail,

@@ -80,3 +80,11 @@ def test_rows_of_one_sentence_share_its_memory(attention, inputs):
     expanded = memory.repeat_interleave(3, 0), MASK.repeat_interleave(3, 0)
     assert_close(attention(rows, memory, MASK), attention(rows, *expanded))
     assert_close(attention.weights(rows, memory, MASK), attention.weights(rows, *expanded))
+
+
+def test_weights_drop_in_a_search_where_that_is_asked_for(inputs):
+    x, memory = inputs
+    attention = SourceAttention(C, M, H, dropout=0.5).double()
+    attention.make_generation_fast_("decoder.blocks.0.attend", retain_dropout=True)
+    attention.eval()
+    assert not torch.equal(attention(x, memory, MASK, {}), attention(x, memory, MASK, {}))

@@ -68,3 +68,17 @@ def test_it_can_be_differentiated_twice():
         return Dropout(0.5)(x) ** 2
 
     assert torch.autograd.gradgradcheck(drop, x)
+
+
+def test_parts_that_are_named_drop_in_every_mode():
+    def drops(**flags):
+        model = torch.nn.ModuleDict({"encoder": Dropout(0.5), "encoder2": Dropout(0.5)})
+        for name, part in model.items():
+            part.make_generation_fast_(name=name, **flags)
+        model.eval()
+        return [bool((part(torch.ones(99)) == 0).any()) for part in model.values()]
+
+    assert drops() == [False, False] == drops(retain_dropout_modules="encoder")
+    assert drops(retain_dropout=True) == [True, True]
+    assert drops(retain_dropout=True, retain_dropout_modules="encoder") == [True, False]
+    assert drops(retain_dropout=True, retain_dropout_modules=["encoder", "encoder2"]) == [True] * 2

@@ -1,5 +1,6 @@
 """Batches and logs of an epoch, of any of our tasks."""
 
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy
@@ -99,6 +100,31 @@ def test_other_workers_go_on_with_the_rest_of_an_epoch(before, after):
     rest = [batch[0][0].item() for it in then for batch in it.next_epoch_itr() if batch]
     assert set(had + rest) == set(range(count))
     assert len(had + rest) - count == before * taken % after  # seen again
+
+
+@pytest.mark.parametrize("stopped_after", [0, 7, 20])
+def test_after_a_curriculum_epochs_are_shuffled_as_in_a_training_that_goes_on(stopped_after):
+    def read(iterator, epochs, most=20):
+        orders = []
+        for epoch in epochs:  # as fairseq_cli.train does, with --curriculum 1
+            batches = islice(iterator.next_epoch_itr(shuffle=epoch > 1), most)
+            orders.append([batch[0][0].item() for batch in batches])
+        return orders
+
+    def begin():
+        data = torch.utils.data.TensorDataset(torch.arange(20))
+        return WorkersMayChange(data, list, [[i] for i in range(20)], reuse_dataloader=True)
+
+    first, second, third = read(begin(), (1, 2, 3))
+    assert first == list(range(20)) == sorted(second) == sorted(third)
+    assert len({tuple(order) for order in (first, second, third)}) == 3
+    if stopped_after:
+        stopped, resumed = begin(), begin()
+        (begun,) = read(stopped, [1], stopped_after)
+        resumed.load_state_dict(stopped.state_dict())
+        if stopped_after < 20:
+            begun += read(resumed, [1])[0]
+        assert [begun, *read(resumed, (2, 3))] == [first, second, third]
 
 
 @pytest.mark.parametrize("count", [15, 16])

@@ -3,6 +3,7 @@
 from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.models.parts import build_mixer, build_norm
 from resmlp_mt.models.translation.beams import choose_memory, is_all
 from resmlp_mt.models.translation.config import ResMLPConfig
@@ -10,7 +11,7 @@ from resmlp_mt.models.translation.embedding import TokenEmbedding
 from resmlp_mt.models.translation.init import init_linear
 from resmlp_mt.nn.attention import SourceAttention
 from resmlp_mt.nn.blocks import BlockState, ChannelMLP, ResMLPDecoderBlock
-from resmlp_mt.nn.dropout import Dropout
+from resmlp_mt.nn.dropout import Dropout, split_names
 from resmlp_mt.nn.norm import LayerScale
 
 
@@ -91,9 +92,25 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         incremental_state["rows"], incremental_state["seen"] = tokens.shape
         return start, incremental_state["blocks"]
 
-    def make_generation_fast_(self, need_attn: bool = False, **kwargs) -> None:
-        """fairseq calls this before it generates. `need_attn` comes from --print-alignment."""
+    def make_generation_fast_(
+        self, need_attn: bool = False, retain_dropout_modules=None, **kwargs
+    ) -> None:
+        """fairseq calls this before it generates.
+
+        Args:
+            need_attn: Comes from --print-alignment.
+            retain_dropout_modules: Names of parts of the whole model, see `KeepsDropout`.
+
+        Raises:
+            UserError: If there is no part of such a name.
+        """
         self.need_attn = need_attn
+        for name in split_names(retain_dropout_modules or []):
+            if name.split(".")[0] not in ("encoder", "decoder"):
+                raise UserError(
+                    f"--retain-dropout-modules {name}: name encoder, decoder or parts of them, as "
+                    "decoder.embed, with commas between them"
+                )
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         """Select hypotheses, in place.
