@@ -210,7 +210,7 @@ def test_words_are_counted_in_the_texts_with_their_marks():
 def test_a_glossary_looks_through_marks_and_not_into_them():
     translator = Translator.from_pretrained("en-de", threads=1)
     text = 'The **red** house of <a href="dog.html">Tom</a> is old.'
-    terms = {"red house": "Rothaus", "dog": "Köter"}
+    terms = {"house": "Rothaus", "dog": "Köter"}
     marked, plain = (
         translator.translate([line], glossary=terms)[0] for line in (text, take_spans(text).text)
     )
