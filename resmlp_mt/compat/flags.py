@@ -21,7 +21,7 @@ from fairseq.models import (
 )
 
 from resmlp_mt.compat.checkpoints import find_and_read, load_checkpoint
-from resmlp_mt.compat.impossible import check_flags
+from resmlp_mt.compat.impossible import check_flags, is_our_translator
 from resmlp_mt.compat.languages import warn_of_whole_words
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.compat.processor import multiplies_bf16
@@ -85,7 +85,20 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
             check_hardware(flags)
         _mend_precision(flags)
     warn_of_whole_words(flags)
+    _warn_of_rest(flags)
     return parsed
+
+
+def _warn_of_rest(flags: Namespace) -> None:
+    """Say that fairseq's tasks of translation leave sentences out, where ours does not."""
+    task, multiple = getattr(flags, "task", None), getattr(flags, "required_batch_size_multiple", 1)
+    ours = not hasattr(flags, "max_update") or is_our_translator(getattr(flags, "arch", None))
+    if ours and multiple > 1 and "translation" in str(task) and task != "translation":
+        logger.warning(
+            "--task %s is fairseq's, which leaves out the last sentences of a set whose number is "
+            "no multiple of %d: give --required-batch-size-multiple 1",
+            task, multiple,
+        )  # fmt: skip
 
 
 def _name_what_fails(parse: Callable, *args, **kwargs):
@@ -151,6 +164,8 @@ def check_hardware(flags: Namespace) -> None:
     """
     if getattr(flags, "fp16", False) and _is_on_cpu(flags):
         raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
+    if getattr(flags, "profile", False) and _is_on_cpu(flags):
+        raise UserError("--profile needs a GPU, and there is none: leave it out")
 
 
 def _mend_schedule(flags: Namespace) -> None:

@@ -7,12 +7,14 @@ import os
 from argparse import Namespace
 from dataclasses import fields
 from importlib.util import find_spec
+from pathlib import Path
 
 from fairseq.data.data_utils import get_buckets
 from fairseq.data.encoders import TOKENIZER_REGISTRY
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.file_io import PathManager
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, FairseqEncoderDecoderModel
+from fairseq.utils import split_paths
 
 from resmlp_mt.compat.checkpoints import load_checkpoint
 from resmlp_mt.errors import UserError, name_some
@@ -43,6 +45,11 @@ _MOST = {"label_smoothing": 1, "ema_decay": 1}
 _HIGHEST = ("bleu", "accuracy", "top1", "top5")
 _LOWEST = ("loss", "nll_loss", "ppl")
 _NO_FILE = "@@ "  # what fairseq takes --replace-unk for where nothing follows it
+# What these criterions teach or read, and no model of ours has.
+_NOT_OURS = {
+    "adaptive_loss": "an adaptive softmax",
+    "label_smoothed_cross_entropy_with_alignment": "a head that learns alignments",
+}
 _BETAS = ("adam_betas", "adamax_betas", "lamb_betas")
 
 
@@ -53,9 +60,12 @@ def check_flags(flags: Namespace) -> None:
         UserError: Naming the flag.
     """
     _check_modality(flags)
+    _check_model(flags)
     _check_numbers(flags)
     _check_sampling(flags)
     _check_schedule(flags)
+    _check_optimizer(flags)
+    _check_packages(flags)
     _check_metric(flags)
     _check_best(flags)
     _check_bleu(flags)
@@ -79,6 +89,27 @@ def _check_modality(flags: Namespace) -> None:
             f"--arch {arch} is a model of images, --task {task} is for text: give --task "
             "image_classification, or another --arch"
         )
+
+
+def _check_model(flags: Namespace) -> None:
+    """Refuse tasks and criterions for which a model of ours lacks something."""
+    arch, task = getattr(flags, "arch", None), getattr(flags, "task", None)
+    if not is_our_translator(arch):
+        return
+    if task in ("online_backtranslation", "translation_lev"):
+        raise UserError(f"--task {task} is not for --arch {arch}: give --task translation")
+    if lacking := _NOT_OURS.get(getattr(flags, "criterion", None)):
+        raise UserError(
+            f"--criterion {flags.criterion} needs {lacking}, which --arch {arch} has not: take "
+            "label_smoothed_cross_entropy"
+        )
+
+
+def is_our_translator(arch: str | None) -> bool:
+    """Whether a preset is of a model of ours for text."""
+    model = ARCH_MODEL_REGISTRY.get(arch, object)
+    ours = model.__module__.partition(".")[0] == "resmlp_mt"
+    return ours and issubclass(model, FairseqEncoderDecoderModel)
 
 
 def _check_numbers(flags: Namespace) -> None:
@@ -138,6 +169,53 @@ def _check_schedule(flags: Namespace) -> None:
                 "--lr-scheduler tri_stage needs --warmup-steps, --hold-steps and --decay-steps, or "
                 "--phase-ratio and --max-update"
             )
+    if kind == "manual":
+        for name in ("epoch2lr", "update2lr"):
+            _check_rates(f"--{name}", getattr(flags, name))
+
+
+def _check_rates(flag: str, given: str) -> None:
+    try:
+        rates = ast.literal_eval(given.replace(" ", ""))
+        if isinstance(rates, dict) and all(isinstance(key, str) for key in rates):
+            return
+    except (ValueError, SyntaxError):
+        pass
+    raise UserError(f"{flag} {given}: give rates with their keys in quotes, as \"{{'1-9': 1e-3}}\"")
+
+
+def _check_optimizer(flags: Namespace) -> None:
+    """Refuse optimizers that cannot be built from a command line."""
+    optimizer = getattr(flags, "optimizer", None)
+    if optimizer == "composite":
+        raise UserError(
+            "--optimizer composite needs groups, which only a file for fairseq-hydra-train can name"
+        )
+    for name in ("relative_step", "warmup_init"):
+        if optimizer == "adafactor" and getattr(flags, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(
+                f"{flag} is for rates without --lr, which fairseq always sets: leave it out"
+            )
+
+
+def _check_packages(flags: Namespace) -> None:
+    """Refuse what needs a package that is not installed."""
+    for flag, is_given, package in (
+        (
+            "--write-checkpoints-asynchronously",
+            getattr(flags, "write_checkpoints_asynchronously", False),
+            "iopath",
+        ),
+        ("--wandb-project", getattr(flags, "wandb_project", None), "wandb"),
+        (
+            "--ddp-backend fully_sharded",
+            getattr(flags, "ddp_backend", None) == "fully_sharded",
+            "fairscale",
+        ),
+    ):
+        if is_given and find_spec(package) is None:
+            raise UserError(f"{flag} needs {package}: pip install {package}")
 
 
 def _check_metric(flags: Namespace) -> None:
@@ -248,10 +326,19 @@ def _check_search(flags: Namespace) -> None:
         raise UserError("--retain-dropout-modules does nothing without --retain-dropout: give both")
     if getattr(flags, "replace_unk", None) == _NO_FILE:
         raise UserError("--replace-unk needs a file: a word and its translation on each line")
-    for name in ("print_step", "retain_iter_history"):
-        if getattr(flags, name, False) and getattr(flags, "task", None) == "translation":
+    for option in fields(GenerationConfig):
+        name, in_steps = option.name, ("iter_decode_", "print_step", "retain_iter_history")
+        is_given = getattr(flags, name, option.default) != option.default
+        if is_given and name.startswith(in_steps) and flags.task == "translation":
             flag = f"--{name.replace('_', '-')}"
             raise UserError(f"{flag} is for models that translate in steps of their own")
+    if hasattr(flags, "nbest") and flags.bf16:
+        raise UserError("--bf16 does nothing in a search of fairseq: leave it out")
+    if getattr(flags, "bpe", None) == getattr(flags, "post_process", None) == "sentencepiece":
+        raise UserError(
+            "--post-process sentencepiece joins what --bpe sentencepiece joins too, and no blanks "
+            "would be left: leave it out"
+        )
     subwords = getattr(flags, "sentencepiece_model", None)
     is_here = subwords and not PathManager.path_requires_pathmanager(subwords)
     if is_here and not os.path.isfile(subwords):
@@ -273,13 +360,23 @@ def _check_leaving_out(flags: Namespace) -> None:
             "--num-shards and --shard-id do nothing in fairseq, and all is done in each shard: use "
             "'resmlp-mt translate --shard I/N', or torchrun for a training"
         )
-    if getattr(flags, "write_checkpoints_asynchronously", False) and find_spec("iopath") is None:
-        raise UserError("--write-checkpoints-asynchronously needs iopath: pip install iopath")
     if getattr(flags, "combine_valid_subsets", None) and "," in flags.valid_subset:
         raise UserError(
             f"--combine-valid-subsets joins valid, valid1 ...: give --valid-subset valid with it, "
             f"not {flags.valid_subset}"
         )
+    if "," in getattr(flags, "train_subset", ""):
+        raise UserError(
+            f"--train-subset {flags.train_subset}: name one set; put more beside it as train1, "
+            "train2 ..., which are trained on too"
+        )
+    if getattr(flags, "load_alignments", False) and hasattr(flags, "max_update"):
+        alignments = f"{flags.train_subset}.align.*"
+        if not any(any(Path(d).glob(alignments)) for d in split_paths(flags.data)):
+            raise UserError(
+                f"--load-alignments: {flags.data} has no {alignments}: prepare them with "
+                "fairseq-preprocess --align-suffix, or leave it out"
+            )
     trains = hasattr(flags, "max_update") and not flags.disable_validation
     if trains and flags.train_subset in flags.valid_subset.split(","):
         # Each would take epochs of the other's iterator.

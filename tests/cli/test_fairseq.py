@@ -162,6 +162,20 @@ def test_dropout_of_what_is_not_there_is_refused(prepared, trained, flags, said)
     assert_refused(refused, "--retain-dropout-modules", said)
 
 
+def test_a_task_that_leaves_sentences_out_is_warned_of(prepared, tmp_path):
+    task = ["--task", "translation_multi_simple_epoch", "--lang-pairs", "en-de"]
+    said = "give --required-batch-size-multiple 1"
+    flags = [*PLUGIN, *task, "--arch", "resmlp_tiny", *SIZES, *RECIPE, "--max-update", 1]
+    trained = run("fairseq-train", prepared, *flags, "--disable-validation", "--save-dir", tmp_path)
+    assert said in trained.stdout + trained.stderr
+    path = tmp_path / "checkpoint_last.pt"
+    task += ["-s", "en", "-t", "de", "--max-len-b", 3]
+    left_out = generate(prepared, path, *task)
+    whole = generate(prepared, path, *task, "--required-batch-size-multiple", 1)
+    assert said in left_out.stdout + left_out.stderr and len(hypotheses(left_out.stdout)) < 30
+    assert said not in whole.stdout + whole.stderr and len(hypotheses(whole.stdout)) == 30
+
+
 def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
     path = trained / "checkpoint_best.pt"
     assert hypotheses(generate(prepared, f"{path}:{path}").stdout) == hypotheses(plain)
@@ -486,6 +500,33 @@ def test_impossible_models_are_refused(prepared, tmp_path):
             "--arch resmlp_tiny --optimizer muon --adam-betas foo",
             "--adam-betas foo: give two numbers from 0 to below 1, as '(0.9, 0.98)'",
         ),
+        (
+            "--arch resmlp_tiny --optimizer adafactor --relative-step",
+            "--relative-step is for rates without --lr, which fairseq always sets: leave it out",
+        ),
+        (
+            "--arch resmlp_tiny --optimizer composite",
+            "--optimizer composite needs groups, which only a file for fairseq-hydra-train can",
+        ),
+        (
+            "--arch resmlp_tiny --lr-scheduler manual --update2lr {1:1e-3}",
+            "--update2lr {1:1e-3}: give rates with their keys in quotes, as \"{'1-9': 1e-3}\"",
+        ),
+        ("--arch resmlp_tiny --criterion adaptive_loss", "needs an adaptive softmax, which --arch"),
+        (
+            "--arch resmlp_tiny --criterion label_smoothed_cross_entropy_with_alignment",
+            "needs a head that learns alignments, which --arch resmlp_tiny has not",
+        ),
+        (
+            "--arch resmlp_tiny --ddp-backend fully_sharded",
+            "--ddp-backend fully_sharded needs fairscale: pip install fairscale",
+        ),
+        ("--arch resmlp_tiny --wandb-project x", "--wandb-project needs wandb: pip install wandb"),
+        ("--arch resmlp_tiny --task online_backtranslation", "is not for --arch resmlp_tiny"),
+        ("--arch resmlp_tiny --task translation_lev", "translation_lev is not for --arch resmlp_"),
+        ("--arch resmlp_tiny --load-alignments", "has no train.align.*: prepare them with"),
+        ("--arch resmlp_tiny --train-subset train,valid", "name one set; put more beside it as"),
+        ("--arch resmlp_tiny --optimizer adam --cpu --profile", "--profile needs a GPU, and"),
     ],
 )
 def test_models_mixers_and_flags_that_are_not_there_are_refused_in_a_line(flags, said, tmp_path):
@@ -521,6 +562,9 @@ def test_sets_to_validate_on_that_nobody_asks_for_are_named(prepared, tmp_path):
         ("--max-len-b 2 --min-len 3", "leaves a translation no room: give 3 or more"),
         ("--print-step", "--print-step is for models that translate in steps of their own"),
         ("--retain-iter-history", "--retain-iter-history is for models that translate in steps"),
+        ("--iter-decode-max-iter 3", "--iter-decode-max-iter is for models that translate in"),
+        ("--bf16", "--bf16 does nothing in a search of fairseq: leave it out"),
+        ("--bpe sentencepiece --post-process sentencepiece", "--post-process sentencepiece joins"),
         ("--replace-unk", "--replace-unk needs a file"),
         ("--bpe sentencepiece --sentencepiece-model /none", "--sentencepiece-model /none: no such"),
         ("--num-shards 2 --shard-id 1", "use 'resmlp-mt translate --shard I/N'"),
