@@ -14,27 +14,29 @@ _FILES = (
 )
 # Without those that are English or German words, which may follow a stop and no blank: "ok.it".
 _SITES = "app at biz ch co com de dev edu eu fr gov info io jp net nl org tv uk"
+_MARKS = rf"{FIRST_MARK}-\U0010ffff"
 _ENDINGS = "|".join(f"{_FILES} {_SITES}".split())
+# Each begins where nothing of its kind comes before. So the time grows with the text, not faster.
 _KINDS = {
-    "address": r"(?:[a-z][a-z0-9+]*://|mailto:|www\.)[^\s<>\"“”„«»‘’]+",
-    "mail": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "address": r"(?<![a-z0-9+.])(?:[a-z][a-z0-9+]{1,20}://|mailto:|www\.)[^\s<>\"“”„«»‘’]{1,2000}",
+    "mail": r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+",
     "handle": r"(?<![\w/])[@#][A-Za-z_][\w-]*\w",
     "path": r"(?<![\w/])(?:(?:~|\.{1,2})(?:/[\w.+-]+)+|(?:/[\w.+-]+){2,}|[A-Z]:\\[\w\\.+-]+)/?",
-    "file": rf"(?<![\w.])[\w+-]{{2,}}(?:[./][\w+-]+)*\.(?i:{_ENDINGS})"
+    "file": rf"(?<![\w./+-])[\w+-]{{2,}}(?:[./][\w+-]+)*\.(?i:{_ENDINGS})"
     r"(?:/[^\s<>\"]*)?(?![\w-]|\.\w)",
     "option": r"(?<![\w-])--[a-z][\w-]*(?:=[^\s,;\"']+)?",
     # Of C and Python, of Mustache and of shells.
     "placeholder": r"(?<![\w%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?l{0,2}[dfisuxX](?!\w)"
-    r"|\{\{\s*[\w.-]+\s*\}\}|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
+    r"|\{\{\s?[\w.-]+\s?\}\}|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
     "call": r"\b[A-Za-z]\w*\(\)",
     # Not "Re_gular", of which menus underline a letter.
-    "snake": r"\b(?![A-Z][a-z]*_[a-z]+\b)[A-Za-z]\w*_\w*[A-Za-z0-9]\b",
+    "snake": r"\b(?=[A-Za-z][A-Za-z0-9]*_)(?![A-Z][a-z]*_[a-z]+\b)\w+(?<!_)\b",
     "camel": r"\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b",
     "date": r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?\b",
     # Letters and digits that change twice, and not "20th", "100km" or "mp3". Or very many.
     "code": r"\b(?=\w{7})(?:[A-Za-z]+\d+[A-Za-z]|\d+[A-Za-z]+\d)[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*\b"
     r"|\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{10,}\b",
-    "mark": rf"(?<![^\W_])[{FIRST_MARK}-\U0010ffff]+(?![^\W_])",
+    "mark": rf"(?<![^\W_])(?<![{_MARKS}])[{_MARKS}]+(?!\w)",
     "uuid": r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4,12})+\b",
     "number": r"(?<![\w.,])\d{6,}(?!\w|[.,]\d)",
 }

@@ -1,10 +1,13 @@
 """Which words of a text are the same in all languages."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resmlp_mt.text.literals import find_literals
+from resmlp_mt.text.stand_ins import FIRST_MARK
 
 LITERALS = [
     "https://example.org/a?b=c(d)#e", "ftp://a.b/c", "www.example.org", "mailto:a@b.c",
@@ -45,3 +48,10 @@ def test_places_are_in_order_and_apart(words, rest):
     ends = [0, *(place for found in find_literals(text) for place in found), len(text)]
     assert ends == sorted(ends)
     assert all(start < end for start, end in find_literals(text))
+
+
+def test_long_text_takes_no_time():
+    began = time.monotonic()
+    for part in ("a", "a.", "-", "a_", "a-", "aA", "9", "/a", "a@", "%(", "{{ ", "(", FIRST_MARK):
+        list(find_literals(part * 10**5))
+    assert time.monotonic() - began < 20  # where it grew with the square, minutes
