@@ -140,7 +140,7 @@ class Reader:
                 gets no name then.
         """
         terms = glossary.locate(segment.plain, segment.capitals)
-        if not terms and terms is not None:
+        if terms == []:
             return segment
         segment = replace(segment, named=None, is_made_up=False)
         several = any(

@@ -57,7 +57,7 @@ class Segment:
         bare: Then the text without them, in its own case.
         code: Whether it is a block of code, or too long for a word. Both stay as they are.
         is_item: Whether it needs no final stop, as one that is of a heading, an item or a row.
-        is_made_up: Whether a translation would be: the model cannot read most of it.
+        is_made_up: Whether a translation would be: the model cannot read most of it, or all stays.
         named: The segment with names in the place of words whose translation is known, if any.
         names: In `named` the name of each of these translations.
         needs_names: Whether the model cannot read some of these words.
@@ -220,8 +220,10 @@ def name_fixed(
     fixed = [(place, text[slice(*place)]) for place in leave_out(stays, known)]
     if not (fixed := sorted([*fixed, *terms])):
         return segment
-    names = name_words(text, (word for _, word in fixed))
     places = [place for place, _ in fixed]
+    if not terms and not holds_text(put_in(text, places, repeat(""))):
+        return replace(segment, is_made_up=True)  # nothing is left to translate
+    names = name_words(text, (word for _, word in fixed))
     read = put_in(segment.read, places, (names.get(word, word) for _, word in fixed))
     pieces = find_pieces(read.strip())
     segment = replace(segment, needs_names=bool(unreadable))

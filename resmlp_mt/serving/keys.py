@@ -46,7 +46,7 @@ def read_keys(path: Path, a_minute: int) -> list[Key]:
         words = _REMARK.split(line, 1)[0].split()
         if not words:
             continue
-        if len(words) > 2 or not all(word.isdecimal() for word in words[1:]):
+        if len(words) > 2 or not all(re.fullmatch("[0-9]{1,9}", word) for word in words[1:]):
             raise UserError(f"{path}, line {number}: not a key, or a key and a number")
         if words[0] in found:
             raise UserError(f"{path}, line {number}: this key came before")
@@ -84,7 +84,9 @@ class KeyFile:
         if self.may_change and self.seen != (seen := self._look()):
             self.seen = seen
             try:
-                self.keys = read_keys(self.path, self.a_minute)
+                keys = read_keys(self.path, self.a_minute)
+                if self._look() == seen:  # else somebody still writes, and the next look tells
+                    self.keys = keys
             except (UserError, OSError) as error:
                 said = f"{self.path}: {error.strerror}" if isinstance(error, OSError) else error
                 logger.error("--api-keys %s; the keys stay as they were", said)

@@ -30,6 +30,7 @@ _APART = frozenset(["button", "select"])
 _UNREAD = frozenset("iframe object script style svg template textarea".split())
 # How the words before are read: of no use beside a translation.
 _READINGS = frozenset(["rt", "rp", "rtc"])
+_MOST_MARKS = 0x10000 - 2  # private characters of the last plane
 Tags = tuple[Tag, ...]
 
 
@@ -117,11 +118,15 @@ class Run:
 
     def __post_init__(self):
         found = [pair for node in self.nodes for pair in self._read(node, ())]
-        read = any(self.kinds[node] == "text" and str(node).strip() for node, _ in found)
-        for number, (node, tags) in enumerate(found):
-            if self.kinds[node] == "text":
-                self._add(str(node), tags)
-            elif read and self._is_word(number, found):
+        texts = [str(node) if self.kinds[node] == "text" else "" for node, _ in found]
+        # Who writes private characters keeps them.
+        marks = any(map(str.strip, texts)) and max(map(max, filter(None, texts))) < FIRST_MARK
+        # What follows each node.
+        behind = [*accumulate(reversed(texts), lambda last, text: text[:1] or last, initial="")]
+        for (node, tags), text, after in zip(found, texts, reversed(behind[:-1]), strict=True):
+            if text:
+                self._add(text, tags)
+            elif marks and self._is_word(node, after) and len(self.marked) < _MOST_MARKS:
                 mark = chr(ord(FIRST_MARK) + len(self.marked))
                 self.marked[mark] = node, tags
                 self._add(mark, tags)
@@ -173,16 +178,19 @@ class Run:
         self.chunks.append((self.size, text, tags))
         self.size += len(text)
 
-    def _is_word(self, number: int, found: list[tuple[PageElement, Tags]]) -> bool:
-        """Whether an atom is read as a word: it holds text, and no letter touches it."""
-        node = found[number][0]
+    def _is_word(self, node: PageElement, after: str) -> bool:
+        """Whether an atom is read as a word: it holds text, and no letter touches it.
+
+        Args:
+            node: The atom.
+            after: The character behind it.
+        """
         if not isinstance(node, Tag) or node.name in _UNREAD or not node.get_text(strip=True):
             return False
         if is_note(node):
             return False
         before = self.chunks[-1][1] if self.chunks else ""
-        texts = (str(other) for other, _ in found[number + 1 :] if self.kinds[other] == "text")
-        return not (before[-1:].isalnum() or next(texts, "")[:1].isalnum())
+        return not (before[-1:].isalnum() or after.isalnum())
 
     def _word(self, start: int, end: int, sentence: int) -> Word:
         first = bisect_right(self.chunks, start, key=itemgetter(0)) - 1

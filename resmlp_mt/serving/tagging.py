@@ -2,8 +2,9 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from operator import attrgetter
 
 from bs4 import BeautifulSoup, NavigableString, Tag
@@ -13,9 +14,7 @@ from resmlp_mt.inference.alignment import weigh_words
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.runs import Run, Tags, Word
-from resmlp_mt.text.stand_ins import FIRST_MARK
 
-_MARK = re.compile(f"([{FIRST_MARK}-\U0010ffff])")
 _PUNCTUATION = re.compile(r"[.,;:!?…。，；：！？)\]»”\"']+$")
 
 
@@ -63,11 +62,10 @@ class Tagger:
             targets = said.split()
             made_from = _find_sources(hypothesis, len(words), len(targets))
             marks = {
-                mark: i for i, j in enumerate(words) for mark in _MARK.findall(run.words[j].text)
+                c: i for i, j in enumerate(words) for c in run.words[j].text if c in run.marked
             }
             for number, (target, source) in enumerate(zip(targets, made_from, strict=True)):
-                if mark := _MARK.search(target):
-                    source = marks.get(mark[0], source)
+                source = next((marks[c] for c in target if c in marks), source)
                 word, at = run.words[words[source]], len(units)
                 # A full stop that the translation adds belongs to no tag.
                 added = number == len(targets) - 1 and not _PUNCTUATION.search(word.text)
@@ -85,7 +83,7 @@ class Tagger:
         before = [len(units)]
         for source in reversed(range(len(run.words))):
             before.append(starts.get(source, before[-1]))
-        said = {mark for text, *_ in units for mark in _MARK.findall(text)}
+        said = {character for text, *_ in units for character in text}
         for mark in run.marked.keys() - said:
             run.place(mark)
         atoms: dict[int, list[tuple[list[PageElement], Tags, bool]]] = {}
@@ -103,8 +101,7 @@ class Tagger:
         # The tags of the source that are open, and the copies of them, below one that has none.
         opened, copies = [], [self.soup.new_tag("top")]
         for number, (text, tags, spaced) in enumerate([*units, ("", (), False)]):
-            parts = (marked.pop(part, _MARK.sub("", part)) for part in _MARK.split(text))
-            word = [NavigableString(p) if isinstance(p, str) else p for p in parts], tags, False
+            word = list(_draw_word(text, marked)), tags, False
             for nodes, around, touches in (*atoms.get(number, ()), word):
                 # An atom stays in those of its tags that are open or that the next word has.
                 path = max(_share(around, opened), _share(around, tags), key=len)
@@ -123,6 +120,17 @@ class Tagger:
                     copies.append(copy)
                 copies[-1].extend(nodes)
         return [node.extract() for node in list(copies[0].children)]
+
+
+def _draw_word(text: str, marked: dict[str, PageElement]) -> Iterator[PageElement]:
+    """The nodes of a word: text, and what its marks stand for, once each."""
+    for is_mark, part in groupby(text, marked.__contains__):
+        if not is_mark:
+            yield NavigableString("".join(part))
+            continue
+        for mark in part:
+            node, marked[mark] = marked[mark], NavigableString("")
+            yield node
 
 
 def _measure(tag: Tag) -> int:

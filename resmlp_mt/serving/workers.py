@@ -112,6 +112,8 @@ class Workers:
 
     def _start(self) -> _Worker:
         here, there = self.context.Pipe()
+        if self.plan.keys:
+            self.plan.keys.read()  # a worker begins with the last ones that could be read
         arguments = self.plan, self.listener, there, self.buckets
         process = self.context.Process(target=_work, args=arguments)
         # What is blocked here stays blocked in the worker, from its first moment on.

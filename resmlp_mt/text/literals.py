@@ -13,7 +13,7 @@ _FILES = (
     "tiff toml ts tsv txt wav webm webp xls xlsx xml xz yaml yml zip"
 )
 # Without those that are English or German words, which may follow a stop and no blank: "ok.it".
-_SITES = "app at biz ch co com de dev edu eu fr gov info io jp net nl org tv uk"
+_SITES = "biz ch co com de dev edu eu fr gov io jp net nl org tv uk"
 _MARKS = rf"{FIRST_MARK}-\U0010ffff"
 _ENDINGS = "|".join(f"{_FILES} {_SITES}".split())
 # Each begins where nothing of its kind comes before. So the time grows with the text, not faster.
@@ -26,8 +26,8 @@ _KINDS = {
     r"(?:/[^\s<>\"]*)?(?![\w-]|\.\w)",
     "option": r"(?<![\w-])--[a-z][\w-]*(?:=[^\s,;\"']+)?",
     # Of C and Python, of Mustache and of shells.
-    "placeholder": r"(?<![\w%])%(?:\(\w+\))?(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?l{0,2}[dfisuxX](?!\w)"
-    r"|\{\{\s?[\w.-]+\s?\}\}|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
+    "placeholder": r"(?<![\w%])(?:%(?:\(\w+\))?(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?l{0,2}[dfisuxX])+"
+    r"(?!\w)|\{\{[\w.-]+\}\}|(?<=\{\{ )[\w.-]+(?= \}\})|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
     "call": r"\b[A-Za-z]\w*\(\)",
     # Not "Re_gular", of which menus underline a letter.
     "snake": r"\b(?=[A-Za-z][A-Za-z0-9]*_)(?![A-Z][a-z]*_[a-z]+\b)\w+(?<!_)\b",
@@ -48,6 +48,8 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 def find_literals(text: str) -> Iterator[Place]:
     """Yield the places of such words in a text, without the punctuation around them.
+
+    None has a blank in it. Of "{{ name }}" it is the name.
 
     >>> [text[start:end] for text in ["Edit setup.py, e.g. %(count)s."]
     ...  for start, end in find_literals(text)]

@@ -18,6 +18,7 @@ _PICTURE = (
     "(?:[\u2190-\u21ff\u231a-\u23ff\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff\U0001f000-\U0001faff]"
     "|[0-9#*]\ufe0f?\u20e3)[\u200d\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
 )
+_TOUCHING = re.compile(rf"(?:{_PICTURE})+")
 _PICTURES = re.compile(rf"(?:{_PICTURE})+(?:\s+(?:{_PICTURE})+)*\s*")
 # They may stand for a verb within a sentence: "I ♥ you".
 _HEART = re.compile(
@@ -76,20 +77,20 @@ def cut_marks(line: list[str], within: bool = True) -> list[str]:
         start = begin.end() if begin else 0
         found = {start, *_find_places(sentence, start, in_table, within)}
         end = offset + len(sentence)
-        within = around[bisect_right(around, offset) : bisect_left(around, end)]
-        found = (found | {place - offset for place in within}) - {0, len(sentence)}
+        inside = around[bisect_right(around, offset) : bisect_left(around, end)]
+        found = (found | {place - offset for place in inside}) - {0, len(sentence)}
         offset = end
         parts += cut_at(sentence, sorted(i for i in found if may_cut(sentence, i)))
     return parts
 
 
 def find_pictures(text: str) -> Iterator[Place]:
-    """Yield the places of pictures in a text, without the blanks behind them.
+    """Yield the places of pictures in a text, of those that touch each other as one.
 
     Those that a letter or a digit touches are left out: they would be a part of a word.
     """
-    for match in _PICTURES.finditer(text):
-        start, end = match.start(), match.start() + len(match[0].rstrip())
+    for match in _TOUCHING.finditer(text):
+        start, end = match.span()
         beside = text[max(0, start - 1) : start] + text[end : end + 1]
         if not any(map(str.isalnum, beside)):
             yield start, end

@@ -42,6 +42,24 @@ def test_they_are_named_and_come_back(word, sentence):
     assert max(attention.source_words) == len(text.split()) - 1
 
 
+@pytest.mark.parametrize("word", ["{{ user }}", "👍 👍", "a_b c_d", "東京 ⭐"])
+def test_words_are_counted_as_in_the_text_where_several_are_named(word):
+    text = f"Hello {word} in **red** there."
+    translator = Translator(Copying(), codec("en-de"))
+    assert translator.translate(text) == text
+    found = next(translator.translate_nbest(text, attention=True))[0]
+    (attention,) = found.attention
+    assert set(attention.source_words) == set(attention.target_words) == {*range(len(text.split()))}
+
+
+def test_what_is_nothing_but_literals_stays():
+    text = " ".join(f"x_{i}" for i in range(80))
+    translator = Translator(Forgetting(), codec("en-de"))
+    assert translator.translate(text) == text and not any(
+        segment.is_translated for segment in translator.split(text)
+    )
+
+
 @pytest.mark.parametrize("word", FIXED[:3])
 def test_a_sentence_whose_name_was_lost_is_read_once_more_as_it_is_typed(word):
     translator = Translator(Forgetting(), codec("en-de"))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
+from resmlp_mt.serving import runs
 from resmlp_mt.serving.html_parser import parse_html
 from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.markup import Markup, Translated
@@ -178,6 +179,25 @@ def test_what_stays_as_it_is_stands_where_the_translation_says(html, words, sour
     marked = [chr(ord(FIRST_MARK) + number) for number in range(2)]
     words = "".join(marked[int(c)] if c in "01" else c for c in words).split()
     assert markup.put(whole(markup, translated(text, words, sources))) == expected
+
+
+def test_private_characters_of_a_page_are_its_own():
+    for html in (f"a {FIRST_MARK} b <code>x</code> c", f"a {FIRST_MARK}b c"):
+        markup = Markup(html)
+        (text,) = markup.texts
+        found = translated(text, text.upper().split(), range(len(text.split())))
+        assert FIRST_MARK in markup.put(whole(markup, found))
+        assert "".join(text.split()) == "".join(
+            BeautifulSoup(html.replace("<code>x</code>", ""), "html.parser").get_text().split()
+        )
+
+
+def test_a_run_may_have_more_atoms_than_there_are_private_characters(monkeypatch):
+    monkeypatch.setattr(runs, "_MOST_MARKS", 3)
+    markup = Markup("<p>a " + "<kbd>x</kbd>" * 9 + " b</p>")
+    assert sum(character >= FIRST_MARK for character in markup.texts[0]) == 3
+    found = markup.put(whole(markup, Hypothesis("A B", 0.0)))
+    assert found.count("<kbd>x</kbd>") == 9
 
 
 def test_blocks_are_translated_apart_and_code_is_left():

@@ -44,6 +44,13 @@ def test_marks_are_cut_off_at_the_edges_and_between_blanks(line, expected):
     assert cut_marks([line]) == expected
 
 
+def test_pictures_within_sentences_are_cut_off_or_left_in_each_of_them():
+    line = ["It is **a 🙂 b.** ", "I 🙂 am. ", "So 🙂 am I."]
+    cut = ["It is **a ", "🙂 ", "b.** ", "I ", "🙂 ", "am. ", "So ", "🙂 ", "am I."]
+    assert cut_marks(line) == cut
+    assert cut_marks(line, within=False) == line
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
