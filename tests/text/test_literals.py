@@ -20,9 +20,9 @@ LITERALS = [
 ]  # fmt: skip
 OTHERS = [
     "dog", "Don't", "and/or", "AC/DC", "e.g.", "z.B.", "d.h.", "U.S.A.", "hello.How", "ok.it",
-    "home.at", "100%", "50", "$100", "1,000,000", "1.000.000", "1.0997501702", "12.5.2020", "3:45", "20th",
-    "100km", "1990s", "mp3", "B2B", "COVID-19", "iPhone", "LibreOffice", "McDonald", "Re_gular",
-    "_very_", "well-known", "a@", "#1", "--", "-v", "\ue000", "(ok)", "東京.com是",
+    "home.at", "100%", "50", "$100", "1,000,000", "1.000.000", "1.0997501702", "12.5.2020", "3:45",
+    "20th", "100km", "1990s", "mp3", "B2B", "COVID-19", "iPhone", "LibreOffice", "McDonald",
+    "Re_gular", "_very_", "well-known", "a@", "#1", "--", "-v", "\ue000", "(ok)", "東京.com是",
 ]  # fmt: skip
 
 
