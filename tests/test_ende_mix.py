@@ -545,14 +545,14 @@ def test_what_must_be_kept_is_found_as_whole_words(tmp_path, lang):
     assert source.read_bytes() == (tmp_path / "again" / f"source.{lang}").read_bytes()
     score = [*command, "score", tmp_path / "kept", source, "--json"]
     found = json.loads(run(*score).stdout)
-    assert set(found["kept"].values()) == {1.0} and len(found["kept"]) == 9 and not found["lost"]
+    assert set(found["kept"].values()) == {1.0} and len(found["kept"]) == 11 and not found["lost"]
     text = re.sub(r"\b(\d+)\b(?=\D*$)", r"\g<1>0", source.read_text(), flags=re.M)
     source.write_text(text.replace("https://", "https:// "))
     found = json.loads(run(*score).stdout)["kept"]
     assert found["number"] == found["version"] == found["url"] == 0
-    assert found["name"] == found["place"] == found["emoji"] == found["script"] == 1
+    assert {found[kind] for kind in ("name", "place", "emoji", "script", "inside")} == {1}
     source.write_text("nichts\n")
-    assert_refused(run(*score, check=False), "has 1 lines, not 32")
+    assert_refused(run(*score, check=False), "has 1 lines, not 40")
     (tmp_path / "kept" / "kept.tsv").write_text("name\tTom\nTom\n")
     assert_refused(run(*score, check=False), "kept.tsv, line 2: not a kind, a tab and a text")
 

@@ -402,8 +402,8 @@ def threads_after_work_together(distributed_main, folder) -> set[str]:
 
 
 def sigterm_is_left_to_kill(folder):
-    """Train until it is killed, which the test looks at from without."""
-    train_on_nothing(folder)
+    """Train until it is killed, within an epoch, which the test looks at from without."""
+    train_on_nothing(folder, "--dataset-size", "99999")
 
 
 def a_training_that_is_done_makes_an_update_more(folder):

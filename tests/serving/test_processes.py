@@ -121,13 +121,17 @@ def test_a_hangup_loses_no_request_and_the_server_ends_as_ever(workers):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_server_ends_well_with_its_terminal(workers):
+    def take_terminal():
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which is ignored where tests run under nohup
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
     here, there = os.openpty()
     process = start(
         *("resmlp-mt", "serve", "multi30k-en-de", "--port", 0, "--workers", workers),
         own=True,
         stdin=there,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=take_terminal,
     )
     try:
         os.close(there)
