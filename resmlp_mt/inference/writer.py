@@ -72,7 +72,8 @@ class Writer:
         if not segment.names:
             return beams
         enough = any(word >= FIRST_MARK for word in segment.names)
-        lost = [count_lost(self.codec.decode(tokens), segment.names) for tokens, _ in beams]
+        said = [self.codec.decode(tokens) for tokens, _ in beams]
+        lost = [count_lost(text, segment.read, segment.names) for text in said]
         order = sorted(range(len(beams)), key=lost.__getitem__)
         return [beams[i] for i in order] if 0 in lost or enough else []
 

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Protocol
@@ -100,10 +101,17 @@ def put_back(translation: str, names: Mapping[str, str]) -> str:
     return _match(words).sub(lambda name: words[name[0].upper()], translation)
 
 
-def count_lost(translation: str, names: Mapping[str, str]) -> int:
-    """How many of the names, of which there is one at least, a translation lacks."""
-    found = {name.upper() for name in _match(names.values()).findall(translation)}
-    return len(names) - len(found)
+def count_lost(translation: str, read: str, names: Mapping[str, str]) -> int:
+    """How many names a translation lacks of those in what was read: of one that comes twice, two.
+
+    Args:
+        translation: As the model said it.
+        read: What it read.
+        names: At least one.
+    """
+    find = _match(names.values()).findall
+    said, wanted = (Counter(map(str.upper, find(text))) for text in (translation, read))
+    return (wanted - said).total()
 
 
 def _match(names: Iterable[str]) -> re.Pattern:

@@ -6,6 +6,7 @@ from inference.test_alignment import Copying, codec
 
 from resmlp_mt import Translator
 from resmlp_mt.inference.reader import Reader
+from resmlp_mt.text.stand_ins import count_lost
 
 FIXED = [
     "setup.py",
@@ -50,6 +51,13 @@ def test_words_are_counted_as_in_the_text_where_several_are_named(word):
     found = next(translator.translate_nbest(text, attention=True))[0]
     (attention,) = found.attention
     assert set(attention.source_words) == set(attention.target_words) == {*range(len(text.split()))}
+
+
+def test_a_name_that_comes_twice_is_lost_where_it_is_said_once():
+    names = {"🐶": "D3", "a_b": "K4"}
+    read = "a D3 K4, and a D3"
+    for said, lost in ((read, 0), ("d3 k4 D3", 0), ("D3 K4 D3 D3", 0), ("D3 K4", 1), ("D33 D3", 2)):
+        assert count_lost(said, read, names) == lost, said
 
 
 def test_what_is_nothing_but_literals_stays():
