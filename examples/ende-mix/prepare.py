@@ -50,8 +50,7 @@ def main() -> int:
         rows = read_rows(arguments.raw)
         sets = split(rows, arguments.held_out, arguments.per_domain, arguments.pairs)
         further = [row for path in arguments.also for row in read_pairs(path)]
-        held_out = [row for name, part in sets.items() if name != "train" for row in part]
-        sets["train"] += _leave_out(held_out, further, _letters)
+        sets["train"] += _leave_out(list_held_out(sets), further, _letters)
         repeated = repeat(sets["train"], arguments.repeat)
     except UserError as error:
         print(f"prepare.py: {error}", file=sys.stderr)
@@ -214,10 +213,9 @@ def add_variants(
     Further pairs keep their names. German salutations go by them: Liebe Anna, lieber Tom.
     """
     named = set(further)
-    held_out = [row for name, part in sets.items() if name != "train" for row in part]
     mix = [row for row in sets["train"] if row not in named]
     typed = type_carelessly(sets["train"], careless, ("en", "de").index(source))
-    return typed + _leave_out(held_out, swap(mix, swapped), _letters)
+    return typed + _leave_out(list_held_out(sets), swap(mix, swapped), _letters)
 
 
 def make_filters(flags: list[str]) -> list[Filter]:
@@ -371,11 +369,15 @@ _CARELESS = [
 ]  # fmt: skip
 
 
+def list_held_out(sets: dict[str, list[tuple]]) -> list[tuple]:
+    """The rows of all sets that nothing is trained on."""
+    return [row for name, part in sets.items() if name != "train" for row in part]
+
+
 def list_left(rows: list[tuple], sets: dict[str, list[tuple]]) -> list[tuple]:
     """The rows that are in no set, and have the German side of none."""
-    held_out = [row for name in sets if name != "train" for row in sets[name]]
     known = {row[1] for row in sets["train"]}
-    return [row for row in _leave_out(held_out, rows, _letters) if row[1] not in known]
+    return [row for row in _leave_out(list_held_out(sets), rows, _letters) if row[1] not in known]
 
 
 def domain_of(row: tuple[str, str, str]) -> str:
