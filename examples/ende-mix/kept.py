@@ -6,8 +6,9 @@
 
 The sentences, English or German, hold names, numbers, addresses, emoji (behind a sentence and
 inside it), words of other scripts, and literals, as names of files. They are drawn anew with each
---seed, so that few of them stood in any training text. None is written in another way in the other
-language. `score` looks for each as a whole word in the translation of its line.
+--seed, so that few of them stood in any training text. Only long numbers are written in another
+way in the other language: 12,500 becomes 12.500. `score` looks for each as a whole word in the
+translation of its line.
 """
 
 import argparse
@@ -155,6 +156,20 @@ _SENTENCES = {
             "Ich mag es {} und will mehr.",
         ],
     },
+    "long": {
+        "en": [
+            "The town has {} inhabitants.",
+            "It costs {} euros a year.",
+            "There are {} books in the library.",
+            "The company has {} employees.",
+        ],
+        "de": [
+            "Die Stadt hat {} Einwohner.",
+            "Es kostet {} Euro im Jahr.",
+            "In der Bibliothek gibt es {} Bücher.",
+            "Die Firma hat {} Mitarbeiter.",
+        ],
+    },
 }
 
 
@@ -194,8 +209,11 @@ def write(lang: str, each: int, seed: int, folder: Path) -> None:
     rows = []
     for kind, sentences in _SENTENCES.items():
         for i in range(each):
-            kept = _draw(kind, draw)
-            rows.append((sentences[lang][i % len(sentences[lang])].format(kept), kind, kept))
+            kept = written = _draw(kind, draw)
+            if kind == "long":
+                german = kept.replace(",", ".")
+                written, kept = (kept, german) if lang == "en" else (german, kept)
+            rows.append((sentences[lang][i % len(sentences[lang])].format(written), kind, kept))
     with whole_file(folder / f"source.{lang}") as path:
         path.write_text("".join(f"{sentence}\n" for sentence, _, _ in rows), encoding="utf-8")
     with whole_file(folder / "kept.tsv") as path:
@@ -214,7 +232,8 @@ def _draw(kind: str, draw: random.Random) -> str:
     return {
         "name": f"{draw.choice(_FIRST)} {draw.choice(_LAST)}",
         "place": draw.choice(_PLACES),
-        "number": str(draw.randint(13, 999)),  # longer ones are grouped in some way
+        "number": str(draw.randint(13, 999)),
+        "long": f"{int(10 ** draw.uniform(3, 7)):,}",
         "version": ".".join(str(draw.randint(1, 30)) for _ in range(3)),
         "url": f"https://www.{word}.org/{draw.choice(_WORDS)}/{draw.randint(1, 999)}",
         "e-mail": f"{draw.choice(_WORDS)}.{draw.randint(1, 99)}@{word}.com",

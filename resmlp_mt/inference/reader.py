@@ -18,6 +18,7 @@ from resmlp_mt.inference.segments import (
 from resmlp_mt.text import sentences
 from resmlp_mt.text.capitals import read_capitals, write_capitals
 from resmlp_mt.text.marks import cut_marks
+from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.stand_ins import ALPHABET
 
 
@@ -126,7 +127,7 @@ class Reader:
         """The segment with names for what stays as it is, if the model can read names."""
         if not self._reads_names:
             return segment
-        return name_fixed(segment, self.codec.split, self.codec, self.longest)
+        return self._name(segment)
 
     def name_terms(self, segment: Segment, glossary: Glossary, attention: bool) -> Segment:
         """The segment with names for the terms of a glossary too, if it has any.
@@ -155,7 +156,12 @@ class Reader:
             terms = [
                 (at, write_capitals(said, segment.plain[slice(*at)], target)) for at, said in terms
             ]
-        return name_fixed(segment, self.codec.split, self.codec, self.longest, terms)
+        return self._name(segment, terms)
+
+    def _name(self, segment: Segment, terms: Sequence[tuple[Place, str]] = ()) -> Segment:
+        codec = self.codec
+        languages = codec.source_language, codec.target_language
+        return name_fixed(segment, codec.split, codec, self.longest, languages, terms)
 
     @cached_property
     def _reads_names(self) -> bool:

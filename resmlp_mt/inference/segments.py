@@ -12,6 +12,7 @@ from resmlp_mt.text.code import join_code
 from resmlp_mt.text.endings import is_item
 from resmlp_mt.text.literals import find_literals
 from resmlp_mt.text.marks import find_pictures, holds_text
+from resmlp_mt.text.numbers import find_grouped
 from resmlp_mt.text.punctuation import (
     CLOSERS,
     COMMAS,
@@ -196,17 +197,20 @@ def name_fixed(
     find_pieces: Callable[[str], Sequence[str]],
     model: Knowledge,
     longest: int,
+    languages: tuple[str, str],
     terms: Sequence[tuple[Place, str]] = (),
 ) -> Segment:
     """A segment with names in the place of words whose translation is known, beside it.
 
     Words that the model cannot read, literals, and pictures within the sentence stay as they are.
-    Terms of a glossary become what that says.
+    Numbers in groups of digits become what the target language writes. Terms of a glossary become
+    what that says.
 
     Args:
         segment: Of what `split_text` or `take_off_spans` returned.
         find_pieces, longest: As for `split_text`.
         model: What it knows.
+        languages: Of source and target.
         terms: Places of `read`, in order, and the translation of each.
     """
     text = segment.plain
@@ -216,8 +220,10 @@ def name_fixed(
     unreadable = leave_out(find_unreadable(segment.read, model), known)
     if is_made_up(text, unreadable):
         return replace(segment, is_made_up=True)
-    stays = join_places([*unreadable, *find_literals(text), *find_pictures(text)])
-    fixed = [(place, text[slice(*place)]) for place in leave_out(stays, known)]
+    stays = leave_out(join_places([*unreadable, *find_literals(text), *find_pictures(text)]), known)
+    numbers = dict(find_grouped(text, *languages))
+    fixed = [(place, text[slice(*place)]) for place in stays]
+    fixed += [(place, numbers[place]) for place in leave_out(numbers, [*stays, *known])]
     if not (fixed := sorted([*fixed, *terms])):
         return segment
     places = [place for place, _ in fixed]

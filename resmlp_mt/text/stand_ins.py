@@ -13,6 +13,9 @@ _LETTERS, _DIGITS = "DGKLMPRSTX", "3456789"
 ALPHABET = _LETTERS + _DIGITS
 # Models copy such short names nearly always, and decline none of them.
 _NAMES = [letter + digit for digit in _DIGITS for letter in _LETTERS]
+# For numbers, with which other words agree.
+_NUMBERS = [ten + one for one in _DIGITS for ten in _DIGITS[1:] if ten != one]
+_NUMBER = re.compile(r"[0-9][0-9.,]*")
 _WORD = re.compile(r"\S+")
 # From this character on, in Unicode's last plane, all are private. Callers put one in the place of
 # what they take out of a sentence, as a word: it stays, or is lost where the model loses its name.
@@ -64,11 +67,15 @@ def is_made_up(text: str, unreadable: Sequence[Place]) -> bool:
 
 def name_words(text: str, words: Iterable[str]) -> dict[str, str]:
     """A short name for each of these words, as far as there are any that the text has not."""
-    words = dict.fromkeys(words)
     # As subwords spell it: D3 of D₃ too, or all in lower case.
     spelled = unicodedata.normalize("NFKC", text).upper()
-    free = (name for name in _NAMES if name not in spelled)
-    return dict(zip(words, free, strict=False))
+    names = (name for name in _NAMES if name not in spelled)
+    numbers = (number for number in _NUMBERS if number not in spelled)
+    named = {
+        word: next(numbers if _NUMBER.fullmatch(word) else names, None)
+        for word in dict.fromkeys(words)
+    }
+    return {word: name for word, name in named.items() if name}
 
 
 def put_in(text: str, places: Iterable[Place], names: Iterable[str]) -> str:

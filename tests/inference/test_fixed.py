@@ -53,6 +53,35 @@ def test_words_are_counted_as_in_the_text_where_several_are_named(word):
     assert set(attention.source_words) == set(attention.target_words) == {*range(len(text.split()))}
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("We saw 12,500 dogs.", "We saw 12.500 dogs."),
+        ("It is $1,250.50, and 37 more.", "It is $1.250,50, and 37 more."),
+        ("From **10,000** to 20,000 and 10,000.", "From **10.000** to 20.000 and 10.000."),
+        ("WE SAW 12,500 DOGS.", "WE SAW 12.500 DOGS."),
+        ("See http://a.de/x=12,500 and 4711000.", "See http://a.de/x=12,500 and 4711000."),
+        ("12,500", "12,500"),
+    ],
+)
+def test_long_numbers_are_read_as_short_ones_and_written_as_the_target_does(text, said):
+    translator = Translator(Copying(), codec("en-de"))
+    assert translator.translate(text) == said
+    assert translator.translate(text, recase=False) == text
+    (segment,) = translator.split(text)
+    names = segment.named.names if segment.named else {}
+    numbers = [name for word, name in names.items() if word in said and word[0].isdigit()]
+    assert all(name.isdigit() and len(name) == 2 and name not in text for name in numbers)
+    assert Translator(Copying(), codec("de-en")).translate(said) == text
+
+
+def test_a_term_of_a_glossary_comes_before_the_numbers_within_it():
+    translator = Translator(Copying(), codec("en-de"))
+    glossary = {"12,500 dogs": "viele Hunde"}
+    said = translator.translate("We saw 12,500 dogs and 1,000 cats.", glossary=glossary)
+    assert said == "We saw viele Hunde and 1.000 cats."
+
+
 def test_a_name_that_comes_twice_is_lost_where_it_is_said_once():
     names = {"🐶": "D3", "a_b": "K4"}
     read = "a D3 K4, and a D3"
