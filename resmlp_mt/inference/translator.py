@@ -305,10 +305,9 @@ class Translator(Loaded):
                 replace(guides[i], constraints=()) if read[i].names else guides[i] for i in numbers
             ]
             found = self.search(sources, options, batch_tokens, of_each, threads)
-            return (
-                (i, self.writer.rank(read[i], beams))
-                for i, beams in zip(numbers, found, strict=True)
-            )
+            for i, beams in zip(numbers, found, strict=True):
+                # What leads a search says itself which beams are best.
+                yield i, beams if led[i] and not read[i].names else self.writer.rank(read[i], beams)
 
         beams = dict(find(searched))
         # Where names were lost, what can be read without them is searched once more.

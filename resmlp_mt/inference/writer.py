@@ -12,6 +12,7 @@ from resmlp_mt.inference.segments import Segment
 from resmlp_mt.text.capitals import write_capitals
 from resmlp_mt.text.code import restore_code
 from resmlp_mt.text.endings import drop_added_stop
+from resmlp_mt.text.numbers import count_lost_numbers
 from resmlp_mt.text.stand_ins import FIRST_MARK, count_lost, put_back
 from resmlp_mt.text.superscripts import restore_superscripts
 
@@ -65,17 +66,21 @@ class Writer:
         return found if attention else [replace(h, attention=[]) for h in found]
 
     def rank(self, segment: Segment, beams: list) -> list:
-        """The beams that have most of the segment's names first; none if all lack some.
+        """The beams that have most of the segment's names first, and then most of its numbers.
 
-        Whoever put marks into a sentence knows what to do where some are lost.
+        Of a segment with names there are none if all beams lack some. Whoever put marks into a
+        sentence knows what to do where some are lost.
         """
-        if not segment.names:
+        names, read = segment.names, segment.read
+        if not (names or any(map(str.isdigit, read))):
             return beams
-        enough = any(word >= FIRST_MARK for word in segment.names)
         said = [self.codec.decode(tokens) for tokens, _ in beams]
-        lost = [count_lost(text, segment.read, segment.names) for text in said]
-        order = sorted(range(len(beams)), key=lost.__getitem__)
-        return [beams[i] for i in order] if 0 in lost or enough else []
+        lost = [count_lost(text, read, names) if names else 0 for text in said]
+        if 0 not in lost and not any(word >= FIRST_MARK for word in names):
+            return []
+        lacking = [count_lost_numbers(text, read) for text in said]
+        order = sorted(range(len(beams)), key=lambda i: (lost[i], lacking[i]))
+        return [beams[i] for i in order]
 
     def keep(
         self,

@@ -1,4 +1,4 @@
-"""Numbers in groups of digits, which languages write in two ways: 12,500.5 and 12.500,5."""
+"""Numbers: how languages write long ones, and how many a translation lacks."""
 
 import re
 from collections.abc import Iterator
@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.sentences import base_language
 
-# By Unicode's CLDR. Others put blanks between groups, or make them of two digits.
+# Of groups and of decimals, by Unicode's CLDR. Others put blanks between groups, or make them of
+# two digits.
 _SEPARATORS = dict.fromkeys("en he ja km ko ms my sw th zh".split(), ",.") | dict.fromkeys(
     "az bs ca da de el es eu hr id is it lo mk nl pt ro sl sr tr vi".split(), ".,"
 )
+
+_RUN = re.compile(r"\d+")
+_MINUS = re.compile(r"(?<![^\s(])[-−](?=\d)")
 
 
 def find_grouped(text: str, source: str, target: str) -> Iterator[tuple[Place, str]]:
@@ -34,3 +38,17 @@ def find_grouped(text: str, source: str, target: str) -> Iterator[tuple[Place, s
     table = str.maketrans(written, writes)
     for match in re.finditer(rf"(?<![\w.,])(?!{address}){number}", text, re.ASCII):
         yield match.span(), match[0].translate(table)
+
+
+def count_lost_numbers(translation: str, source: str) -> int:
+    """How many runs of digits a translation has less than its source, and how many signs less.
+
+    Which digits they are does not count, since 7:30 pm may become 19:30.
+
+    >>> count_lost_numbers("Es sind 5 °C.", "It is -5 °C."), count_lost_numbers("Nie.", "In 1.6.")
+    (1, 2)
+    """
+    return sum(
+        max(0, len(kind.findall(source)) - len(kind.findall(translation)))
+        for kind in (_RUN, _MINUS)
+    )

@@ -75,6 +75,26 @@ def test_long_numbers_are_read_as_short_ones_and_written_as_the_target_does(text
     assert Translator(Copying(), codec("de-en")).translate(said) == text
 
 
+class Losing(Copying):
+    """Says first what it reads without digits, and then all."""
+
+    def search(self, sources, options, guides):
+        symbols = codec("en-de").target_dictionary.symbols
+        kept = [[i for i in source[:-1] if "5" not in symbols[i]] for source in sources]
+        return [
+            [(np.array(some, np.int64), 0.0), (source[:-1], -0.1)]
+            for some, source in zip(kept, sources, strict=True)
+        ]
+
+
+def test_a_translation_that_keeps_the_numbers_comes_before_likelier_ones():
+    translator = Translator(Losing(), codec("en-de"))
+    text = "I paid $5."
+    best, likeliest = next(translator.translate_nbest(text, nbest=2))
+    assert best.text == text and likeliest.text != text
+    assert best.score < likeliest.score
+
+
 def test_a_term_of_a_glossary_comes_before_the_numbers_within_it():
     translator = Translator(Copying(), codec("en-de"))
     glossary = {"12,500 dogs": "viele Hunde"}

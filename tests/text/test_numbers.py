@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.text.numbers import find_grouped
+from resmlp_mt.text.numbers import count_lost_numbers, find_grouped
 
 OTHERS = [
     "1,2,3", "12,50", "0,500", "1234,567", "1,2345", "12,500th", "x1,000", "1,000,00", "3.14",
@@ -53,3 +53,19 @@ def test_digits_and_all_else_stay(text):
 @pytest.mark.parametrize("languages", [("en", "fr"), ("hi", "en"), ("source", "target")])
 def test_none_are_found_where_a_language_writes_them_otherwise(languages):
     assert write("It has 12,500 parts.", *languages) == "It has 12,500 parts."
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "lost"),
+    [
+        ("I paid $5.", "Ich zahlte Dollar.", 1),
+        ("I paid $5.", "Ich zahlte fünf Dollar.", 1),
+        ("It is 7:30 pm.", "Es ist 19:30 Uhr.", 0),
+        ("Version 1.6.", "Version 1.", 1),
+        ("It is -5 °C (-2).", "Es ist 5 °C (-2).", 1),
+        ("From 3-5", "Von 3 bis 5", 0),
+        ("None", "1, 2, 3", 0),
+    ],
+)
+def test_lost_numbers_and_signs_are_counted(source, said, lost):
+    assert count_lost_numbers(said, source) == lost
