@@ -11,6 +11,7 @@ from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.segments import Segment, group_lines, split_lines
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.sentences import parts_sentences_by_blanks, split_sentences
+from resmlp_mt.text.surrogates import mend_surrogates
 
 # A line, the beginning of its translation, and the words that its translation shall hold.
 Row = tuple[str, str, Sequence[str]]
@@ -79,6 +80,7 @@ def lay_beside(
             held = list(held)  # an iterator yields once
         if not isinstance(held, list) or not all(isinstance(word, str) for word in held):
             raise ValueError(f"words: a list of texts for line {number}, not {shorten(held)}")
+        begin, *held = map(mend_surrogates, [begin, *held])
         # What is blank leads nothing.
         yield line, begin if begin.strip() else "", [word for word in held if word.strip()]
 
