@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
+from itertools import repeat
 from reprlib import repr as shorten
 
 import numpy as np
@@ -73,17 +74,14 @@ def lay_beside(
         ValueError: If there are fewer prefixes, or fewer lists of words, than lines; or something
             else in the place of one.
     """
-    prefixes = None if isinstance(prefix, str) else iter(prefix)
-    words = None if words is None else iter(words)
+    prefixes = repeat(prefix) if isinstance(prefix, str) else iter(prefix)
+    words = repeat(()) if words is None else iter(words)
+    none = object()
     for number, line in enumerate(lines, 1):
-        try:
-            begin = prefix if prefixes is None else next(prefixes)
-        except StopIteration:
-            raise ValueError(f"prefix: none for line {number}") from None
-        try:
-            held = () if words is None else next(words)
-        except StopIteration:
-            raise ValueError(f"words: none for line {number}") from None
+        begin, held = next(prefixes, none), next(words, none)
+        for name, given in ("prefix", begin), ("words", held):
+            if given is none:
+                raise ValueError(f"{name}: none for line {number}")
         if not isinstance(begin, str):
             raise ValueError(f"prefix: a text for line {number}, not {shorten(begin)}")
         if not isinstance(held, str) and isinstance(held, Iterable):
