@@ -59,7 +59,6 @@ def check_flags(flags: Namespace) -> None:
     _check_modality(flags)
     _check_model(flags)
     _check_numbers(flags)
-    _check_sampling(flags)
     _check_schedule(flags)
     _check_optimizer(flags)
     _check_packages(flags)
@@ -133,15 +132,6 @@ def _are_betas(value: object) -> bool:
         and len(value) == 2
         and all(isinstance(beta, int | float) and 0 <= beta < 1 for beta in value)
     )
-
-
-def _check_sampling(flags: _Flags) -> None:
-    """Refuse other numbers of drawn translations than those that are given out."""
-    if flags.sampling and flags.nbest != flags.beam:
-        raise UserError(
-            f"--sampling draws --beam {flags.beam} translations, and --nbest {flags.nbest} are "
-            "wanted: give both the same number"
-        )
 
 
 def _check_schedule(flags: _Flags) -> None:
@@ -299,6 +289,11 @@ def _check_overrides(flags: _Flags) -> None:
 def _check_search(flags: _Flags) -> None:
     """Refuse searches that end in a traceback at the first sentence."""
     searches = flags.nbest is not None
+    if flags.sampling and flags.nbest != flags.beam:
+        raise UserError(
+            f"--sampling draws --beam {flags.beam} translations, and --nbest {flags.nbest} are "
+            "wanted: give both the same number"
+        )
     if searches and flags.max_len_a <= 0 and flags.max_len_b < max(1, flags.min_len):
         raise UserError(
             f"--max-len-b {flags.max_len_b} leaves a translation no room: give {flags.min_len} or "
