@@ -44,3 +44,8 @@ def name_some(names: list[str], limit: int = 5) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+def name_flag(name: str) -> str:
+    """What a flag is called on the command line: "--max-tokens" of max_tokens."""
+    return f"--{name.replace('_', '-')}"

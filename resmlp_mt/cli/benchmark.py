@@ -22,6 +22,7 @@ from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize, make_bleu
 from resmlp_mt.cli.flags import check_positive, check_threads
+from resmlp_mt.errors import UserError
 
 _MOST_PIXELS = 65535  # of a side of an image, as of a JPEG
 
@@ -131,7 +132,6 @@ _Plan = tuple[list, list, Callable[[str], dict], tuple[str, ...]]
 def _plan_translate(arguments: argparse.Namespace) -> _Plan:
     from resmlp_mt.benchmark.translate import FIGURES, Case, list_rivals
     from resmlp_mt.data.reading import read_parallel
-    from resmlp_mt.errors import UserError
 
     check_positive(arguments, "beam")
     if min(arguments.batch_tokens) < 0:
@@ -154,7 +154,6 @@ def _plan_translate(arguments: argparse.Namespace) -> _Plan:
 
 def _plan_train(arguments: argparse.Namespace) -> _Plan:
     from resmlp_mt.benchmark.train import FIGURES, Case, list_rivals
-    from resmlp_mt.errors import UserError
 
     check_positive(arguments, "length", "max_tokens", "updates")
     try:
@@ -170,7 +169,6 @@ def _plan_train(arguments: argparse.Namespace) -> _Plan:
 def _plan_images(arguments: argparse.Namespace) -> _Plan:
     from resmlp_mt.benchmark.image_models import ModelCase
     from resmlp_mt.benchmark.images import FIGURES, Case, list_rivals
-    from resmlp_mt.errors import UserError
 
     check_positive(arguments, "batch_size", "images", "image_size", "num_classes")
     if arguments.image_size > _MOST_PIXELS:

@@ -11,6 +11,7 @@ import shutil
 import sys
 
 from resmlp_mt import __version__
+from resmlp_mt.errors import UserError
 
 # What translates with exported models, beside ONNX Runtime where there is no compiled search.
 _SMALL = ("numpy", "sentencepiece")
@@ -152,7 +153,6 @@ def _show_bf16() -> None:
 
 def _check_native(is_small: bool) -> list[str]:
     """The compiled code, without which all translates, and more slowly, or by ONNX Runtime."""
-    from resmlp_mt.errors import UserError
     from resmlp_mt.inference.native_code import find_kind, find_library
 
     try:
@@ -180,7 +180,6 @@ def _check_apex() -> list[str]:
 
 
 def _check_timm() -> list[str]:
-    from resmlp_mt.errors import UserError
     from resmlp_mt.extras import import_timm
 
     try:

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from resmlp_mt.errors import UserError, name_flag
+
 _MOST_THREADS = 4096
 
 
@@ -56,8 +58,6 @@ def check_threads(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: If it is below 1, or more than a machine has. Libraries end the process there.
     """
-    from resmlp_mt.errors import UserError
-
     check_positive(arguments, "threads")
     if (arguments.threads or 1) > _MOST_THREADS:
         raise UserError(f"--threads must be at most {_MOST_THREADS:,}, not {arguments.threads:,}")
@@ -69,9 +69,7 @@ def check_positive(arguments: argparse.Namespace, *names: str) -> None:
     Raises:
         UserError: If one of them is below 1.
     """
-    from resmlp_mt.errors import UserError
-
     for name in names:
         value = getattr(arguments, name)
         if value is not None and min(value if isinstance(value, list) else [value]) < 1:
-            raise UserError(f"--{name.replace('_', '-')} must be at least 1")
+            raise UserError(f"{name_flag(name)} must be at least 1")

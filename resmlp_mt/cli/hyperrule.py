@@ -4,7 +4,7 @@ import math
 import os
 from argparse import Namespace
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_flag
 
 _FLAG = "--hyperrule"
 
@@ -50,7 +50,7 @@ def apply_hyperrule(arguments: list[str]) -> list[str]:
     rule = choose_rule(len(folder), width * height, version)
     # A flag may have another name: what was given is what the parser fills in.
     filled = vars(parser.parse_args(rest, Namespace(**dict.fromkeys(vars(flags)))))
-    given = {f"--{name.replace('_', '-')}" for name, value in filled.items() if value is not None}
+    given = {name_flag(name) for name, value in filled.items() if value is not None}
     found = _list_flags(rule, flags, given, len(folder))
     chosen = {name: value for name, value in found.items() if name not in given}
     words = [word for name, value in chosen.items() for word in (name, str(value))]

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.inference.threads import count_cores
 
 _MOST = 1_000_000  # pieces; SentencePiece counts in 32 bits
@@ -154,8 +154,8 @@ def run(arguments: argparse.Namespace) -> None:
     given = {name: value for name, value in given.items() if value is not None}
     if arguments.like:
         for name, value in given.items():
-            flag = "separate" if name == "joined" and not value else name.replace("_", "-")
-            raise UserError(f"--{flag} is for new subwords: leave it out, or --like")
+            flag = name_flag("separate" if name == "joined" and not value else name)
+            raise UserError(f"{flag} is for new subwords: leave it out, or --like")
         subwords = _find_folder_of(arguments.like, langs)
     else:
         vars(arguments).update(_LEARNT | given)

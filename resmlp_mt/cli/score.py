@@ -16,6 +16,7 @@ from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
 from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.errors import UserError, name_flag
 
 _RESAMPLES = 1000
 
@@ -57,12 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Score and print."""
-    from resmlp_mt.errors import UserError
-
     check_positive(arguments, "paired_bs_n", "seed")  # with 0 SacreBLEU draws other ones each time
     for name in ("paired_bs_n", "seed"):
         if getattr(arguments, name) is not None and not arguments.paired_bs:
-            raise UserError(f"--{name.replace('_', '-')} is for --paired-bs, which is not given")
+            raise UserError(f"{name_flag(name)} is for --paired-bs, which is not given")
     if arguments.paired_bs and len(arguments.hypotheses) < 2:
         raise UserError("--paired-bs compares files: name two or more")
     paths = [*arguments.ref, *arguments.hypotheses]
@@ -129,8 +128,6 @@ def _test_pairs(
 ) -> tuple[dict[str, str], list[dict[str, dict]]]:
     """Signatures by metric; and by system and metric the mean, its interval and p."""
     from sacrebleu.significance import PairedTest
-
-    from resmlp_mt.errors import UserError
 
     if arguments.seed is not None:
         os.environ["SACREBLEU_SEED"] = str(arguments.seed)  # the only way to tell it

@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_kind
+from resmlp_mt.errors import UserError, name_flag
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +115,7 @@ def _add_guides(group) -> None:
 def search_settings(arguments: argparse.Namespace, terms: dict[str, str] | None) -> dict:
     """All that these flags say, by name; `terms` are those that were read from --glossary."""
     names = (*_names_of_search(), "prefix", "prefix_column")
-    settings = {_flag(name): getattr(arguments, name) for name in names}
+    settings = {name_flag(name): getattr(arguments, name) for name in names}
     if arguments.glossary:
         said = json.dumps(terms)
         settings["--glossary of SHA-256"] = hashlib.sha256(said.encode()).hexdigest()
@@ -127,7 +128,6 @@ def read_search(arguments: argparse.Namespace):
     Raises:
         UserError: If one is impossible, or two do not go together.
     """
-    from resmlp_mt.errors import UserError
     from resmlp_mt.inference.options import SearchOptions
 
     ways = ("prefix", "prefix_column", "constraints", "glossary")
@@ -148,8 +148,8 @@ def read_search(arguments: argparse.Namespace):
             name, rest = "glossary", rest.partition(" ")[2]
         # Rules speak of other options by their names in Python.
         named = rf"\b({'|'.join(_names_of_search())})\b"
-        rest = re.sub(named, lambda found: _flag(found[0]), rest)
-        raise UserError(f"{_flag(name)} {rest}") from None
+        rest = re.sub(named, lambda found: name_flag(found[0]), rest)
+        raise UserError(f"{name_flag(name)} {rest}") from None
 
 
 def split_columns(lines: list[str], arguments: argparse.Namespace) -> tuple[list[str], dict]:
@@ -167,10 +167,6 @@ def split_columns(lines: list[str], arguments: argparse.Namespace) -> tuple[list
         return texts, {"words": [row[1:] for row in rows]}
     column = arguments.prefix_column - 1
     return texts, {"prefix": [row[column] if len(row) > column else "" for row in rows]}
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _names_of_search() -> list[str]:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive, check_threads
+from resmlp_mt.errors import UserError, name_flag
 
 _COUNTS = """batch_size queue_size max_beam max_request_bytes max_answer_bytes max_connections
     max_connections_per_client""".split()
@@ -122,7 +123,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load the models and answer until SIGTERM or SIGINT."""
-    from resmlp_mt.errors import UserError
     from resmlp_mt.extras import advise
     from resmlp_mt.files.finding import shipped_translators
     from resmlp_mt.inference.threads import count_threads
@@ -179,16 +179,14 @@ def _check(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: If one of them is impossible.
     """
-    from resmlp_mt.errors import UserError
-
     check_positive(arguments, *_COUNTS, "workers")
     check_threads(arguments)
     if not 1 <= arguments.timeout <= _DAY:
         raise UserError(f"--timeout {arguments.timeout:g} must be between 1 and {_DAY}")
     for name in ("port", "metrics_port"):
         if not 0 <= (getattr(arguments, name) or 0) < 65536:
-            flag = f"--{name.replace('_', '-')} {getattr(arguments, name)}"
-            raise UserError(f"{flag} must be between 0 and 65535")
+            said = f"{name_flag(name)} {getattr(arguments, name)}"
+            raise UserError(f"{said} must be between 0 and 65535")
     for name in arguments.allow_host:
         if not _HOST.fullmatch(name) or name.count(":") == 1:
             rule = "must be a name alone, as mt.example.org: no port, path or *"
@@ -259,8 +257,6 @@ def _heed_signals(handle: Callable) -> None:
 def _show_metrics(registry, arguments: argparse.Namespace) -> int | None:
     """Show them at a port of their own, if that is wanted; returns the port."""
     from prometheus_client import start_http_server
-
-    from resmlp_mt.errors import UserError
 
     if arguments.metrics_port is None:
         return None

@@ -22,6 +22,7 @@ from pathlib import Path
 from resmlp_mt.cli.bleu import add_tokenize
 from resmlp_mt.cli.flags import add_device
 from resmlp_mt.cli.pictures import add_picture, add_title, import_pyplot, save
+from resmlp_mt.errors import UserError
 
 _THRESHOLD, _MATRICES = 0.05, "A"  # unless given
 
@@ -63,7 +64,6 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.analysis.matrices import measure_sparsity, read_matrices
     from resmlp_mt.checkpoints.checksum import list_files
     from resmlp_mt.cli import pruning
-    from resmlp_mt.errors import UserError
     from resmlp_mt.files.output import prepare_target, refuse_overwriting
 
     _check_together(arguments)
@@ -98,8 +98,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check_together(arguments: argparse.Namespace) -> None:
     """Refuse flags that would do nothing."""
-    from resmlp_mt.errors import UserError
-
     if arguments.csv and arguments.out and arguments.csv.resolve() == arguments.out.resolve():
         raise UserError(f"--csv and --out are both {arguments.out}: give them two names")
     if arguments.prune:

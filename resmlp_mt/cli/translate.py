@@ -14,10 +14,9 @@ docs/translate.md shows every option, for checkpoints and for exported models.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
-from itertools import chain, starmap
 from pathlib import Path
 
 from resmlp_mt.cli.flags import (
@@ -28,12 +27,11 @@ from resmlp_mt.cli.flags import (
     check_threads,
     import_user_dir,
 )
-from resmlp_mt.cli.search_flags import add_search, read_search, search_settings, split_columns
+from resmlp_mt.cli.search_flags import add_search, read_search, split_columns
+from resmlp_mt.cli.translate_files import STANDARD, Input, is_done, open_input, open_output
 from resmlp_mt.cli.translations import format_line
-from resmlp_mt.lines.arrivals import Lines, take_arrived
-from resmlp_mt.lines.places import Places
-
-_STANDARD = Path("-")
+from resmlp_mt.errors import LineError, UserError, name_flag
+from resmlp_mt.lines.arrivals import take_arrived
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -150,9 +148,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
-    from resmlp_mt.errors import UserError
     from resmlp_mt.files.finding import pretrained_names
-    from resmlp_mt.files.partial_text import is_finished
     from resmlp_mt.inference.glossary import Glossary, read_glossary
     from resmlp_mt.inference.loading import import_engines
     from resmlp_mt.inference.translator import Translator
@@ -166,12 +162,11 @@ def run(arguments: argparse.Namespace) -> None:
     _check_joining(arguments)
     check_positive(arguments, "batch_tokens", "buffer_size")
     check_threads(arguments)
-    if arguments.output == _STANDARD:
+    if arguments.output == STANDARD:
         arguments.output = None
     if arguments.resume and not arguments.output:
         raise UserError("--resume needs --output and the name of a file")
-    if arguments.resume and is_finished(arguments.output):
-        _check_finished(arguments)
+    if arguments.resume and is_done(arguments):
         return print(
             f"resmlp-mt translate: {arguments.output} is finished; to make it anew, leave out "
             "--resume",
@@ -181,42 +176,37 @@ def run(arguments: argparse.Namespace) -> None:
     import_engines(arguments.model)
     import_user_dir(arguments)
     # Opened first: what cannot be written fails before the work.
-    with _open_output(arguments, terms) if arguments.output else nullcontext() as out:
+    with open_output(arguments, terms) if arguments.output else nullcontext(sys.stdout) as out:
         load = Translator.from_pretrained
         translator = load(arguments.model, arguments.device, arguments.threads)
-        glossary = terms and Glossary(terms, translator.codec)
-        places = Places()
-        lines, ready, before = _open_input(arguments, translator.codec.source_language, places)
-        if out is None:
-            sys.stdout.reconfigure(encoding="utf-8")
-            out = sys.stdout
+        given = open_input(arguments, translator.codec.source_language)
+        if arguments.output:
+            given.lines, given.first = out.follow(given.lines), given.first + out.lines
         else:
-            lines = out.follow(lines)
-            before += out.lines
-        groups = take_arrived(lines, arguments.buffer_size, ready)
+            out.reconfigure(encoding="utf-8")
         translate = partial(
             translator.translate_nbest,
             options=search,
-            glossary=glossary,
+            glossary=terms and Glossary(terms, translator.codec),
             attention=bool(arguments.print_alignment),
             split_sentences=arguments.split_sentences,
             recase=arguments.recase,
             batch_tokens=arguments.batch_tokens,
         )
-        find = "line {}".format if arguments.join_lines else places.find
-        take = field and (lambda number, line: field.take(line, find(number)))
-        _write(arguments, translate, take, find, groups, before + 1, out)
+        try:
+            _write(arguments, translate, field, given, out)
+        except LineError as error:
+            raise error.at(given.find) from None
 
 
 def _choose_field(arguments: argparse.Namespace):
     """What --field, --into and --score-into say; None where lines are texts."""
-    from resmlp_mt.errors import UserError
     from resmlp_mt.lines.fields import choose_field
 
     if arguments.field is None:
         for name in ("into", "score_into"):
             if getattr(arguments, name) is not None:
-                raise UserError(f"--{name.replace('_', '-')} needs --field")
+                raise UserError(f"{name_flag(name)} needs --field")
         return None
     others = ("json", "print_alignment", "prefix_column", "constraints")
     if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
@@ -230,80 +220,21 @@ def _choose_field(arguments: argparse.Namespace):
 
 def _check_joining(arguments: argparse.Namespace) -> None:
     """Refuse --join-lines with what goes by the lines of the input."""
-    from resmlp_mt.errors import UserError
-
     names = ("shard", "field", "prefix_column", "constraints")
     for name in names if arguments.join_lines else ():
         if getattr(arguments, name) is not None:
-            flag = "--field (or --tsv-column)" if name == "field" else f"--{name.replace('_', '-')}"
+            flag = "--field (or --tsv-column)" if name == "field" else name_flag(name)
             raise UserError(
                 f"{flag} goes by the lines of the input, which --join-lines puts together: give "
                 "one of the two"
             )
 
 
-def _check_finished(arguments: argparse.Namespace) -> None:
-    """Refuse to take an --output for finished that has other lines than the input gives.
-
-    How many it gives is not known before the work of standard input and pipes, and of several
-    translations or joined lines only whether there are any.
-    """
-    from resmlp_mt.data.reading import read_lines
-    from resmlp_mt.errors import UserError
-
-    files = arguments.input and all(path.is_file() for path in arguments.input)
-    if not (arguments.text or files):
-        return
-    # The language says which lines are joined, not whether there are any.
-    lines, _, _ = _open_input(arguments, "en", Places())
-    given = sum(1 for _ in lines)
-    found = sum(1 for _ in read_lines(arguments.output))
-    is_line_for_line = not arguments.join_lines and (arguments.json or arguments.nbest == 1)
-    if found != given if is_line_for_line else bool(found) != bool(given):
-        raise UserError(
-            f"{arguments.output} has {found:,} lines, and the input {given:,}: it is no finished "
-            "output of that; write to another file, or leave out --resume to replace it"
-        )
-
-
-@contextmanager
-def _open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> Iterator:
-    """Yield what --output names, opened; says so if that made its folder.
-
-    Raises:
-        UserError: If it cannot be opened.
-    """
-    from resmlp_mt.checkpoints.checksum import checksum_model, list_files
-    from resmlp_mt.files.output import follow_links, refuse_overwriting
-    from resmlp_mt.files.partial_text import open_text
-
-    inputs = [] if arguments.text else arguments.input or [_STANDARD]
-    read = [0 if path == _STANDARD else path for path in inputs]
-    read += [path for model in arguments.model for path in list_files(model)]
-    refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
-    names = ("json", "print_alignment", "field", "into", "score_into", "shard")
-    names += ("split_sentences", "batch_tokens", "buffer_size")
-    options = {"--model": arguments.model}  # first, as what a refusal begins with
-    options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
-    options |= {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in names}
-    options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
-    options |= search_settings(arguments, terms)
-    options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
-    folder = follow_links(arguments.output).parent
-    is_new = not folder.exists()
-    with open_text(arguments.output, options, arguments.resume) as out:
-        if is_new and not arguments.quiet:  # or a mistyped name would go unnoticed
-            print(f"resmlp-mt translate: made the folder {folder}", file=sys.stderr)
-        yield out
-
-
 def _write(
     arguments: argparse.Namespace,
     translate: Callable[..., Iterator[list]],
-    take: Callable | None,
-    find: Callable[[int], str],
-    groups: Iterable[list[str]],
-    first: int,
+    field,
+    given: Input,
     out,
 ) -> None:
     """Write the translations of lines, a group after the other, as they come.
@@ -311,30 +242,27 @@ def _write(
     Args:
         arguments: Of the command.
         translate: `translate_nbest` of a `Translator`, with the options of the command.
-        take: Finds the text of a line, and what puts another one there, by number and line. None
-            where all of a line is text.
-        find: Where the line of a number stands.
-        groups: Lines that are translated together.
-        first: Number of the first line.
+        field: The `Column` or `Key` that holds the text of a line. None where all of it is text.
+        given: The lines.
         out: Where to.
     """
     from resmlp_mt.extras import Bar
     from resmlp_mt.inference.hypotheses import MOSTLY, explain_unknown
 
-    quiet = arguments.quiet or not sys.stderr.isatty() or (out is sys.stdout and out.isatty())
-    number, warned = first, arguments.quiet
-    with Bar(unit=" lines", disable=quiet) as bar:
-        for lines in groups:
+    shown = sys.stderr.isatty() and not (out is sys.stdout and out.isatty())
+    number, warned = given.first, arguments.quiet
+    with Bar(unit=" lines", disable=arguments.quiet or not shown) as bar:
+        for lines in take_arrived(given.lines, arguments.buffer_size, given.ready):
             puts = []
-            if take is not None:
-                taken = starmap(take, enumerate(lines, number))
+            if field is not None:
+                taken = [field.take(line, given.find(i)) for i, line in enumerate(lines, number)]
                 lines, puts = map(list, zip(*taken, strict=True))
             sources, guides = split_columns(lines, arguments)
             found = translate(sources, **guides, first=number, buffer_size=len(sources))
-            for i, hypotheses in enumerate(_naming_places(found, find)):
+            for i, hypotheses in enumerate(found):
                 if hypotheses[0].unknown > MOSTLY and not warned:
                     warned = True
-                    said = f"{find(number)}: {explain_unknown(sources[i])}"
+                    said = f"{given.find(number)}: {explain_unknown(sources[i])}"
                     bar.write(f"resmlp-mt translate: {said}", file=sys.stderr)
                 if puts:
                     best = hypotheses[0]
@@ -344,45 +272,3 @@ def _write(
                 number += 1
                 bar.update()
             out.flush()
-
-
-def _naming_places(found: Iterator[list], find: Callable[[int], str]) -> Iterator[list]:
-    """Yield what is found; an error about a line says where that stands."""
-    from resmlp_mt.errors import LineError
-
-    try:
-        yield from found
-    except LineError as error:
-        raise error.at(find) from None
-
-
-def _open_input(
-    arguments: argparse.Namespace, language: str, places: Places
-) -> tuple[Iterator[str], Callable[[float], bool], int]:
-    """The lines, whether the next comes within so many seconds, and how many come before them."""
-    from resmlp_mt.errors import UserError
-    from resmlp_mt.lines.joined import JoinedLines
-    from resmlp_mt.lines.shards import take_shard
-    from resmlp_mt.text.surrogates import mend_surrogates
-
-    if arguments.shard is not None:
-        if not arguments.input:
-            raise UserError("--shard needs --input: files, which it reads twice")
-        lines, before = take_shard(arguments.input, arguments.shard, places)
-        return lines, _at_once, before
-    texts: Iterable[Iterable[str]]
-    if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
-        texts, ready = (mend_surrogates(text).split("\n") for text in arguments.text), _at_once
-    else:
-        if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
-            print("type lines to translate; Ctrl-D ends", file=sys.stderr)
-        files = Lines(arguments.input or [_STANDARD], places)
-        texts, ready = files.texts(), files.ready
-    if arguments.join_lines:
-        joined = JoinedLines(texts, language, ready)
-        return joined, joined.ready, 0
-    return chain.from_iterable(texts), ready, 0
-
-
-def _at_once(seconds: float) -> bool:
-    return True

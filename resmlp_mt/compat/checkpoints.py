@@ -178,9 +178,8 @@ def _fetch(path: str, on_all_ranks: bool) -> str:
     if not PathManager.path_requires_pathmanager(path):
         return path
     try:
-        Path(PathManager.get_local_path(path)).unlink(
-            missing_ok=True
-        )  # it may be older than what is there
+        # It may be older than what is there.
+        Path(PathManager.get_local_path(path)).unlink(missing_ok=True)
         if on_all_ranks:
             torch.distributed.barrier()
         return PathManager.get_local_path(path)

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
 from resmlp_mt.compat.patching import Patch
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.files.claim import claim_folder
 from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
 
@@ -164,7 +164,7 @@ def _tell_other_flags(path: str, of_checkpoint, given) -> None:
         before, now = (getattr(model, name, None) for model in (of_checkpoint, given))
         if None in (before, now) or before == now:
             continue
-        flag = f"--{name.replace('_', '-')}"
+        flag = name_flag(name)
         if isinstance(now, bool):
             told.append(f"{flag} is new" if now else f"{flag} is missing")
         else:

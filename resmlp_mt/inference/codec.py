@@ -16,7 +16,6 @@ from resmlp_mt.data.vocabulary import Vocabulary, check_dictionaries
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.alignment import number_words
 from resmlp_mt.text.punctuation import UNSPACED
-from resmlp_mt.text.surrogates import mend_surrogates
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 # What SentencePiece makes of bytes that are no character, and one of two blanks around it.
@@ -139,7 +138,6 @@ class TextCodec:
         Raises:
             UserError: If the model has no subword for a part of it.
         """
-        text = mend_surrogates(text)
         pieces = self.target_subwords.encode(text, out_type=str)
         indices = [self.target_dictionary.index(piece) for piece in pieces]
         for piece, index in zip(pieces, indices, strict=True):
@@ -157,7 +155,6 @@ class TextCodec:
         Raises:
             UserError: If the model has no subword for a part of it, or writes it otherwise.
         """
-        text = mend_surrogates(text)
         written = self.target_subwords.decode(self.target_subwords.encode(text))
         if _UNKNOWN not in written and written.split() != text.split():  # as TM for one letter
             raise UserError(f"{shorten(text)}: the model would write {shorten(written)}")

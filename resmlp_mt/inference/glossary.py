@@ -15,6 +15,7 @@ from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.text.capitals import lower, upper
 from resmlp_mt.text.punctuation import UNSPACED, Place, may_cut
 from resmlp_mt.text.sentences import base_language
+from resmlp_mt.text.surrogates import mend_surrogates
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
@@ -55,6 +56,7 @@ class Glossary:
         for term, translation in terms.items():
             if not isinstance(term, str) or not isinstance(translation, str):
                 raise ValueError(f"glossary: {term!r} -> {translation!r}: a side is no text")
+            translation = mend_surrogates(translation)
             wanted = codec.encode_held(translation)
             if not term.strip() or not wanted.size:
                 raise UserError(f"glossary: {term!r} -> {translation!r}: a side is empty")

@@ -1,16 +1,19 @@
 """What leads the search of a single sentence: its beginning, words it must hold, its samples."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
+from itertools import repeat
 from reprlib import repr as shorten
 
 import numpy as np
 
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
+from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.segments import Segment, group_lines, split_lines
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.sentences import parts_sentences_by_blanks, split_sentences
+from resmlp_mt.text.surrogates import mend_surrogates
 
 # A line, the beginning of its translation, and the words that its translation shall hold.
 Row = tuple[str, str, Sequence[str]]
@@ -34,6 +37,15 @@ class Guide:
     def leads(self) -> bool:
         """Whether a translation must hold something."""
         return bool(len(self.prefix) or self.constraints)
+
+    def list_ways(self, segment: Segment) -> list[Segment]:
+        """The ways to read a segment: one, the next if names are lost by it; none if it stays."""
+        if segment.code or not (segment.is_translated or self.leads):
+            return []
+        if segment.named is None or len(self.prefix):
+            return [segment]
+        can_do_without = self.leads or not segment.needs_names
+        return [segment.named, *[segment] * can_do_without]
 
 
 def check_beside(lines: object, prefix: object, words: object) -> None:
@@ -62,23 +74,21 @@ def lay_beside(
         ValueError: If there are fewer prefixes, or fewer lists of words, than lines; or something
             else in the place of one.
     """
-    prefixes = None if isinstance(prefix, str) else iter(prefix)
-    words = None if words is None else iter(words)
+    prefixes = repeat(prefix) if isinstance(prefix, str) else iter(prefix)
+    words = repeat(()) if words is None else iter(words)
+    none = object()
     for number, line in enumerate(lines, 1):
-        try:
-            begin = prefix if prefixes is None else next(prefixes)
-        except StopIteration:
-            raise ValueError(f"prefix: none for line {number}") from None
-        try:
-            held = () if words is None else next(words)
-        except StopIteration:
-            raise ValueError(f"words: none for line {number}") from None
+        begin, held = next(prefixes, none), next(words, none)
+        for name, given in ("prefix", begin), ("words", held):
+            if given is none:
+                raise ValueError(f"{name}: none for line {number}")
         if not isinstance(begin, str):
             raise ValueError(f"prefix: a text for line {number}, not {shorten(begin)}")
         if not isinstance(held, str) and isinstance(held, Iterable):
             held = list(held)  # an iterator yields once
         if not isinstance(held, list) or not all(isinstance(word, str) for word in held):
             raise ValueError(f"words: a list of texts for line {number}, not {shorten(held)}")
+        begin, *held = map(mend_surrogates, [begin, *held])
         # What is blank leads nothing.
         yield line, begin if begin.strip() else "", [word for word in held if word.strip()]
 
@@ -145,10 +155,7 @@ def _lay_out(sentences: list[str], count: int) -> list[str]:
 
 
 def make_guides(
-    codec: TextCodec,
-    lines: list[Line],
-    first: int,
-    find_terms: Callable[[str, bool], tuple[np.ndarray, ...]] = lambda text, capitals: (),
+    codec: TextCodec, lines: list[Line], first: int, glossary: Glossary | None = None
 ) -> list[Guide]:
     """A guide for every part of lines that is left to translate.
 
@@ -158,8 +165,7 @@ def make_guides(
         codec: The model's.
         lines: With what leads their translations.
         first: Number of the first line.
-        find_terms: What the translation of a part must hold beside the words of its line: as
-            `Glossary.find`.
+        glossary: Terms that the translation of a part must hold beside the words of its line.
 
     Raises:
         UserError: If the model has no subwords for what a translation shall hold, or a line that
@@ -176,17 +182,13 @@ def make_guides(
             held = tuple(filter(len, map(codec.encode_held, line.words)))
         except UserError as error:
             raise LineError([number], str(error)) from None
-        first_text = next((i for i, segment in enumerate(line.left) if not segment.code), None)
-        guides += [
-            Guide(number=(number, i))
-            if segment.code
-            else Guide(
-                begin[: None if i == first_text else 0],
-                held + find_terms(segment.plain, segment.capitals),
-                (number, i),
-            )
-            for i, segment in enumerate(line.left)
-        ]
+        for i, segment in enumerate(line.left):
+            if segment.code:
+                guides.append(Guide(number=(number, i)))
+                continue
+            terms = glossary.find(segment.plain, segment.capitals) if glossary else ()
+            guides.append(Guide(begin, held + terms, (number, i)))
+            begin = begin[:0]
     return guides
 
 

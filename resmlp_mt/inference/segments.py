@@ -1,15 +1,14 @@
 """Text cut into what a model translates at once."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import accumulate, groupby, pairwise, repeat
+from itertools import accumulate, pairwise, repeat
 
 from resmlp_mt.inference.alignment import count_words
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.endings import is_item
+from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.literals import find_literals
 from resmlp_mt.text.marks import find_pictures, holds_text
 from resmlp_mt.text.numbers import find_grouped
@@ -23,18 +22,12 @@ from resmlp_mt.text.punctuation import (
     cut_at,
     join_places,
     leave_out,
-    may_cut,
 )
 from resmlp_mt.text.spans import Span, take_spans
 from resmlp_mt.text.stand_ins import Knowledge, find_unreadable, is_made_up, name_words, put_in
 
 LINE_ENDS = "\n\u2028\u2029"
 _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
-# Where a sentence that is too long is cut: after a clause, or else between words. Burmese, Khmer
-# and Thai may have blanks without width between words; Tibetan has a mark between syllables.
-_CLAUSE = re.compile(rf"(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
-_WORD = re.compile("\\s+|(?<=[\u200b\u0f0b])")
-_LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
 # In subwords, and more than any word has. A longer one is data, or a key that was held down: to
 # translate it takes as long as pages of text. A character has four bytes at most, each a subword.
 _LONGEST_WORD = 100
@@ -124,13 +117,10 @@ def split_text(
     Returns:
         The segments, in order; joined they are the text. None of a text without subwords and code.
     """
-    find_pieces = lru_cache(maxsize=4096)(find_pieces)
-
-    def length(part: str) -> int:
-        return len(find_pieces(part.strip()))
+    ruler = Ruler(find_pieces, longest)
 
     def is_endless(part: str) -> bool:
-        return length(part) > max(longest, _LONGEST_WORD)
+        return ruler.measure(part) > max(longest, _LONGEST_WORD)
 
     def cut_line(line: str) -> Iterator[tuple[str, bool]]:
         """Its parts, and whether each stays as it is. The others are as they are read."""
@@ -139,10 +129,9 @@ def split_text(
             if _LONG_WORD.fullmatch(part) and is_endless(part):
                 yield part, True
                 continue
-            apart = sentences or length(read(part)) > longest
+            apart = sentences or not ruler.fits(read(part))
             for piece in map(read, cut(part) if apart else [part]):
-                fitting = _split(piece, find_pieces, longest, (_CLAUSE, _WORD))
-                yield from zip(fitting, repeat(False), strict=False)
+                yield from zip(ruler.cut(piece), repeat(False))
 
     # What each segment is joined of, as it is read, and whether it stays as it is.
     found: list[tuple[list[str], bool]] = []
@@ -150,7 +139,7 @@ def split_text(
     lines = _LINE.findall(text)
     for line, is_code in join_code(lines) if keep_code else zip(lines, repeat(False)):
         for part, stays in [(line, True)] if is_code else cut_line(line):
-            if stays or length(part):
+            if stays or ruler.measure(part):
                 found.append(([*blank, part], stays))
                 blank = []
             else:
@@ -160,7 +149,7 @@ def split_text(
     return [
         Segment(
             text[start:end],
-            () if stays else find_pieces(part.strip())[:longest],
+            () if stays else ruler.find_pieces(part)[:longest],
             part,
             capitals=part != text[start:end],
             code=stays,
@@ -310,82 +299,3 @@ def _is_parted(before: str, after: str) -> bool:
     if last in ".!?":  # within an address, a small letter or a digit follows
         return not re.match("[0-9a-z]", after)
     return bool(_PARTED.match(last))
-
-
-def _split(
-    text: str,
-    find_pieces: Callable[[str], Sequence[str]],
-    longest: int,
-    ends: tuple[re.Pattern, ...],
-) -> list[str]:
-    if len(find_pieces(text.strip())) <= longest:
-        return [text]
-    if not ends:
-        return list(_cut_word(text, find_pieces, longest))
-    parts = [
-        part
-        for piece in cut_at(text, (match.end() for match in ends[0].finditer(text)))
-        for part in _split(piece, find_pieces, longest, ends[1:])
-    ]
-    return _fill(parts, find_pieces, longest)
-
-
-def _cut_word(
-    text: str, find_pieces: Callable[[str], Sequence[str]], longest: int
-) -> Iterator[str]:
-    """Cut what holds no blanks into parts as long as fit: better within no subword or grapheme."""
-    while len(text) > 1:
-        # As much as may fit, and the subword behind it.
-        reach = longest
-        while len(pieces := find_pieces(text[:reach].strip())) <= longest and reach < len(text):
-            reach *= 2
-        if len(pieces) <= longest:
-            break
-
-        def fits(end: int, text: str = text) -> bool:
-            return len(find_pieces(text[:end].strip())) <= longest
-
-        last = max(1, bisect_left(range(1, reach), True, key=lambda end: not fits(end)))
-        near = range(last, max(0, last - 2 * _LONGEST_SUBWORD), -1)
-        whole = [end for end in near if may_cut(text, end) and fits(end)]
-        clean = (end for end in whole if _begins(pieces, find_pieces(text[:end].strip())))
-        end = next(clean, whole[0] if whole else last)
-        yield text[:end]
-        text = text[end:]
-    if text:
-        yield text
-
-
-def _begins(pieces: Sequence[str], beginning: Sequence[str]) -> bool:
-    """Whether the beginning of a text is cut into the same subwords as within it."""
-    return pieces[: len(beginning)] == beginning
-
-
-def _fill(parts: list[str], find_pieces: Callable[[str], Sequence[str]], longest: int) -> list[str]:
-    """Join neighbours as long as they fit together."""
-
-    def length(part: str) -> int:
-        return len(find_pieces(part.strip()))
-
-    # There may be very many without subwords, so they are joined at once.
-    runs = groupby(parts, key=lambda part: length(part) == 0)
-    parts = [part for blank, run in runs for part in (["".join(run)] if blank else run)]
-    filled, room = [], 0
-    for part in parts:
-        size = length(part)
-        # Subwords do not reach over white space; without any, the sum need not hold.
-        if (
-            filled
-            and size <= room
-            and (
-                filled[-1][-1].isspace()
-                or part[0].isspace()
-                or length(filled[-1] + part) <= longest
-            )
-        ):
-            filled[-1] += part
-            room -= size
-        else:
-            filled.append(part)
-            room = longest - size
-    return filled

@@ -225,12 +225,12 @@ class Translator(Loaded):
         options: SearchOptions,
         reading: ReadingOptions,
     ) -> Iterator[list[Hypothesis]]:
-        first, led = reading.first, [glossary.find] if glossary else []
+        first = reading.first
         for buffer in fill(rows, reading.buffer_size):
             lines = [self.reader.begin(*row, reading, glossary) for row in buffer]
             guides = None
-            if led or options.sampling or any(line.prefix or line.words for line in lines):
-                guides = make_guides(self.codec, lines, first, *led)
+            if glossary or options.sampling or any(line.prefix or line.words for line in lines):
+                guides = make_guides(self.codec, lines, first, glossary)
             found = self.translate_segments(
                 [segment for line in lines for segment in line.left],
                 options,
@@ -286,42 +286,30 @@ class Translator(Loaded):
             guides: What leads the search of each segment, if anything does.
             threads: Batches searched side by side. Default: as many as this translator has.
         """
-        led = [guide.leads for guide in guides] if guides else [False] * len(segments)
-        begun = [len(guide.prefix) > 0 for guide in guides] if guides else led
-        read = [
-            segment if has_prefix else segment.named or segment
-            for segment, has_prefix in zip(segments, begun, strict=True)
-        ]
-        searched = [
-            i
-            for i, segment in enumerate(segments)
-            if segment.is_translated or (led[i] and not segment.code)
-        ]
-
-        def find(numbers: list[int]) -> Iterator[tuple[int, list]]:
-            sources = [self.codec.encode(read[i].pieces) for i in numbers]
+        each = guides or [Guide()] * len(segments)
+        ways = [guide.list_ways(segment) for guide, segment in zip(each, segments, strict=True)]
+        found: dict[int, tuple[Segment, list]] = {}
+        for turn in range(max([1, *map(len, ways)])):
+            left = {i: w[turn] for i, w in enumerate(ways) if i not in found and turn < len(w)}
             # Terms that have names need not be held besides.
             of_each = guides and [
-                replace(guides[i], constraints=()) if read[i].names else guides[i] for i in numbers
+                replace(guides[i], constraints=()) if read.names else guides[i]
+                for i, read in left.items()
             ]
-            found = self.search(sources, options, batch_tokens, of_each, threads)
-            for i, beams in zip(numbers, found, strict=True):
+            sources = [self.codec.encode(read.pieces) for read in left.values()]
+            results = self.search(sources, options, batch_tokens, of_each, threads)
+            for (i, read), beams in zip(left.items(), results, strict=True):
                 # What leads a search says itself which beams are best.
-                yield i, beams if led[i] and not read[i].names else self.writer.rank(read[i], beams)
-
-        beams = dict(find(searched))
-        # Where names were lost, what can be read without them is searched once more.
-        lost = [i for i in searched if not beams[i]]
-        if again := [i for i in lost if led[i] or not segments[i].needs_names]:
-            for i in again:
-                read[i] = segments[i]
-            beams |= find(again)
+                if read.names or not each[i].leads:
+                    beams = self.writer.rank(read, beams)
+                if beams:
+                    found[i] = read, beams[: options.nbest]
         for i, segment in enumerate(segments):
-            if beams.get(i):
-                source, best = self.codec.encode(read[i].pieces), beams[i][: options.nbest]
-                yield self.describe(read[i], source, best, attention)
+            read, beams = found.get(i, (segment, []))
+            source = self.codec.encode(read.pieces)
+            if beams:
+                yield self.describe(read, source, beams, attention)
             else:
-                source = self.codec.encode(segment.pieces)
                 yield [self.writer.copy(segment, source, attention) for _ in range(options.nbest)]
 
     def search(

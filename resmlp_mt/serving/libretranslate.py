@@ -5,8 +5,7 @@ LibreTranslate's.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from fastapi import APIRouter, Request
@@ -16,9 +15,9 @@ from starlette.exceptions import HTTPException
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.batcher import Options
 from resmlp_mt.serving.desk import Desk, Found
+from resmlp_mt.serving.documents import read_documents, write_documents
 from resmlp_mt.serving.keys import Keys, find_key
-from resmlp_mt.serving.limits import AnswerTooLarge, Limits
-from resmlp_mt.serving.markup import Markup, Translated
+from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.models import AUTO, Model, Models, name_language
 from resmlp_mt.serving.request import USUAL_BEAM, Text, Texts, explain, too_many
 
@@ -156,7 +155,7 @@ class LibreTranslate:
             written = size * count
             self.desk.check_answer(written)
             try:
-                plain = await self.desk.read(size, _read_markup, texts)
+                plain = await self.desk.read(size, read_documents, texts)
             except ValueError as error:
                 raise HTTPException(400, f"Invalid request: {error}") from None
             if len(plain) > self.limits.queue_size:
@@ -164,9 +163,10 @@ class LibreTranslate:
 
         def describe(found: list[Found]) -> bytes:
             if html:
-                marked_up = _mark_up(texts, iter(found), count, self.limits.answer_bytes)
-                return _write(asked, marked_up, rest)
-            return _write(asked, [[h.text for h in one.hypotheses] for one in found], rest)
+                each = write_documents(texts, found, self.limits.answer_bytes)
+            else:
+                each = [[hypothesis.text for hypothesis in one.hypotheses] for one in found]
+            return _write(asked, each, rest)
 
         # Authors of HTML leave out the stops of headings, buttons and menus alone.
         return await self.desk.translate(plain, options, describe, are_items=html, written=written)
@@ -253,55 +253,19 @@ def _describe(code: str, probability: float) -> dict:
     return {"confidence": round(100 * probability, 1), "language": code}
 
 
-def _read_markup(documents: list[str]) -> list[str]:
-    return [text for html in documents for text in Markup(html).texts]
-
-
-def _mark_up(
-    documents: list[str], found: Iterator[Found], count: int, room: int
-) -> list[list[str]]:
-    """The translations of each document, best first.
+def _write(asked: LibreRequest, translations: list[list[str]], rest: dict) -> bytes:
+    """A `LibreResponse` as JSON.
 
     Args:
-        documents: HTML.
-        found: What was found for all of their texts, one after the other.
-        count: Most translations of a document.
-        room: Characters that all of them may have together, about.
-
-    Raises:
-        AnswerTooLarge: If they have more.
+        asked: What was asked.
+        translations: Of each text, best first.
+        rest: What else is said.
     """
-    answers: list[list[str]] = []
-    for html in documents:
-        first = Markup(html)
-        here = list(islice(found, len(first.texts)))
-        each = max([len(one.hypotheses) for one in here], default=1)
-        markups = chain([first], (Markup(html) for _ in range(1, min(each, count))))
-        answers.append([])
-        for k, markup in enumerate(markups):
-            translations = [_choose(one, min(k, len(one.hypotheses) - 1)) for one in here]
-            answers[-1].append(markup.put(translations, room))
-            room -= len(answers[-1][-1])
-            if room < 0:
-                raise AnswerTooLarge
-    return answers
-
-
-def _choose(found: Found, k: int) -> Translated:
-    """The k-th translation of a text."""
-    sources = [segment.text for segment in found.segments]
-    parts = [hypotheses[k] for hypotheses in found.parts]
-    return Translated(found.hypotheses[k].text, list(zip(sources, parts, strict=True)))
-
-
-def _write(asked: LibreRequest, translations: list[list[str]], rest: dict) -> bytes:
-    best, others = (
-        [texts[0] for texts in translations],
-        [list(dict.fromkeys(t for t in texts[1:] if t != texts[0])) for texts in translations],
-    )
+    different = [list(dict.fromkeys(texts)) for texts in translations]
+    best, others = [texts[0] for texts in different], [texts[1:] for texts in different]
+    answer = {"translatedText": best, "alternatives": others}
     if isinstance(asked.q, str):
-        best, others = best[0], others[0]
-    answer = {"translatedText": best} | rest
-    if asked.alternatives:
-        answer["alternatives"] = others
-    return json.dumps(answer, ensure_ascii=False).encode()
+        answer = {name: values[0] for name, values in answer.items()}
+    if not asked.alternatives:
+        del answer["alternatives"]
+    return json.dumps(answer | rest, ensure_ascii=False).encode()

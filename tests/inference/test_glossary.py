@@ -48,6 +48,12 @@ def test_terms_are_found_as_whole_words_longest_first(terms, text, expected):
     assert find(terms, text) == expected.split()
 
 
+def test_halves_of_surrogate_pairs_reach_no_translation():
+    terms = {"a": "\ud83d\ude00", "b": "x\ud800"}
+    (_, whole), (_, half) = Glossary(terms, Letters("en")).locate("a b")
+    assert (whole, half) == ("😀", "x\ufffd")
+
+
 @pytest.mark.parametrize("language", ["tr", "az_AZ"])
 def test_the_i_with_a_dot_and_the_one_without_are_two_letters_in_turkish(language):
     terms = {"ışık": "A", "istanbul": "B", "kız": "C"}

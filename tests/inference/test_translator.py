@@ -329,6 +329,12 @@ def test_loading_leaves_torchs_random_numbers_alone(kind, model):
 def test_halves_of_surrogate_pairs_do_not_stop_a_translation(translator):
     assert translator.translate(["A \ud800 dog."]) == translator.translate(["A \ufffd dog."])
     assert translator.translate(["\ud83d\ude00"]) == translator.translate(["😀"])
+    begun = [f"Ein \ud800 {word}. Ein" for word in ("Hund", "Mann")]
+    mended = [prefix.replace("\ud800", "\ufffd") for prefix in begun]
+    texts = ["A dog sleeps. A man rides."] * 2
+    found = translator.translate(texts, prefix=begun)
+    assert found == translator.translate(texts, prefix=mended)
+    assert all(text.startswith(prefix) for text, prefix in zip(found, mended, strict=True))
 
 
 def test_every_line_has_its_own_prefix_or_words(translator):

@@ -10,7 +10,7 @@ from libretranslatepy import LibreTranslateAPI
 from serving.held import Held
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.serving import libretranslate
+from resmlp_mt.serving import documents
 from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.desk import Desk
 from resmlp_mt.serving.keys import Key, Keys
@@ -285,14 +285,14 @@ def test_markup_without_text_is_work_too_and_its_answer_counts(asked, monkeypatc
     assert response.json()["translatedText"].endswith("</b>")
     read, split, written = sizes
     assert read == len(page["q"]) and split == len("a hi") and written > 2 * read
-    monkeypatch.setattr(libretranslate, "Markup", Torrent)
+    monkeypatch.setattr(documents, "Markup", Torrent)
     (response,) = asked(models, page | {"source": "en", "target": "de"})
     assert (
         response.status_code == 413 and "larger than 10,000,000 bytes" in response.json()["error"]
     )
 
 
-class Torrent(libretranslate.Markup):
+class Torrent(documents.Markup):
     """Markup that finds no room."""
 
     def put(self, translations, room):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import II
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.models.parts import SEQUENCE_MIXERS, SEQUENCE_NORMS
 
 # Sizes that are 1 or more. An encoder may have no blocks, and read words without their neighbours.
@@ -88,10 +88,10 @@ def check_flags(cfg: ResMLPConfig) -> None:
     """
     for name in COUNTS:
         if getattr(cfg, name) < 1:
-            raise UserError(f"{_flag(name)} must be at least 1, not {getattr(cfg, name)}")
+            raise UserError(f"{name_flag(name)} must be at least 1, not {getattr(cfg, name)}")
     for name in ("dropout", "attention_dropout", "activation_dropout"):
         if not 0 <= getattr(cfg, name) <= 1:
-            raise UserError(f"{_flag(name)} is a probability, not {getattr(cfg, name)}")
+            raise UserError(f"{name_flag(name)} is a probability, not {getattr(cfg, name)}")
     if not cfg.mixing_init_std >= 0:  # nor NaN
         raise UserError(f"--mixing-init-std must be at least 0, not {cfg.mixing_init_std}")
     if cfg.share_all_embeddings and cfg.encoder_embed_dim != cfg.decoder_embed_dim:
@@ -99,7 +99,3 @@ def check_flags(cfg: ResMLPConfig) -> None:
             "--share-all-embeddings needs equal --encoder-embed-dim and --decoder-embed-dim, "
             f"not {cfg.encoder_embed_dim} and {cfg.decoder_embed_dim}"
         )
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

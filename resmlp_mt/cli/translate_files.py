@@ -1,0 +1,134 @@
+"""What `resmlp-mt translate` reads, and the file that it makes."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from resmlp_mt.cli.search_flags import search_settings
+from resmlp_mt.errors import UserError, name_flag
+from resmlp_mt.lines.arrivals import Lines
+from resmlp_mt.lines.joined import JoinedLines
+from resmlp_mt.lines.places import Places
+from resmlp_mt.lines.shards import take_shard
+from resmlp_mt.text.surrogates import mend_surrogates
+
+STANDARD = Path("-")
+
+
+@dataclass
+class Input:
+    """Lines to translate.
+
+    Attributes:
+        lines: Each of which gives a line.
+        ready: Whether the next one comes within so many seconds.
+        find: Where the line of a number stands.
+        first: Number of the first.
+    """
+
+    lines: Iterator[str]
+    ready: Callable[[float], bool]
+    find: Callable[[int], str]
+    first: int = 1
+
+
+def open_input(arguments: argparse.Namespace, language: str) -> Input:
+    """The lines that the flags name.
+
+    Args:
+        arguments: Of the command.
+        language: Of the lines: its code.
+
+    Raises:
+        UserError: If --shard is none. While the lines are read, if they cannot be.
+    """
+    places = Places()
+    if arguments.shard is not None:
+        if not arguments.input:
+            raise UserError("--shard needs --input: files, which it reads twice")
+        lines, before = take_shard(arguments.input, arguments.shard, places)
+        return Input(lines, _at_once, places.find, before + 1)
+    texts: Iterable[Iterable[str]]
+    if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
+        texts, ready = (mend_surrogates(text).split("\n") for text in arguments.text), _at_once
+    else:
+        if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
+            print("type lines to translate; Ctrl-D ends", file=sys.stderr)
+        files = Lines(arguments.input or [STANDARD], places)
+        texts, ready = files.texts(), files.ready
+    if arguments.join_lines:
+        joined = JoinedLines(texts, language, ready)
+        return Input(joined, joined.ready, "line {}".format)
+    return Input(chain.from_iterable(texts), ready, places.find)
+
+
+def _at_once(seconds: float) -> bool:
+    return True
+
+
+def is_done(arguments: argparse.Namespace) -> bool:
+    """Whether the --output is there, and no stopped run was making it anew.
+
+    How many lines the input gives is not known before the work of standard input and pipes, and of
+    several translations or joined lines only whether there are any.
+
+    Raises:
+        UserError: If it is there, and has other lines than the input gives.
+    """
+    from resmlp_mt.data.reading import read_lines
+    from resmlp_mt.files.partial_text import is_finished
+
+    if not is_finished(arguments.output):
+        return False
+    files = arguments.input and all(path.is_file() for path in arguments.input)
+    if not (arguments.text or files):
+        return True
+    # The language says which lines are joined, not whether there are any.
+    given = sum(1 for _ in open_input(arguments, "en").lines)
+    found = sum(1 for _ in read_lines(arguments.output))
+    is_line_for_line = not arguments.join_lines and (arguments.json or arguments.nbest == 1)
+    if found != given if is_line_for_line else bool(found) != bool(given):
+        raise UserError(
+            f"{arguments.output} has {found:,} lines, and the input {given:,}: it is no finished "
+            "output of that; write to another file, or leave out --resume to replace it"
+        )
+    return True
+
+
+@contextmanager
+def open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> Iterator:
+    """Yield what --output names, opened; says so if that made its folder.
+
+    Args:
+        arguments: Of the command.
+        terms: What was read from --glossary.
+
+    Raises:
+        UserError: If it cannot be opened.
+    """
+    from resmlp_mt.checkpoints.checksum import checksum_model, list_files
+    from resmlp_mt.files.output import follow_links, refuse_overwriting
+    from resmlp_mt.files.partial_text import open_text
+
+    inputs = [] if arguments.text else arguments.input or [STANDARD]
+    read = [0 if path == STANDARD else path for path in inputs]
+    read += [path for model in arguments.model for path in list_files(model)]
+    refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
+    names = ("json", "print_alignment", "field", "into", "score_into", "shard")
+    names += ("split_sentences", "batch_tokens", "buffer_size")
+    options = {"--model": arguments.model}  # first, as what a refusal begins with
+    options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
+    options |= {name_flag(name): getattr(arguments, name) for name in names}
+    options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
+    options |= search_settings(arguments, terms)
+    options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
+    folder = follow_links(arguments.output).parent
+    is_new = not folder.exists()
+    with open_text(arguments.output, options, arguments.resume) as out:
+        if is_new and not arguments.quiet:  # or a mistyped name would go unnoticed
+            print(f"resmlp-mt translate: made the folder {folder}", file=sys.stderr)
+        yield out

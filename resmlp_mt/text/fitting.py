@@ -1,0 +1,111 @@
+"""Text cut into parts of so many subwords at most, no further than it must be."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from resmlp_mt.text.punctuation import COMMAS, UNSPACED, cut_at, may_cut
+
+# Where a sentence that is too long is cut: after a clause, or else between words. Burmese, Khmer
+# and Thai may have blanks without width between words; Tibetan has a mark between syllables.
+_CLAUSE = re.compile(rf"(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
+_WORD = re.compile("\\s+|(?<=[\u200b\u0f0b])")
+_LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
+
+
+class Ruler:
+    """Measures texts in subwords, without the white space around them, and cuts them to a length.
+
+    Args:
+        find_pieces: The subwords of a text, which is without white space around it.
+        longest: Subwords that fit.
+    """
+
+    def __init__(self, find_pieces: Callable[[str], Sequence[str]], longest: int):
+        self._find_pieces, self.longest = lru_cache(maxsize=4096)(find_pieces), longest
+
+    def find_pieces(self, text: str) -> Sequence[str]:
+        """The subwords of a text."""
+        return self._find_pieces(text.strip())
+
+    def measure(self, text: str) -> int:
+        """How many they are."""
+        return len(self.find_pieces(text))
+
+    def fits(self, text: str) -> bool:
+        """Whether they are no more than fit."""
+        return self.measure(text) <= self.longest
+
+    def cut(self, text: str, ends: Sequence[re.Pattern] = (_CLAUSE, _WORD)) -> list[str]:
+        """Cut a text into parts that fit, as long as may be. Joined they are the text.
+
+        A character of more subwords than fit is a part too.
+
+        Args:
+            text: A sentence.
+            ends: What it is cut behind; first where the first of them is. Where they do not help,
+                it is cut within words.
+        """
+        if self.fits(text):
+            return [text]
+        if not ends:
+            return list(self._cut_word(text))
+        first, *others = ends
+        parts = [
+            part
+            for piece in cut_at(text, (match.end() for match in first.finditer(text)))
+            for part in self.cut(piece, others)
+        ]
+        return self._fill(parts)
+
+    def _cut_word(self, text: str) -> Iterator[str]:
+        """Cut what holds no blanks: better within no subword or grapheme."""
+        while len(text) > 1:
+            # As much as may fit, and the subword behind it.
+            reach = self.longest
+            while self.fits(text[:reach]) and reach < len(text):
+                reach *= 2
+            if self.fits(text[:reach]):
+                break
+            pieces = self.find_pieces(text[:reach])
+
+            def is_too_long(end: int, text: str = text) -> bool:
+                return not self.fits(text[:end])
+
+            last = max(1, bisect_left(range(1, reach), True, key=is_too_long))
+            near = range(last, max(0, last - 2 * _LONGEST_SUBWORD), -1)
+            whole = [end for end in near if may_cut(text, end) and self.fits(text[:end])]
+            clean = (end for end in whole if _begins(pieces, self.find_pieces(text[:end])))
+            end = next(clean, whole[0] if whole else last)
+            yield text[:end]
+            text = text[end:]
+        if text:
+            yield text
+
+    def _fill(self, parts: list[str]) -> list[str]:
+        """Join neighbours as long as they fit together."""
+        # There may be very many without subwords, so they are joined at once.
+        runs = groupby(parts, key=lambda part: self.measure(part) == 0)
+        parts = [part for blank, run in runs for part in (["".join(run)] if blank else run)]
+        filled, room = [], 0
+        for part in parts:
+            size = self.measure(part)
+            # Subwords do not reach over white space; without any, the sum need not hold.
+            if (
+                filled
+                and size <= room
+                and (filled[-1][-1].isspace() or part[0].isspace() or self.fits(filled[-1] + part))
+            ):
+                filled[-1] += part
+                room -= size
+            else:
+                filled.append(part)
+                room = self.longest - size
+        return filled
+
+
+def _begins(pieces: Sequence[str], beginning: Sequence[str]) -> bool:
+    """Whether the beginning of a text is cut into the same subwords as within it."""
+    return pieces[: len(beginning)] == beginning
