@@ -185,8 +185,8 @@ def check_images(cfg: ImageTaskConfig) -> None:
         values = getattr(cfg, name)
         if len(values) != cfg.in_chans:
             raise UserError(
-                f"--{name} has {len(values)} values, the images {cfg.in_chans} channels: give one "
-                "for each, as 0.5,0.5,0.5"
+                f"--{name} has {len(values)} values, the images --in-chans {cfg.in_chans}: give "
+                f"one for each, as --{name} {','.join(['0.5'] * cfg.in_chans)}"
             )
     if not all(map(math.isfinite, cfg.mean)):
         raise UserError(f"--mean takes numbers, not {list(cfg.mean)}")
