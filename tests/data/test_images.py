@@ -127,6 +127,18 @@ def test_every_image_and_nothing_else_is_found(folder, root):
     assert len(folder) == len(expected) == 12
 
 
+@pytest.mark.parametrize("suffix", ["", ".tar"])
+def test_pictures_of_kinds_that_are_not_read_are_counted(root, tmp_path, caplog, suffix):
+    for place in ("ant/a.tif", "bee/b.TIF", "bee/c.bmp"):
+        noise(9, 9).save(root / "train" / place)
+    folder = ImageFolder(pack(root, tmp_path / "x.tar") if suffix else root, "train")
+    assert len(folder) == 12
+    assert "train/: left out 1 .bmp, 2 .tif; to use them, convert" in caplog.text
+    caplog.clear()
+    ImageFolder(root, "valid")
+    assert not caplog.text
+
+
 @pytest.mark.parametrize("form", ["GIF", "webp", "jfif"])
 def test_what_is_classified_is_trained_on(root, tmp_path, form):
     for name in CLASSES:
