@@ -21,6 +21,8 @@ SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar", ".npz")
 
 # What a training calls its weights, and their moving average; the outer name first.
 _PLAIN, _AVERAGES = ("model", "state_dict"), ("model_ema", "state_dict_ema")
+# What wrappers put before all names: those of torch for workers and to compile, and Lightning's.
+_PREFIX = re.compile(r"(module\.|_orig_mod\.|model\.)+")
 
 
 def read_weights(path: Path, ema: bool | None = None) -> dict[str, Tensor]:
@@ -60,7 +62,7 @@ def read_weights(path: Path, ema: bool | None = None) -> dict[str, Tensor]:
 
 
 def unwrap(content: object, ema: bool | None = None) -> dict[str, Tensor]:
-    """The weights themselves, without the training's wrapper and its prefix `module.`.
+    """The weights themselves, without the training's wrappers and their prefixes.
 
     Args:
         content: What a training saved.
@@ -87,9 +89,9 @@ def unwrap(content: object, ema: bool | None = None) -> dict[str, Tensor]:
     others = [f"{n} ({_kind(v)})" for n, v in content.items() if not _is_weight(n, v)]
     if others:
         raise UserError(f"it holds what are no weights: {name_some(others, 10)}")
-    if all(name.startswith("module.") for name in content):
-        return {name.removeprefix("module."): tensor for name, tensor in content.items()}
-    return dict(content)
+    prefixes = {match and match[0] for match in map(_PREFIX.match, content)}
+    prefix = prefixes.pop() if len(prefixes) == 1 else None
+    return {name.removeprefix(prefix or ""): tensor for name, tensor in content.items()}
 
 
 def _is_weight(name: object, value: object) -> bool:

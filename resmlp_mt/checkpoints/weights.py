@@ -68,20 +68,21 @@ def import_weights(
         UserError: If the weights are not of this architecture, or something else does not fit.
     """
     preset = arch.partition(" ")[0]
-    if preset not in IMAGE_PRESETS:
-        raise UserError(f"--arch {preset}: not one of {', '.join(IMAGE_PRESETS)}")
     for word in arch.split():
         if advice := _OVERRIDDEN.get(word.partition("=")[0]):
             raise UserError(f"--arch '{arch}': {advice}")
     weights = read_weights(path, ema)
     try:
         sizes = measure(weights)
+        fitting = _suggest(preset, recognise(weights)[0], sizes)
+        if preset not in IMAGE_PRESETS:  # but perhaps a name of timm's
+            raise UserError(f"--arch {preset}: not one of {', '.join(IMAGE_PRESETS)}{fitting}")
         cfg = _configure(arch, sizes)
         names = _class_names(classes, cfg.task.num_classes)
         try:
             check_fit(weights, _build_empty(cfg, names))
         except UserError as error:
-            raise UserError(f"{error}{_suggest(preset, recognise(weights)[0], sizes)}") from None
+            raise UserError(f"{error}{fitting}") from None
         ours, layout = from_format(weights)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -170,7 +171,7 @@ def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
         others = re.sub(r" --in-chans[ =]\S+", "", arch)
         raise UserError(
             f"made for images of {channels} channels, not of {cfg.task.in_chans}; say so in --arch "
-            f"'{others} --in-chans {channels}'"
+            f"'{others} --in-chans {channels}', with as many values of --mean and --std"
         )
     # What the weights do not tell, since a part is missing, keeps ImageNet's size: the comparison
     # with the model will say what is missing.

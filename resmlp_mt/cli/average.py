@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     paths = _choose(arguments)
     average_checkpoints(paths, arguments.out, arguments.ema)
-    print(f"wrote {arguments.out}, the mean of")
+    print(f"wrote {arguments.out}, the mean of{' the moving averages in' * arguments.ema}")
     for path in paths:
         print(f"  {path}")
 

@@ -133,6 +133,8 @@ def _glob(pattern: str) -> list[Path]:
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    from resmlp_mt.data.image_folder import SUFFIXES, walk
+    from resmlp_mt.data.image_folder import SUFFIXES, walk, warn_of_unread
 
-    return sorted(folder / name for name in walk(str(folder)) if name.lower().endswith(SUFFIXES))
+    names = list(walk(str(folder)))
+    warn_of_unread(names, str(folder))
+    return sorted(folder / name for name in names if name.lower().endswith(SUFFIXES))

@@ -62,13 +62,14 @@ PATCH = Patch(
 def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
     """Parse as fairseq does, and put right what it made of it."""
     error = parser.error
-    parser.error = partial(_refuse, error, None)
+    parser.error = partial(_refuse, parser, error, None)
     known, _ = _name_what_fails(parser.parse_known_args, input_args)
     if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
         parser.set_defaults(task=_find_task(known.path))
     # Programs that train nothing have fairseq's default there, which nobody gave.
     trains = hasattr(known, "max_update")
-    parser.error = partial(_refuse, error, getattr(known, "arch", None) if trains else None)
+    arch = getattr(known, "arch", None) if trains else None
+    parser.error = partial(_refuse, parser, error, arch)
     if getattr(known, "arch", "given") is None:
         raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
     parsed = _name_what_fails(parse_args_and_arch, parser, input_args, *args, **kwargs)
@@ -117,11 +118,15 @@ def _want_numbers(flag: str, given: str) -> UserError:
     return UserError(f"{flag} '{given}': give a number, or several with commas between")
 
 
-def _refuse(error: Callable, arch: str | None, message: str) -> None:
+def _refuse(parser: ArgumentParser, error: Callable, arch: str | None, message: str) -> None:
     """Say what is wrong without the hundreds of flags that fairseq has."""
     if arch and message.startswith("unrecognized arguments: "):
+        flags, known = re.findall(r"--[\w-]+", message), parser._option_string_actions
+        near = [name for flag in flags for name in difflib.get_close_matches(flag, known, 1, 0.78)]
+        meant = f"; did you mean {', '.join(near)}?" if near else ""
         raise UserError(
             f"{message}; neither --arch {arch} nor what else was chosen has such flags (--help)"
+            f"{meant}"
         )
     if match := _CHOICE.match(message):
         flag, given = match.groups()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairseq.file_io import PathManager
 from fairseq_cli.train import should_stop_early
-from omegaconf import OmegaConf
+from omegaconf import ListConfig, OmegaConf
 
 from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
 from resmlp_mt.compat.patching import Patch
@@ -40,13 +40,14 @@ _OTHER_OPTIMIZER = (
     "shared: train with the flags of the checkpoint, or into another --save-dir; or start the "
     "optimizer anew with --reset-optimizer, or from the weights alone with --finetune-from-model"
 )
-# Flags of text models by which the same weights make other translations.
+# Flags by which the same weights make other translations, or find other classes.
 _OF_A_MODEL = (
     "max_source_positions max_target_positions share_all_embeddings "
     "share_decoder_input_output_embed encoder_attention_heads decoder_attention_heads "
     "no_scale_embedding no_token_positional_embeddings encoder_normalize_before "
-    "decoder_normalize_before activation_fn"
+    "decoder_normalize_before activation_fn token_mixer"
 ).split()
+_OF_PIXELS = ("mean", "std")  # flags of the tasks of images
 
 
 @PATCH.replaces("fairseq.checkpoint_utils:load_checkpoint", "08e4fa03a2ab")
@@ -150,7 +151,7 @@ def _adopt(cfg, trainer, path: str, state: dict) -> None:
     last = os.path.join(cfg.save_dir, LAST)
     tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
     if tunes and trainer.is_data_parallel_master:
-        _tell_other_flags(path, (state.get("cfg") or {}).get("model"), trainer.cfg.model)
+        _tell_other_flags(path, state.get("cfg") or {}, trainer.cfg)
     if hasattr(trainer.task, "adopt_state"):
         trainer.task.adopt_state(state, path, trainer.get_model(), tunes)
     if trainer.cfg.ema.store_ema and state.get("extra_state") is not None:
@@ -160,20 +161,26 @@ def _adopt(cfg, trainer, path: str, state: dict) -> None:
 def _tell_other_flags(path: str, of_checkpoint, given) -> None:
     """Warn of flags by which a model would do otherwise than where it was trained before."""
     told = []
-    for name in _OF_A_MODEL:
-        before, now = (getattr(model, name, None) for model in (of_checkpoint, given))
-        if None in (before, now) or before == now:
-            continue
-        flag = name_flag(name)
-        if isinstance(now, bool):
-            told.append(f"{flag} is new" if now else f"{flag} is missing")
-        else:
-            told.append(f"{flag} is {now}, and was {before}")
-    before, now = (getattr(model, "dropout", None) for model in (of_checkpoint, given))
+    for part, names in (("model", _OF_A_MODEL), ("task", _OF_PIXELS)):
+        for name in names:
+            before, now = (getattr(cfg.get(part), name, None) for cfg in (of_checkpoint, given))
+            if None in (before, now) or before == now:
+                continue
+            flag = name_flag(name)
+            if isinstance(now, bool):
+                told.append(f"{flag} is new" if now else f"{flag} is missing")
+            else:
+                told.append(f"{flag} is {_as_given(now)}, and was {_as_given(before)}")
+    before, now = (getattr(cfg.get("model"), "dropout", None) for cfg in (of_checkpoint, given))
     if before == 0 and now:  # it never learned to do without some of its values
         told.append(f"--dropout is {now}, and was 0")
     if told:
-        logger.warning("%s was trained with other flags of the model: %s", path, ", ".join(told))
+        logger.warning("%s was trained with other flags: %s", path, "; ".join(told))
+
+
+def _as_given(value) -> str:
+    """A flag's value as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, ListConfig) else str(value)
 
 
 def _adopt_average(state: dict, weights: dict) -> None:

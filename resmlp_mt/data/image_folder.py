@@ -2,8 +2,9 @@
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 from PIL import Image
@@ -15,6 +16,8 @@ from resmlp_mt.errors import UserError, name_some
 logger = logging.getLogger(__name__)
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".jfif", ".gif", ".webp")
+# Of pictures that are not read.
+_OTHER_SUFFIXES = (".avif", ".bmp", ".heic", ".jp2", ".pgm", ".ppm", ".tif", ".tiff")
 SPLIT_FOLDERS = {"train": ("train",), "valid": ("val", "valid", "validation"), "test": ("test",)}
 
 
@@ -179,6 +182,15 @@ def walk(top: str) -> Iterator[str]:
         yield from (base + name for name in files if not name.startswith("."))
 
 
+def warn_of_unread(names: Iterable[str], where: str) -> None:
+    """Warn of pictures of kinds that are not read; they would be missed without a word."""
+    suffixes = Counter(PurePath(name).suffix.lower() for name in names)
+    if found := [f"{suffixes[kind]} {kind}" for kind in _OTHER_SUFFIXES if kind in suffixes]:
+        logger.warning(
+            "%s: left out %s; to use them, convert them to PNG or JPEG", where, ", ".join(found)
+        )
+
+
 def _below(names: list[str], folder: str) -> Iterator[tuple[int, str]]:
     for place, name in enumerate(names):
         if name.startswith(folder):
@@ -191,7 +203,7 @@ def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, di
     Raises:
         UserError: If a class is empty, or there is none.
     """
-    members, loose = {}, False
+    members, loose, others = {}, False, []
     for place, path in files:
         class_name, slash, name = path.partition("/")
         is_image = path.lower().endswith(SUFFIXES)
@@ -201,6 +213,8 @@ def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, di
         in_class = members.setdefault(class_name, {})
         if is_image:
             in_class[name] = place
+        else:
+            others.append(name)
     if not members:
         fault = "the images lie directly in it" if loose else "it is empty"
         raise UserError(f"{where}: {fault}; it needs a folder per class with the images in these")
@@ -210,6 +224,7 @@ def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, di
             f"{where}: no PNG, JPEG, GIF or WebP file in {name_some(empty)}; fill or remove what "
             "is empty"
         )
+    warn_of_unread(others, where)
     as_numbers = all(name.isdecimal() for name in members)
     order = sorted(members, key=(lambda name: (int(name), name)) if as_numbers else None)
     return {c: dict(sorted(members[c].items())) for c in order}

@@ -18,6 +18,12 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
 
 _UNPACKERS = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
+# What other archives begin with: their kind, and what makes a folder or a .tar of them.
+_OTHERS = {
+    b"PK\x03\x04": "a zip archive; unpack it with 'unzip'",
+    b"BZh": "a bzip2 archive; unpack it with 'bunzip2'",
+    b"\x28\xb5\x2f\xfd": "a Zstandard archive; unpack it with 'zstd -d'",
+}
 # Members that hold the names and attributes of others; tarfile reads them whole.
 _NOTES = (
     tarfile.XHDTYPE,
@@ -57,7 +63,8 @@ def index_tar(path: Path) -> TarIndex:
     A compressed one is unpacked to a temporary file, for as long as this process lives.
 
     Raises:
-        UserError: If the archive is missing or broken, or has links to what is not in it.
+        UserError: If the archive is missing, broken or of another kind, or has links to what is
+            not in it.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file or folder")
@@ -70,6 +77,9 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
     """Index a file. A change of the file changes `stamp`, and so the cached index."""
     with open(path, "rb") as stream:
         start = stream.read(6)
+    for magic, kind in _OTHERS.items():
+        if start.startswith(magic):
+            raise UserError(f"{path}: {kind}")
     plain = path
     for magic, unpacker in _UNPACKERS.items():
         if start.startswith(magic):

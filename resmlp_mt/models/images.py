@@ -138,7 +138,7 @@ class ImageModel(BaseFairseqModel):
         own, head = head_of(self.state_dict()), head_of(state_dict)
         if {n: t.shape for n, t in head.items()} == {n: t.shape for n, t in own.items()}:
             return state_dict
-        found = "'s head has other classes" if head else " has no head"
+        found = "'s head is another" if head else " has no head"
         logger.warning("the checkpoint%s: the head starts anew", found)
         return with_head(state_dict, own)
 

@@ -62,9 +62,10 @@ PRESETS = {
     "resmlp_plus_small": _SMALL | _PLUS,
 }
 
-# What the images of a preset are normalised with, and how they are cut for evaluation: the flags of
-# the same names. The paper's are those of ImageNet.
+# How large the images of a preset are, what they are normalised with, and how they are cut for
+# evaluation: the flags of the same names. The paper's are those of ImageNet.
 IMAGENET = dict(
+    image_size=224,
     mean=[0.485, 0.456, 0.406],
     std=[0.229, 0.224, 0.225],
     crop_pct=0.9,
@@ -81,12 +82,12 @@ RESMLP_PRESETS = {
     "resmlp_s36": IMAGENET | dict(layers=36),
     "resmlp_b24": _BIG,
     "resmlp_b24_8": _BIG | dict(patch_size=8),
-    # For images of 32 x 32 pixels.
-    "resmlp_cifar": IMAGENET | dict(patch_size=4, embed_dim=128, layers=8, drop_path=0.0),
+    "resmlp_cifar": IMAGENET
+    | dict(image_size=32, patch_size=4, embed_dim=128, layers=8, drop_path=0.0),
 }
 
 # MLP-Mixer, table 1 of arXiv 2105.01601. Its images were scaled to [-1, 1].
-_SCALED = dict(mean=[0.5] * 3, std=[0.5] * 3, crop_pct=0.875, interpolation="bicubic")
+_SCALED = IMAGENET | dict(mean=[0.5] * 3, std=[0.5] * 3, crop_pct=0.875)
 _MIXER_S, _MIXER_B, _MIXER_L, _MIXER_H = (
     _SCALED | dict(layers=layers, embed_dim=dim)
     for layers, dim in ((8, 512), (12, 768), (24, 1024), (32, 1280))

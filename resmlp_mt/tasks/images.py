@@ -23,14 +23,18 @@ from resmlp_mt.tasks.optimizers import mark_for_optimizer
 class ImageTaskConfig(AugmentConfig):
     """The flags of the images, for whatever task; timm's names.
 
-    Where `mean`, `std`, `crop_pct` and `interpolation` are not given, the preset of --arch says
-    what its images are like. ImageNet's are taken for an architecture that says nothing.
+    Where `image_size`, `mean`, `std`, `crop_pct` and `interpolation` are not given, the preset of
+    --arch says what its images are like. ImageNet's are taken for an architecture that says
+    nothing.
     """
 
     data: str = field(
         default="", metadata={"help": "folder or .tar with train/ and val/, a folder per class"}
     )
-    image_size: int = field(default=224, metadata={"help": "side of the images in pixels"})
+    image_size: Optional[int] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "side of the images in pixels (default: the preset's, mostly 224)"},
+    )
     in_chans: int = field(default=3, metadata={"help": "3: colour, 1: grey"})
     mean: Optional[List[float]] = field(  # noqa: UP006, UP045
         default=None,
@@ -185,8 +189,8 @@ def check_images(cfg: ImageTaskConfig) -> None:
         values = getattr(cfg, name)
         if len(values) != cfg.in_chans:
             raise UserError(
-                f"--{name} has {len(values)} values, the images {cfg.in_chans} channels: give one "
-                "for each, as 0.5,0.5,0.5"
+                f"--{name} has {len(values)} values, the images --in-chans {cfg.in_chans}: give "
+                f"one for each, as --{name} {','.join(['0.5'] * cfg.in_chans)}"
             )
     if not all(map(math.isfinite, cfg.mean)):
         raise UserError(f"--mean takes numbers, not {list(cfg.mean)}")

@@ -58,7 +58,7 @@ def load_teacher(name: str, task: FairseqTask) -> Teacher:
         UserError: If there is no such model, or it knows other classes than the student's task.
     """
     try:
-        path = find_checkpoint(name)
+        path = find_checkpoint(name, "images")
     except UserError as error:
         return _load_from_timm(name, task, error)
     logger.info("teacher: %s", path)

@@ -205,7 +205,7 @@ def test_the_moving_average_of_a_training_is_taken_with_a_word(keys, caplog):
 
 @both_layouts
 @pytest.mark.parametrize("wrapper", ["model", "state_dict", None])
-@pytest.mark.parametrize("prefix", ["module.", ""])
+@pytest.mark.parametrize("prefix", ["module.", "module._orig_mod.", "model.", ""])
 def test_the_wrapper_of_a_training_is_taken_off(layout, wrapper, prefix):
     weights = random_weights(layout)
     wrapped = OrderedDict((prefix + name, tensor) for name, tensor in weights.items())

@@ -59,7 +59,10 @@ def test_pictures_of_any_mode_and_size_are_taken(classifier, pictures, tmp_path)
     picture.convert("L").save(tmp_path / "grey.PNG")
     Image.new("I;16", (40, 40), 40_000).save(tmp_path / "deep.png")
     picture.convert("P").save(tmp_path / "moving.gif", save_all=True, append_images=[picture])
-    lines = classify(classifier, tmp_path, "--topk", 1).stdout.splitlines()
+    picture.save(tmp_path / "other.bmp")
+    result = classify(classifier, tmp_path, "--topk", 1)
+    assert result.stderr.startswith(f"{tmp_path}: left out 1 .bmp; ")
+    lines = result.stdout.splitlines()
     names = [line.split("\t")[0].rsplit("/", 1)[1] for line in lines]
     assert names == ["cmyk.jfif", "deep.png", "grey.PNG", "moving.gif", "wide.png"]
     assert "over" in lines[0] and "over" in lines[4]

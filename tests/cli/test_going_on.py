@@ -129,7 +129,7 @@ def test_patience_counts_on_and_a_training_that_it_ended_is_done(prepared, train
 
     first = train(2)
     assert "early stop" not in first  # the first validation, and one that is no better
-    assert "--decoder-attention-heads is 4, and was 2, --no-scale-embedding is new" in first
+    assert "--decoder-attention-heads is 4, and was 2; --no-scale-embedding is new" in first
     assert "early stop since valid performance hasn't improved for last 2 runs" in train(9)
     assert (tmp_path / "checkpoint3.pt").exists() and not (tmp_path / "checkpoint4.pt").exists()
     again = train(9)

@@ -73,7 +73,8 @@ def test_the_moving_average_is_validated_beside_the_weights_and_can_be_taken(
 ):
     last = entries((classifier / "train.log").read_text(), "valid_ema_top1")[-1]
     path = classifier / "checkpoint_last.pt"
-    run("resmlp-mt", "average", path, "--ema", "--out", tmp_path / "ema.pt")
+    taken = run("resmlp-mt", "average", path, "--ema", "--out", tmp_path / "ema.pt")
+    assert f"ema.pt, the mean of the moving averages in\n  {path}\n" in taken.stdout
     assert validate(pictures, tmp_path / "ema.pt")["valid_top1"] == float(last["valid_ema_top1"])
     state = torch.load(path, weights_only=True)
     kept = state["extra_state"]["ema"]
@@ -138,6 +139,15 @@ def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
     assert new["head.weight"].shape == (2, 12)
 
 
+def test_fine_tuning_with_pixels_of_another_scale_is_told(classifier, pictures, tmp_path):
+    start = ["--finetune-from-model", classifier, "--max-update", 1]
+    output = train(pictures, tmp_path / "same", *start)
+    assert "other flags" not in output.stdout + output.stderr
+    output = train(pictures, tmp_path / "other", *start, "--mean", "0,0,0.5")
+    said = "other flags: --mean is 0.0,0.0,0.5, and was 0.485,0.456,0.406\n"
+    assert said in output.stdout + output.stderr
+
+
 def test_a_head_goes_by_the_names_of_its_classes(classifier, pictures, tmp_path):
     """As many classes, so that all shapes fit."""
     old = torch.load(classifier / "checkpoint_best.pt", weights_only=True)
@@ -195,6 +205,16 @@ def test_validate_takes_a_folder_and_asks_for_what_is_missing(classifier, pictur
     assert_refused(run(*own, pictures, "--batch-size", 8, check=False), "--path CHECKPOINT")
     flag = f"--path={classifier / 'checkpoint_last.pt'}"
     assert_refused(run(*own, pictures, flag, check=False), "Must specify batch size")
+
+
+def test_validate_takes_images_of_another_size(classifier, pictures, tmp_path):
+    start = ["--finetune-from-model", classifier, "--image-size", 24, "--crop-pct", 0.75]
+    train(pictures, tmp_path / "larger", *start, "--max-update", 1, "--lr", 1e-12)
+    expected = validate(pictures, tmp_path / "larger")["valid_loss"]
+    best = classifier / "checkpoint_best.pt"
+    found = validate(pictures, best, "--image-size", 24, "--crop-pct", 0.75)["valid_loss"]
+    assert found == pytest.approx(expected, abs=0.002)
+    assert validate(pictures, best)["valid_loss"] != pytest.approx(expected, abs=0.002)
 
 
 def test_validation_counts_several_labels_an_image_and_folders_that_are_numbers(

@@ -155,7 +155,7 @@ def test_pretraining_is_a_start_for_fine_tuning(pretrained, pictures, tmp_path):
     start = pretrained / "checkpoint2.pt"
     flags = ["--finetune-from-model", start, "--max-update", 1, "--lr", 1e-9, "--store-ema"]
     result = pretrain(pictures, tmp_path / "out", *flags, recipe=IMAGE_RECIPE)
-    assert "the head starts anew" in result.stdout + result.stderr
+    assert "'s head is another: the head starts anew" in result.stdout + result.stderr
     tuned, begun = load(tmp_path / "out" / "checkpoint_last.pt")["model"], load(start)["model"]
     assert tuned["head.weight"].shape == (3, 12)
     for name in tuned:

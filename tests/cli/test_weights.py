@@ -188,7 +188,10 @@ def test_weights_that_do_not_fit_are_refused(tmp_path, changes, said):
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (["--arch", "resmlp_tiny"], "--arch resmlp_tiny: not one of resmlp_s12"),
+        (
+            ["--arch", "resmlp_tiny"],
+            "--arch resmlp_tiny: not one of resmlp_s12(.|\n)*sizes of --arch resmlp_cifar",
+        ),
         (["--image-size", 30], "--image-size 30: an image of 30 x 30"),
         (["--image-size", 0], "--image-size must be from 1 to"),
         (["--classes", "few.txt"], "few.txt names 2 classes, the weights have 3"),
@@ -236,8 +239,10 @@ def test_sizes_that_no_preset_has_follow_its_name(tmp_path, capsys):
     save_file(weights, tmp_path / "x.safetensors")
     arch = "resmlp_cifar --embed-dim 12 --layers 2 --in-chans 1 --mean 0.5 --std 0.25"
     arguments = [tmp_path / "x.safetensors", "--out", tmp_path / "model", "--arch"]
-    with pytest.raises(UserError, match="say so in --arch 'resmlp_cifar --layers 2 --in-chans 1'"):
+    with pytest.raises(UserError, match="in --arch 'resmlp_cifar --layers 2 --in-chans 1', "):
         execute("import-weights", *arguments, "resmlp_cifar --in-chans=3 --layers 2")
+    with pytest.raises(UserError, match="--mean has 3 .* --in-chans 1: .* as --mean 0.5$"):
+        execute("import-weights", *arguments, "resmlp_cifar --in-chans 1")
     with pytest.raises(UserError, match="unrecognized arguments: --depth 2; neither"):
         execute("import-weights", *arguments, f"{arch} --depth 2")
     for flag, said in (

@@ -10,7 +10,7 @@ from fairseq.tasks import setup_task
 from omegaconf import DictConfig, open_dict
 
 from resmlp_mt.models.image_classification import ResMLPImageConfig
-from resmlp_mt.models.presets import IMAGENET, PRESETS, register_presets
+from resmlp_mt.models.presets import IMAGE_PRESETS, IMAGENET, PRESETS, register_presets
 from resmlp_mt.models.translation import ResMLPConfig, ResMLPModel
 
 # hydra has much to say about how fairseq calls it.
@@ -137,7 +137,9 @@ def test_a_configuration_older_than_a_flag_still_builds_its_model(preset, task):
 
 def test_what_images_are_like_is_the_presets_to_say_unless_the_command_line_does():
     other = dict(mean=[0.5, 0.5, 0.5], std=[0.4, 0.4, 0.4], crop_pct=0.8, interpolation="bilinear")
+    other["image_size"] = 48
     preset = {"resmlp_of_other_images": dict(layers=2) | other}
+    assert all(IMAGENET.keys() <= preset.keys() for preset in IMAGE_PRESETS.values())
     register_presets("resmlp_image", ResMLPImageConfig, preset)
 
     def configure(arch, *flags):
@@ -148,7 +150,9 @@ def test_what_images_are_like_is_the_presets_to_say_unless_the_command_line_does
     for arch, flags, expected in (
         ("resmlp_of_other_images", [], other),
         ("resmlp_of_other_images", ["--crop-pct", "1.0"], other | dict(crop_pct=1.0)),
+        ("resmlp_of_other_images", ["--image-size", "96"], other | dict(image_size=96)),
         ("resmlp_s12", [], IMAGENET),
+        ("mixer_b16", [], dict(image_size=224)),
         ("resmlp_s12", ["--mean", "0,0.5,1"], IMAGENET | dict(mean=[0.0, 0.5, 1.0])),
     ):
         # What a checkpoint keeps, and what the task makes of it.
@@ -157,6 +161,7 @@ def test_what_images_are_like_is_the_presets_to_say_unless_the_command_line_does
         own = setup_task(cfg.task).cfg
         assert {name: own[name] for name in expected} == expected
         assert cfg.model.layers == (2 if "other" in arch else 12)
+    assert configure("resmlp_cifar").task.image_size == 32
     # An architecture that says nothing, as a stranger's, has ImageNet's.
     own = setup_task(configure("resmlp_image").task).cfg
     assert {name: own[name] for name in IMAGENET} == IMAGENET

@@ -239,7 +239,7 @@ def test_a_folder_of_timms_teaches_as_timm_reads_it(timm, tmp_path):
 
 def test_without_timm_its_models_are_not_known(monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(UserError, match="regnety_160: no such model.*timm, which is not installed"):
+    with pytest.raises(UserError, match="no such model.* one of cifar10 .or of timm, which is not"):
         load_teacher("regnety_160", SimpleNamespace())
 
 
