@@ -46,13 +46,13 @@ def test_lines_are_items_by_what_they_begin_with():
 
 def test_items_of_a_text_get_no_stop_and_its_sentences_keep_theirs():
     translator = Translator.from_pretrained("en-de")
-    loaves, mother = "two loaves of bread", "Call my mother at home"
-    stopped, called = translator.translate([loaves, mother])
+    friends, mother = "two old friends of mine", "Call my mother at home"
+    stopped, called = translator.translate([friends, mother])
     assert stopped[-1] == "." != called[-2]  # without a mark before it the model adds one
-    text = f"# {mother}\n\n- {loaves}\n- {loaves}.\n\n{loaves}\n"
+    text = f"# {mother}\n\n- {friends}\n- {friends}.\n\n{friends}\n"
     expected = f"# {called.rstrip('.!')}\n\n- {stopped[:-1]}\n- {stopped}\n\n{stopped}\n"
     assert translator.translate(text) == expected
-    assert translator.translate(f"- {loaves}", recase=False) == f"- {stopped}"
-    (found,) = translator.translate_nbest([f"- {loaves}"], attention=True)
+    assert translator.translate(f"- {friends}", recase=False) == f"- {stopped}"
+    (found,) = translator.translate_nbest([f"- {friends}"], attention=True)
     words = {word for attention in found[0].attention for word in attention.target_words}
     assert words == set(range(len(found[0].text.split())))
