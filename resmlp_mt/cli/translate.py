@@ -112,8 +112,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="read text in capitals in lower case and answer in capitals, read emphasis, links and "
-        "tags within a sentence as plain words, and keep words that the model cannot read "
-        "(default), or translate all as it is typed",
+        "tags within a sentence as plain words, keep addresses, placeholders and words that the "
+        "model cannot read, and write long numbers as the target language does (default), or "
+        "translate all as it is typed",
     )
     parser.add_argument(
         "--join-lines",

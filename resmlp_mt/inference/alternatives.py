@@ -47,7 +47,7 @@ def find_alternatives(
         if segment.code or not (segment.is_translated or prefix):
             yield from translator.translate_segments([segment], options, attention=attention)
             continue
-        segment = translator.reader.name(segment).named or segment
+        segment = translator.reader.name(segment, attention).named or segment
         source = codec.encode(segment.pieces)
         begun = codec.encode_target(put_names(prefix, segment.names))
         guides = [Guide(begun)]

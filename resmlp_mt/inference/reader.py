@@ -55,6 +55,7 @@ class Reader:
             False if words else reading.split_sentences,  # words may stand in any sentence
             reading.recase and not (prefix or words),
             begun=bool(prefix),
+            attention=reading.attention,
         )
         if glossary:
             segments = [
@@ -70,6 +71,7 @@ class Reader:
         recase: bool = True,
         begun: bool = False,
         is_item: bool = False,
+        attention: bool = False,
     ) -> list[Segment]:
         """Split a text into what is translated at once. Joined, the parts are the text.
 
@@ -91,6 +93,8 @@ class Reader:
             begun: The translation was begun elsewhere, so that sentences that fit the model stay
                 whole.
             is_item: Every line is such a heading or item.
+            attention: Whether somebody asks for that, which counts words: of what stays none has
+                blanks in it then.
 
         Returns:
             The parts, in order; none of a blank text.
@@ -121,13 +125,16 @@ class Reader:
         languages = codec.source_language, codec.target_language
         if all(map(sentences.parts_sentences_by_blanks, languages)):
             segments = [take_off_spans(segment, codec.split, read) for segment in segments]
-        return list(map(self.name, segments)) if named else segments
+        return [self._name(segment, attention) for segment in segments] if named else segments
 
-    def name(self, segment: Segment) -> Segment:
-        """The segment with names for what stays as it is, if the model can read names."""
-        if not self._reads_names:
-            return segment
-        return self._name(segment)
+    def name(self, segment: Segment, attention: bool) -> Segment:
+        """The segment with names for what stays as it is, if the model can read names.
+
+        Args:
+            segment: Of what `split` returned.
+            attention: As for `split`.
+        """
+        return self._name(segment, attention) if self._reads_names else segment
 
     def name_terms(self, segment: Segment, glossary: Glossary, attention: bool) -> Segment:
         """The segment with names for the terms of a glossary too, if it has any.
@@ -156,12 +163,15 @@ class Reader:
             terms = [
                 (at, write_capitals(said, segment.plain[slice(*at)], target)) for at, said in terms
             ]
-        return self._name(segment, terms)
+        return self._name(segment, attention, terms)
 
-    def _name(self, segment: Segment, terms: Sequence[tuple[Place, str]] = ()) -> Segment:
+    def _name(
+        self, segment: Segment, attention: bool, terms: Sequence[tuple[Place, str]] = ()
+    ) -> Segment:
         codec = self.codec
         languages = codec.source_language, codec.target_language
-        return name_fixed(segment, codec.split, codec, self.longest, languages, terms)
+        blanks = not (attention or segment.spans)  # these count words
+        return name_fixed(segment, codec.split, codec, self.longest, languages, terms, blanks)
 
     @cached_property
     def _reads_names(self) -> bool:

@@ -188,6 +188,7 @@ def name_fixed(
     longest: int,
     languages: tuple[str, str],
     terms: Sequence[tuple[Place, str]] = (),
+    blanks: bool = True,
 ) -> Segment:
     """A segment with names in the place of words whose translation is known, beside it.
 
@@ -201,6 +202,7 @@ def name_fixed(
         model: What it knows.
         languages: Of source and target.
         terms: Places of `read`, in order, and the translation of each.
+        blanks: Whether what stays may have blanks in it, as `{{ name | upper }}`.
     """
     text = segment.plain
     if segment.code:
@@ -209,7 +211,8 @@ def name_fixed(
     unreadable = leave_out(find_unreadable(segment.read, model), known)
     if is_made_up(text, unreadable):
         return replace(segment, is_made_up=True)
-    stays = leave_out(join_places([*unreadable, *find_literals(text), *find_pictures(text)]), known)
+    literals, pictures = find_literals(text, blanks), find_pictures(text)
+    stays = leave_out(join_places([*unreadable, *literals, *pictures]), known)
     numbers = dict(find_grouped(text, *languages))
     fixed = [(place, text[slice(*place)]) for place in stays]
     fixed += [(place, numbers[place]) for place in leave_out(numbers, [*stays, *known])]

@@ -13,7 +13,7 @@ from resmlp_mt.text.capitals import write_capitals
 from resmlp_mt.text.code import restore_code
 from resmlp_mt.text.endings import drop_added_stop
 from resmlp_mt.text.numbers import count_lost_numbers
-from resmlp_mt.text.stand_ins import FIRST_MARK, count_lost, put_back
+from resmlp_mt.text.stand_ins import FIRST_MARK, compare_names, put_back
 from resmlp_mt.text.superscripts import restore_superscripts
 
 
@@ -68,6 +68,7 @@ class Writer:
     def rank(self, segment: Segment, beams: list) -> list:
         """The beams that have most of the segment's names first, and then most of its numbers.
 
+        Of beams with as many names those come first that say none of them too often.
         Of a segment with names there are none if all beams lack some. Whoever put marks into a
         sentence knows what to do where some are lost.
         """
@@ -75,11 +76,11 @@ class Writer:
         if not (names or any(map(str.isdigit, read))):
             return beams
         said = [self.codec.decode(tokens) for tokens, _ in beams]
-        lost = [count_lost(text, read, names) if names else 0 for text in said]
-        if 0 not in lost and not any(word >= FIRST_MARK for word in names):
+        found = [compare_names(text, read, names) if names else (0, 0) for text in said]
+        if all(lost for lost, _ in found) and not any(word >= FIRST_MARK for word in names):
             return []
         lacking = [count_lost_numbers(text, read) for text in said]
-        order = sorted(range(len(beams)), key=lambda i: (lost[i], lacking[i]))
+        order = sorted(range(len(beams)), key=lambda i: (*found[i], lacking[i]))
         return [beams[i] for i in order]
 
     def keep(

@@ -138,8 +138,9 @@ class Desk:
         if count > _BLANK * most:
             raise too_many(count, _BLANK * most, "lines")
         split, count, begun = [], 0, bool(options.prefix or options.alternatives)
+        reading = reading | {"begun": begun, "attention": options.attention}
         for text in texts:
-            split.append(options.translator.split(text, begun=begun, **reading))
+            split.append(options.translator.split(text, **reading))
             count += max(1, len(split[-1]))
             if count > most:
                 raise too_many(count, most)

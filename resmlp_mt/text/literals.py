@@ -40,22 +40,36 @@ _KINDS = {
     "uuid": r"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4,12})+\b",
     "number": r"(?<![\w.,])\d{6,}(?!\w|[.,]\d)",
 }
-_LITERAL = re.compile("|".join(f"(?:{pattern})" for pattern in _KINDS.values()))
+# What templates compute, with blanks in it: Jinja's {{ name | upper }}, ICU's {n, number}, Ruby's
+# <%= name %>. Of a name alone models keep the braces, and translate better with them. Branches of
+# ICU's plurals are text.
+_COMPUTED = (
+    r"(?<!\w)(?:(?!\{\{ [\w.-]+ \}\})\{{2,3}[^{}]{1,200}\}{2,3}|[$#%]\{[^{}]{1,200}\}"
+    r"|<%=[^<>%]{1,200}%>"
+    r"|\{\s*\w+\s*,\s*(?:number|date|time|duration|ordinal|spellout)\b[^{}]{0,200}\})(?!\w)"
+)
+_WORD, _WITH_BLANKS = (
+    re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+    for patterns in (_KINDS.values(), (_COMPUTED, *_KINDS.values()))
+)
 # What stands behind an address, and is of the sentence.
 _BEHIND = ".,;:!?…'*_~"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
-def find_literals(text: str) -> Iterator[Place]:
+def find_literals(text: str, blanks: bool = True) -> Iterator[Place]:
     """Yield the places of such words in a text, without the punctuation around them.
-
-    None has a blank in it. Of "{{ name }}" it is the name.
 
     >>> [text[start:end] for text in ["Edit setup.py, e.g. %(count)s."]
     ...  for start, end in find_literals(text)]
     ['setup.py', '%(count)s']
+
+    Args:
+        text: Any text.
+        blanks: Take what templates compute as a whole. Without it none has a blank in it: of
+            "{{ name }}" it is the name.
     """
-    for match in _LITERAL.finditer(text):
+    for match in (_WITH_BLANKS if blanks else _WORD).finditer(text):
         word = match[0]
         while word and (word[-1] in _BEHIND or _closes(word)):
             word = word[:-1]

@@ -1,4 +1,4 @@
-"""Marks that are no words: emoji, bullets, headings, tabs, edges of tables, and emphasis.
+"""Marks that are no words: emoji, bullets, headings, tabs, statements of templates, emphasis.
 
 A model would change or lose them.
 
@@ -27,8 +27,10 @@ _HEART = re.compile(
 )
 # They part what is to be done, one thing after the other: "File → Open".
 _ARROW = re.compile("[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11]")
+# Of Jinja and of ERB: "{% if new %}", "<% end %>".
+_STATEMENT = re.compile(r"\{%[^{}%]{1,200}%\}|<%(?!=)[^<>%]{1,200}%>")
 _MARKUP = re.compile(
-    r"\[[xX]\]|</?[A-Za-z][^<>]*>"
+    rf"\[[xX]\]|</?[A-Za-z][^<>]*>|{_STATEMENT.pattern}"
     r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
 )
 _BLANKS = re.compile(r"\s*")
@@ -142,6 +144,8 @@ def _find_places(sentence: str, start: int, in_table: bool, within: bool) -> Ite
             yield from match.span()
     for match in _TABS.finditer(sentence, first):
         yield match.end()
+    for match in _STATEMENT.finditer(sentence, first):
+        yield from (match.start(), _BLANKS.match(sentence, match.end()).end())
     if in_table:
         for match in _EDGES.finditer(sentence, first):
             yield from match.span()

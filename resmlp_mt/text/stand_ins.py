@@ -108,8 +108,10 @@ def put_back(translation: str, names: Mapping[str, str]) -> str:
     return _match(words).sub(lambda name: words[name[0].upper()], translation)
 
 
-def count_lost(translation: str, read: str, names: Mapping[str, str]) -> int:
-    """How many names a translation lacks of those in what was read: of one that comes twice, two.
+def compare_names(translation: str, read: str, names: Mapping[str, str]) -> tuple[int, int]:
+    """How many names a translation lacks of those in what was read, and how many it has too often.
+
+    Of one that comes twice it may lack two.
 
     Args:
         translation: As the model said it.
@@ -118,7 +120,7 @@ def count_lost(translation: str, read: str, names: Mapping[str, str]) -> int:
     """
     find = _match(names.values()).findall
     said, wanted = (Counter(map(str.upper, find(text))) for text in (translation, read))
-    return (wanted - said).total()
+    return (wanted - said).total(), (said - wanted).total()
 
 
 def _match(names: Iterable[str]) -> re.Pattern:

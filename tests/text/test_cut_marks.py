@@ -37,6 +37,12 @@ from resmlp_mt.text.sentences import split_sentences
         ("__init__.py: run **a.**", ["__init__.py: run **a.**"]),
         ("| Name | Age|", ["| ", "Name ", "| ", "Age", "|"]),
         ("a | b", ["a | b"]),
+        (
+            "{% if a %}Yes{% else %} No{% end %}",
+            ["{% if a %}", "Yes", "{% else %} ", "No", "{% end %}"],
+        ),
+        ("<% if a %> Yes, <%= b %>", ["<% if a %> ", "Yes, <%= b %>"]),
+        ("100% {%} <%>", ["100% {%} <%>"]),
         ("# ", ["# "]),
     ],
 )
@@ -102,7 +108,9 @@ def test_many_sentences_with_marks_take_no_time(mark):
     assert "".join(cut_marks(line)) == "".join(line)
 
 
-@pytest.mark.parametrize("mark", ["😂", "😂 ", "\t", "a\t", "> ", "- ", "❤️ x ", "*", "**a", "| "])
+@pytest.mark.parametrize(
+    "mark", ["😂", "😂 ", "\t", "a\t", "{% a", "> ", "- ", "❤️ x ", "*", "**a", "| "]
+)
 def test_very_many_marks_take_no_time(mark):
     assert "".join(cut_marks([mark * 100_000])) == mark * 100_000
 

@@ -26,8 +26,14 @@ OTHERS = [
 ]  # fmt: skip
 
 
-def find(text):
-    return [text[start:end] for start, end in find_literals(text)]
+COMPUTED = [
+    "{{ name | upper }}", "{{ $t('a.b') }}", "{{{ name }}}", "<%= user.name %>", "${ name }",
+    "#{ a + b }", "%{ name }", "{n, number}", "{ day, date, short }",
+]  # fmt: skip
+
+
+def find(text, blanks=True):
+    return [text[start:end] for start, end in find_literals(text, blanks)]
 
 
 @pytest.mark.parametrize("word", LITERALS)
@@ -35,6 +41,16 @@ def test_literals_are_found_as_a_whole_without_the_marks_around_them(word):
     assert find(word) == [word]
     for sentence in ("See {}.", "See {}, please!", 'Is it "{}"?', "({})", "**{}**: so", "[{}]…"):
         assert find(sentence.format(word)) == [word], sentence
+
+
+@pytest.mark.parametrize("word", COMPUTED)
+def test_what_templates_compute_is_found_as_a_whole_where_it_may_have_blanks(word):
+    for sentence in ("See {}.", "See {}, please!", 'Is it "{}"?', "{}: so"):
+        text = sentence.format(word)
+        assert find(text) == [word]
+        assert not any(map(str.isspace, "".join(find(text, blanks=False))))
+    assert find("{{ name }}") == ["name"] and find("a{n, number}") == []
+    assert find("{n, plural, one {# file} other {# files}}") == []
 
 
 @pytest.mark.parametrize("word", OTHERS)
@@ -52,6 +68,7 @@ def test_places_are_in_order_and_apart(words, rest):
 
 def test_long_text_takes_no_time():
     began = time.monotonic()
-    for part in ("a", "a.", "-", "a_", "a-", "aA", "9", "/a", "a@", "%(", "{{ ", "(", FIRST_MARK):
+    parts = "a a. - a_ a- aA 9 /a a@ %( {{{a ${a <%=a ( {n,".split()
+    for part in [*parts, "{{ ", FIRST_MARK]:
         list(find_literals(part * 10**5))
     assert time.monotonic() - began < 20  # where it grew with the square, minutes
