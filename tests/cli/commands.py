@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli.zygote import NAMES, find_commands, run_fork
+from cli.zygote import FILE_SIZE, NAMES, find_commands, run_fork
 
 ROOT = Path(__file__).parents[2]
 # Small enough to train in seconds; no size equals another.
@@ -37,16 +37,22 @@ def words(command, own=True) -> list[str]:
 
 
 def run(
-    *command, cwd=None, stdin=None, check=True, own=False, **options
+    *command, cwd=None, stdin=None, check=True, own=False, first=None, file_size=None, **options
 ) -> subprocess.CompletedProcess:
     """Run a console command of this environment on real files.
 
     It runs in a fork of a process that has imported fairseq, which spares the seconds of that. With
     `own`, with another PYTHONPATH, or with options of `subprocess.run`, it is a process of its own.
+    A fork finds modules in the folder `first` before all others, but for those that are imported
+    already, and writes no file larger than `file_size`, as if the disk were full.
     """
     changed = options.pop("env", {})
     own = own or "PYTHONPATH" in changed
     environment = ENVIRONMENT | changed
+    if first:
+        environment["PYTHONPATH"] = f"{first}:{ROOT}"
+    if file_size:
+        environment[FILE_SIZE] = str(file_size)
     given = stdin if isinstance(stdin, bytes | None) else stdin.encode()
     if own or options:
         result = subprocess.run(

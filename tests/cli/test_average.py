@@ -1,6 +1,5 @@
 import math
 import re
-import resource
 import shutil
 
 import pytest
@@ -153,10 +152,8 @@ def test_other_models_and_missing_files_are_refused(trained, tmp_path):
 
 def test_a_full_disk_leaves_the_old_file_whole(trained, tmp_path):
     (tmp_path / "mean.pt").write_bytes(b"old")
-    # The limit on the size of a file stands for a full disk.
-    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))  # noqa: E731
     arguments = [trained, "--last", 2, "--out", tmp_path / "mean.pt"]
-    result = average(*arguments, check=False, preexec_fn=limit)
+    result = average(*arguments, check=False, file_size=8192)
     assert_refused(result, f"average: {tmp_path / 'mean.pt'}: File too large\n")
     assert (tmp_path / "mean.pt").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["mean.pt"]

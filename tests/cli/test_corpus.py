@@ -21,8 +21,8 @@ pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 pytest.importorskip("ray.data", reason="the extra [ray] is not installed")
 
 ROWS = 8
-LINES, OBJECTS, BLANK, TABLE = 120, 40, 180, 30
-PARTS = 16 + 28 + 5  # a group of rows of the table has 19 rows
+LINES, OBJECTS, BLANK, TABLE = 60, 30, 180, 30
+PARTS = 8 + 27 + 5  # a group of rows of the table has 19 rows
 SEARCH = ["--beam", 2]
 
 

@@ -16,8 +16,12 @@ from resmlp_mt.models.presets import PRESETS
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 
 
-def generate(prepared, path, *options, program=("fairseq-generate",), **run_options):
-    plugin = PLUGIN if program == ("fairseq-generate",) else []
+STOCK = {"program": ("fairseq-generate",)}
+
+
+def generate(prepared, path, *options, program=("resmlp-mt", "generate"), **run_options):
+    """By our command, which starts faster here than fairseq's, and says the same."""
+    plugin = PLUGIN if len(program) == 1 else []
     common = ["--path", path, "--post-process", "sentencepiece", "--batch-size", 8]
     return run(*program, prepared, *plugin, *common, *options, **run_options)
 
@@ -39,7 +43,7 @@ def scores(output):
 
 @pytest.fixture(scope="module")
 def spoken(prepared, trained):
-    return generate(prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu")
+    return generate(prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu", **STOCK)
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +58,14 @@ def test_generate_ends_with_a_sacrebleu_score(plain):
 
 def test_the_compiled_search_prints_the_scores_of_fairseq(prepared, trained, plain, monkeypatch):
     monkeypatch.setenv("RESMLP_CPU_ISA", "none")
-    own = generate(prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu").stdout
+    path = trained / "checkpoint_best.pt"
+    own = generate(prepared, path, "--scoring", "sacrebleu", **STOCK).stdout
     assert hypotheses(own).keys() == hypotheses(plain).keys()
     assert scores(own) == pytest.approx(scores(plain), abs=1e-4)
 
 
 def test_own_command_fills_in_the_plugin(prepared, trained, plain):
-    result = generate(
-        prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu",
-        program=("resmlp-mt", "generate"),
-    )  # fmt: skip
+    result = generate(prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu")
     assert hypotheses(result.stdout) == hypotheses(plain)
 
 
@@ -89,7 +91,8 @@ SEARCHES = {
 
 @pytest.mark.parametrize("options", SEARCHES.values(), ids=SEARCHES.keys())
 def test_searches_of_fairseq_run(prepared, trained, options):
-    output = generate(prepared, trained / "checkpoint_best.pt", *options).stdout
+    program = STOCK if "--sampling" in options else {}
+    output = generate(prepared, trained / "checkpoint_best.pt", *options, **program).stdout
     found = hypotheses(output)
     count = options[options.index("--nbest") + 1] if "--nbest" in options else 1
     assert len(found) == 30 and all(len(texts) == count for texts in found.values())
@@ -138,16 +141,18 @@ def test_a_translator_is_no_language_model(prepared, trained):
     )
 
 
-def test_dropout_is_kept_where_it_is_asked_for(prepared, trained, plain):
+def test_dropout_is_kept_where_it_is_asked_for(prepared, trained):
     def score(*flags):
-        return scores(generate(prepared, trained / "checkpoint_best.pt", *flags).stdout)
+        short = ["--beam", 1, "--max-len-b", 5]
+        return scores(generate(prepared, trained / "checkpoint_best.pt", *short, *flags).stdout)
 
     kept = score("--retain-dropout", "--seed", 1)
     assert kept == score("--retain-dropout", "--seed", 1)
     encoder = ("--retain-dropout", "--retain-dropout-modules", "encoder", "--seed")
     drawn = kept, score("--retain-dropout", "--seed", 2), score(*encoder, 1), score(*encoder, 2)
-    assert len({tuple(found) for found in (*drawn, scores(plain))}) == 5
-    assert score("--seed", 1) == score("--seed", 2) == scores(plain)
+    plain = score("--seed", 1)
+    assert len({tuple(found) for found in (*drawn, plain)}) == 5
+    assert score("--seed", 2) == plain
 
 
 @pytest.mark.parametrize(
@@ -182,12 +187,12 @@ def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
 
 
 def test_interactive_answers_raw_text_with_the_subwords_of_the_data(prepared, trained, raw, plain):
-    text = {"stdin": "".join((raw / "test.en").read_text().splitlines(True)[:9])}
+    text = {"stdin": "".join((raw / "test.en").read_text().splitlines(True)[:4])}
     path = ["--path", trained / "checkpoint_best.pt"]
     own = run("resmlp-mt", "interactive", prepared, *path, **text)
     texts = re.findall(r"^D-(\d+)\t\S+\t(.*)", own.stdout, flags=re.M)
     assert {f"H-{number}": [text] for number, text in texts} == {
-        f"H-{number}": hypotheses(plain)[f"H-{number}"] for number in range(9)
+        f"H-{number}": hypotheses(plain)[f"H-{number}"] for number in range(4)
     }
     assert "subwords by" in own.stderr and "must be split" not in own.stderr
     # Where fairseq logs depends on what was imported first: a process of its own.
@@ -349,7 +354,7 @@ def test_the_architecture_of_the_paper_trains_and_translates(prepared, tmp_path)
 def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
     losses = {}
     for name, ends in {"adam": [2], "adamw": [1, 2]}.items():
-        command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+        command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
         command += ["--optimizer", name, "--weight-decay", 0.01, "--adam-betas", "(0.9, 0.98)"]
         command += ["--save-dir", tmp_path / name, "--dropout", 0]
         outputs = [run(*command, "--max-epoch", epoch) for epoch in ends]
@@ -383,7 +388,7 @@ def test_a_training_that_diverges_ends_with_advice(prepared, tmp_path):
 
 def first_losses(data, out, *flags):
     """Train for six updates."""
-    command = ["fairseq-train", data, *PLUGIN, "--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
+    command = ["resmlp-mt", "train", data, "--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
     command += ["--dropout", 0, "--max-update", 6, "--log-interval", 1, "--save-dir", out]
     result = run(*command, *flags)
     return [float(entry["loss"]) for entry in entries(result.stdout + result.stderr, "ups")]
@@ -422,7 +427,7 @@ def test_fp16_without_a_gpu_is_refused(prepared, tmp_path):
 
 
 def test_compilation_without_a_compiler_is_refused(prepared, tmp_path):
-    command = ["fairseq-train", prepared, *PLUGIN, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
+    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
     command += ["--torch-compile", "--save-dir", tmp_path / "model"]
     bare = {"PATH": "", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
     assert_refused(run(*command, check=False, env=bare), "--torch-compile needs a C++ compiler")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import setuptools
 import torch
-from cli.commands import ROOT, assert_refused, run, write_misfit_timm
+from cli.commands import ENVIRONMENT, ROOT, assert_refused, run, write_misfit_timm
+from cli.zygote import find_commands
 from PIL import Image
 
 from resmlp_mt import __version__
@@ -138,8 +139,13 @@ def test_doctor_tells_the_packages_called_apex_apart_and_a_timm_that_fails(tmp_p
         (package / "__init__.py").write_text("")
     wrong = folder == "lib"
     more = f":{write_misfit_timm(tmp_path)}" if wrong else ""
-    path = {"PYTHONPATH": f"{ROOT}:{tmp_path}{more}"}
-    result = run("resmlp-mt", "doctor", env=path, own=True, check=False)
+    if wrong:  # fairseq sees it too
+        path = {"PYTHONPATH": f"{ROOT}:{tmp_path}{more}"}
+        result = run("resmlp-mt", "doctor", env=path, own=True, check=False)
+    else:  # where only fairseq is imported, so that the import of the package may warn
+        (tmp_path / "program.py").write_text("from resmlp_mt.cli import main\nmain()\n")
+        result = run("python", tmp_path / "program.py", "doctor", first=tmp_path, check=False)
+        assert re.search("^apex +(?!not)", result.stdout, re.M)
     assert result.returncode == wrong
     assert ("pip uninstall apex" in result.stdout) == wrong
     assert ("pip uninstall apex" in result.stderr) == wrong  # every command warns
@@ -156,9 +162,14 @@ def test_curves_are_a_picture_of_the_log(trained, tmp_path):
     # A name may hold what begins a formula, and a pipe is read once.
     odd = (tmp_path / "images.log").rename(tmp_path / "a$x^$b.log")
     run("resmlp-mt", "curves", odd, "--out", tmp_path / "images.png")
-    piped = ["bash", "-c", f"resmlp-mt curves <(cat '{odd}') --out '{tmp_path}/piped.png'"]
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    subprocess.run(piped, check=True, env=os.environ | {"PATH": path})
+    piped = [
+        "bash",
+        "-c",
+        f"cat '{odd}' | resmlp-mt curves /dev/stdin --out '{tmp_path}/piped.png'",
+    ]
+    path = f"{find_commands()}:{os.environ['PATH']}"
+    subprocess.run(piped, check=True, env=ENVIRONMENT | {"PATH": path})
+    assert Image.open(tmp_path / "piped.png").size[0] > 600
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 import torch
@@ -177,7 +178,7 @@ def test_torchrun_starts_them_anew_when_one_was_killed(prepared, by_two, tmp_pat
 def test_one_worker_goes_on_for_two_whose_torchrun_was_killed_and_they_for_it(
     prepared, by_two, tmp_path
 ):
-    # With it dies what its workers meet by; these are processes of their own, as for a user.
+    # Its workers watch over it; these are processes of their own, as for a user.
     program = [*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path]
     process = start_torchrun(*program, commands=Path(sys.executable).parent)
     wait_for('"num_updates": "7"', process)
@@ -228,8 +229,14 @@ def test_no_worker_waits_for_one_without_a_checkpoint(
 def two_gpus(tmp_path) -> dict[str, str]:
     """An environment in which fairseq counts two GPUs, and starts a worker for each of them."""
     (tmp_path / "gpus").mkdir()
-    counting = "import torch; torch.cuda.device_count = lambda: 2"
-    (tmp_path / "gpus/sitecustomize.py").write_text(counting)
+    # Not for the process that multiprocessing starts to watch over what is shared.
+    counting = """
+        import sys
+        if "resource_tracker" not in " ".join(sys.orig_argv):
+            import torch
+            torch.cuda.device_count = lambda: 2
+    """
+    (tmp_path / "gpus/sitecustomize.py").write_text(dedent(counting))
     return {"PYTHONPATH": f"{tmp_path / 'gpus'}:{ROOT}"}
 
 

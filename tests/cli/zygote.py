@@ -15,6 +15,7 @@ import multiprocessing
 import multiprocessing.context
 import os
 import pickle
+import resource
 import runpy
 import select
 import signal
@@ -31,6 +32,7 @@ NAMES = ("resmlp-mt", "fairseq-train", "fairseq-generate", "python")
 # torch imports _dynamo with its first optimizer. The plugin is not among them: commands of fairseq
 # import it by --user-dir.
 IMPORTED = ("fairseq", "torch._dynamo")
+FILE_SIZE = "RESMLP_TEST_FILE_SIZE"  # the variable of the limit on the size of a file
 CLIENT = """#!{python} -S
 import json, os, signal, socket, sys
 if os.path.basename(sys.argv[0]) == "python" and "".join(sys.argv[1:2])[:1] in ("", "-"):
@@ -208,6 +210,10 @@ def become(command: list[str], cwd: str, environment: dict) -> None:
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environment)
+    if size := os.environ.pop(FILE_SIZE, None):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
+    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [path for path in paths if path and path not in sys.path]
     if command[0] == "resmlp-mt":
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as the import of the package does
     for stream in (sys.stdout, sys.stderr):
