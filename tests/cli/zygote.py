@@ -139,7 +139,7 @@ def serve(address: str, parent: int) -> None:
     listener.bind(address)
     listener.listen(16)
     listener.settimeout(5)
-    print("ready", flush=True)
+    os.write(1, b"ready\n")  # at once, since three servers write there
     while os.getppid() == parent:
         try:
             client, _ = listener.accept()
@@ -194,17 +194,30 @@ def _answer(client: socket.socket) -> None:
     os._exit(0)
 
 
+_ENDS = []  # of pipes, those of the process that holds a race
+
+
 class Forked(multiprocessing.context.ForkProcess):
-    """A rival of a race, pickled as for a spawned process."""
+    """A rival of a race, pickled as for a spawned process, and without the pipes of its parent."""
 
     def __init__(self, *, args, **options):
         super().__init__(args=(pickle.loads(pickle.dumps(args[0])), *args[1:]), **options)
+
+    def run(self):
+        for end in _ENDS:  # while it held them, it would not see that the race is over
+            end.close()
+        super().run()
 
 
 class Races(multiprocessing.context.ForkContext):
     """Rivals of races are forks here: spawned, each would import everything anew."""
 
     Process = Forked
+
+    def Pipe(self):
+        ours, theirs = super().Pipe()
+        _ENDS.append(ours)
+        return ours, theirs
 
 
 def get_context(method=None):
