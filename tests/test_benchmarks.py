@@ -13,6 +13,7 @@ import numpy
 import pytest
 import torch
 from cli.commands import assert_refused, prepare, run
+from cli.zygote import find_commands
 from matplotlib import pyplot
 from PIL import Image
 
@@ -20,13 +21,16 @@ from examples.lesson import write_lesson
 from resmlp_mt.errors import UserError
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
+SHORT = "--max-source-positions 9 --max-target-positions 9"  # of models to be raced
 
 
 def test_options_of_a_training_are_raced_with_its_plain_form(tmp_path):
     command = ["python", SCRIPTS / "options.py", "--size", "tiny", "--max-tokens", 8]
     command += ["--length", 4, "--rounds", 1, "--threads", 1, "--csv", tmp_path / "o.csv"]
     options = ["with torch's dropout", "with a matrix at a time"]
-    run(*command, "--flags=--optimizer muon --clip-norm 1", "--options", *options)
+    # Small matrices over positions: Muon takes seconds for the usual ones.
+    flags = f"--optimizer muon --clip-norm 1 {SHORT}"
+    run(*command, f"--flags={flags}", "--options", *options)
     with open(tmp_path / "o.csv", newline="") as stream:
         found = [(row["rival"], row["size"]) for row in csv.DictReader(stream)]
     names = ("resmlp_tiny", "resmlp_plus_tiny")
@@ -86,7 +90,8 @@ def test_what_fairseq_generate_says_of_its_speed_is_raced(tmp_path):
     run("python", SCRIPTS / "untrained.py", data, tmp_path / "models", *archs)
     models = [tmp_path / "models" / f"{arch.split()[0]}.pt" for arch in reversed(archs)]
     flags = ["--size", "toy", "--rounds", 1, "--threads", 1, "--max-len-b", 6]
-    run("python", SCRIPTS / "generate.py", data, *models, *flags, "--csv", tmp_path / "g.csv")
+    command = ["python", SCRIPTS / "generate.py", data, *models, *flags]
+    run(*command, "--csv", tmp_path / "g.csv", forks=True)
     rows = read_rows(tmp_path / "g.csv")
     names = ["transformer", "ours", "ours, in fairseq's search"]
     assert [row["rival"] for row in rows] == names
@@ -99,7 +104,7 @@ def test_what_fairseq_generate_says_of_its_speed_is_raced(tmp_path):
 
 def test_the_loss_in_chunks_is_raced_with_that_of_fairseq(tmp_path):
     command = ["python", SCRIPTS / "loss.py", "--size", "tiny", "--vocab-size", 60, "--models"]
-    command += ["plus", "--max-tokens", 8, "--length", 4, "--rounds", 1]
+    command += ["plus", "--max-tokens", 8, "--length", 4, "--rounds", 1, f"--flags={SHORT}"]
     run(*command, "--csv", tmp_path / "l.csv")
     with open(tmp_path / "l.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
@@ -109,7 +114,7 @@ def test_the_loss_in_chunks_is_raced_with_that_of_fairseq(tmp_path):
 
 
 def run_for_a_gpu(**variables: str) -> subprocess.CompletedProcess:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    path = f"{find_commands()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"} | variables
     command = ["bash", SCRIPTS / "gpu.sh"]
     return subprocess.run(command, env=environment, capture_output=True, text=True)

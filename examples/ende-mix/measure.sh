@@ -5,6 +5,7 @@
 #   MODEL  of en-de or de-en: a name, a folder or a checkpoint
 #   DATA   what prepare.py or everyday.sh made for this direction
 #   OUT    a folder for the model in 8 bits and its translations
+#   KEPT=100  sentences of each kind of what must stay as it is
 # Needs the extra [export].
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -46,7 +47,7 @@ for form in "$out"/forms/*.source; do
 done
 python examples/ende-mix/forms.py score "$out/forms" --ref "$data/raw/test1.$target"
 
-python examples/ende-mix/kept.py write --lang "$source" --out "$out/kept"
+python examples/ende-mix/kept.py write --lang "$source" --each "${KEPT:-100}" --out "$out/kept"
 translate --input "$out/kept/source.$source" --output "$out/kept/translation"
 python examples/ende-mix/kept.py score "$out/kept" "$out/kept/translation"
 

@@ -286,6 +286,15 @@ def split(
         per_domain: How many of each domain the last gets, at most.
         pairs: How many shall be trained on; None for all that are left.
     """
+    held = hold_out(rows, held_out, per_domain)
+    train = _leave_out(list_held_out(held), rows, _letters)
+    return {"train": _spread(train, pairs or len(train)), **held}
+
+
+def hold_out(
+    rows: list[tuple[str, str, str]], held_out: int, per_domain: int
+) -> dict[str, list[tuple[str, str, str]]]:
+    """The sets of `split` that nothing is trained on."""
     valid = _spread(rows, held_out)
     rest = _leave_out(valid, rows, str)
     short = [row for row in rest if row[2].startswith("tatoeba") and len(row[0].split()) <= 10]
@@ -294,13 +303,7 @@ def split(
     for row in _leave_out(tatoeba, rest, str):
         by_domain[domain_of(row)].append(row)
     domains = [row for name in sorted(by_domain) for row in _spread(by_domain[name], per_domain)]
-    train = _leave_out([*valid, *tatoeba, *domains], rows, _letters)
-    return {
-        "train": _spread(train, pairs or len(train)),
-        "valid": valid,
-        "tatoeba": tatoeba,
-        "domains": domains,
-    }
+    return {"valid": valid, "tatoeba": tatoeba, "domains": domains}
 
 
 def balance(rows: list[tuple[str, str, str]], temperature: float) -> list[tuple[str, str, str]]:

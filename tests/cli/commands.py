@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli.zygote import FILE_SIZE, NAMES, find_commands, run_fork
+from cli.zygote import FILE_SIZE, FORKS, NAMES, find_commands, run_fork
 
 ROOT = Path(__file__).parents[2]
 # Small enough to train in seconds; no size equals another.
@@ -37,16 +37,27 @@ def words(command, own=True) -> list[str]:
 
 
 def run(
-    *command, cwd=None, stdin=None, check=True, own=False, first=None, file_size=None, **options
+    *command,
+    cwd=None,
+    stdin=None,
+    check=True,
+    own=False,
+    forks=False,
+    first=None,
+    file_size=None,
+    **options,
 ) -> subprocess.CompletedProcess:
     """Run a console command of this environment on real files.
 
     It runs in a fork of a process that has imported fairseq, which spares the seconds of that. With
     `own`, with another PYTHONPATH, or with options of `subprocess.run`, it is a process of its own.
+    With `forks`, what a script starts by `sys.executable`, or beside it, are forks too.
     A fork finds modules in the folder `first` before all others, but for those that are imported
     already, and writes no file larger than `file_size`, as if the disk were full.
     """
     changed = options.pop("env", {})
+    if forks:
+        changed = changed | {FORKS: str(find_commands())}
     own = own or "PYTHONPATH" in changed
     environment = ENVIRONMENT | changed
     if first:

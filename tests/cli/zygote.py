@@ -28,6 +28,8 @@ from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 
+# A variable of a script: the folder of find_commands, whose programs it then starts.
+FORKS = "COMMANDS_IN_FORKS"
 NAMES = ("resmlp-mt", "fairseq-train", "fairseq-generate", "python")
 # torch imports _dynamo with its first optimizer. The plugin is not among them: commands of fairseq
 # import it by --user-dir.
@@ -35,11 +37,14 @@ IMPORTED = ("fairseq", "torch._dynamo")
 FILE_SIZE = "RESMLP_TEST_FILE_SIZE"  # the variable of the limit on the size of a file
 CLIENT = """#!{python} -S
 import json, os, signal, socket, sys
-if os.path.basename(sys.argv[0]) == "python" and "".join(sys.argv[1:2])[:1] in ("", "-"):
+command, address = [os.path.basename(sys.argv[0]), *sys.argv[1:]], {address!r}
+if command[:3] == ["python", "-m", "resmlp_mt.cli"]:
+    command[:3], address = ["resmlp-mt"], {ours!r}
+elif command[0] == "python" and "".join(command[1:2])[:1] in ("", "-"):
     os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 server = socket.socket(socket.AF_UNIX)
-server.connect({address!r})
-said = json.dumps([[os.path.basename(sys.argv[0]), *sys.argv[1:]], os.getcwd(), dict(os.environ)])
+server.connect(address)
+said = json.dumps([command, os.getcwd(), dict(os.environ)])
 socket.send_fds(server, [len(said.encode()).to_bytes(8, "big")], [0, 1, 2])
 server.sendall(said.encode())
 answers = server.makefile()
@@ -72,7 +77,7 @@ def start_server() -> Path:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert [server.stdout.readline() for _ in range(2)] == 2 * [b"ready\n"]
+    assert [server.stdout.readline() for _ in range(3)] == 3 * [b"ready\n"]
     return folder
 
 
@@ -82,15 +87,16 @@ def find_commands() -> Path:
     folder = start_server() / "bin"
     folder.mkdir()
     for name in NAMES:
-        address = find_address(name)
-        (folder / name).write_text(CLIENT.format(python=sys.executable, address=address))
+        found = {"address": find_address(name), "ours": find_address("resmlp-mt")}
+        (folder / name).write_text(CLIENT.format(python=sys.executable, **found))
         (folder / name).chmod(0o755)
     return folder
 
 
 def find_address(name: str) -> str:
     """The socket of the server for commands of that name."""
-    return str(start_server() / "address") + "-ours" * (name == "resmlp-mt")
+    kind = {"resmlp-mt": "-ours", "python": "-scripts"}.get(name, "")
+    return str(start_server() / "address") + kind
 
 
 def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[int, bytes, bytes]:
@@ -116,11 +122,16 @@ def serve(address: str, parent: int) -> None:
     """Answer until the parent has ended."""
     for name in IMPORTED:
         importlib.import_module(name)
-    if os.fork() == 0:  # a second server, whose forks need not import the plugin
-        address, parent = f"{address}-ours", os.getppid()
-        sys.argv = ["resmlp-mt"]  # by which the package tells what it serves
-        importlib.import_module("resmlp_mt")
-        importlib.import_module("resmlp_mt.cli")
+    # Two more servers, whose forks need not import the plugin. By the name of the program the
+    # package tells what it serves.
+    for kind, name, module in (
+        ("ours", "resmlp-mt", "resmlp_mt.cli"), ("scripts", "script.py", "resmlp_mt")
+    ):  # fmt: skip
+        if os.fork() == 0:
+            address, parent = f"{address}-{kind}", os.getppid()
+            sys.argv = [name]
+            importlib.import_module(module)
+            break
     gc.collect()
     gc.freeze()  # else each fork would look through what it has of us, and copy it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who answer
@@ -130,7 +141,7 @@ def serve(address: str, parent: int) -> None:
     listener.bind(address)
     listener.listen(16)
     listener.settimeout(5)
-    print("ready", flush=True)
+    os.write(1, b"ready\n")  # at once, since three servers write there
     while os.getppid() == parent:
         try:
             client, _ = listener.accept()
@@ -185,17 +196,30 @@ def _answer(client: socket.socket) -> None:
     os._exit(0)
 
 
+_ENDS = []  # of pipes, those of the process that holds a race
+
+
 class Forked(multiprocessing.context.ForkProcess):
-    """A rival of a race, pickled as for a spawned process."""
+    """A rival of a race, pickled as for a spawned process, and without the pipes of its parent."""
 
     def __init__(self, *, args, **options):
         super().__init__(args=(pickle.loads(pickle.dumps(args[0])), *args[1:]), **options)
+
+    def run(self):
+        for end in _ENDS:  # while it held them, it would not see that the race is over
+            end.close()
+        super().run()
 
 
 class Races(multiprocessing.context.ForkContext):
     """Rivals of races are forks here: spawned, each would import everything anew."""
 
     Process = Forked
+
+    def Pipe(self):
+        ours, theirs = super().Pipe()
+        _ENDS.append(ours)
+        return ours, theirs
 
 
 def get_context(method=None):
@@ -228,6 +252,8 @@ def become(command: list[str], cwd: str, environment: dict) -> None:
         elif name == "python":
             sys.argv = arguments
             sys.path.insert(0, str(Path(arguments[0]).parent))
+            if FORKS in environment:
+                sys.executable = str(Path(environment[FORKS], name))
             runpy.run_path(arguments[0], run_name="__main__")
         else:
             sys.argv = [str(Path(sys.executable).with_name(name)), *arguments]
