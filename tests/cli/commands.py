@@ -43,6 +43,7 @@ def run(
     check=True,
     own=False,
     forks=False,
+    plugin=True,
     first=None,
     file_size=None,
     **options,
@@ -51,9 +52,10 @@ def run(
 
     It runs in a fork of a process that has imported fairseq, which spares the seconds of that. With
     `own`, with another PYTHONPATH, or with options of `subprocess.run`, it is a process of its own.
-    With `forks`, what a script starts by `sys.executable`, or beside it, are forks too.
-    A fork finds modules in the folder `first` before all others, but for those that are imported
-    already, and writes no file larger than `file_size`, as if the disk were full.
+    Without `plugin`, a script has fairseq as it is. With `forks`, what a script starts by
+    `sys.executable`, or beside it, are forks too. A fork finds modules in the folder `first` before
+    all others, but for those that are imported already, and writes no file larger than `file_size`,
+    as if the disk were full.
     """
     changed = options.pop("env", {})
     if forks:
@@ -78,7 +80,7 @@ def run(
         )
         status, *said = result.returncode, result.stdout, result.stderr
     else:
-        status, *said = run_fork(list(map(str, command)), given or b"", cwd, environment)
+        status, *said = run_fork(list(map(str, command)), given or b"", cwd, environment, plugin)
     result = subprocess.CompletedProcess(command, status, *(text.decode() for text in said))
     if check:
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]

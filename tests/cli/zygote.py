@@ -93,13 +93,15 @@ def find_commands() -> Path:
     return folder
 
 
-def find_address(name: str) -> str:
-    """The socket of the server for commands of that name."""
-    kind = {"resmlp-mt": "-ours", "python": "-scripts"}.get(name, "")
+def find_address(name: str, plugin: bool = True) -> str:
+    """The socket of the server for commands of that name; a script has the plugin, or not."""
+    kind = {"resmlp-mt": "-ours", "python": "-scripts"}.get(name, "") if plugin else ""
     return str(start_server() / "address") + kind
 
 
-def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[int, bytes, bytes]:
+def run_fork(
+    command: list[str], stdin: bytes, cwd, environment: dict, plugin: bool = True
+) -> tuple[int, bytes, bytes]:
     """Run a console command or a script: its status, what it wrote to stdout and to stderr."""
     said = json.dumps([command, str(cwd or Path.cwd()), dict(environment)]).encode()
     with ExitStack() as opened:
@@ -108,7 +110,7 @@ def run_fork(command: list[str], stdin: bytes, cwd, environment: dict) -> tuple[
         given.seek(0)
         server = opened.enter_context(socket.socket(socket.AF_UNIX))
         server.settimeout(1800)  # what hangs, whatever else the machine does
-        server.connect(find_address(command[0]))
+        server.connect(find_address(command[0], plugin))
         streams = [stream.fileno() for stream in (given, *out)]
         socket.send_fds(server, [len(said).to_bytes(8, "big")], streams)
         server.sendall(said)
