@@ -72,7 +72,7 @@ class ImageModel(BaseFairseqModel):
         head: Maps (B, C) to the output.
     """
 
-    modality = "images"  # what `compat/impossible.py` asks, so that no task of text takes it
+    modality = "images"  # what `compat/flags/models.py` asks, so that no task of text takes it
 
     def __init__(
         self,
