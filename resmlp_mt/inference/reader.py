@@ -156,7 +156,11 @@ class Reader:
             for (start, end), said in terms or ()
             for text in (said, segment.plain[start:end])
         )
-        if terms is None or not self._reads_names or (several and (attention or segment.spans)):
+        if (
+            terms is None
+            or not self._reads_names
+            or (several and _counts_words(segment, attention))
+        ):
             return segment
         if segment.capitals:
             target = self.codec.target_language
@@ -170,7 +174,7 @@ class Reader:
     ) -> Segment:
         codec = self.codec
         languages = codec.source_language, codec.target_language
-        blanks = not (attention or segment.spans)  # these count words
+        blanks = not _counts_words(segment, attention)
         return name_fixed(segment, codec.split, codec, self.longest, languages, terms, blanks)
 
     @cached_property
@@ -182,3 +186,8 @@ class Reader:
 
     def _read(self, text: str) -> str:
         return read_capitals(text, self.codec.source_language)
+
+
+def _counts_words(segment: Segment, attention: bool) -> bool:
+    """Whether words are looked for by their number: what stands for one must be one then."""
+    return attention or bool(segment.spans)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
@@ -14,7 +13,8 @@ import numpy as np
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
-from resmlp_mt.inference.batches import fill, group
+from resmlp_mt.inference.batched_search import search_batches
+from resmlp_mt.inference.batches import fill
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.glossary import Glossary, read_glossary
@@ -336,32 +336,8 @@ class Translator(Loaded):
             ValueError: If the translator was closed.
         """
         self._check_beam(options.beam)
-        engine = self._get_engine()
-        # Sentences without words to hold have batches of their own, without constraints: faster.
-        holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
-        free = replace(options, constraints=None)
-        # With max_len_a the longest source of a batch says how long its translations may be, so a
-        # batch has sources of one length.
-        alike = options.max_len_a > 0
-        batches = list(group(list(map(len, sources)), holds, batch_tokens, alike))
-        batches.reverse()  # long ones first, so that the threads end together
-        results: list = [None] * len(sources)
-
-        def search(batch: list[int]) -> list:
-            texts = [sources[i] for i in batch]
-            if options.constraints and not holds[batch[0]]:
-                return engine.search(texts, free, None)
-            return engine.search(texts, options, guides and [guides[i] for i in batch])
-
-        threads = threads or self.threads
-        with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
-            results_of = (pool.map if min(threads, len(batches)) > 1 else map)(search, batches)
-            for batch, found in zip(batches, results_of, strict=True):
-                for i, beams in zip(batch, found, strict=True):
-                    results[i] = beams
-        if not all(results):
-            raise UserError("the model finds no translation; its weights are broken")
-        return results
+        engine, threads = self._get_engine(), threads or self.threads
+        return search_batches(engine, sources, options, batch_tokens, guides, threads)
 
     def _check_beam(self, beam: int) -> None:
         if beam >= (symbols := len(self.codec.target_dictionary)):
