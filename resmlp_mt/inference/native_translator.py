@@ -9,9 +9,10 @@ from resmlp_mt.inference.beams import Beams
 from resmlp_mt.inference.graph_memory import GraphMemory
 from resmlp_mt.inference.mixing import MixingRows
 from resmlp_mt.inference.native_code import find_compute
+from resmlp_mt.inference.native_decoder import NativeDecoder
 from resmlp_mt.inference.native_encoder import NativeEncoder
 from resmlp_mt.inference.native_memory import NativeMemory
-from resmlp_mt.inference.native_step import NativeDecoder, NativeStep
+from resmlp_mt.inference.native_step import NativeStep
 from resmlp_mt.inference.onnx_backend import OnnxBackend
 from resmlp_mt.inference.shortlist import Choice
 

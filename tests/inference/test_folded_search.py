@@ -34,15 +34,15 @@ from resmlp_mt.export.translation_graphs import (  # noqa: E402
     build_selection,
     build_step,
 )
-from resmlp_mt.inference import native_encoder, native_step  # noqa: E402
+from resmlp_mt.inference import native_decoder, native_encoder  # noqa: E402
 from resmlp_mt.inference.folded_search import FoldedSearch  # noqa: E402
 from resmlp_mt.inference.native_code import (  # noqa: E402
     Integer,
     find_library,
 )
+from resmlp_mt.inference.native_decoder import NativeDecoder  # noqa: E402
 from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
 from resmlp_mt.inference.native_memory import NativeMemory  # noqa: E402
-from resmlp_mt.inference.native_step import NativeDecoder  # noqa: E402
 from resmlp_mt.inference.native_translator import NativeBackend  # noqa: E402
 from resmlp_mt.inference.onnx_backend import OnnxBackend  # noqa: E402
 from resmlp_mt.inference.shortlist import Shortlist  # noqa: E402
@@ -156,7 +156,7 @@ def test_more_rows_outputs_and_symbols_than_the_compiled_code_takes_at_once(
 
 
 @pytest.mark.parametrize(
-    ("module", "structure"), [(native_step, "_Step"), (native_encoder, "_Encoder")]
+    ("module", "structure"), [(native_decoder, "Step"), (native_encoder, "_Encoder")]
 )
 def test_a_build_for_other_structures_is_refused(
     module, structure, step, monkeypatch, build_model, task
