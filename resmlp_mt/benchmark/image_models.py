@@ -83,6 +83,15 @@ class ModelCase:
         }
 
 
+def usual_size(arch: str) -> int:
+    """The side of the images of a preset, in pixels. Flags of its model may follow it.
+
+    Raises:
+        UserError: If there is no such preset.
+    """
+    return _find_preset(_split(arch)[0])["image_size"]
+
+
 def _split(arch: str) -> list[str]:
     """A preset and the words behind it, as a shell would part them."""
     try:
@@ -93,13 +102,18 @@ def _split(arch: str) -> list[str]:
 
 def _read_flags(arch: str) -> argparse.Namespace:
     preset, *words = _split(arch)
-    if preset not in IMAGE_PRESETS:
-        known = ", ".join(IMAGE_PRESETS)
-        raise UserError(f"--arch {preset}: no preset for images; there are {known}")
+    _find_preset(preset)
     parser = _Parser(argument_default=argparse.SUPPRESS, add_help=False, allow_abbrev=False)
     ARCH_MODEL_REGISTRY[preset].add_args(parser)
     # As in a trained model, every block takes part in the logits, and in their error.
     return parser.parse_args(words, argparse.Namespace(layer_scale_init=0.1))
+
+
+def _find_preset(name: str) -> dict:
+    if name not in IMAGE_PRESETS:
+        known = ", ".join(IMAGE_PRESETS)
+        raise UserError(f"--arch {name}: no preset for images; there are {known}")
+    return IMAGE_PRESETS[name]
 
 
 class _Parser(argparse.ArgumentParser):

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one or more; in quotes flags of its model may follow (default: resmlp_s12)",
     )
     images.add_argument(
-        "--image-size", type=int, default=224, metavar="N", help="default: %(default)s"
+        "--image-size", type=int, metavar="N", help="default: the preset's, mostly 224"
     )
     images.add_argument(
         "--num-classes", type=int, default=1000, metavar="K", help="default: %(default)s"
@@ -167,13 +167,16 @@ def _plan_train(arguments: argparse.Namespace) -> _Plan:
 
 
 def _plan_images(arguments: argparse.Namespace) -> _Plan:
-    from resmlp_mt.benchmark.image_models import ModelCase
+    from resmlp_mt.benchmark.image_models import ModelCase, usual_size
     from resmlp_mt.benchmark.images import FIGURES, Case, list_rivals
 
     check_positive(arguments, "batch_size", "images", "image_size", "num_classes")
-    if arguments.image_size > _MOST_PIXELS:
-        raise UserError(f"--image-size is at most {_MOST_PIXELS}, not {arguments.image_size}")
-    models = [ModelCase(a, arguments.image_size, arguments.num_classes) for a in arguments.arch]
+    size = arguments.image_size
+    if size and size > _MOST_PIXELS:
+        raise UserError(f"--image-size is at most {_MOST_PIXELS}, not {size}")
+    models = [
+        ModelCase(arch, size or usual_size(arch), arguments.num_classes) for arch in arguments.arch
+    ]
     # What cannot be built is refused before anything is measured.
     about = {m.arch: {"arch": m.arch, "image_size": m.image_size} | m.count() for m in models}
     rivals = list_rivals(models, arguments.timm, arguments.threads)

@@ -180,6 +180,9 @@ def test_several_classifiers_are_raced_with_what_they_cost(tmp_path):
     # Of 4 patches: the stem, 2 blocks of an MLP over 4N and one over 4C, and the head.
     products = 4 * 48 * 8 + 2 * (8 * 2 * 4 * 16 + 4 * 2 * 8 * 32) + 8 * 3
     assert table[0]["multiply_adds"] == str(products)
+    run("resmlp-mt", "benchmark", "images", *flags[2:], "--csv", tmp_path / "own.csv", "--arch",
+        "resmlp_cifar --layers 1", "resmlp_s12 --embed-dim 8 --layers 1")  # fmt: skip
+    assert [row["image_size"] for row in rows(tmp_path / "own.csv")] == ["32", "224"]
     for archs, said in (
         (["vgg"], "--arch vgg: no preset for images; there are resmlp_s12, "),
         (["resmlp_s12 'x"], "--arch resmlp_s12 'x: No closing quotation"),
