@@ -1,6 +1,7 @@
 """What the tests share: a seed, dictionaries, and tiny models of any preset."""
 
 import logging
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -91,6 +92,26 @@ def randomised():
         return module
 
     return randomise
+
+
+@pytest.fixture(scope="session")
+def kept_by():
+    """kept_by(model, compute): train once by compute(model); how many numbers the graph keeps."""
+
+    def train(model: torch.nn.Module, compute: Callable) -> int:
+        numbers = []
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            numbers.append(tensor.numel())
+            return tensor
+
+        torch.manual_seed(1)
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            loss = compute(model.train()).square().sum()
+        loss.backward()
+        return sum(numbers)
+
+    return train
 
 
 @pytest.fixture(scope="session")

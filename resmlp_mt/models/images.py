@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class DropConfig(FairseqDataclass):
-    """What the blocks of any of these models leave out in training."""
+class BlocksConfig(FairseqDataclass):
+    """What the blocks of any of these models leave out or do again in training."""
 
     drop_path: float = field(default=0.1, metadata={"help": "rate of stochastic depth"})
     drop_path_schedule: ChoiceEnum(["constant", "linear"]) = field(
@@ -30,9 +30,15 @@ class DropConfig(FairseqDataclass):
         metadata={"help": "the same rate for all blocks, or from 0 in the first to it in the last"},
     )
     dropout: float = field(default=0.0, metadata={"help": "dropout on sublayers"})
+    checkpoint_activations: bool = field(
+        default=False,
+        metadata={
+            "help": "compute the blocks once more in the backward pass: slower, with less memory"
+        },
+    )
 
 
-def build_drops(cfg: DropConfig, layers: int) -> list[nn.Module]:
+def build_drops(cfg: BlocksConfig, layers: int) -> list[nn.Module]:
     """What each of so many blocks leaves out.
 
     Raises:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.models.images import DropConfig, ImageModel, build_drops, check_least
+from resmlp_mt.models.images import BlocksConfig, ImageModel, build_drops, check_least
 from resmlp_mt.nn.grids import Grid
 from resmlp_mt.nn.patches import PatchEmbedding, init_linear
 from resmlp_mt.nn.pooling import AveragePooling
@@ -13,7 +13,7 @@ from resmlp_mt.nn.stages import Stage
 
 
 @dataclass
-class IsotropicConfig(DropConfig):
+class IsotropicConfig(BlocksConfig):
     """The flags that all these models have; image size and classes are the task's."""
 
     patch_size: int = field(default=16, metadata={"help": "side of a patch in pixels"})
@@ -40,7 +40,7 @@ class IsotropicModel(ImageModel):
         grid = (side, side)
         stem = self.build_stem(cfg, in_chans)
         blocks = (self.build_block(cfg, grid, drop) for drop in build_drops(cfg, cfg.layers))
-        stage = Stage(grid, nn.Identity(), blocks)
+        stage = Stage(grid, nn.Identity(), blocks, recomputes=cfg.checkpoint_activations)
         pool = self.build_pool(cfg, grid)
         for part in (stem, stage, pool):
             part.apply(self.init_part)

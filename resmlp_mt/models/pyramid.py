@@ -8,14 +8,14 @@ from typing import ClassVar, List  # noqa: UP035  (fairseq knows lists by this n
 from torch import nn
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.models.images import DropConfig, ImageModel, build_drops, check_least
+from resmlp_mt.models.images import BlocksConfig, ImageModel, build_drops, check_least
 from resmlp_mt.nn.grids import Grid
 from resmlp_mt.nn.patches import Step, init_pointwise
 from resmlp_mt.nn.stages import Stage
 
 
 @dataclass
-class PyramidConfig(DropConfig):
+class PyramidConfig(BlocksConfig):
     """The flags that all these models have; image size and classes are the task's."""
 
     layers: List[int] = field(  # noqa: UP006
@@ -64,6 +64,7 @@ class PyramidModel(ImageModel):
                 self.build_downsample(cfg, i) if i else nn.Identity(),
                 self.build_blocks(cfg, i, grid, list(islice(drops, cfg.layers[i]))),
                 self.build_shared(cfg, i, grid),
+                cfg.checkpoint_activations,
             )
             for i, grid in enumerate(self.list_grids(cfg, image_size))
         ]

@@ -4,11 +4,27 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
 
 # Tells the hooks around. Older versions of torch do not have it, and it has no public name.
 _find_hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+
+
+def run_block(block: nn.Module, *inputs) -> Tensor:
+    """Run a block, of which the backward pass keeps what it needs."""
+    return block(*inputs)
+
+
+def recompute_block(block: nn.Module, *inputs) -> Tensor:
+    """Run a block, of which the backward pass keeps the inputs alone, and computes the rest again.
+
+    What dropout draws is the same the second time.
+    """
+    if not torch.is_grad_enabled():
+        return block(*inputs)
+    return checkpoint(block, *inputs, use_reentrant=False)
 
 
 def recompute(tensor: Tensor, compute: Callable[[], Tensor]) -> AbstractContextManager:

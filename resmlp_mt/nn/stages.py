@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from torch import Tensor, nn
 
 from resmlp_mt.nn.grids import Grid
+from resmlp_mt.nn.recompute import recompute_block, run_block
 
 
 class Stage(nn.Module):
@@ -18,6 +19,7 @@ class Stage(nn.Module):
             (B, C, rows, columns).
         shared: What all blocks of the stage use, if they do. Called without arguments, it gives a
             tuple: what each block takes besides its features.
+        recomputes: Whether the backward pass computes the blocks again, to save memory.
     """
 
     def __init__(
@@ -26,17 +28,19 @@ class Stage(nn.Module):
         downsample: nn.Module,
         blocks: Iterable[nn.Module],
         shared: nn.Module | None = None,
+        recomputes: bool = False,
     ):
         super().__init__()
         self.grid = grid
         self.downsample = downsample
         self.shared = shared
         self.blocks = nn.ModuleList(blocks)
+        self.run_block = recompute_block if recomputes else run_block
 
     def forward(self, x: Tensor) -> Tensor:
         """Bring features to the grid, and mix them."""
         x = self.downsample(x)
         context = self.shared() if self.shared is not None else ()
         for block in self.blocks:
-            x = block(x, *context)
+            x = self.run_block(block, x, *context)
         return x

@@ -118,6 +118,17 @@ def test_the_number_of_parameters_is_that_of_the_paper_or_of_timm(preset):
 
 
 @every_family
+def test_activations_that_are_computed_again_change_no_gradient(preset, kept_by):
+    images, flags = torch.randn(3, 3, SIDE * PATCH, SIDE * PATCH), dict(drop_path=0.5, dropout=0.1)
+    plain, frugal = (tiny(preset, **flags, checkpoint_activations=again) for again in (False, True))
+    frugal.load_state_dict(plain.state_dict())
+    kept = [kept_by(model, lambda m: m(images)) for model in (plain, frugal)]
+    assert kept[1] < kept[0] / 2
+    for ours, theirs in zip(frugal.parameters(), plain.parameters(), strict=True):
+        assert torch.equal(ours.grad, theirs.grad)
+
+
+@every_family
 def test_a_model_gives_numbers_from_the_start_and_trains_every_parameter(preset, randomised):
     images = torch.randn(3, 3, SIDE * PATCH, SIDE * PATCH)
     fresh = tiny(preset, drop_path=0.5, dropout=0.1)

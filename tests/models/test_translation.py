@@ -389,14 +389,31 @@ def test_the_output_layer_scores_the_features(build_model):
     assert_close(model.extract_features(source, lengths, target)[0], features)  # fairseq's name
 
 
-# Compilation
+# Less memory, and compilation
+
+
+def test_activations_that_are_computed_again_change_no_gradient(build_model, kept_by):
+    plain, frugal = (
+        build_model("resmlp_plus_tiny", dropout=0.3, checkpoint_activations=again)
+        for again in (False, True)
+    )
+    frugal.load_state_dict(plain.state_dict())
+    sources, targets = map(pad, sentences())
+    kept = [kept_by(model, lambda m: logits(m, sources, targets)) for model in (plain, frugal)]
+    assert kept[1] < kept[0] / 2
+    for ours, theirs in zip(frugal.parameters(), plain.parameters(), strict=True):
+        assert torch.equal(ours.grad, theirs.grad)
+    assert torch.equal(
+        logits(frugal.eval(), sources, targets), logits(plain.eval(), sources, targets)
+    )
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="torch.compile needs a C++ compiler")
-def test_a_compiled_training_has_the_outputs_and_gradients_of_the_plain_one(build_model):
+@pytest.mark.parametrize("again", [False, True])
+def test_a_compiled_training_has_the_outputs_and_gradients_of_the_plain_one(build_model, again):
     sizes = dict(decoder_attention_heads=3, encoder_layers=0, decoder_layers=1, dropout=0.0)
     plain = build_model(**sizes)
-    compiled = build_model(torch_compile=True, **sizes)
+    compiled = build_model(torch_compile=True, checkpoint_activations=again, **sizes)
     compiled.load_state_dict(plain.state_dict())
     compiled.train().set_num_updates(0)
     for count in (3, 2):  # batches and lengths vary

@@ -73,6 +73,12 @@ class ResMLPConfig(FairseqDataclass):
     decoder_learned_pos: bool = field(
         default=False, metadata={"help": "learn the decoder's positions instead of sinusoids"}
     )
+    checkpoint_activations: bool = field(
+        default=False,
+        metadata={
+            "help": "compute the blocks once more in the backward pass: slower, with less memory"
+        },
+    )
     torch_compile: bool = field(
         default=False, metadata={"help": "compile the blocks with torch.compile for training"}
     )

@@ -13,6 +13,7 @@ from resmlp_mt.nn.attention import SourceAttention
 from resmlp_mt.nn.blocks import BlockState, ChannelMLP, ResMLPDecoderBlock
 from resmlp_mt.nn.dropout import Dropout, split_names
 from resmlp_mt.nn.norm import LayerScale
+from resmlp_mt.nn.recompute import recompute_block, run_block
 
 
 class ResMLPDecoder(FairseqIncrementalDecoder):
@@ -36,6 +37,7 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         dim = cfg.decoder_embed_dim
         self.embed = TokenEmbedding(cfg, tokens, self.longest, cfg.decoder_learned_pos)
         self.blocks = nn.ModuleList(_build_block(cfg) for _ in range(cfg.decoder_layers))
+        self.run_block = recompute_block if cfg.checkpoint_activations else run_block
         self.norm = build_norm(str(cfg.norm), dim)
         self.apply(init_linear)
         self.output = nn.Linear(dim, len(dictionary), bias=False)
@@ -70,14 +72,14 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
             start, states = self._go_on(incremental_state, prev_output_tokens)
         x = self.embed(prev_output_tokens, start)
         for block, state in zip(self.blocks[:-1], states[:-1], strict=True):
-            x = block(x, memory, memory_mask, state)
+            x = self.run_block(block, x, memory, memory_mask, state)
         attn = None
         if self.need_attn:
             attn = self.blocks[-1].source_weights(x, memory, memory_mask, states[-1])
             order = encoder_out["encoder_order"][0].argsort(dim=1)
             order = order.repeat_interleave(len(attn) // len(order), dim=0)
             attn = attn.gather(2, order.unsqueeze(1).expand_as(attn))
-        x = self.norm(self.blocks[-1](x, memory, memory_mask, states[-1]))
+        x = self.norm(self.run_block(self.blocks[-1], x, memory, memory_mask, states[-1]))
         return (x if features_only else self.output(x)), {"attn": [attn]}
 
     def extract_features(self, *args, **kwargs) -> tuple[Tensor, dict]:

@@ -12,6 +12,7 @@ from resmlp_mt.models.translation.init import init_linear
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
 from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.norm import LayerScale
+from resmlp_mt.nn.recompute import recompute_block, run_block
 
 
 class ResMLPEncoder(FairseqEncoder):
@@ -29,6 +30,7 @@ class ResMLPEncoder(FairseqEncoder):
         self.longest = cfg.max_source_positions
         self.embed = TokenEmbedding(cfg, tokens, self.longest, cfg.encoder_learned_pos)
         self.blocks = nn.ModuleList(_build_block(cfg) for _ in range(cfg.encoder_layers))
+        self.run_block = recompute_block if cfg.checkpoint_activations else run_block
         self.norm = build_norm(str(cfg.norm), cfg.encoder_embed_dim)
         self.apply(init_linear)
 
@@ -52,7 +54,7 @@ class ResMLPEncoder(FairseqEncoder):
         padding_mask = src_tokens.eq(self.padding_idx)
         x = self.embed(src_tokens)
         for block in self.blocks:
-            x = block(x, padding_mask)
+            x = self.run_block(block, x, padding_mask)
         return {
             "encoder_out": [self.norm(x)],
             "encoder_padding_mask": [padding_mask],
