@@ -39,7 +39,8 @@ def main() -> None:
     parser.add_argument("--csv", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
     rivals = []
-    for option in arguments.options:
+    # argparse takes a flag for a value where there is a blank in it.
+    for option in map(str.strip, arguments.options):
         flags = f"{arguments.flags} {'' if option in PLAINER else option}".split()
         for rival in list_rivals(arguments.size, flags)[1:]:  # without the Transformer
             how = {"rival": rival, "option": option}
