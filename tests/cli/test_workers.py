@@ -33,7 +33,7 @@ TORCHRUN = ["torchrun", "--standalone", "--nproc_per_node", 2, "--no-python", "r
 # What is drawn at random depends on the worker.
 TEXT = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--label-smoothing", 0.1, "--dropout", 0]
 PICTURES = [*IMAGE_SIZES, *IMAGE_RECIPE, "--hflip", 0, "--color-jitter", 0]
-
+FRUGAL = ["--checkpoint-activations"]  # changes nothing but the memory
 
 # An epoch of two workers is 25 updates.
 LONG = [*TEXT, "--max-tokens", 300, "--max-epoch", 2, "--disable-validation", "--log-interval", 1]
@@ -101,7 +101,7 @@ def alone(shared, prepared, pictures):
 
 @pytest.mark.parametrize(
     ("kind", "ddp", "more"),
-    [("text", "pytorch_ddp", CHUNKS), ("images", "legacy_ddp", [])],
+    [("text", "pytorch_ddp", [*CHUNKS, *FRUGAL]), ("images", "legacy_ddp", FRUGAL)],
     ids=["text in chunks", "images"],
 )
 def test_two_workers_that_go_on_train_as_one_that_adds_up_two_batches(
