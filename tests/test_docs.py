@@ -341,6 +341,13 @@ def test_documentation_of_images_trains_pretrains_and_probes(pictures):
     assert "top5" in shell(script, pictures)
     assert "top1" in shell(block("resmlp-mt sparsity checkpoints/images", IMAGES), pictures)
     script = shorten(
+        "tar -cf images.tar images\n" + block("resmlp-mt confusion", IMAGES),
+        ("confusion cifar10", "confusion checkpoints/images"),
+    )
+    assert "6 images: top1 " in shell(script, pictures)
+    assert json.loads((pictures / "confusion.json").read_text())["images"] == 6
+    assert (pictures / "confusion.png").stat().st_size > 5000
+    script = shorten(
         block("resmlp-mt train images --task image_pretraining", IMAGES),
         ("--arch resmlp_s12", SMALL),
         ("--image-size 224", "--image-size 16"),
@@ -599,7 +606,18 @@ def test_shipped_classifier_reaches_the_accuracy_on_its_card(tmp_path):
     path = ROOT / "resmlp_mt/pretrained/cifar10/model.pt"
     data = DATA / "cifar10" / "cifar10-15k.tar.xz"
     output = shell(f"resmlp-mt validate {data} --path {path} --batch-size 250 2>&1", tmp_path)
-    assert float(re.search(r"top1 ([\d.]+)", output)[1]) == pytest.approx(claimed, abs=0.2)
+    validated = float(re.search(r"top1 ([\d.]+)", output)[1])
+    assert validated == pytest.approx(claimed, abs=0.2)
+    output = shell(f"resmlp-mt confusion cifar10 {data} --split valid --json", tmp_path)
+    found = json.loads(output)
+    # Rounding may differ between batches of other sizes, in an image or two.
+    assert found["images"] == 3000 and found["top1"] == pytest.approx(validated, abs=0.1)
+    classes = {entry.pop("class"): entry for entry in found["classes"]}
+    lowest, highest = (choose(classes, key=lambda c: classes[c]["recall"]) for choose in (min, max))
+    said = re.search(r"from (\d+)% \((\w+), .* a (\w+)\) to (\d+)% \((\w+)\)", card)
+    assert said.group(2, 3, 5) == (lowest, classes[lowest]["mistaken_for"], highest)
+    for name, share in ((lowest, said[1]), (highest, said[4])):
+        assert classes[name]["recall"] == pytest.approx(float(share), abs=1)
 
 
 @needs("multi30k")

@@ -703,6 +703,7 @@ def test_no_command_runs_a_payload(poisoned, tmp_path):
     commands = [
         *(["translate", "--model", folder, "hello"] for folder in folders),
         ["classify", classifier, tmp_path / "pictures"],
+        ["confusion", classifier, tmp_path / "pictures"],
         *(["pack", model, "--out", "packed"] for model in (text, classifier, asking)),
         *(["export", model, "--out", "exported"] for model in (text, classifier)),
         *(["average", model / "model.pt", "--out", "average.pt"] for model in (text, asking)),

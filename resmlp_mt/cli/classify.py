@@ -14,7 +14,7 @@ import argparse
 import glob
 import json
 import sys
-from collections import deque
+from functools import partial
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, check_positive
@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Classify all pictures that can be read; the others are named, and are an error."""
-    from resmlp_mt.data.pixels import BrokenImage, decode
+    from resmlp_mt.cli.classified import classify_each
+    from resmlp_mt.data.pixels import decode
     from resmlp_mt.errors import UserError, on_a_line
-    from resmlp_mt.extras import Bar
     from resmlp_mt.inference.classifier import Classifier
 
     # A name that is not in the terminal's encoding is no reason to stop.
@@ -54,24 +54,16 @@ def run(arguments: argparse.Namespace) -> None:
     check_positive(arguments, "topk", "batch_size")
     paths = _find_images(arguments.images)
     classifier = Classifier.from_pretrained(arguments.model, arguments.device)
-    readable: deque[str] = deque()  # whose classes are not known yet
-    broken = []
 
-    def read():
-        for path in Bar(paths, desc="classify", unit="image", disable=_quiet(paths), leave=False):
-            try:
-                source = sys.stdin.buffer if path == "-" else path
-                image = decode(source, classifier.cut.in_chans, str(path))
-            except (BrokenImage, OSError) as error:
-                broken.append(path)
-                Bar.write(f"resmlp-mt classify: {on_a_line(str(error))}", file=sys.stderr)
-                continue
-            readable.append(str(path))
-            yield image
+    def open_image(path: Path | str):
+        source = sys.stdin.buffer if path == "-" else path
+        return decode(source, classifier.cut.in_chans, str(path))
 
-    entries = []
-    for best in classifier.classify(read(), arguments.topk, arguments.batch_size):
-        path = readable.popleft()
+    entries, broken = [], []
+    classify = partial(classifier.classify, topk=arguments.topk, batch_size=arguments.batch_size)
+    found = classify_each(paths, open_image, classify, "classify", broken, _quiet(paths))
+    for path, best in found:
+        path = str(path)
         if arguments.json:
             entries.append({"path": path, "predictions": [_as_json(guess) for guess in best]})
         else:

@@ -14,6 +14,7 @@ COMMANDS = {
     "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
     "translate": "raw text in, raw text out",
     "classify": "name what is in pictures",
+    "confusion": "which classes a classifier mixes up, on pictures whose classes are known",
     "score": "SacreBLEU, chrF and TER with their signatures",
     "average": "average checkpoints, the last or the best",
     "pack": "a checkpoint -> a folder with all that a model needs",

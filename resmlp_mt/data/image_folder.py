@@ -29,8 +29,11 @@ class ImageFolder:
     Args:
         path: A folder with train/, val/ ..., or a .tar, .tar.gz or .tar.xz of it. A compressed one
             is unpacked to a temporary file, for as long as this process lives.
-        split: "train", "valid" or "test", or the name of such a folder.
+        split: "train", "valid" or "test", or the name of such a folder. None: there is one split,
+            and the classes lie directly in `path`.
         in_chans: 3 for colour, 1 for grey.
+        partial: Whether classes may be without images: those of empty folders, and those that
+            `align` knows beyond these.
 
     Attributes:
         classes: Names of the class folders, sorted, as numbers if all of them are: a name's place
@@ -42,21 +45,23 @@ class ImageFolder:
         UserError: If there is no such split, or a class without images.
     """
 
-    def __init__(self, path: str | Path, split: str, in_chans: int = 3):
-        self.in_chans = in_chans
+    def __init__(
+        self, path: str | Path, split: str | None, in_chans: int = 3, partial: bool = False
+    ):
+        self.in_chans, self.partial = in_chans, partial
         self.path = path = Path(path)
         if path.is_dir():
             tar, top, root = None, "", f"{path}/"
             folders = {p.name for p in path.iterdir() if p.is_dir() and not p.name.startswith(".")}
         else:
             tar = index_tar(path)
-            top = _common_top(tar.names)
+            top = _common_top(tar.names, split)
             root = f"{path}:{top}"
             folders = _first_parts(name.removeprefix(top) for name in tar.names)
-        folder = _find_split(folders, split, str(path))
-        where = f"{root}{folder}/"
-        files = enumerate(walk(where)) if tar is None else _below(tar.names, f"{top}{folder}/")
-        members = _sort_by_class(files, where)
+        folder = "" if split is None else f"{_find_split(folders, split, str(path))}/"
+        where = f"{root}{folder}"
+        files = enumerate(walk(where)) if tar is None else _below(tar.names, f"{top}{folder}")
+        members = _sort_by_class(files, where, partial)
         self.classes = list(members)
         self.names = [f"{where}{c}/{name}" for c in members for name in members[c]]
         self.targets = np.repeat(np.arange(len(members)), [len(members[c]) for c in members])
@@ -72,17 +77,19 @@ class ImageFolder:
     def align(self, classes: list[str]) -> None:
         """Number the classes as `classes` does: those of a model, or of another split.
 
-        Folders that are called 0, 1, 2 ..., one for each of the classes, are those of these places,
-        with a message. ImageNet-V2 has them so.
+        A partial folder may lack some of them. Folders that are called 0, 1, 2 ..., one for each of
+        the classes, are those of these places, with a message. ImageNet-V2 has them so.
 
         Raises:
-            UserError: If the folder has other classes. The message names them.
+            UserError: If the folder has other classes, or lacks some and is not partial. The
+                message names them.
         """
         if _are_places(self.classes, classes):
             logger.warning("%s: its folders are numbers; 0 is class %s", self.path, classes[0])
             self.classes = list(classes)
             return
-        check_same_classes(classes, self.classes, str(self.path))
+        check = check_known_classes if self.partial else check_same_classes
+        check(classes, self.classes, str(self.path))
         self.targets = np.array([classes.index(name) for name in self.classes])[self.targets]
         self.classes = list(classes)
 
@@ -123,11 +130,36 @@ def check_same_classes(known: list[str], classes: list[str], where: str) -> None
         UserError: If it lacks some, or has others; names them.
     """
     if found := name_differences(known, classes):
-        advice = "give every split the same class folders"
-        if all(name.isdigit() for name in known):
-            advice = "a model that knows its classes by number can be told their names: "
-            advice += "resmlp-mt import-weights --classes"
+        advice = _advise_naming(known) or "give every split the same class folders"
         raise UserError(f"{where}: not the classes of the training: {found}; {advice}")
+
+
+def check_known_classes(known: list[str], classes: list[str], where: str) -> None:
+    """Check that a model has all classes of a folder.
+
+    Args:
+        known, classes, where: As for `check_same_classes`.
+
+    Raises:
+        UserError: If it lacks some. The message names them, and some that it has.
+    """
+    if others := sorted(set(classes) - set(known)):
+        splits = {name for names in SPLIT_FOLDERS.values() for name in names}
+        advice = _advise_naming(known) or "call the folders as the model calls the classes"
+        if splits.issuperset(others):
+            advice = "say with --split which of these folders has the classes in it"
+        raise UserError(
+            f"{where}: the model has no class {name_some(others)}; it knows "
+            f"{name_some(known, 10)}; {advice}"
+        )
+
+
+def _advise_naming(known: list[str]) -> str:
+    """What to do where a model knows its classes by number alone; "" where it has names."""
+    if not all(name.isdigit() for name in known):
+        return ""
+    advice = "a model that knows its classes by number can be told their names: "
+    return advice + "resmlp-mt import-weights --classes"
 
 
 def name_differences(known: list[str], classes: list[str]) -> str:
@@ -143,11 +175,17 @@ def _first_parts(names: Iterable[str]) -> set[str]:
     return {name.split("/")[0] for name in names if "/" in name}
 
 
-def _common_top(names: list[str]) -> str:
-    """The folder that all others lie in, with its slash, if there is one and it is no split."""
+def _common_top(names: list[str], split: str | None) -> str:
+    """The folder that all others lie in, with its slash, if there is one.
+
+    It is none if it is a split where one is wanted, or else if it is a class, with images in it.
+    """
     tops = _first_parts(names)
-    is_split = any(name in tops for names in SPLIT_FOLDERS.values() for name in names)
-    return f"{tops.pop()}/" if len(tops) == 1 and not is_split else ""
+    if split is None:
+        ends = any(name.count("/") == 1 and name.lower().endswith(SUFFIXES) for name in names)
+    else:
+        ends = any(name in tops for names in SPLIT_FOLDERS.values() for name in names)
+    return f"{tops.pop()}/" if len(tops) == 1 and not ends else ""
 
 
 def _find_split(folders: set[str], split: str, path: str) -> str:
@@ -197,11 +235,13 @@ def _below(names: list[str], folder: str) -> Iterator[tuple[int, str]]:
             yield place, name.removeprefix(folder)
 
 
-def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, dict[str, int]]:
+def _sort_by_class(
+    files: Iterable[tuple[int, str]], where: str, partial: bool
+) -> dict[str, dict[str, int]]:
     """Sort what lies in a split's folder, (place, name) each, into {class: {image: place}}.
 
     Raises:
-        UserError: If a class is empty, or there is none.
+        UserError: If there is no class, or no image in one or, of a partial folder, in all.
     """
     members, loose, others = {}, False, []
     for place, path in files:
@@ -219,7 +259,7 @@ def _sort_by_class(files: Iterable[tuple[int, str]], where: str) -> dict[str, di
         fault = "the images lie directly in it" if loose else "it is empty"
         raise UserError(f"{where}: {fault}; it needs a folder per class with the images in these")
     empty = sorted(f"{c}/" for c in members if not members[c])
-    if empty:
+    if empty and (not partial or len(empty) == len(members)):
         raise UserError(
             f"{where}: no PNG, JPEG, GIF or WebP file in {name_some(empty)}; fill or remove what "
             "is empty"

@@ -30,6 +30,7 @@ ASKED = {
     "prepare": "--source-lang en --target-lang de --train a --valid a --test a --out data",
     "translate": "--model MODEL A",
     "classify": "MODEL a.png",
+    "confusion": "MODEL pictures --out b.png",
     "score": "--ref a.de a.de",
     "average": "a.pt --out b.pt",
     "pack": "multi30k-en-de --out packed",
@@ -115,10 +116,13 @@ def test_what_needs_no_model_imports_no_torch(guarded, trained, raw, tmp_path):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_exported_model_translates_and_classifies(guarded, exports, picture):
+def test_an_exported_model_translates_and_classifies(guarded, exports, picture, tmp_path):
     command = ["resmlp-mt", "translate", "--model", exports / "translator", "--nbest", 3, TEXT]
     assert run(*command, env=guarded, own=True).stdout == run(*command).stdout != ""
     command = ["resmlp-mt", "classify", exports / "classifier", picture]
+    assert run(*command, env=guarded, own=True).stdout == run(*command).stdout != ""
+    shutil.copytree(picture.parent, tmp_path / "frog")
+    command = ["resmlp-mt", "confusion", exports / "classifier", tmp_path]
     assert run(*command, env=guarded, own=True).stdout == run(*command).stdout != ""
 
 

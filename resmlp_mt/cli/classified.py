@@ -1,0 +1,46 @@
+"""Pictures with the classes that a model finds in them; those that cannot be read are named."""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def classify_each(
+    items: Sequence[T],
+    open_image: Callable[[T], object],
+    classify: Callable[[Iterator], Iterator[list]],
+    command: str,
+    broken: list[T],
+    quiet: bool | None = None,
+) -> Iterator[tuple[T, list]]:
+    """Yield each item with its classes, as the pictures are read, under a bar of progress.
+
+    Args:
+        items: What stands for the pictures.
+        open_image: Item -> image; a `UserError` or an `OSError` if it cannot be read.
+        classify: Images -> the predictions for each, as `Classifier.classify` yields them.
+        command: What bar and messages are called by.
+        broken: Those that cannot be read are named on standard error, and put in here.
+        quiet: Show no bar; None: if standard error is no terminal.
+    """
+    from resmlp_mt.errors import UserError, on_a_line
+    from resmlp_mt.extras import Bar
+
+    readable: deque[T] = deque()  # whose classes are not known yet
+
+    def read() -> Iterator:
+        for item in Bar(items, desc=command, unit="image", disable=quiet, leave=False):
+            try:
+                image = open_image(item)
+            except (UserError, OSError) as error:
+                broken.append(item)
+                Bar.write(f"resmlp-mt {command}: {on_a_line(str(error))}", file=sys.stderr)
+                continue
+            readable.append(item)
+            yield image
+
+    for best in classify(read()):
+        yield readable.popleft(), best

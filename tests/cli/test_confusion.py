@@ -1,0 +1,295 @@
+"""Which classes a classifier mixes up, as a user asks for it."""
+
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import weakref
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+from cli.commands import ENVIRONMENT, assert_refused, entries, run
+from cli.pictures import CLASSES
+from cli.zygote import find_commands
+from matplotlib import colormaps, pyplot
+from PIL import Image
+
+from resmlp_mt import Classifier
+from resmlp_mt.analysis.confusion import Confusion
+from resmlp_mt.cli.classified import classify_each
+from resmlp_mt.cli.confusion import draw, table
+
+FOLDERS = ("bird", "cat", "frog", "truck")  # of the ten classes that cifar10 knows
+
+
+def confusion(*arguments, **options):
+    return run("resmlp-mt", "confusion", *arguments, **options)
+
+
+def patches(number: int) -> Image.Image:
+    """A picture of coarse random patches, which cifar10 takes for this and that."""
+    pixels = np.random.default_rng(number).integers(0, 256, (3, 3, 3), dtype=np.uint8)
+    return Image.fromarray(pixels).resize((32, 32), Image.Resampling.BILINEAR)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Folders of four classes, and an empty one of a fifth."""
+    root = tmp_path_factory.mktemp("confusion") / "pictures"
+    for number in range(40):
+        path = root / FOLDERS[number * number % 4 + number % 3] / ("more" * (number % 5 == 0))
+        path.mkdir(parents=True, exist_ok=True)
+        patches(number).save(path / f"{number}.png")
+    (root / "ship").mkdir()
+    return root
+
+
+@pytest.fixture(scope="module")
+def counted(folder):
+    """Counted in plain loops: names of the classes, hits among 1 and 5, images by pair."""
+    classifier = Classifier.from_pretrained("cifar10", "cpu")
+    pairs, top1, top5 = Counter(), 0, 0
+    for path in folder.rglob("*.png"):
+        true = path.relative_to(folder).parts[0]
+        guesses = [guess.name for guess in classifier.classify(path)]
+        pairs[true, guesses[0]] += 1
+        top1 += true == guesses[0]
+        top5 += true in guesses
+    return classifier.classes, top1, top5, pairs
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return json.loads(confusion("cifar10", folder, "--json", "--batch-size", 7).stdout)
+
+
+def test_it_counts_what_plain_loops_count(found, counted):
+    classes, top1, top5, pairs = counted
+    assert found["images"] == 40 and 0 < top1 < top5 < 40
+    assert [found["top1"], found["top5"]] == [100 * top1 / 40, 100 * top5 / 40]
+    assert [entry["class"] for entry in found["classes"]] == classes
+    for index, entry in enumerate(found["classes"]):
+        name = entry["class"]
+        row = {guess: n for (true, guess), n in pairs.items() if true == name}
+        column = sum(n for (_, guess), n in pairs.items() if guess == name)
+        hits, others = row.get(name, 0), {guess: row[guess] for guess in row if guess != name}
+        assert (entry["index"], entry["images"]) == (index, sum(row.values()))
+        assert entry["recall"] == (100 * hits / sum(row.values()) if row else None)
+        assert entry["precision"] == (100 * hits / column if column else None)
+        assert {guess["class"]: guess["images"] for guess in entry["guesses"]} == row
+        numbers = [guess["images"] for guess in entry["guesses"]]
+        assert numbers == sorted(numbers, reverse=True)
+        assert all(classes[guess["index"]] == guess["class"] for guess in entry["guesses"])
+        if others:
+            assert others[entry["mistaken_for"]] == max(others.values())
+        else:
+            assert entry["mistaken_for"] is None
+
+
+def test_the_table_has_the_lowest_recall_first_and_says_what_it_leaves_out(folder, found):
+    said = confusion("cifar10", folder).stdout
+    known = [entry for entry in found["classes"] if entry["images"]]
+    known.sort(key=lambda entry: entry["recall"])
+    first, *lines = said.splitlines()
+    assert first == f"40 images: top1 {found['top1']:.2f}, top5 {found['top5']:.2f}"
+    rows = [line.split() for line in lines if line.split() and line.split()[0] in FOLDERS]
+    assert [row[0] for row in rows] == [entry["class"] for entry in known]
+    for row, entry in zip(rows, known, strict=True):
+        precision = "-" if entry["precision"] is None else f"{entry['precision']:.2f}"
+        assert row[1:4] == [str(entry["images"]), f"{entry['recall']:.2f}", precision]
+        images = {guess["class"]: guess["images"] for guess in entry["guesses"]}
+        assert row[4:] == [entry["mistaken_for"], f"({images[entry['mistaken_for']]})"]
+    assert lines[-1].startswith(
+        "No image of 6 of the model's classes: airplane, automobile, deer, "
+    )
+    assert "lowest recall" not in said
+    short = confusion("cifar10", folder, "--worst", 2).stdout.splitlines()
+    assert [line.split()[0] for line in short[3:5]] == [entry["class"] for entry in known[:2]]
+    assert short[6].startswith("These are the 2 of 4 classes with the lowest recall. --worst N")
+
+
+@pytest.mark.parametrize(
+    ("top", "split"),
+    [(".", []), ("val", []), ("val", ["--split", "valid"]), ("a/val", ["--split", "valid"])],
+)
+def test_an_archive_and_a_split_are_as_good_as_a_folder(folder, found, tmp_path, top, split):
+    with tarfile.open(tmp_path / "x.tar", "w") as tar:
+        tar.add(folder, top)
+    places = [tmp_path / "x.tar"]
+    if split:
+        (tmp_path / "images").mkdir()
+        (tmp_path / "images/val").symlink_to(folder)
+        places.append(tmp_path / "images")
+    for place in places:
+        assert json.loads(confusion("cifar10", place, "--json", *split).stdout) == found
+
+
+def test_top1_is_that_of_the_validation_in_training(classifier, pictures):
+    log = entries((classifier / "train.log").read_text(), "valid_top1")[-1]
+    said = confusion(classifier / "checkpoint_last.pt", pictures, "--split", "valid").stdout
+    top1, top5 = (float(log[f"valid_{name}"]) for name in ("top1", "top5"))
+    assert said.startswith(f"30 images: top1 {top1:.2f}, top5 {top5:.2f}\n")
+    assert all(name in said for name in CLASSES)
+
+
+def test_broken_pictures_are_named_and_the_others_still_counted(folder, tmp_path):
+    broken = shutil.copytree(folder, tmp_path / "broken")
+    (broken / "cat/cut\n.png").write_bytes(next(folder.rglob("*.png")).read_bytes()[:50])
+    (broken / "frog/empty.jpg").touch()
+    (broken / "frog/notes.txt").touch()
+    done = confusion("cifar10", broken, "--out", tmp_path / "x.png", check=False)
+    assert_refused(done, "cut\\n.png: broken", "frog/empty.jpg: ", "2 of 42 images could not be")
+    assert done.stdout == confusion("cifar10", folder).stdout
+    assert (tmp_path / "x.png").exists()
+    (tmp_path / "all/cat").mkdir(parents=True)
+    (tmp_path / "all/cat/empty.jpg").touch()
+    out = ["--out", tmp_path / "all.png"]
+    done = confusion("cifar10", tmp_path / "all", *out, check=False)
+    assert_refused(done, "1 of 1 images could not be read")
+    assert done.stdout == "" and not (tmp_path / "all.png").exists()
+
+
+@pytest.mark.parametrize("form", ["", ".tar"])
+@pytest.mark.parametrize(
+    ("names", "arguments", "said"),
+    [
+        (["cat/1", "fish/1"], [], "no class fish; it knows airplane, automobile, bird, cat, deer"),
+        (["val/cat/1", "train/cat/1"], [], "say with --split which of these folders has the"),
+        (["cat/1"], ["--split", "valid"], "no valid images; looked for val/"),
+        (["1"], [], "the images lie directly in it; it needs a folder per class"),
+        (["cat/1.txt", "dog/1.txt"], [], "no PNG, JPEG, GIF or WebP file in cat/, dog/; fill or"),
+    ],
+)
+def test_folders_that_do_not_fit_are_one_message(names, arguments, said, form, tmp_path):
+    folder = tmp_path / f"x{form}"
+    for name in names:
+        path = tmp_path / "x" / (name if name.endswith(".txt") else f"{name}.png")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        patches(0).save(path, "PNG")
+    if form:
+        with tarfile.open(folder, "w") as tar:
+            tar.add(tmp_path / "x", ".")
+    assert_refused(confusion("cifar10", folder, *arguments, check=False), f"{folder}", said)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nix", "{folder}"], "nix: no such model"),
+        (["multi30k-en-de", "{folder}"], "not a classifier of images"),
+        (["cifar10", "nix"], "nix: no such file or folder"),
+        (["cifar10", "{empty}"], "it is empty; it needs a folder per class"),
+        (["cifar10", "{folder}", "--worst", "0"], "--worst must be at least 1"),
+        (["cifar10", "{folder}", "--batch-size", "0"], "--batch-size must be at least 1"),
+        (["cifar10", "{folder}", "--device", "abacus"], "device abacus: "),
+        (["cifar10", "{folder}", "--out", "{picture}"], "would be read and written"),
+        (["cifar10", "{folder}", "--out", "x.tsv"], "let its name end in .png, .pdf or .svg"),
+    ],
+)
+def test_mistakes_are_one_message(words, said, folder, tmp_path):
+    picture = next(folder.rglob("*.png"))
+    words = [word.format(folder=folder, empty=tmp_path, picture=picture) for word in words]
+    out = [] if "--out" in words else ["--out", tmp_path / "x.png"]
+    assert_refused(confusion(*words, *out, check=False), said)
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_a_reader_may_stop_and_finds_nothing_but_json(folder, found, tmp_path):
+    out = tmp_path / "new" / "x.pdf"
+    done = confusion("cifar10", folder, "--json", "--out", out)
+    assert json.loads(done.stdout) == found and done.stderr == f"wrote {out}\n"
+    assert out.read_bytes().startswith(b"%PDF")
+    path = f"{find_commands()}:{os.environ['PATH']}"
+    piped = f"set -o pipefail; resmlp-mt confusion cifar10 '{folder}' --json | head -c 1"
+    done = subprocess.run(
+        ["bash", "-c", piped], env=ENVIRONMENT | {"PATH": path}, capture_output=True, text=True
+    )
+    assert done.stdout == "{" and done.stderr == ""
+
+
+def test_no_more_pictures_are_held_than_are_computed_together_and_a_bar_counts_them(capsys):
+    opened, most = [], 0
+
+    def open_image(number):
+        nonlocal most
+        image = patches(number)
+        opened.append(weakref.ref(image))
+        most = max(most, sum(reference() is not None for reference in opened))
+        return image
+
+    classify = partial(Classifier.from_pretrained("cifar10", "cpu").classify, batch_size=4)
+    found = list(classify_each(range(50), open_image, classify, "x", [], quiet=False))
+    assert [number for number, _ in found] == [*range(50)] and most <= 4 + 2
+    assert "/50 [" in capsys.readouterr().err
+
+
+def counts(num_classes: int, pairs: dict) -> Confusion:
+    """What is found of so many images for each (true, guessed)."""
+    found = Confusion(num_classes)
+    for (true, guess), images in pairs.items():
+        for _ in range(images):
+            found.add(true, [guess])
+    return found
+
+
+def labels(axis) -> list[str]:
+    return [text.get_text() for text in axis.get_ticklabels()]
+
+
+def test_the_picture_has_true_classes_down_and_guesses_across():
+    pairs = {(0, 0): 9, (0, 2): 1, (1, 1): 3, (1, 0): 1, (2, 2): 1}
+    names = ["ant", "$x^", "a name as long as those of ImageNet are", "no image"]
+    figure = draw(counts(4, pairs), names, 20, "somewhere/mine")
+    axes = figure.axes[0]
+    expected = np.zeros((4, 4))
+    for (true, guess), images in pairs.items():
+        expected[true, guess] = 100 * images / sum(n for (t, _), n in pairs.items() if t == true)
+    np.testing.assert_allclose(axes.images[0].get_array(), expected)
+    written = {tuple(map(int, text.get_position()[::-1])): text for text in axes.texts}
+    assert {place: int(text.get_text()) for place, text in written.items()} == pairs
+    shown = ["ant", "$x^", "a name as long as tho...", "no image"]
+    assert labels(axes.xaxis) == labels(axes.yaxis) == shown
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("guessed", "true")
+    said = figure.get_suptitle()
+    assert said == "somewhere/mine\n15 images: top1 86.67, top5 86.67"
+    # Light to dark in grey too, and each number stands out: 4.5 is what WCAG asks of small text.
+    grey = [luminance(colormaps["Blues"](x / 100)) for x in range(101)]
+    assert grey == sorted(grey, reverse=True)
+    for place, text in written.items():
+        image = axes.images[0]
+        ground = luminance(image.cmap(image.norm(expected[place])))
+        lighter, darker = sorted([ground, 1.0 if text.get_color() == "white" else 0.0])[::-1]
+        assert (lighter + 0.05) / (darker + 0.05) > 4.5
+    pyplot.close()
+
+
+def luminance(colour) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+def test_of_many_classes_both_show_the_worst():
+    names = [f"n{i:04}" for i in range(1000)]
+    pairs = {(i, i): 1 + i % 50 for i in range(900)} | {(i, 999 - i): 50 - i for i in range(40)}
+    found = counts(1000, pairs)
+    lines = table(found, names, 20).splitlines()
+    rows = [line.split()[0] for line in lines[3:] if line.startswith("n0")]
+    recalls = {i: (1 + i % 50) / (1 + i % 50 + pairs.get((i, 999 - i), 0)) for i in range(900)}
+    assert rows == [names[i] for i in sorted(recalls, key=recalls.get)[:20]]
+    assert lines[-3].startswith("These are the 20 of 900 classes")
+    assert lines[-1].endswith(": n0900, n0901, n0902, n0903, n0904 and 95 more")
+    mixed = [*range(10), *range(990, 1000)]
+    for worst, chosen, written in ((20, mixed, 10 + 10), (1000, None, 0)):
+        figure = draw(found, names, worst, "mine")
+        axes = figure.axes[0]
+        shown = labels(axes.xaxis)
+        assert len(shown) == min(worst, 100) and len(axes.texts) == written
+        assert chosen is None or shown == [names[i] for i in chosen]
+        assert figure.get_suptitle().endswith(
+            f"\n{len(shown)} of 1,000 classes, of the commonest confusions"
+        )
+        assert max(figure.get_size_inches()) < 20
+        pyplot.close()
