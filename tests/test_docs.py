@@ -249,18 +249,21 @@ def test_documentation_of_serve_runs(tmp_path):
         for kind, text in blocks
         if kind == "python" or text.startswith("curl")
     ]
-    assert len(asked) == 4
+    assert len(asked) == 5
     script = shorten(started[1], ("pip install -e '.[export,serve]' -c constraints.txt\n", ""))
     script = f"{script.rstrip()} &\n" + "echo\n".join(asked).replace(
         "curl ", "curl --silent --retry 30 --retry-connrefused ", 1
     )
     script = f"{script}\nkill %1; wait %1".replace("8080", port)
     said = shell(script, tmp_path, forks=False).splitlines()
-    own, others, listed, translated, html = list(filter(None, said))[-5:]
+    own, others, held, listed, translated, html = list(filter(None, said))[-6:]
     assert [len(r["translations"]) for r in json.loads(own)["results"]] == [2, 2]
     (alternatives,) = json.loads(others)["results"]
     texts = [found["text"] for found in alternatives["translations"]]
     assert len(set(texts)) == 4 and all(text.startswith("Ein Mann") for text in texts)
+    (held,) = json.loads(held)["results"]
+    for wanted in ("ein Herr", "Drahtesel"):
+        assert wanted in held["translations"][0]["text"]
     assert "'German'" in listed and "Mann" in translated
     found = json.loads(html)
     assert "<b>" in found["translatedText"] and len(found["alternatives"]) == 1

@@ -30,7 +30,10 @@ if TYPE_CHECKING:  # compiled code does without it
     from resmlp_mt.inference.onnx_step import OnnxStep
 
 # What an exported model leaves to fairseq.
-_MORE = "more than a plain beam search (samples, constraints, a glossary, temperature, ensembles)"
+_MORE = (
+    "more than a plain beam search (samples, no repeats, constraints, a glossary, temperature, "
+    "ensembles)"
+)
 # Share of finished sentences from which on it pays to drop them.
 _WORTH_DROPPING = 0.2
 # Between two questions whether a search is still wanted: steps, and beams that go a step.

@@ -2,8 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from pathlib import Path
 from reprlib import repr as shorten
 
@@ -26,6 +29,39 @@ class Wanted:
 
     text: str
     tokens: np.ndarray
+
+
+class Terms:
+    """Finds the longest term at a place of a text, however many terms there are.
+
+    A text and a term are what lies between the places where words part. Each of these leads from
+    the beginning of terms to a longer one.
+    """
+
+    def __init__(self):
+        self._steps: dict[tuple[int, str], int] = {}
+        self._ends: dict[int, Wanted] = {}
+
+    def add(self, term: str, wanted: Wanted) -> None:
+        """Add a term; it takes the place of the same one."""
+        step = 0
+        for part in _cut(term):
+            step = self._steps.setdefault((step, part), len(self._steps) + 1)
+        self._ends[step] = wanted
+
+    def find(self, parts: Sequence[str], begin: int) -> tuple[int, Wanted | None]:
+        """Where the longest term ends that begins at a part of a text, and what is wanted for it.
+
+        Where there is none, its end is its beginning.
+        """
+        found, step = (begin, None), 0
+        for end in range(begin, len(parts)):
+            step = self._steps.get((step, parts[end]), 0)
+            if not step:
+                break
+            if step in self._ends:
+                found = end + 1, self._ends[step]
+        return found
 
 
 class Glossary:
@@ -52,19 +88,24 @@ class Glossary:
                 "of a file with a term, a tab and its translation in each line"
             )
         self._language = base_language(codec.source_language)
-        self._terms: dict[str, Wanted] = {}
+        self._terms, self._raised = Terms(), Terms()
+        known: dict[str, Wanted] = {}
         for term, translation in terms.items():
             if not isinstance(term, str) or not isinstance(translation, str):
                 raise ValueError(f"glossary: {term!r} -> {translation!r}: a side is no text")
             translation = mend_surrogates(translation)
-            wanted = codec.encode_held(translation)
+            try:
+                wanted = codec.encode_held(translation)
+            except UserError as error:
+                raise UserError(f"glossary: {shorten(term)} -> {error}") from None
             if not term.strip() or not wanted.size:
                 raise UserError(f"glossary: {term!r} -> {translation!r}: a side is empty")
-            self._terms[_write_alike(term)] = Wanted(_join_blanks(translation), wanted)
+            known[_write_alike(term)] = Wanted(_join_blanks(translation), wanted)
+        for term, wanted in known.items():
+            self._terms.add(term, wanted)
         # Of two that are alike in capitals, the one that has some counts.
-        least_first = sorted(self._terms, key=str.islower, reverse=True)
-        self._raised = {upper(term, self._language): self._terms[term] for term in least_first}
-        self._sizes = sorted(set(map(len, [*self._terms, *self._raised])), reverse=True)
+        for term in sorted(known, key=str.islower, reverse=True):
+            self._raised.add(upper(term, self._language), known[term])
 
     def find(self, text: str, capitals: bool = False) -> tuple[np.ndarray, ...]:
         """Token indices of the translations of the terms in a text, each once.
@@ -90,23 +131,20 @@ class Glossary:
         return [((kept[start], kept[end - 1] + 1), wanted.text) for (start, end), wanted in found]
 
     def _find(self, text: str, capitals: bool) -> Iterator[tuple[Place, Wanted]]:
-        end = 0
-        for start in range(len(text)):
-            if start < end or not _parts_words(text, start):
+        written = _cut(text)
+        lowered = [lower(part, self._language) for part in written]
+        ways = [(self._terms, written), (self._terms, lowered)]
+        if capitals:
+            ways.insert(1, (self._raised, written))
+        places, end = [0, *accumulate(map(len, written))], 0
+        for begin in range(len(written)):
+            if begin < end:
                 continue
-            for stop in (start + size for size in self._sizes if start + size <= len(text)):
-                wanted = self._look_up(text[start:stop], capitals)
-                if wanted is not None and _parts_words(text, stop):
-                    yield (start, stop), wanted
-                    end = stop
-                    break
-
-    def _look_up(self, piece: str, capitals: bool) -> Wanted | None:
-        """What is wanted for a piece of a text, if it is a term: first for one as it is written."""
-        wanted = self._terms.get(piece)
-        if wanted is None and capitals:
-            wanted = self._raised.get(piece)
-        return self._terms.get(lower(piece, self._language)) if wanted is None else wanted
+            # Of those that are as long, the one as it is written counts.
+            found = (terms.find(parts, begin) for terms, parts in ways)
+            end, wanted = max(found, key=itemgetter(0))
+            if wanted is not None:
+                yield (places[begin], places[end]), wanted
 
 
 def read_glossary(path: Path) -> dict[str, str]:
@@ -144,13 +182,18 @@ def _write_alike(text: str) -> str:
     return unicodedata.normalize("NFC", _join_blanks(text))
 
 
+def _cut(text: str) -> list[str]:
+    """What lies between the places of a text that are within no word and no character."""
+    places = [i for i in range(1, len(text)) if _parts_words(text, i)]
+    return [text[begin:end] for begin, end in pairwise([0, *places, len(text)])]
+
+
 def _parts_words(text: str, place: int) -> bool:
-    """Whether a place of a text is within no word and no character, as readers take them."""
-    if not 0 < place < len(text):
-        return True
-    return may_cut(text, place) and not all(map(_is_spaced, text[place - 1 : place + 1]))
+    """Whether a place within a text is within no word and no character, as readers take them."""
+    return not (_is_spaced(text[place - 1]) and _is_spaced(text[place])) and may_cut(text, place)
 
 
+@lru_cache(2**12)
 def _is_spaced(character: str) -> bool:
     """Whether it belongs to a word that has blanks around it. Vowel signs do, which are marks."""
     word = character == "_" or character.isalnum() or unicodedata.category(character)[0] == "M"

@@ -147,6 +147,8 @@ class Reader:
             attention: Whether somebody asks for that, which counts words: a term of several words
                 gets no name then.
         """
+        if segment.code:
+            return segment
         terms = glossary.locate(segment.plain, segment.capitals)
         if terms == []:
             return segment

@@ -248,14 +248,22 @@ async def _translate(asked: TranslationRequest, desk: Desk, models: Models) -> b
         model = models.choose(asked.source, asked.target, texts)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
-    search = SearchOptions(beam=asked.beam, nbest=asked.nbest, lenpen=asked.lenpen)
+    search = SearchOptions(
+        beam=asked.beam,
+        nbest=asked.nbest,
+        lenpen=asked.lenpen,
+        max_len_b=asked.max_len_b,
+        no_repeat_ngram_size=asked.no_repeat_ngram_size,
+    )
     begun = asked.prefix, asked.alternatives
     options = Options(model.translator, search, asked.attention, *begun)
 
     def write(found: list[Found]) -> bytes:
         return write_results(found, asked.parts)
 
-    return await desk.translate(texts, options, write, asked.split_sentences, asked.recase)
+    return await desk.translate(
+        texts, options, write, asked.split_sentences, asked.recase, glossary=asked.glossary
+    )
 
 
 async def _answer_in_time(

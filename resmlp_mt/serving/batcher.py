@@ -7,10 +7,12 @@ text in turn, so that a short request never waits for all of a long one.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.inference.alternatives import MORE, find_alternatives
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
@@ -25,10 +27,17 @@ logger = logging.getLogger(__name__)
 
 # Bytes of a weight in JSON: "0.1234, ".
 _WEIGHT = 8
+# What is more than a plain beam search is done by fairseq. Two texts then take about as long as
+# 64 of a plain search.
+_FAIRSEQ = 32
 
 
 class QueueFull(Exception):
     """More texts wait than the queue may hold."""
+
+
+class Impossible(Exception):
+    """No translation is as it was asked for; says why."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +52,41 @@ class Options:
 
     @property
     def beams(self) -> int:
-        """Hypotheses that are kept for a segment at once, at most."""
-        return self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
+        """Hypotheses that are kept for a segment at once, at most, or what takes as long."""
+        beams = self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
+        return beams if self.search.is_plain else beams * _FAIRSEQ
 
-    def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis]]:
-        """Yield the translations of each segment."""
+    def translate(
+        self, segments: list[Segment], guides: Sequence[Guide] = ()
+    ) -> Iterator[list[Hypothesis]]:
+        """Yield the translations of each segment.
+
+        Args:
+            segments: What is translated.
+            guides: What each must hold, where the search has constraints.
+
+        Raises:
+            Impossible: If more than a plain search was asked for, and cannot be had.
+        """
+        try:
+            yield from self._search(segments, guides)
+        except UserError as error:
+            if self.search.is_plain:  # the model is broken
+                raise
+            raise Impossible("glossary: " * bool(self.search.constraints) + str(error)) from None
+
+    def _search(
+        self, segments: list[Segment], guides: Sequence[Guide]
+    ) -> Iterator[list[Hypothesis]]:
         if self.alternatives:
             return find_alternatives(
                 self.translator, segments, self.search, self.prefix, self.attention
             )
         led = {}
         if self.prefix:
-            guide = Guide(self.translator.codec.encode_target(self.prefix))
-            led["guides"] = [guide] * len(segments)
+            guides = [Guide(self.translator.codec.encode_target(self.prefix))] * len(segments)
+        if self.prefix or self.search.constraints:
+            led["guides"] = list(guides)
         # The batches side by side are those of this queue.
         return self.translator.translate_segments(
             segments, self.search, attention=self.attention, threads=1, **led
@@ -67,23 +98,44 @@ class Job:
     """The segments of one request.
 
     `answer` is done when all are translated: a list of hypotheses for each. Cancel it when it is
-    wanted no more.
+    wanted no more. Segments that must hold something come last, in batches of their own.
     """
 
     segments: list[Segment]
     options: Options
     room: int  # bytes that the answer may still grow by
+    guides: list[Guide]  # what each segment must hold
     answer: Future = field(default_factory=Future)
     taken: int = 0
 
     def __post_init__(self):
         self.found: list[list[Hypothesis] | None] = [None] * len(self.segments)
         self.missing = len(self.segments)
+        self.leads = [guide.leads for guide in self.guides]
+        self.order = sorted(range(self.missing), key=self.leads.__getitem__)
 
     @property
     def waiting(self) -> int:
         """Texts that wait for a thread, without those of cancelled jobs."""
         return 0 if self.answer.done() else len(self.segments) - self.taken
+
+    @cached_property
+    def _holding(self) -> Options:
+        return replace(self.options, search=replace(self.options.search, constraints="unordered"))
+
+    def get_options(self, index: int) -> Options:
+        """How a text is translated."""
+        return self._holding if self.leads[index] else self.options
+
+    @property
+    def next_options(self) -> Options:
+        """How the text is translated whose turn it is."""
+        return self.get_options(self.order[self.taken])
+
+    def take(self) -> int:
+        """The index of the text whose turn it is; called with the batcher's lock."""
+        self.taken += 1
+        return self.order[self.taken - 1]
 
     def put(self, index: int, hypotheses: list[Hypothesis]) -> None:
         """Add the translations of a text; called with the batcher's lock."""
@@ -144,13 +196,20 @@ class Batcher:
         """Texts that wait for a thread, without those of cancelled jobs."""
         return sum(job.waiting for job in self.jobs)
 
-    def submit(self, segments: list[Segment], options: Options) -> Job:
+    def submit(
+        self, segments: list[Segment], options: Options, guides: list[Guide] | None = None
+    ) -> Job:
         """Queue segments, all or none.
+
+        Args:
+            segments: What is to be translated.
+            options: By which model, and how.
+            guides: What each of them must hold, if any must.
 
         Raises:
             QueueFull: If there is no room for them now.
         """
-        job = Job(segments, options, self.answer_bytes)
+        job = Job(segments, options, self.answer_bytes, guides or [Guide()] * len(segments))
         if not segments:
             job.answer.set_result([])
         with self.changed:
@@ -176,8 +235,9 @@ class Batcher:
             self._observe()
             try:
                 self._translate(batch)
-            except Exception:
-                logger.exception("a batch of %d texts failed; each is tried alone", len(batch))
+            except Exception as error:
+                if not isinstance(error, Impossible):
+                    logger.exception("a batch of %d texts failed; each is tried alone", len(batch))
                 for job, index in batch:
                     # One that cannot be translated must not take the others with it.
                     try:
@@ -194,15 +254,14 @@ class Batcher:
                 self.changed.wait()
             if not jobs:
                 return []
-            options = jobs[0].options
-            alike = [job for job in jobs if job.options == options]
+            options = jobs[0].next_options
+            alike = [job for job in jobs if job.next_options == options]
             room = max(1, self.batch_size * USUAL_BEAM // max(options.beams, USUAL_BEAM))
             batch: list[tuple[Job, int]] = []
             while alike and len(batch) < room:
                 for job in alike[: room - len(batch)]:
-                    batch.append((job, job.taken))
-                    job.taken += 1
-                alike = [job for job in alike if job.waiting]
+                    batch.append((job, job.take()))
+                alike = [job for job in alike if job.waiting and job.next_options == options]
             # Jobs that were served go behind those that were not.
             served = {id(job) for job, _ in batch}
             self.jobs = sorted(jobs, key=lambda job: id(job) in served)
@@ -216,10 +275,13 @@ class Batcher:
 
     def _translate(self, batch: list[tuple[Job, int]]) -> None:
         """Give each job its translations. Stop when all of its jobs were cancelled."""
-        segments, options = [job.segments[i] for job, i in batch], batch[0][0].options
+        job, index = batch[0]
+        options = job.get_options(index)
+        segments = [job.segments[i] for job, i in batch]
+        guides = [job.guides[i] for job, i in batch]
         try:
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
-                found = options.translate(segments)
+                found = options.translate(segments, guides)
                 # One after the other: the attention of all of them may be larger than memory.
                 for job, index in batch:
                     check_wanted()

@@ -1,7 +1,7 @@
 """Where the texts of a request are split, queued, and joined to translations again."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -9,12 +9,13 @@ from itertools import islice
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.guides import Guide, check_room
+from resmlp_mt.inference.glossary import Glossary
+from resmlp_mt.inference.guides import Guide, Line, check_room, make_guides
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.segments import LINE_ENDS, Segment
-from resmlp_mt.serving.batcher import Batcher, Options, QueueFull
+from resmlp_mt.serving.batcher import Batcher, Impossible, Options, QueueFull
 from resmlp_mt.serving.limits import AnswerTooLarge, Limits
-from resmlp_mt.serving.request import too_many
+from resmlp_mt.serving.request import HELD, SEARCHED, too_many
 
 # Characters of a request that take noticeably long to split, and how many such requests may wait.
 _LONG, _LONG_WAITING = 20_000, 16
@@ -64,6 +65,7 @@ class Desk:
         recase: bool = True,
         are_items: bool = False,
         written: int = 0,
+        glossary: Mapping[str, str] | None = None,
     ) -> bytes:
         """Translate texts. To cancel it ends the work for it.
 
@@ -75,25 +77,34 @@ class Desk:
                 which it was typed, so the text is then taken as typed too.
             are_items: Give no text a final stop that it lacks.
             written: Characters that `describe` reads or writes beside those of the texts.
+            glossary: Terms, and what a translation shall hold for each.
 
         Raises:
-            HTTPException: If the texts cannot be queued or begun so, or the answer is too large.
+            HTTPException: If the texts cannot be queued or translated so, or the answer is too
+                large.
         """
         size = sum(map(len, texts))
         self.check_answer(size * options.search.nbest)
+        if glossary:
+            if size > SEARCHED:
+                raise too_many(size, SEARCHED, "characters with a glossary")
+            size += sum(map(len, [*glossary, *glossary.values()]))
         size += len(options.prefix)
         recase = recase and not options.prefix
         reading = dict(split_sentences=split_sentences, recase=recase, is_item=are_items)
-        split = await self.read(size, self._split_now, texts, options, reading)
+        split, guides = await self.read(size, self._split_now, texts, options, reading, glossary)
         segments = [segment for parts in split for segment in parts]
         try:
-            found = await asyncio.wrap_future(self.batcher.submit(segments, options).answer)
+            job = self.batcher.submit(segments, options, guides)
+            found = await asyncio.wrap_future(job.answer)
             size += written
             answer = await self._run(size, lambda: describe(_join(texts, split, found, options)))
         except QueueFull:
             raise _too_busy() from None
         except AnswerTooLarge:
             raise self._too_large() from None
+        except Impossible as error:
+            raise HTTPException(422, str(error)) from None
         self.check_answer(len(answer))
         return answer
 
@@ -131,22 +142,55 @@ class Desk:
         return HTTPException(413, f"the answer is larger than {most} bytes; ask for less")
 
     def _split_now(
-        self, texts: list[str], options: Options, reading: dict[str, bool | None]
-    ) -> list[list[Segment]]:
+        self,
+        texts: list[str],
+        options: Options,
+        reading: dict[str, bool | None],
+        terms: Mapping[str, str] | None,
+    ) -> tuple[list[list[Segment]], list[Guide]]:
+        """The parts of texts, and what each part must hold if there are terms."""
         most = self.limits.queue_size
         count = sum(text.count(end) for text in texts for end in LINE_ENDS)
         if count > _BLANK * most:
             raise too_many(count, _BLANK * most, "lines")
-        split, count, begun = [], 0, bool(options.prefix or options.alternatives)
+        glossary = _read_terms(terms, options) if terms else None
+        split, guides, count = [], [], 0
+        begun = bool(options.prefix or options.alternatives)
         reading = reading | {"begun": begun, "attention": options.attention}
         for text in texts:
-            split.append(options.translator.split(text, **reading))
-            count += max(1, len(split[-1]))
+            parts = options.translator.split(text, **reading)
+            count += max(1, len(parts))
             if count > most:
                 raise too_many(count, most)
+            if glossary:
+                name = options.translator.reader.name_terms
+                parts = [name(part, glossary, options.attention) for part in parts]
+                guides += _hold_terms(text, parts, glossary, options)
+            split.append(parts)
         if begun:
             _check_beginning(sum(map(len, split)), options)
-        return split
+        return split, guides
+
+
+def _read_terms(terms: Mapping[str, str], options: Options) -> Glossary:
+    try:
+        return Glossary(terms, options.translator.codec)
+    except UserError as error:
+        raise HTTPException(422, str(error)) from None
+
+
+def _hold_terms(
+    text: str, parts: list[Segment], glossary: Glossary, options: Options
+) -> list[Guide]:
+    """What the translations of the parts of a text must hold for their terms."""
+    line = Line(text, parts, kept=(), prefix="", words=())
+    guides = make_guides(options.translator.codec, [line], 0, glossary)
+    most, beam = HELD // options.search.beam, options.search.beam
+    for guide in guides:
+        if (held := sum(map(len, guide.constraints))) > most:
+            message = f"a sentence has terms of {held} subwords; with beam {beam} {most} at most"
+            raise HTTPException(422, f"glossary: {message}")
+    return guides
 
 
 def _too_busy() -> HTTPException:

@@ -1,6 +1,7 @@
 """What a request may ask: checked before anything is done with it, and refused in few words."""
 
 from collections.abc import Sequence
+from reprlib import repr as shorten
 from typing import Annotated, ClassVar
 
 from pydantic import (
@@ -23,6 +24,12 @@ from resmlp_mt.text.surrogates import mend_surrogates
 USUAL_BEAM = 5
 # Mistakes that an answer names. It counts the others.
 _NAMED = 3
+# Most terms of a glossary, characters on each side of one, and characters of the texts in which
+# they are looked for: the worst take seconds.
+_TERMS, _SIDE, SEARCHED = 1000, 100, 100_000
+# Most subwords that the terms of a sentence make its translation hold, times the beam. A search
+# that holds them takes longer by as much.
+HELD = 320
 # Characters of a key or a mistake that are shown.
 _WORD, _MISTAKE = 40, 200
 
@@ -37,6 +44,18 @@ Texts = Annotated[
     Annotated[Text, Tag("a text")] | Annotated[list[Text], Tag("several texts")],
     Discriminator(lambda texts: "several texts" if isinstance(texts, list) else "a text"),
 ]
+
+
+def _check_terms(terms: object) -> object:
+    """Name the term that is wrong; pydantic says where, and terms may have blanks."""
+    for term, said in terms.items() if isinstance(terms, dict) else ():
+        if not isinstance(said, str):
+            raise ValueError(f"{shorten(term)} -> {shorten(said)}: a side is no text")
+        if max(len(term), len(said)) > _SIDE:
+            raise ValueError(
+                f"{shorten(term)} -> {shorten(said)}: a side has more than {_SIDE} characters"
+            )
+    return terms
 
 
 class TranslationRequest(BaseModel):
@@ -81,6 +100,24 @@ class TranslationRequest(BaseModel):
         description="Return translations that go on in different ways behind `prefix`. If that "
         "ends in a blank, its last word is whole.",
     )
+    glossary: Annotated[dict[Text, Text], BeforeValidator(_check_terms)] = Field(
+        {},
+        max_length=_TERMS,
+        description=f"What translations shall hold for terms of the texts: at most {_TERMS:,}, of "
+        f"{_SIDE} characters on each side. The texts have at most {SEARCHED:,} characters then, "
+        f"and the translations of a sentence's terms {HELD} subwords, divided by `beam`. Goes "
+        "without `prefix` and `alternatives`.",
+        examples=[{"bike": "Drahtesel"}],
+    )
+    max_len_b: int = Field(
+        200, ge=1, le=1000, description="Subwords of the translation of a part, at most."
+    )
+    no_repeat_ngram_size: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="No sequence of so many subwords comes twice in a part; 0, or 2 or more.",
+    )
     parts: bool = Field(False, description="Return what was translated at once, too.")
     attention: bool = Field(False, description="Return where each translation was made from.")
 
@@ -99,6 +136,9 @@ class TranslationRequest(BaseModel):
         texts = asked.get("text")
         if isinstance(texts, list) and len(texts) > cls.limits.queue_size:
             raise too_many(len(texts), cls.limits.queue_size)
+        terms = asked.get("glossary")
+        if isinstance(terms, dict) and len(terms) > _TERMS:
+            raise too_many(len(terms), _TERMS, "terms")
         return asked
 
     @model_validator(mode="after")
@@ -107,6 +147,10 @@ class TranslationRequest(BaseModel):
             raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}")
         if (self.prefix or self.alternatives) and isinstance(self.text, list):
             raise ValueError("prefix, alternatives: of one text, not of a list")
+        if (self.prefix or self.alternatives) and self.glossary:
+            raise ValueError("glossary: goes without prefix and alternatives")
+        if self.no_repeat_ngram_size == 1:
+            raise ValueError("no_repeat_ngram_size 1 must be 0, or 2 or more")
         return self
 
 

@@ -37,6 +37,7 @@ def find(terms, text, language="en", capitals=False):
         ("red_car=A car=B red=C", "a red car", "A"),
         ("red_car=A car=B red=C", "the red  cars are red as a car", "C B"),
         ("red_car=A car_park=B", "red car park", "A"),
+        ("red_car_park=A red=B", "red car red car parks, red car park", "B A"),
         ("C++=A .NET=B C=C", "C++ and .NET, C", "A B C"),
         ("Straße=A", "die Straße STRASSE", "A"),
         ("İzmir=A x=B", "İzmir x", "A B"),
@@ -186,7 +187,7 @@ def test_sentences_hold_the_terms_and_those_without_any_are_as_ever(tmp_path):
     for file in (path, str(path)):
         assert translator.translate(lines, glossary=file) == held
     for wrong, said in (
-        ({"x": "☃"}, "cannot say"),
+        ({"x": "☃"}, "'x' -> '☃': the model cannot say"),
         ({"x": "Acme™"}, "'Acme™': the model would write 'AcmeTM'"),
         ({"x": " "}, "a side is empty"),
         (tmp_path / "nowhere.tsv", "nowhere.tsv: no such file"),

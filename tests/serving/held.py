@@ -22,7 +22,7 @@ class Held:
         )
         self.let_go, self.batches, self.at_work = threading.Event(), [], threading.Semaphore(0)
 
-    def translate_segments(self, segments, options, attention, threads):
+    def translate_segments(self, segments, options, attention, threads, guides=None):
         assert threads == 1
         lines, nbest = [segment.text.strip() for segment in segments], options.nbest
         self.batches.append((lines, nbest))
