@@ -19,9 +19,10 @@ from starlette.middleware.cors import CORSMiddleware
 import resmlp_mt
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.answer import TranslationResponse, write_results
-from resmlp_mt.serving.batcher import Batcher, Options
+from resmlp_mt.serving.batcher import Batcher
 from resmlp_mt.serving.desk import Desk, Found
 from resmlp_mt.serving.forms import FormsAsJson
+from resmlp_mt.serving.jobs import Options
 from resmlp_mt.serving.keys import Keys, find_key
 from resmlp_mt.serving.libretranslate import (
     LibreRequest,

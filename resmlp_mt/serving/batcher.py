@@ -7,153 +7,20 @@ text in turn, so that a short request never waits for all of a long one.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
-from functools import cached_property
 
-from resmlp_mt.errors import UserError
-from resmlp_mt.inference.alternatives import MORE, find_alternatives
 from resmlp_mt.inference.guides import Guide
-from resmlp_mt.inference.hypotheses import Hypothesis
-from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.stopping import Stopped, check_wanted, stop_when
-from resmlp_mt.inference.translator import Translator
-from resmlp_mt.serving.limits import AnswerTooLarge
+from resmlp_mt.serving.jobs import Impossible, Job, Options
 from resmlp_mt.serving.request import USUAL_BEAM
 
 logger = logging.getLogger(__name__)
 
-# Bytes of a weight in JSON: "0.1234, ".
-_WEIGHT = 8
-# What is more than a plain beam search is done by fairseq. Two texts then take about as long as
-# 64 of a plain search.
-_FAIRSEQ = 32
-
 
 class QueueFull(Exception):
     """More texts wait than the queue may hold."""
-
-
-class Impossible(Exception):
-    """No translation is as it was asked for; says why."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What segments must have in common to be translated together."""
-
-    translator: Translator
-    search: SearchOptions = SearchOptions(beam=USUAL_BEAM)
-    attention: bool = False
-    prefix: str = ""  # of all segments: there is one
-    alternatives: bool = False
-
-    @property
-    def beams(self) -> int:
-        """Hypotheses that are kept for a segment at once, at most, or what takes as long."""
-        beams = self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
-        return beams if self.search.is_plain else beams * _FAIRSEQ
-
-    def translate(
-        self, segments: list[Segment], guides: Sequence[Guide] = ()
-    ) -> Iterator[list[Hypothesis]]:
-        """Yield the translations of each segment.
-
-        Args:
-            segments: What is translated.
-            guides: What each must hold, where the search has constraints.
-
-        Raises:
-            Impossible: If more than a plain search was asked for, and cannot be had.
-        """
-        try:
-            yield from self._search(segments, guides)
-        except UserError as error:
-            if self.search.is_plain:  # the model is broken
-                raise
-            raise Impossible("glossary: " * bool(self.search.constraints) + str(error)) from None
-
-    def _search(
-        self, segments: list[Segment], guides: Sequence[Guide]
-    ) -> Iterator[list[Hypothesis]]:
-        if self.alternatives:
-            return find_alternatives(
-                self.translator, segments, self.search, self.prefix, self.attention
-            )
-        led = {}
-        if self.prefix:
-            guides = [Guide(self.translator.codec.encode_target(self.prefix))] * len(segments)
-        if self.prefix or self.search.constraints:
-            led["guides"] = list(guides)
-        # The batches side by side are those of this queue.
-        return self.translator.translate_segments(
-            segments, self.search, attention=self.attention, threads=1, **led
-        )
-
-
-@dataclass(eq=False)
-class Job:
-    """The segments of one request.
-
-    `answer` is done when all are translated: a list of hypotheses for each. Cancel it when it is
-    wanted no more. Segments that must hold something come last, in batches of their own.
-    """
-
-    segments: list[Segment]
-    options: Options
-    room: int  # bytes that the answer may still grow by
-    guides: list[Guide]  # what each segment must hold
-    answer: Future = field(default_factory=Future)
-    taken: int = 0
-
-    def __post_init__(self):
-        self.found: list[list[Hypothesis] | None] = [None] * len(self.segments)
-        self.missing = len(self.segments)
-        self.leads = [guide.leads for guide in self.guides]
-        self.order = sorted(range(self.missing), key=self.leads.__getitem__)
-
-    @property
-    def waiting(self) -> int:
-        """Texts that wait for a thread, without those of cancelled jobs."""
-        return 0 if self.answer.done() else len(self.segments) - self.taken
-
-    @cached_property
-    def _holding(self) -> Options:
-        return replace(self.options, search=replace(self.options.search, constraints="unordered"))
-
-    def get_options(self, index: int) -> Options:
-        """How a text is translated."""
-        return self._holding if self.leads[index] else self.options
-
-    @property
-    def next_options(self) -> Options:
-        """How the text is translated whose turn it is."""
-        return self.get_options(self.order[self.taken])
-
-    def take(self) -> int:
-        """The index of the text whose turn it is; called with the batcher's lock."""
-        self.taken += 1
-        return self.order[self.taken - 1]
-
-    def put(self, index: int, hypotheses: list[Hypothesis]) -> None:
-        """Add the translations of a text; called with the batcher's lock."""
-        self.found[index] = hypotheses
-        self.missing -= 1
-        self.room -= sum(map(_weigh, hypotheses))
-        if self.room < 0:
-            self.fail(AnswerTooLarge())
-        elif self.missing == 0 and self._may_answer():
-            self.answer.set_result(self.found)
-
-    def fail(self, error: Exception) -> None:
-        """End without an answer; called with the batcher's lock."""
-        if self._may_answer():
-            self.answer.set_exception(error)
-
-    def _may_answer(self) -> bool:
-        return not self.answer.done() and self.answer.set_running_or_notify_cancel()
 
 
 class Batcher:
@@ -290,9 +157,3 @@ class Batcher:
                         job.put(index, hypotheses)
         except Stopped:
             logger.info("a batch of %d texts was abandoned", len(batch))
-
-
-def _weigh(hypothesis: Hypothesis) -> int:
-    """About the bytes of a translation in JSON."""
-    weights = sum(attention.weights.size for attention in hypothesis.attention)
-    return 50 + len(hypothesis.text.encode()) + _WEIGHT * weights

@@ -13,7 +13,8 @@ from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.guides import Guide, Line, check_room, make_guides
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.segments import LINE_ENDS, Segment
-from resmlp_mt.serving.batcher import Batcher, Impossible, Options, QueueFull
+from resmlp_mt.serving.batcher import Batcher, QueueFull
+from resmlp_mt.serving.jobs import Impossible, Options
 from resmlp_mt.serving.limits import AnswerTooLarge, Limits
 from resmlp_mt.serving.request import HELD, SEARCHED, too_many
 

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.serving.batcher import Options
 from resmlp_mt.serving.desk import Desk, Found
 from resmlp_mt.serving.documents import read_documents, write_documents
+from resmlp_mt.serving.jobs import Options
 from resmlp_mt.serving.keys import Keys, find_key
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.models import AUTO, Model, Models, name_language

@@ -13,7 +13,8 @@ from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.app import build_app
-from resmlp_mt.serving.batcher import Batcher, Options
+from resmlp_mt.serving.batcher import Batcher
+from resmlp_mt.serving.jobs import Options
 from resmlp_mt.serving.limits import Limits
 
 TERMS = {"bike": "Drahtesel", "big dog": "Riese", "IT": "EDV", "snow": "ewiges Eis"}
