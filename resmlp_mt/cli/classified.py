@@ -1,11 +1,23 @@
 """Pictures with the classes that a model finds in them; those that cannot be read are named."""
 
+import argparse
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+def add_batch_size(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says how many pictures are computed together."""
+    parser.add_argument(
+        "--batch-size",
+        type=int,
+        default=32,
+        metavar="N",
+        help="pictures computed together (default: %(default)s)",
+    )
 
 
 def classify_each(

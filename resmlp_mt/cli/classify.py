@@ -17,6 +17,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from resmlp_mt.cli.classified import add_batch_size, classify_each
 from resmlp_mt.cli.flags import add_device, check_positive
 
 
@@ -32,19 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help='print a list of {"path", "predictions": [{"index", "class", "probability"}]}',
     )
-    parser.add_argument(
-        "--batch-size",
-        type=int,
-        default=32,
-        metavar="N",
-        help="pictures computed together (default: %(default)s)",
-    )
+    add_batch_size(parser)
     add_device(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Classify all pictures that can be read; the others are named, and are an error."""
-    from resmlp_mt.cli.classified import classify_each
     from resmlp_mt.data.pixels import decode
     from resmlp_mt.errors import UserError, on_a_line
     from resmlp_mt.inference.classifier import Classifier

@@ -20,6 +20,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from resmlp_mt.cli.classified import add_batch_size, classify_each
 from resmlp_mt.cli.flags import add_device, check_positive
 from resmlp_mt.cli.pictures import add_picture, add_title, import_pyplot, save
 from resmlp_mt.errors import UserError, name_some, on_a_line
@@ -51,13 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print an object with all classes instead of the table"
     )
-    parser.add_argument(
-        "--batch-size",
-        type=int,
-        default=32,
-        metavar="N",
-        help="pictures computed together (default: %(default)s)",
-    )
+    add_batch_size(parser)
     add_device(parser)
 
 
@@ -65,7 +60,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Count, print and draw all pictures that can be read; the others are named, and an error."""
     from resmlp_mt.analysis.confusion import Confusion
     from resmlp_mt.checkpoints.checksum import list_files
-    from resmlp_mt.cli.classified import classify_each
     from resmlp_mt.data.image_folder import ImageFolder
     from resmlp_mt.files.output import prepare_target, refuse_overwriting
     from resmlp_mt.inference.classifier import Classifier
