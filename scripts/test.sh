@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run all tests: bash scripts/test.sh [--locked] [PYTEST OPTIONS]
 # Makes or reuses the environment in .venv; with --locked first, the one of requirements.lock.
-#   WORKERS=2        processes that run tests
+#   WORKERS=3        processes that run tests, a GB each
 #   PYTHON=python3   what makes .venv: Python 3.11 or 3.12
 #   RESMLP_DATA=DIR  holds real data; tests on it are skipped without
 set -euo pipefail
@@ -17,5 +17,6 @@ ruff check .
 ruff format --check .
 # Tests start hundreds of processes, and each would compile the package anew.
 unset PYTHONDONTWRITEBYTECODE
-# Two workers fill two cores: more threads in each would only wait for each other.
-OMP_NUM_THREADS=1 python -m pytest --numprocesses "${WORKERS:-2}" --dist worksteal "$@"
+# Tests of servers wait, so three workers fill two cores. More threads in each would only wait for
+# each other.
+OMP_NUM_THREADS=1 python -m pytest --numprocesses "${WORKERS:-3}" --dist worksteal "$@"
