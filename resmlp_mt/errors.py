@@ -12,6 +12,10 @@ class UserError(ValueError):
     """
 
 
+class BrokenModel(UserError):
+    """A model that finds nothing, since its weights are no numbers."""
+
+
 class LineError(UserError):
     """A mistake in a line of many. Whoever read them knows where it stands.
 

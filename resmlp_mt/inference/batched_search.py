@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import BrokenModel
 from resmlp_mt.inference.batches import group
 from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.guides import Guide
@@ -31,7 +31,7 @@ def search_batches(
         threads: Batches searched side by side.
 
     Raises:
-        UserError: If there is no translation, as where weights overflow.
+        BrokenModel: If there is no translation, as where weights overflow.
     """
     # Sentences without words to hold have batches of their own, without constraints: faster.
     holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
@@ -55,5 +55,5 @@ def search_batches(
             for i, beams in zip(batch, found, strict=True):
                 results[i] = beams
     if not all(results):
-        raise UserError("the model finds no translation; its weights are broken")
+        raise BrokenModel("the model finds no translation; its weights are broken")
     return results

@@ -10,7 +10,7 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.token_generation_constraints import pack_constraints
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import BrokenModel
 from resmlp_mt.inference.guides import Guide, blame, check_room
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.sampling import SeededSampling
@@ -46,7 +46,8 @@ class Generator:
         """As `Engine.search`.
 
         Raises:
-            UserError: If the scores are no numbers, or no translation is as it was asked for.
+            BrokenModel: If the scores are no numbers.
+        UserError: If no translation is as it was asked for.
         """
         guides = guides or [Guide()] * len(sources)
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
@@ -75,7 +76,7 @@ class Generator:
                     "no_repeat_ngram_size bars, or have no room; ask for less of them, bar less, "
                     "or allow longer translations",
                 ) from None
-            raise UserError("the model finds no translation; its weights are broken") from None
+            raise BrokenModel("the model finds no translation; its weights are broken") from None
         return [
             [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]
             for beams in results

@@ -34,8 +34,8 @@ class Wanted:
 class Terms:
     """Finds the longest term at a place of a text, however many terms there are.
 
-    A text and a term are what lies between the places where words part. Each of these leads from
-    the beginning of terms to a longer one.
+    A text and a term are cut where words part. Each such part leads from a beginning of terms to a
+    longer beginning.
     """
 
     def __init__(self):
@@ -70,7 +70,8 @@ class Glossary:
     A term in lower case is found in any case, one with a capital only as it is written, or in a
     text in capitals. It is found as whole words, but where it begins or ends with a character of a
     script that puts no blanks between words. The longer of two terms counts where both begin at the
-    same place. Letters with marks are the same composed and decomposed.
+    same place, and of two that are as long the one that is written so. Letters with marks are the
+    same composed and decomposed.
 
     Args:
         terms: {term: its translation}.
@@ -100,7 +101,10 @@ class Glossary:
                 raise UserError(f"glossary: {shorten(term)} -> {error}") from None
             if not term.strip() or not wanted.size:
                 raise UserError(f"glossary: {term!r} -> {translation!r}: a side is empty")
-            known[_write_alike(term)] = Wanted(_join_blanks(translation), wanted)
+            alike = _write_alike(term)
+            if alike in known:
+                raise UserError(f"glossary: {shorten(term)} stands there twice")
+            known[alike] = Wanted(_join_blanks(translation), wanted)
         for term, wanted in known.items():
             self._terms.add(term, wanted)
         # Of two that are alike in capitals, the one that has some counts.
@@ -133,9 +137,11 @@ class Glossary:
     def _find(self, text: str, capitals: bool) -> Iterator[tuple[Place, Wanted]]:
         written = _cut(text)
         lowered = [lower(part, self._language) for part in written]
-        ways = [(self._terms, written), (self._terms, lowered)]
+        ways = [(self._terms, written)]
         if capitals:
-            ways.insert(1, (self._raised, written))
+            ways.append((self._raised, written))
+        if lowered != written:
+            ways.append((self._terms, lowered))
         places, end = [0, *accumulate(map(len, written))], 0
         for begin in range(len(written)):
             if begin < end:

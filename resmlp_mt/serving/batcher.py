@@ -123,15 +123,16 @@ class Batcher:
                 return []
             options = jobs[0].next_options
             alike = [job for job in jobs if job.next_options == options]
+            kind = {id(job) for job in alike}
             room = max(1, self.batch_size * USUAL_BEAM // max(options.beams, USUAL_BEAM))
             batch: list[tuple[Job, int]] = []
             while alike and len(batch) < room:
                 for job in alike[: room - len(batch)]:
                     batch.append((job, job.take()))
                 alike = [job for job in alike if job.waiting and job.next_options == options]
-            # Jobs that were served go behind those that were not.
+            # Jobs of this kind go behind the others, and those that were served to the end.
             served = {id(job) for job, _ in batch}
-            self.jobs = sorted(jobs, key=lambda job: id(job) in served)
+            self.jobs = sorted(jobs, key=lambda job: (id(job) in kind) + (id(job) in served))
         return batch
 
     def _observe(self, _: Future | None = None) -> None:

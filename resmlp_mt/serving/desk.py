@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from reprlib import repr as shorten
 
 from starlette.exceptions import HTTPException
 
@@ -20,6 +21,8 @@ from resmlp_mt.serving.request import HELD, SEARCHED, too_many
 
 # Characters of a request that take noticeably long to split, and how many such requests may wait.
 _LONG, _LONG_WAITING = 20_000, 16
+# How many times as long it may take where terms are looked for.
+_LOOKING = 10
 # Most lines of a request, for each text that the queue holds. Blank lines are not queued, but take
 # time to split.
 _BLANK = 10
@@ -89,7 +92,8 @@ class Desk:
         if glossary:
             if size > SEARCHED:
                 raise too_many(size, SEARCHED, "characters with a glossary")
-            size += sum(map(len, [*glossary, *glossary.values()]))
+            # Terms are looked for wherever a word begins.
+            size = _LOOKING * size + sum(map(len, [*glossary, *glossary.values()]))
         size += len(options.prefix)
         recase = recase and not options.prefix
         reading = dict(split_sentences=split_sentences, recase=recase, is_item=are_items)
@@ -187,10 +191,10 @@ def _hold_terms(
     line = Line(text, parts, kept=(), prefix="", words=())
     guides = make_guides(options.translator.codec, [line], 0, glossary)
     most, beam = HELD // options.search.beam, options.search.beam
-    for guide in guides:
+    for part, guide in zip(parts, guides, strict=True):
         if (held := sum(map(len, guide.constraints))) > most:
-            message = f"a sentence has terms of {held} subwords; with beam {beam} {most} at most"
-            raise HTTPException(422, f"glossary: {message}")
+            most_held = f"the terms in it have {held} subwords; with beam {beam} {most} at most"
+            raise HTTPException(422, f"glossary: {shorten(part.text.strip())}: {most_held}")
     return guides
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import BrokenModel, UserError
 from resmlp_mt.inference.alternatives import MORE, find_alternatives
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
@@ -17,8 +17,8 @@ from resmlp_mt.serving.request import USUAL_BEAM
 
 # Bytes of a weight in JSON: "0.1234, ".
 _WEIGHT = 8
-# What is more than a plain beam search is done by fairseq. Two texts then take about as long as
-# 64 of a plain search.
+# What is more than a plain beam search is done by fairseq. Two texts that hold few words then take
+# about as long as 64 of a plain search.
 _FAIRSEQ = 32
 
 
@@ -56,8 +56,10 @@ class Options:
         """
         try:
             yield from self._search(segments, guides)
+        except BrokenModel:
+            raise
         except UserError as error:
-            if self.search.is_plain:  # the model is broken
+            if self.search.is_plain:
                 raise
             raise Impossible("glossary: " * bool(self.search.constraints) + str(error)) from None
 

@@ -29,7 +29,7 @@ _NAMED = 3
 _TERMS, _SIDE, SEARCHED = 1000, 100, 100_000
 # Most subwords that the terms of a sentence make its translation hold, times the beam. A search
 # that holds them takes longer by as much.
-HELD = 320
+HELD = 120
 # Characters of a key or a mistake that are shown.
 _WORD, _MISTAKE = 40, 200
 

@@ -8,7 +8,7 @@ from serving.conftest import serving
 from serving.held import Held, cut, held_models
 
 from resmlp_mt import Translator
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import BrokenModel, UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
@@ -93,6 +93,7 @@ def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(se
         ({"glossary": {"x": "\u2603"}}, 422, "glossary: 'x' -> '\u2603': the model cannot say"),
         ({"glossary": {"x": "Acme\u2122"}}, 422, "glossary: 'x' -> 'Acme\u2122': the model would"),
         ({"glossary": {"red car": " "}}, 422, "glossary: 'red car' -> ' ': a side is empty"),
+        ({"glossary": {"red car": "Rad", "red  car": "x"}}, 422, "'red  car' stands there twice"),
         ({"glossary": {"": "Rad"}}, 422, "glossary: '' -> 'Rad': a side is empty"),
         ({"glossary": {"red car": 5}}, 422, "glossary: 'red car' -> 5: a side is no text"),
         ({"glossary": {"red car": None}}, 422, "'red car' -> None: a side is no text"),
@@ -105,9 +106,9 @@ def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(se
         ({"glossary": {str(i): "b" for i in range(50_000)}}, 413, "50,000 terms; send 1,000 at m"),
         ({"glossary": {"a": "b"}, "text": "a" * 100_001}, 413, "100,001 characters with a gloss"),
         (
-            {"glossary": {"a dog": "Wiese " * 11}, "beam": 32, "text": "It is a dog."},
+            {"glossary": {"a dog": "Wiese " * 4}, "beam": 32, "text": "It is a dog."},
             422,
-            "glossary: a sentence has terms of 11 subwords; with beam 32 10 at most",
+            "glossary: 'It is a dog.': the terms in it have 4 subwords; with beam 32 3 at most",
         ),
         # Held, since a term of several words is not named where words are counted.
         (
@@ -144,7 +145,7 @@ def test_limits_of_a_glossary_are_documented(server):
     described = httpx.get(f"{server}/openapi.json").json()["components"]["schemas"]
     glossary = described["TranslationRequest"]["properties"]["glossary"]
     assert glossary["maxProperties"] == 1000
-    for limit in ("1,000", "100 characters", "100,000", "320 subwords"):
+    for limit in ("1,000", "100 characters", "100,000", "120 subwords"):
         assert limit in glossary["description"]
 
 
@@ -175,12 +176,34 @@ def test_texts_that_hold_nothing_wait_for_no_others_and_what_fairseq_searches_ta
     assert sizes == [len(batch) for batch in batches]
 
 
-@pytest.mark.parametrize(("bars", "status"), [(2, 422), (0, 500)])
-def test_what_no_translation_is_like_is_the_mistake_of_its_request_alone(caplog, bars, status):
+def test_a_plain_request_does_not_wait_for_all_that_fairseq_searches():
+    translator = Held()
+    batcher = Batcher(1, 64, 1000, 10**6)
+    try:
+        jobs = [batcher.submit(cut("busy"), Options(translator))]
+        assert translator.at_work.acquire(timeout=60)
+        holds = [Guide(constraints=([1],))]
+        jobs += [batcher.submit(cut("held"), Options(translator), holds) for _ in range(40)]
+        jobs.append(batcher.submit(cut("plain"), Options(translator)))
+        translator.let_go.set()
+        for job in jobs:
+            job.answer.result(60)
+    finally:
+        batcher.close()
+    batches = [texts for texts, _ in translator.batches]
+    assert batches == [["busy"], ["held"] * 2, ["plain"], *[["held"] * 2] * 19]
+
+
+@pytest.mark.parametrize(
+    ("error", "bars", "status"), [(UserError, 2, 422), (UserError, 0, 500), (BrokenModel, 2, 500)]
+)
+def test_what_no_translation_is_like_is_the_mistake_of_its_request_alone(
+    caplog, error, bars, status
+):
     class Lacking(Held):
         def translate_segments(self, segments, *arguments, **options):
             if any("poison" in segment.text for segment in segments):
-                raise UserError("more needs fairseq")
+                raise error("more needs fairseq")
             return super().translate_segments(segments, *arguments, **options)
 
     translator = Lacking()
