@@ -4,11 +4,11 @@ FOLDER has a folder of pictures for each class, called as the model calls it. It
 the classes alone, and may be a .tar. --split takes the val/ of a folder for training.
 
 The first line has top1 and top5, as validation reports them. Below it are the classes, those with
-the lowest recall first. Recall is the share of the pictures of a class that are taken for it.
-Precision is the share of the pictures that are taken for it that are of it.
+the lowest recall first. Of the pictures of a class, the recall is the share that are taken for it.
+Of the pictures that are taken for a class, the precision is the share that are of it.
 
 The picture has a row for each class and a column for each guess. Where the model has more than
---worst classes, it shows those of the commonest confusions, 100 at most.
+--worst classes, or 100, it shows those that are mixed up most.
 
   resmlp-mt confusion cifar10 pictures --out confusion.png
   resmlp-mt confusion checkpoints/mine images --split valid --json > confusion.json
@@ -76,13 +76,11 @@ def run(arguments: argparse.Namespace) -> None:
     classify = partial(classifier.classify, topk=5, batch_size=arguments.batch_size)
     for i, best in classify_each(range(len(folder)), folder.open, classify, "confusion", broken):
         found.add(int(folder.targets[i]), [guess.index for guess in best])
-    if found.images and arguments.json:
-        print(as_json(found, classes))
-    elif found.images:
-        print(table(found, classes, arguments.worst))
-    if found.images and arguments.out:
+    if found.images and arguments.out:  # first: who reads the table may stop
         save(draw(found, classes, arguments.worst, arguments.model), arguments.out)
         print(f"wrote {arguments.out}", file=sys.stderr)
+    if found.images:
+        print(as_json(found, classes) if arguments.json else table(found, classes, arguments.worst))
     if broken:
         raise UserError(f"{len(broken)} of {len(folder)} images could not be read")
 
@@ -133,8 +131,8 @@ def table(found, classes: list[str], worst: int) -> str:
     for name, images, recall, precision, mistaken in rows:
         lines.append(f"{name:{width}}{images:>9}{recall:>9}{precision:>11}  {mistaken}")
     if len(known) > worst:
-        lines += ["", f"These are the {worst} of {len(known):,} classes with the lowest "]
-        lines[-1] += "recall. --worst N shows N, --json all."
+        lines += ["", f"Shown: {worst} of {len(known):,} classes, with the lowest recall. "]
+        lines[-1] += "--worst N shows N, --json all."
     if missing := [on_a_line(classes[s.index]) for s in scores if not s.images]:
         lines += ["", f"No image of {len(missing):,} of the model's classes: {name_some(missing)}"]
     return "\n".join(lines)
@@ -177,7 +175,7 @@ def draw(found, classes: list[str], worst: int, model: str):
     bar.set_label("% of the images of the class")
     said = f"\n{_sum_up(found)}"
     if len(chosen) < len(classes):
-        said += f"\n{len(chosen)} of {len(classes):,} classes, of the commonest confusions"
+        said += f"\n{len(chosen)} of {len(classes):,} classes: first those that are mixed up most"
     add_title(figure, model, said, fontsize=10)
     return figure
 

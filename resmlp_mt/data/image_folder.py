@@ -141,12 +141,18 @@ def check_known_classes(known: list[str], classes: list[str], where: str) -> Non
         known, classes, where: As for `check_same_classes`.
 
     Raises:
-        UserError: If it lacks some. The message names them, and some that it has.
+        UserError: If it lacks some. The message names them, and some that it has. If it has
+            several of one name.
     """
+    if twice := [name for name in classes if known.count(name) > 1]:
+        raise UserError(
+            f"{where}: the model has several classes called {name_some(twice)}; call the folders "
+            "0, 1, 2 ... in the order of its classes"
+        )
     if others := sorted(set(classes) - set(known)):
         splits = {name for names in SPLIT_FOLDERS.values() for name in names}
         advice = _advise_naming(known) or "call the folders as the model calls the classes"
-        if splits.issuperset(others):
+        if splits.intersection(others):
             advice = "say with --split which of these folders has the classes in it"
         raise UserError(
             f"{where}: the model has no class {name_some(others)}; it knows "
@@ -178,11 +184,12 @@ def _first_parts(names: Iterable[str]) -> set[str]:
 def _common_top(names: list[str], split: str | None) -> str:
     """The folder that all others lie in, with its slash, if there is one.
 
-    It is none if it is a split where one is wanted, or else if it is a class, with images in it.
+    It is none if it is a split where one is wanted, or else if it is a class, with all images
+    directly in it.
     """
     tops = _first_parts(names)
     if split is None:
-        ends = any(name.count("/") == 1 and name.lower().endswith(SUFFIXES) for name in names)
+        ends = {name.count("/") for name in names if name.lower().endswith(SUFFIXES)} == {1}
     else:
         ends = any(name in tops for names in SPLIT_FOLDERS.values() for name in names)
     return f"{tops.pop()}/" if len(tops) == 1 and not ends else ""

@@ -18,7 +18,7 @@ def run_block(block: nn.Module, *inputs) -> Tensor:
 
 
 def recompute_block(block: nn.Module, *inputs) -> Tensor:
-    """Run a block, of which the backward pass keeps the inputs alone, and computes the rest again.
+    """Run a block. The graph keeps only its inputs, and the backward pass computes it again.
 
     What dropout draws is the same the second time.
     """

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.grids import Grid
 from resmlp_mt.nn.recompute import recompute_block, run_block
 
@@ -20,6 +22,9 @@ class Stage(nn.Module):
         shared: What all blocks of the stage use, if they do. Called without arguments, it gives a
             tuple: what each block takes besides its features.
         recomputes: Whether the backward pass computes the blocks again, to save memory.
+
+    Raises:
+        UserError: If it would, and BatchNorm would count each batch twice.
     """
 
     def __init__(
@@ -36,6 +41,10 @@ class Stage(nn.Module):
         self.shared = shared
         self.blocks = nn.ModuleList(blocks)
         self.run_block = recompute_block if recomputes else run_block
+        if recomputes and any(isinstance(part, _BatchNorm) for part in self.blocks.modules()):
+            raise UserError(
+                "--checkpoint-activations: BatchNorm would count each batch twice; leave it out"
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         """Bring features to the grid, and mix them."""

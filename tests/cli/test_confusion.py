@@ -21,6 +21,8 @@ from resmlp_mt import Classifier
 from resmlp_mt.analysis.confusion import Confusion
 from resmlp_mt.cli.classified import classify_each
 from resmlp_mt.cli.confusion import draw, table
+from resmlp_mt.data.image_folder import ImageFolder
+from resmlp_mt.errors import UserError
 
 FOLDERS = ("bird", "cat", "frog", "truck")  # of the ten classes that cifar10 knows
 
@@ -108,7 +110,7 @@ def test_the_table_has_the_lowest_recall_first_and_says_what_it_leaves_out(folde
     assert "lowest recall" not in said
     short = confusion("cifar10", folder, "--worst", 2).stdout.splitlines()
     assert [line.split()[0] for line in short[3:5]] == [entry["class"] for entry in known[:2]]
-    assert short[6].startswith("These are the 2 of 4 classes with the lowest recall. --worst N")
+    assert short[6].startswith("Shown: 2 of 4 classes, with the lowest recall. --worst N")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +120,7 @@ def test_the_table_has_the_lowest_recall_first_and_says_what_it_leaves_out(folde
 def test_an_archive_and_a_split_are_as_good_as_a_folder(folder, found, tmp_path, top, split):
     with tarfile.open(tmp_path / "x.tar", "w") as tar:
         tar.add(folder, top)
+        tar.add(next(folder.rglob("*.png")), f"{top}/cover.png")  # beside the classes: of none
     places = [tmp_path / "x.tar"]
     if split:
         (tmp_path / "images").mkdir()
@@ -125,6 +128,11 @@ def test_an_archive_and_a_split_are_as_good_as_a_folder(folder, found, tmp_path,
         places.append(tmp_path / "images")
     for place in places:
         assert json.loads(confusion("cifar10", place, "--json", *split).stdout) == found
+
+
+def test_a_folder_whose_name_several_classes_have_is_refused(folder):
+    with pytest.raises(UserError, match="several classes called cat; call the folders 0, 1"):
+        ImageFolder(folder, None, partial=True).align([*FOLDERS, "ship", "cat"])
 
 
 def test_top1_is_that_of_the_validation_in_training(classifier, pictures):
@@ -158,6 +166,7 @@ def test_broken_pictures_are_named_and_the_others_still_counted(folder, tmp_path
     [
         (["cat/1", "fish/1"], [], "no class fish; it knows airplane, automobile, bird, cat, deer"),
         (["val/cat/1", "train/cat/1"], [], "say with --split which of these folders has the"),
+        (["val/cat/1", "notes/1"], [], "say with --split which of these folders has the"),
         (["cat/1"], ["--split", "valid"], "no valid images; looked for val/"),
         (["1"], [], "the images lie directly in it; it needs a folder per class"),
         (["cat/1.txt", "dog/1.txt"], [], "no PNG, JPEG, GIF or WebP file in cat/, dog/; fill or"),
@@ -208,6 +217,9 @@ def test_a_reader_may_stop_and_finds_nothing_but_json(folder, found, tmp_path):
         ["bash", "-c", piped], env=ENVIRONMENT | {"PATH": path}, capture_output=True, text=True
     )
     assert done.stdout == "{" and done.stderr == ""
+    piped = f"resmlp-mt confusion cifar10 '{folder}' --out '{tmp_path}/full.png' > /dev/full"
+    done = subprocess.run(["bash", "-c", piped], env=ENVIRONMENT | {"PATH": path})
+    assert done.returncode == 2 and (tmp_path / "full.png").exists()
 
 
 def test_no_more_pictures_are_held_than_are_computed_together_and_a_bar_counts_them(capsys):
@@ -279,7 +291,7 @@ def test_of_many_classes_both_show_the_worst():
     rows = [line.split()[0] for line in lines[3:] if line.startswith("n0")]
     recalls = {i: (1 + i % 50) / (1 + i % 50 + pairs.get((i, 999 - i), 0)) for i in range(900)}
     assert rows == [names[i] for i in sorted(recalls, key=recalls.get)[:20]]
-    assert lines[-3].startswith("These are the 20 of 900 classes")
+    assert lines[-3].startswith("Shown: 20 of 900 classes,")
     assert lines[-1].endswith(": n0900, n0901, n0902, n0903, n0904 and 95 more")
     mixed = [*range(10), *range(990, 1000)]
     for worst, chosen, written in ((20, mixed, 10 + 10), (1000, None, 0)):
@@ -289,7 +301,7 @@ def test_of_many_classes_both_show_the_worst():
         assert len(shown) == min(worst, 100) and len(axes.texts) == written
         assert chosen is None or shown == [names[i] for i in chosen]
         assert figure.get_suptitle().endswith(
-            f"\n{len(shown)} of 1,000 classes, of the commonest confusions"
+            f"\n{len(shown)} of 1,000 classes: first those that are mixed up most"
         )
         assert max(figure.get_size_inches()) < 20
         pyplot.close()

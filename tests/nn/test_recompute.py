@@ -6,8 +6,10 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.nn.blocks import ChannelMLP
 from resmlp_mt.nn.recompute import recompute
+from resmlp_mt.nn.stages import Stage
 
 POINTWISE = partial(nn.Conv2d, kernel_size=1)
 
@@ -56,6 +58,13 @@ def test_what_checkpointing_recomputes_is_not_kept(mlp_and_input):
     y = checkpoint(mlp, x, use_reentrant=False)
     assert kept[1]() is None
     assert torch.equal(torch.autograd.grad(y.sum(), x)[0], expected)
+
+
+def test_blocks_that_would_count_a_batch_twice_are_not_computed_again():
+    blocks = [nn.Sequential(nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2))]
+    Stage((3, 3), nn.Identity(), blocks)
+    with pytest.raises(UserError, match="--checkpoint-activations: BatchNorm"):
+        Stage((3, 3), nn.Identity(), blocks, recomputes=True)
 
 
 def test_gradients_of_torch_func_are_those_of_autograd(mlp_and_input):
