@@ -47,7 +47,7 @@ class Generator:
 
         Raises:
             BrokenModel: If the scores are no numbers.
-        UserError: If no translation is as it was asked for.
+            UserError: If no translation is as it was asked for.
         """
         guides = guides or [Guide()] * len(sources)
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
