@@ -21,6 +21,9 @@ from resmlp_mt.text.sentences import base_language
 from resmlp_mt.text.surrogates import mend_surrogates
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+# Latin, Greek, Cyrillic and Armenian, with their stops: letters that need no look at each other.
+_USUAL = re.compile("[\x20-\u02ff\u0370-\u0482\u048a-\u0590\u2010-\u2027\u2030-\u205e]*")
+_PARTS = re.compile(r"\w+|\W")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,30 +114,24 @@ class Glossary:
         for term in sorted(known, key=str.islower, reverse=True):
             self._raised.add(upper(term, self._language), known[term])
 
-    def find(self, text: str, capitals: bool = False) -> tuple[np.ndarray, ...]:
-        """Token indices of the translations of the terms in a text, each once.
+    def find(self, text: str, capitals: bool = False) -> list[tuple[Wanted, Place | None]]:
+        """What is wanted for the terms in a text, in their order, and the place of each.
+
+        A place is None if letters must be composed to find the terms.
 
         Args:
             text: Of the source.
             capitals: Whether it is in capitals, so that they do not tell words apart.
         """
-        found = (wanted.tokens for _, wanted in self._find(_write_alike(text), capitals))
-        return tuple({tokens.tobytes(): tokens for tokens in found}.values())
-
-    def locate(self, text: str, capitals: bool = False) -> list[tuple[Place, str]] | None:
-        """The places of the terms in a text, in order, and the translation of each.
-
-        Arguments as for `find`. None if letters must be composed to find them.
-        """
-        if not unicodedata.is_normalized("NFC", text):
-            return None
+        found = list(self._find(_write_alike(text), capitals))
+        if not found or not unicodedata.is_normalized("NFC", text):
+            return [(wanted, None) for wanted, _ in found]
         # Where each character stands; of several blanks the first counts.
         kept = [i for i, c in enumerate(text) if not (c.isspace() and text[i - 1 : i].isspace())]
         kept = kept[text[:1].isspace() :]
-        found = self._find(_write_alike(text), capitals)
-        return [((kept[start], kept[end - 1] + 1), wanted.text) for (start, end), wanted in found]
+        return [(wanted, (kept[start], kept[end - 1] + 1)) for wanted, (start, end) in found]
 
-    def _find(self, text: str, capitals: bool) -> Iterator[tuple[Place, Wanted]]:
+    def _find(self, text: str, capitals: bool) -> Iterator[tuple[Wanted, Place]]:
         written = _cut(text)
         lowered = [lower(part, self._language) for part in written]
         ways = [(self._terms, written)]
@@ -150,7 +147,7 @@ class Glossary:
             found = (terms.find(parts, begin) for terms, parts in ways)
             end, wanted = max(found, key=itemgetter(0))
             if wanted is not None:
-                yield (places[begin], places[end]), wanted
+                yield wanted, (places[begin], places[end])
 
 
 def read_glossary(path: Path) -> dict[str, str]:
@@ -190,6 +187,8 @@ def _write_alike(text: str) -> str:
 
 def _cut(text: str) -> list[str]:
     """What lies between the places of a text that are within no word and no character."""
+    if _USUAL.fullmatch(text):
+        return _PARTS.findall(text)
     places = [i for i in range(1, len(text)) if _parts_words(text, i)]
     return [text[begin:end] for begin, end in pairwise([0, *places, len(text)])]
 

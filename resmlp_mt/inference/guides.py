@@ -9,7 +9,6 @@ import numpy as np
 
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.segments import Segment, group_lines, split_lines
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.sentences import parts_sentences_by_blanks, split_sentences
@@ -154,18 +153,22 @@ def _lay_out(sentences: list[str], count: int) -> list[str]:
     return laid + [""] * (count - len(laid))
 
 
-def make_guides(
-    codec: TextCodec, lines: list[Line], first: int, glossary: Glossary | None = None
-) -> list[Guide]:
+def hold_terms(segment: Segment) -> tuple[np.ndarray, ...]:
+    """Token indices of what a translation must hold for the terms of a segment, each once."""
+    found = (wanted.tokens for wanted in segment.terms)
+    return tuple({tokens.tobytes(): tokens for tokens in found}.values())
+
+
+def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
     """A guide for every part of lines that is left to translate.
 
-    The prefix of a line goes to the first of these that is no code.
+    The prefix of a line goes to the first of these that is no code. Each holds the words of its
+    line and its own terms.
 
     Args:
         codec: The model's.
         lines: With what leads their translations.
         first: Number of the first line.
-        glossary: Terms that the translation of a part must hold beside the words of its line.
 
     Raises:
         UserError: If the model has no subwords for what a translation shall hold, or a line that
@@ -186,8 +189,7 @@ def make_guides(
             if segment.code:
                 guides.append(Guide(number=(number, i)))
                 continue
-            terms = glossary.find(segment.plain, segment.capitals) if glossary else ()
-            guides.append(Guide(begin, held + terms, (number, i)))
+            guides.append(Guide(begin, held + hold_terms(segment), (number, i)))
             begin = begin[:0]
     return guides
 

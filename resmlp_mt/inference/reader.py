@@ -149,27 +149,25 @@ class Reader:
         """
         if segment.code:
             return segment
-        terms = glossary.locate(segment.plain, segment.capitals)
-        if terms == []:
+        found = glossary.find(segment.plain, segment.capitals)
+        if not found:
             return segment
-        segment = replace(segment, named=None, is_made_up=False)
+        terms = tuple(wanted for wanted, _ in found)
+        segment = replace(segment, named=None, is_made_up=False, terms=terms)
+        places = [(at, wanted.text) for wanted, at in found if at]
         several = any(
             len(text.split()) > 1
-            for (start, end), said in terms or ()
-            for text in (said, segment.plain[start:end])
+            for at, said in places
+            for text in (said, segment.plain[slice(*at)])
         )
-        if (
-            terms is None
-            or not self._reads_names
-            or (several and _counts_words(segment, attention))
-        ):
+        if not places or not self._reads_names or (several and _counts_words(segment, attention)):
             return segment
         if segment.capitals:
             target = self.codec.target_language
-            terms = [
-                (at, write_capitals(said, segment.plain[slice(*at)], target)) for at, said in terms
+            places = [
+                (at, write_capitals(said, segment.plain[slice(*at)], target)) for at, said in places
             ]
-        return self._name(segment, attention, terms)
+        return self._name(segment, attention, places)
 
     def _name(
         self, segment: Segment, attention: bool, terms: Sequence[tuple[Place, str]] = ()

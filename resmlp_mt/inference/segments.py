@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise, repeat
 
 from resmlp_mt.inference.alignment import count_words
+from resmlp_mt.inference.glossary import Wanted
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.endings import is_item
 from resmlp_mt.text.fitting import Ruler
@@ -55,6 +56,7 @@ class Segment:
         named: The segment with names in the place of words whose translation is known, if any.
         names: In `named` the name of each of these translations.
         needs_names: Whether the model cannot read some of these words.
+        terms: What its translation shall hold for the terms of a glossary in it.
     """
 
     text: str
@@ -70,6 +72,7 @@ class Segment:
     named: "Segment | None" = None
     names: Mapping[str, str] = field(default_factory=dict)
     needs_names: bool = False
+    terms: tuple[Wanted, ...] = ()
 
     @property
     def plain(self) -> str:

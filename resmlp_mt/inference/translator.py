@@ -230,7 +230,7 @@ class Translator(Loaded):
             lines = [self.reader.begin(*row, reading, glossary) for row in buffer]
             guides = None
             if glossary or options.sampling or any(line.prefix or line.words for line in lines):
-                guides = make_guides(self.codec, lines, first, glossary)
+                guides = make_guides(self.codec, lines, first)
             found = self.translate_segments(
                 [segment for line in lines for segment in line.left],
                 options,

@@ -170,7 +170,7 @@ class Desk:
             if glossary:
                 name = options.translator.reader.name_terms
                 parts = [name(part, glossary, options.attention) for part in parts]
-                guides += _hold_terms(text, parts, glossary, options)
+                guides += _hold_terms(text, parts, options)
             split.append(parts)
         if begun:
             _check_beginning(sum(map(len, split)), options)
@@ -184,12 +184,10 @@ def _read_terms(terms: Mapping[str, str], options: Options) -> Glossary:
         raise HTTPException(422, str(error)) from None
 
 
-def _hold_terms(
-    text: str, parts: list[Segment], glossary: Glossary, options: Options
-) -> list[Guide]:
+def _hold_terms(text: str, parts: list[Segment], options: Options) -> list[Guide]:
     """What the translations of the parts of a text must hold for their terms."""
     line = Line(text, parts, kept=(), prefix="", words=())
-    guides = make_guides(options.translator.codec, [line], 0, glossary)
+    guides = make_guides(options.translator.codec, [line], 0)
     most, beam = HELD // options.search.beam, options.search.beam
     for part, guide in zip(parts, guides, strict=True):
         if (held := sum(map(len, guide.constraints))) > most:

@@ -23,8 +23,9 @@ class Letters:
 
 
 def find(terms, text, language="en", capitals=False):
+    """The translations of the terms in a text, each once."""
     found = Glossary(terms, Letters(language)).find(text, capitals)
-    return ["".join(map(chr, wanted)) for wanted in found]
+    return list(dict.fromkeys("".join(map(chr, wanted.tokens)) for wanted, _ in found))
 
 
 @pytest.mark.parametrize(
@@ -51,8 +52,8 @@ def test_terms_are_found_as_whole_words_longest_first(terms, text, expected):
 
 def test_halves_of_surrogate_pairs_reach_no_translation():
     terms = {"a": "\ud83d\ude00", "b": "x\ud800"}
-    (_, whole), (_, half) = Glossary(terms, Letters("en")).locate("a b")
-    assert (whole, half) == ("😀", "x\ufffd")
+    found = Glossary(terms, Letters("en")).find("a b")
+    assert [wanted.text for wanted, _ in found] == ["😀", "x\ufffd"]
 
 
 @pytest.mark.parametrize("language", ["tr", "az_AZ"])
@@ -65,6 +66,14 @@ def test_the_i_with_a_dot_and_the_one_without_are_two_letters_in_turkish(languag
     assert find({"IŞIK": "A", "Çin": "B"}, "ışık, İŞIK, ÇIN", language, capitals=True) == []
     assert find({"Çin": "B"}, "ÇİN", language, capitals=True) == ["B"]
     assert find({"istanbul": "B"}, "Istanbul", "de") == ["B"]
+
+
+@given(st.text("aé_1-’“… .яҮαΌ\xad\xa0ⅱ²", max_size=9), st.sampled_from("aéя1_-’"))
+def test_words_part_at_the_same_places_beside_a_script_without_blanks(text, term):
+    # Letters of such scripts are looked at one by one; usual texts are cut quickly.
+    places = [at for _, at in Glossary({term: "A"}, Letters("en")).find(text)]
+    beside = [at for _, at in Glossary({term: "A"}, Letters("en")).find(f"{text} 猫")]
+    assert places == beside
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])
@@ -110,13 +119,14 @@ def test_letters_are_found_composed_and_decomposed():
 def test_terms_are_located_in_a_text_with_any_blanks(words):
     text = "".join(f"{word} {' ' * (i % 3)}" for i, word in enumerate(["", *words]))
     terms = {"red": "A", "red car": "B", "car": "C"}
-    located = Glossary(terms, Letters("en")).locate(text)
-    assert [said for _, said in located] == [
-        {"red": "A", "red car": "B", "car": "C"}[" ".join(text[i:j].split()).lower()]
-        for (i, j), _ in located
+    located = Glossary(terms, Letters("en")).find(text)
+    assert [wanted.text for wanted, _ in located] == [
+        terms[" ".join(text[i:j].split()).lower()] for _, (i, j) in located
     ]
-    assert list(dict.fromkeys(said for _, said in located)) == find(terms, text)
-    assert Glossary(terms, Letters("en")).locate(f"{text}a\u0308") is None
+    decomposed = Glossary(terms, Letters("en")).find(f"{text}a\u0308")
+    assert [(wanted.text, at) for wanted, at in decomposed] == [
+        (wanted.text, None) for wanted, _ in located
+    ]
 
 
 @pytest.mark.parametrize(
