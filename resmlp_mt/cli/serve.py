@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check(arguments)
     _heed_hangups()
     try:
-        from resmlp_mt.serving.keys import KeyFile
+        from resmlp_mt.serving.keys import follow_keys
         from resmlp_mt.serving.limits import Limits
         from resmlp_mt.serving.middleware import LOOPBACK
         from resmlp_mt.serving.plan import Plan
@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"--max-connections {arguments.max_connections}: {error}") from None
     keys = None
     if arguments.api_keys:
-        keys = KeyFile(arguments.api_keys, arguments.requests_per_minute)
+        keys = follow_keys(arguments.api_keys, arguments.requests_per_minute)
     try:
         socket = listen(arguments.host, arguments.port)
     except (OSError, UnicodeError) as error:  # the latter of a name that no host can have

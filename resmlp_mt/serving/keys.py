@@ -1,10 +1,10 @@
 """API keys, and how many requests a minute each of them may send."""
 
-import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from starlette.exceptions import HTTPException
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.serving.buckets import Buckets
-
-logger = logging.getLogger(__name__)
+from resmlp_mt.serving.followed import FollowedFile
 
 # A file holds no more: processes share memory for so many from their start on.
 MOST_KEYS = 100_000
@@ -63,42 +62,9 @@ def find_key(headers: Mapping[str, str]) -> str:
     return key.strip() if kind.lower() == "bearer" else ""
 
 
-class KeyFile:
-    """A file of keys that may change while requests are answered.
-
-    Args:
-        path, a_minute: As for `read_keys`, which reads it at once.
-
-    Raises:
-        UserError: As by `read_keys`.
-    """
-
-    def __init__(self, path: Path, a_minute: int):
-        self.path, self.a_minute = path, a_minute
-        self.may_change = path.is_file()  # a pipe, as of a shell's <(...), can be read once
-        self.seen = self._look()
-        self.keys = read_keys(path, a_minute)
-
-    def read(self) -> Sequence[Key]:
-        """Its keys now. Where it cannot be read, those before, and the log says so once."""
-        if self.may_change and self.seen != (seen := self._look()):
-            self.seen = seen
-            try:
-                keys = read_keys(self.path, self.a_minute)
-                if self._look() == seen:  # else somebody still writes, and the next look tells
-                    self.keys = keys
-            except (UserError, OSError) as error:
-                said = f"{self.path}: {error.strerror}" if isinstance(error, OSError) else error
-                logger.error("--api-keys %s; the keys stay as they were", said)
-        return self.keys
-
-    def _look(self) -> tuple[int, ...]:
-        """What differs where the file was written or replaced."""
-        try:
-            found = self.path.stat()
-        except OSError:
-            return ()
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def follow_keys(path: Path, a_minute: int) -> FollowedFile[list[Key]]:
+    """A file of keys that may change. Arguments and mistakes as of `read_keys`."""
+    return FollowedFile(path, partial(read_keys, a_minute=a_minute), "--api-keys", "the keys")
 
 
 class Keys:

@@ -6,7 +6,8 @@ from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.access_log import open_access_log
 from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.buckets import Buckets
-from resmlp_mt.serving.keys import KeyFile, Keys
+from resmlp_mt.serving.followed import FollowedFile
+from resmlp_mt.serving.keys import Key, Keys
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.metrics import Metrics
 from resmlp_mt.serving.models import Model, Models
@@ -34,7 +35,7 @@ class Plan:
     limits: Limits
     hosts: frozenset[str]
     origins: tuple[str, ...]
-    keys: KeyFile | None
+    keys: FollowedFile[list[Key]] | None
     access_log: str | None
     shows_metrics: bool
 

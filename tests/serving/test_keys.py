@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.serving.buckets import Buckets
-from resmlp_mt.serving.keys import Key, KeyFile, Keys, read_keys
+from resmlp_mt.serving.keys import Key, Keys, follow_keys, read_keys
 
 
 def test_a_file_of_keys_is_read(tmp_path):
@@ -93,7 +93,7 @@ def test_keys_come_and_go_with_the_file_and_the_others_keep_their_counts(tmp_pat
     path, clock = tmp_path / "keys", Clock()
     path.write_text("a 2\nb 3\n")
     numbers = Array("d", 3 * 9).get_obj() if shared else []
-    workers = [Keys(KeyFile(path, 0).read, Buckets(numbers, clock=clock)) for _ in "12"]
+    workers = [Keys(follow_keys(path, 0).read, Buckets(numbers, clock=clock)) for _ in "12"]
 
     def ask_each(key):
         return [ask(keys, key) for keys in workers]
@@ -111,7 +111,7 @@ def test_keys_come_and_go_with_the_file_and_the_others_keep_their_counts(tmp_pat
 def test_a_file_that_cannot_be_read_changes_nothing_and_that_is_said_once(tmp_path, caplog):
     path, away = tmp_path / "keys", tmp_path / "away"
     path.write_text("a\n")
-    file = KeyFile(path, 5)
+    file = follow_keys(path, 5)
 
     def found():
         caplog.clear()
@@ -149,5 +149,5 @@ def test_keys_from_a_pipe_are_read_once(tmp_path):
     os.mkfifo(path)
     with ThreadPoolExecutor() as pool:
         pool.submit(path.write_text, "a\n")
-        file = KeyFile(path, 0)
+        file = follow_keys(path, 0)
     assert file.read() is file.read() and file.read() == [Key("a", 0)]
