@@ -75,6 +75,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of each key; 0 for any number (default: %(default)s)",
     )
     parser.add_argument(
+        "--glossary",
+        action="append",
+        default=[],
+        metavar="[SOURCE-TARGET=]FILE",
+        help="terms that hold in every request: lines with a term, a tab, and what translations "
+        "must hold for it. Of several models the languages come before it, as en-de=terms.tsv; may "
+        "be given again",
+    )
+    parser.add_argument(
         "--access-log",
         metavar="FILE",
         help="write a line for each request; - for standard error",
@@ -130,6 +139,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check(arguments)
     _heed_hangups()
     try:
+        from resmlp_mt.serving.house import follow_terms
         from resmlp_mt.serving.keys import follow_keys
         from resmlp_mt.serving.limits import Limits
         from resmlp_mt.serving.middleware import LOOPBACK
@@ -146,6 +156,10 @@ def run(arguments: argparse.Namespace) -> None:
     keys = None
     if arguments.api_keys:
         keys = follow_keys(arguments.api_keys, arguments.requests_per_minute)
+    terms = tuple(
+        (direction, follow_terms(Path(file)))
+        for direction, file in map(_divide, arguments.glossary)
+    )
     try:
         socket = listen(arguments.host, arguments.port)
     except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
@@ -164,6 +178,7 @@ def run(arguments: argparse.Namespace) -> None:
         hosts=LOOPBACK | {arguments.host, *arguments.allow_host},
         origins=tuple(arguments.allow_origin),
         keys=keys,
+        terms=terms,
         access_log=arguments.access_log,
         shows_metrics=arguments.metrics_port is None,
     )
@@ -195,10 +210,19 @@ def _check(arguments: argparse.Namespace) -> None:
         if not _ORIGIN.fullmatch(name) or _USUAL_PORT.fullmatch(name):
             rule = "must be as browsers say it, https://www.example.org: in small letters, with no"
             raise UserError(f"--allow-origin {name} {rule} / at its end and no usual port; or *")
+    for given in arguments.glossary:
+        if not all(given.partition("=")[::2] if "=" in given else [given]):
+            raise UserError(f"--glossary {given}: write SOURCE-TARGET=FILE, as en-de=terms.tsv")
     if arguments.requests_per_minute < 0:
         raise UserError("--requests-per-minute must be 0 or more")
     if arguments.requests_per_minute and not arguments.api_keys:
         raise UserError("--requests-per-minute is for each key of --api-keys; give these too")
+
+
+def _divide(given: str) -> tuple[str, str]:
+    """The direction of a --glossary, empty if it has none, and the file."""
+    direction, equals, file = given.partition("=")
+    return (direction, file) if equals else ("", given)
 
 
 def _run_here(plan, listener, arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -113,6 +114,13 @@ class Glossary:
         # Of two that are alike in capitals, the one that has some counts.
         for term in sorted(known, key=str.islower, reverse=True):
             self._raised.add(upper(term, self._language), known[term])
+        self._joined = [self]
+
+    def over(self, other: "Glossary") -> "Glossary":
+        """These terms and those of another. Of the same term, what is said here counts."""
+        joined = copy(self)
+        joined._joined = [*self._joined, *other._joined]
+        return joined
 
     def find(self, text: str, capitals: bool = False) -> list[tuple[Wanted, Place | None]]:
         """What is wanted for the terms in a text, in their order, and the place of each.
@@ -134,11 +142,11 @@ class Glossary:
     def _find(self, text: str, capitals: bool) -> Iterator[tuple[Wanted, Place]]:
         written = _cut(text)
         lowered = [lower(part, self._language) for part in written]
-        ways = [(self._terms, written)]
+        ways = [(each._terms, written) for each in self._joined]
         if capitals:
-            ways.append((self._raised, written))
+            ways += [(each._raised, written) for each in self._joined]
         if lowered != written:
-            ways.append((self._terms, lowered))
+            ways += [(each._terms, lowered) for each in self._joined]
         places, end = [0, *accumulate(map(len, written))], 0
         for begin in range(len(written)):
             if begin < end:

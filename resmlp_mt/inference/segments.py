@@ -57,6 +57,7 @@ class Segment:
         names: In `named` the name of each of these translations.
         needs_names: Whether the model cannot read some of these words.
         terms: What its translation shall hold for the terms of a glossary in it.
+        without: The segment without the terms that it may do without, if it has such.
     """
 
     text: str
@@ -73,6 +74,7 @@ class Segment:
     names: Mapping[str, str] = field(default_factory=dict)
     needs_names: bool = False
     terms: tuple[Wanted, ...] = ()
+    without: "Segment | None" = None
 
     @property
     def plain(self) -> str:

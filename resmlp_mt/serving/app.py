@@ -263,7 +263,13 @@ async def _translate(asked: TranslationRequest, desk: Desk, models: Models) -> b
         return write_results(found, asked.parts)
 
     return await desk.translate(
-        texts, options, write, asked.split_sentences, asked.recase, glossary=asked.glossary
+        texts,
+        options,
+        write,
+        asked.split_sentences,
+        asked.recase,
+        glossary=asked.glossary,
+        house=model.house if asked.house_terms else None,
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from reprlib import repr as shorten
 
@@ -11,10 +11,11 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.glossary import Glossary
-from resmlp_mt.inference.guides import Guide, Line, check_room, make_guides
+from resmlp_mt.inference.guides import Guide, check_room, hold_terms
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.segments import LINE_ENDS, Segment
 from resmlp_mt.serving.batcher import Batcher, QueueFull
+from resmlp_mt.serving.house import House
 from resmlp_mt.serving.jobs import Impossible, Options
 from resmlp_mt.serving.limits import AnswerTooLarge, Limits
 from resmlp_mt.serving.request import HELD, SEARCHED, too_many
@@ -70,6 +71,7 @@ class Desk:
         are_items: bool = False,
         written: int = 0,
         glossary: Mapping[str, str] | None = None,
+        house: House | None = None,
     ) -> bytes:
         """Translate texts. To cancel it ends the work for it.
 
@@ -82,6 +84,7 @@ class Desk:
             are_items: Give no text a final stop that it lacks.
             written: Characters that `describe` reads or writes beside those of the texts.
             glossary: Terms, and what a translation shall hold for each.
+            house: The terms of the house. Where they cannot be held, the texts go without.
 
         Raises:
             HTTPException: If the texts cannot be queued or translated so, or the answer is too
@@ -97,7 +100,8 @@ class Desk:
         size += len(options.prefix)
         recase = recase and not options.prefix
         reading = dict(split_sentences=split_sentences, recase=recase, is_item=are_items)
-        split, guides = await self.read(size, self._split_now, texts, options, reading, glossary)
+        terms = glossary, house
+        split, guides = await self.read(size, self._split_now, texts, options, reading, *terms)
         segments = [segment for parts in split for segment in parts]
         try:
             job = self.batcher.submit(segments, options, guides)
@@ -152,25 +156,26 @@ class Desk:
         options: Options,
         reading: dict[str, bool | None],
         terms: Mapping[str, str] | None,
+        house: House | None,
     ) -> tuple[list[list[Segment]], list[Guide]]:
         """The parts of texts, and what each part must hold if there are terms."""
         most = self.limits.queue_size
         count = sum(text.count(end) for text in texts for end in LINE_ENDS)
         if count > _BLANK * most:
             raise too_many(count, _BLANK * most, "lines")
-        glossary = _read_terms(terms, options) if terms else None
-        split, guides, count = [], [], 0
         begun = bool(options.prefix or options.alternatives)
+        own = _read_terms(terms, options) if terms else None
+        of_house = house.read() if house and not begun else None
+        split, guides, count = [], [], 0
         reading = reading | {"begun": begun, "attention": options.attention}
         for text in texts:
             parts = options.translator.split(text, **reading)
             count += max(1, len(parts))
             if count > most:
                 raise too_many(count, most)
-            if glossary:
-                name = options.translator.reader.name_terms
-                parts = [name(part, glossary, options.attention) for part in parts]
-                guides += _hold_terms(text, parts, options)
+            if own or of_house:
+                parts = [_name_terms(part, own, of_house, options) for part in parts]
+                guides += [Guide(constraints=hold_terms(part)) for part in parts]
             split.append(parts)
         if begun:
             _check_beginning(sum(map(len, split)), options)
@@ -184,16 +189,30 @@ def _read_terms(terms: Mapping[str, str], options: Options) -> Glossary:
         raise HTTPException(422, str(error)) from None
 
 
-def _hold_terms(text: str, parts: list[Segment], options: Options) -> list[Guide]:
-    """What the translations of the parts of a text must hold for their terms."""
-    line = Line(text, parts, kept=(), prefix="", words=())
-    guides = make_guides(options.translator.codec, [line], 0)
+def _name_terms(
+    part: Segment, own: Glossary | None, house: Glossary | None, options: Options
+) -> Segment:
+    """A part of a text with its terms: its own, and those of the house if they can be held."""
+    name = options.translator.reader.name_terms
+    both = own.over(house) if own and house else own or house
+    named = name(part, both, options.attention)
     most, beam = HELD // options.search.beam, options.search.beam
-    for part, guide in zip(parts, guides, strict=True):
-        if (held := sum(map(len, guide.constraints))) > most:
-            most_held = f"the terms in it have {held} subwords; with beam {beam} {most} at most"
-            raise HTTPException(422, f"glossary: {shorten(part.text.strip())}: {most_held}")
-    return guides
+    if house and named.terms:
+        without = name(part, own, options.attention) if own else part
+        # A page of HTML has hundreds of sentences: to hold words in many of them takes minutes.
+        takes_long = options.attention and named.named is None
+        if takes_long or _count_held(named) > most:
+            named = without
+        else:
+            named = replace(named, without=without)
+    if (held := _count_held(named)) > most:
+        most_held = f"the terms in it have {held} subwords; with beam {beam} {most} at most"
+        raise HTTPException(422, f"glossary: {shorten(part.text.strip())}: {most_held}")
+    return named
+
+
+def _count_held(part: Segment) -> int:
+    return sum(map(len, hold_terms(part)))
 
 
 def _too_busy() -> HTTPException:

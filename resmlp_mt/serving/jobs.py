@@ -7,7 +7,7 @@ from functools import cached_property
 
 from resmlp_mt.errors import BrokenModel, UserError
 from resmlp_mt.inference.alternatives import MORE, find_alternatives
-from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.guides import Guide, hold_terms
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.segments import Segment
@@ -47,6 +47,8 @@ class Options:
     ) -> Iterator[list[Hypothesis]]:
         """Yield the translations of each segment.
 
+        A segment alone whose terms cannot all be held goes without those that it may do without.
+
         Args:
             segments: What is translated.
             guides: What each must hold, where the search has constraints.
@@ -61,7 +63,12 @@ class Options:
         except UserError as error:
             if self.search.is_plain:
                 raise
-            raise Impossible("glossary: " * bool(self.search.constraints) + str(error)) from None
+            without = segments[0].without
+            # Of several it may be another one that cannot be had so.
+            if len(segments) > 1 or not without:
+                said = "glossary: " * bool(self.search.constraints) + str(error)
+                raise Impossible(said) from None
+            yield from self.translate([without], [Guide(constraints=hold_terms(without))])
 
     def _search(
         self, segments: list[Segment], guides: Sequence[Guide]

@@ -48,6 +48,9 @@ class LibreRequest(_Request):
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(0, ge=0, description="Further translations of each text, at most.")
     api_key: str = ""
+    house_terms: bool = Field(
+        True, description="Use the terms of the service, if it has some. Our own."
+    )
 
     @field_validator("q", mode="before")
     @classmethod
@@ -169,7 +172,10 @@ class LibreTranslate:
             return _write(asked, each, rest)
 
         # Authors of HTML leave out the stops of headings, buttons and menus alone.
-        return await self.desk.translate(plain, options, describe, are_items=html, written=written)
+        house = model.house if asked.house_terms else None
+        return await self.desk.translate(
+            plain, options, describe, are_items=html, written=written, house=house
+        )
 
     def _find_source(self, asked: str, texts: list[str]) -> tuple[str, dict | None]:
         """The language of texts; and what is said of it, where it was found out."""

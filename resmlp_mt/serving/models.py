@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from babel import Locale, UnknownLocaleError
@@ -10,6 +10,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.translator import Translator
+from resmlp_mt.serving.house import House, TermsFile
 from resmlp_mt.text.sentences import base_language
 
 AUTO = "auto"
@@ -23,6 +24,7 @@ class Model:
 
     name: str
     translator: Translator
+    house: House | None = None  # what its requests have in common
 
     @property
     def source(self) -> str:
@@ -33,6 +35,11 @@ class Model:
     def target(self) -> str:
         """Code of the language that it translates to."""
         return self.translator.codec.target_language
+
+    @property
+    def direction(self) -> str:
+        """Both: "en-de"."""
+        return f"{self.source}-{self.target}"
 
 
 class Models:
@@ -128,6 +135,35 @@ class Models:
             raise ValueError(f"name source and target; there are models for {there}")
         asked = f"{source} to {target}" if target is not None else source
         raise ValueError(f"{asked}: no model translates so; there are models for {there}")
+
+
+def give_terms(models: Sequence[Model], files: Iterable[tuple[str, TermsFile]]) -> list[Model]:
+    """The models with the terms of the house.
+
+    Args:
+        models: Of the service.
+        files: Each with the direction that its terms belong to, as "en-de"; with an empty one where
+            there is one model.
+
+    Raises:
+        UserError: If it is not clear whose terms they are, or a model cannot say one.
+    """
+    given, there = list(models), ", ".join(model.direction for model in models)
+    for direction, file in files:
+        known = [_plain(model.direction) for model in models]
+        if not direction and len(models) > 1:
+            example = f"{models[0].direction}={file.path}"
+            said = f"say whose terms these are, as {example}; there are models for {there}"
+            raise UserError(f"--glossary {file.path}: {said}")
+        if direction and _plain(direction) not in known:
+            said = f"no model translates {direction}; there are models for {there}"
+            raise UserError(f"--glossary {direction}={file.path}: {said}")
+        place = known.index(_plain(direction)) if direction else 0
+        if other := given[place].house:
+            said = f"{models[place].direction} has the terms of {other.file.path}; join the files"
+            raise UserError(f"--glossary {file.path}: {said}")
+        given[place] = replace(models[place], house=House(file, models[place].translator.codec))
+    return given
 
 
 def name_language(code: str) -> str:

@@ -109,6 +109,12 @@ class TranslationRequest(BaseModel):
         "without `prefix` and `alternatives`.",
         examples=[{"bike": "Drahtesel"}],
     )
+    house_terms: bool = Field(
+        True,
+        description="Use the terms of the service too, if it has some; an entry of `glossary` for "
+        "the same term counts more. A sentence where they cannot be held goes without, and so does "
+        "a request with `prefix` or `alternatives`.",
+    )
     max_len_b: int = Field(
         200, ge=1, le=1000, description="Subwords of the translation of a part, at most."
     )

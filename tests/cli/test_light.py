@@ -126,8 +126,10 @@ def test_an_exported_model_translates_and_classifies(guarded, exports, picture, 
     assert run(*command, env=guarded, own=True).stdout == run(*command).stdout != ""
 
 
-def test_an_exported_model_is_served(guarded, exports):
+def test_an_exported_model_is_served(guarded, exports, tmp_path):
+    (tmp_path / "terms").write_text("a man\tein Herr\n")
     command = ["resmlp-mt", "serve", exports / "translator", "--port", 0]
+    command += ["--glossary", tmp_path / "terms"]
     server = start(*command, env=guarded)
     try:
         line = next(line for line in server.stdout if "translating at " in line)
@@ -137,7 +139,7 @@ def test_an_exported_model_is_served(guarded, exports):
             {"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, timeout=300) as answer:
-            assert b"Mann" in answer.read()
+            assert b"Herr" in answer.read()
     finally:
         server.terminate()
         server.communicate()

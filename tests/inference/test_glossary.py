@@ -129,6 +129,21 @@ def test_terms_are_located_in_a_text_with_any_blanks(words):
     ]
 
 
+_WORDS = ("red", "Red", "red car", "car", "Car", "park")
+_TERMS = st.dictionaries(st.sampled_from(_WORDS), st.sampled_from("ABC"), max_size=4)
+
+
+@given(_TERMS, _TERMS, st.lists(st.sampled_from("red Red RED car Car park".split())))
+def test_two_glossaries_find_what_one_of_both_finds(terms, others, words):
+    text = " ".join(words)
+    joined = Glossary(terms, Letters("en")).over(Glossary(others, Letters("en")))
+    one = Glossary(others | terms, Letters("en"))
+    found, expected = (
+        [(wanted.text, at) for wanted, at in each.find(text)] for each in (joined, one)
+    )
+    assert found == expected
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

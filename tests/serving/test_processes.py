@@ -80,10 +80,12 @@ def test_workers_share_port_limits_counts_and_log(tmp_path):
     assert sum(bool(re.fullmatch(pattern, line)) for line in log) == 5
 
 
-def test_workers_follow_the_file_of_keys(tmp_path):
-    path = tmp_path / "keys"
+def test_workers_follow_the_files_of_keys_and_terms(tmp_path):
+    path, terms = tmp_path / "keys", tmp_path / "terms.tsv"
     path.write_text("old\n")
+    terms.write_text("bike\tDrahtesel\n")
     flags = ["--workers", 2, "--threads", 1, "--api-keys", path, "--requests-per-minute", 1000]
+    flags += ["--glossary", terms]
     with serving("multi30k-en-de", *flags, own=True) as (server, process):
 
         def statuses():
@@ -96,6 +98,9 @@ def test_workers_follow_the_file_of_keys(tmp_path):
         assert statuses() == [[403] * 4, [200] * 4]
         said = f"--api-keys {path}, line 1: not a key, or a key and a number"
         assert process.stderr.readline() == f"{said}; the keys stay as they were\n"
+        assert all("Drahtesel" in asks(server, "newer").text for _ in range(4))
+        terms.write_text("bike\tVelo\n")
+        assert all("Velo" in asks(server, "newer").text for _ in range(4))
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -452,6 +452,9 @@ def test_a_server_that_cannot_start_says_why(tmp_path):
         ),
         (["--requests-per-minute", "5"], "is for each key of --api-keys"),
         (["--api-keys", "nowhere"], "nowhere: no such file"),
+        (["--glossary", "en-de=nowhere"], "nowhere: no such file"),
+        (["--glossary", "en-de="], "--glossary en-de=: write SOURCE-TARGET=FILE, as en-de=terms.t"),
+        (["--glossary", ""], "--glossary : write SOURCE-TARGET=FILE"),
     ],
 )
 def test_impossible_flags_are_refused(flags, said):
