@@ -155,6 +155,34 @@ def test_languages_and_a_key_can_be_given_where_there_is_a_choice(page):
     sync_api.expect(page.locator("#target")).to_have_text(re.compile("Hund"))
 
 
+def test_terms_hold_and_their_mistakes_are_said(page, server):
+    assert not page.locator("#terms").is_visible()
+    page.click("summary")
+    translate(page, "A man rides a bike.")
+    with page.expect_response(lambda r: "attention" in (r.request.post_data or "")) as asked:
+        page.fill("#terms", "  a man=ein Herr \n\nbike = Drahtesel\n")
+    terms = {"a man": "ein Herr", "bike": "Drahtesel"}
+    assert asked.value.request.post_data_json["glossary"] == terms
+    sync_api.expect(page.locator("#status")).to_have_text(re.compile(r"\d ms$"))
+    expected = best(server, "A man rides a bike.", glossary=terms)[0]["text"]
+    assert page.locator("#target li").all_text_contents() == [expected]
+    page.locator("#target button").last.click()  # alternatives go without terms
+    page.wait_for_selector("#instead:not([hidden])")
+    for lines, said in (
+        ("a = b\n\nbike Rad", "line 3 is not like"),
+        ("a = ", "line 1 is not like"),
+        ("a = b = c", "line 1 is not like"),
+        ("a = b\nc = d\na=e", "“a” is in line 1 and in line 3"),
+        ("bike = ☃", "the model cannot say"),
+    ):
+        page.fill("#terms", lines)
+        sync_api.expect(page.locator("#status.error")).to_contain_text(said)
+    page.fill("#terms", "")
+    sync_api.expect(page.locator("#status")).to_have_text(re.compile(r"\d ms$"))
+    plain = best(server, "A man rides a bike.")[0]["text"]
+    assert page.locator("#target li").all_text_contents() == [plain]
+
+
 @pytest.mark.parametrize("most", [3, 64])
 def test_the_page_asks_for_no_wider_beam_than_the_server_takes(page, server, most):
     settings = httpx.get(f"{server}/frontend/settings").json()

@@ -9,6 +9,7 @@ const element = (id) => document.getElementById(id);
 let shown = 0; // the line whose details are shown
 let latest = null; // to abort the request that a newer one replaces
 let pairs = []; // source and target that there are translations between
+let glossary = {}; // the terms, as a request has them
 
 function make(name, text, properties = {}) {
   return Object.assign(document.createElement(name), { textContent: text }, properties);
@@ -19,6 +20,22 @@ function options() {
   const beam = number("beam");
   const languages = { source: element("from").value || "auto", target: element("to").value || null };
   return { beam, nbest: Math.min(number("nbest"), beam), lenpen: number("lenpen"), ...languages };
+}
+
+// Read the terms, and have the browser know what is wrong with them.
+function readTerms() {
+  const said = new Map(), begun = new Map(); // by term: its translation, and its line
+  let problem = "";
+  element("terms").value.split("\n").forEach((line, i) => {
+    if (!line.trim() || problem) return;
+    const [term, translation, ...rest] = line.split("=").map((side) => side.trim());
+    if (!term || !translation || rest.length) problem = `line ${i + 1} is not like “bike = Drahtesel”`;
+    else if (begun.has(term)) problem = `“${term}” is in line ${begun.get(term)} and in line ${i + 1}`;
+    said.set(term, translation);
+    begun.set(term, i + 1);
+  });
+  element("terms").setCustomValidity(problem);
+  glossary = Object.fromEntries(said);
 }
 
 // Tell the browser which languages are shown, for fonts and voices; none, where it may be several.
@@ -63,7 +80,8 @@ async function post(body, signal) {
 // Do what takes requests, in the place of what was begun before.
 async function work(what) {
   latest?.abort();
-  const wrong = document.querySelector("input:invalid");
+  readTerms();
+  const wrong = document.querySelector("input:invalid, textarea:invalid");
   if (wrong) return say(`${wrong.labels[0].textContent.trim()}: ${wrong.validationMessage}`, true);
   const { signal } = (latest = new AbortController());
   try {
@@ -82,7 +100,7 @@ function translate() {
   nameLanguages();
   return work(async (signal) => {
     const text = lines.join("\n");
-    const [result] = await post({ text, ...options(), nbest: 1, parts: true }, signal);
+    const [result] = await post({ text, ...options(), glossary, nbest: 1, parts: true }, signal);
     element("instead").hidden = true;
     element("target").replaceChildren(...showLines(result, lines));
     await showDetail(lines[shown], signal);
@@ -133,7 +151,8 @@ function mark(chosen) {
     button.setAttribute("aria-pressed", button === chosen);
 }
 
-// What else could stand in the place of a word; a click takes it, and one can go on from there.
+// What else could stand in the place of a word; a click takes it, and one can go on from there. A
+// beginning goes without terms.
 async function showInstead(part, word, prefix, { source, line, whole }, signal) {
   const { beam, lenpen, ...languages } = options();
   const count = Math.min(Math.max(beam, OTHERS), Number(element("beam").max));
@@ -160,7 +179,7 @@ async function showInstead(part, word, prefix, { source, line, whole }, signal) 
 async function showDetail(text, signal) {
   element("detail").hidden = !text.trim();
   if (!text.trim()) return;
-  const [result] = await post({ text, ...options(), attention: true }, signal);
+  const [result] = await post({ text, ...options(), glossary, attention: true }, signal);
   const buttons = result.translations.map((translation) => {
     const button = make("button", translation.text, { dir: "auto" });
     button.append(make("small", translation.score.toFixed(3), { dir: "ltr" }));
@@ -214,7 +233,7 @@ function addLanguages(languages) {
 }
 
 let pause;
-for (const id of ["source", "from", "to", "key", "beam", "nbest", "lenpen"])
+for (const id of ["source", "terms", "from", "to", "key", "beam", "nbest", "lenpen"])
   element(id).addEventListener("input", () => {
     clearTimeout(pause);
     pause = setTimeout(translate, PAUSE);
