@@ -45,9 +45,9 @@ def on_a_line(text: str) -> str:
 
 
 def name_some(names: list[str], limit: int = 5) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and how many more there are, on a line: they may be of a stranger's file."""
     more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
+    return on_a_line(", ".join(names[:limit])) + more
 
 
 def name_flag(name: str) -> str:

@@ -133,7 +133,7 @@ def table(found, classes: list[str], worst: int) -> str:
     if len(known) > worst:
         lines += ["", f"Shown: {worst} of {len(known):,} classes, with the lowest recall. "]
         lines[-1] += "--worst N shows N, --json all."
-    if missing := [on_a_line(classes[s.index]) for s in scores if not s.images]:
+    if missing := [classes[s.index] for s in scores if not s.images]:
         lines += ["", f"No image of {len(missing):,} of the model's classes: {name_some(missing)}"]
     return "\n".join(lines)
 

@@ -90,7 +90,7 @@ class Key:
         values, _, name = _find_holder(line, self.source)
         if name not in values:
             others = [self.source.removesuffix(name) + other for other in values]
-            said = on_a_line(name_some(others)) or "none"
+            said = name_some(others) or "none"
             raise UserError(f"{place}: there is no --field {self.source}, but {said}")
         text, _ = _DECODER.raw_decode(line, values[name][0])
         if not isinstance(text, str | None):

@@ -165,6 +165,8 @@ def test_broken_pictures_are_named_and_the_others_still_counted(folder, tmp_path
     ("names", "arguments", "said"),
     [
         (["cat/1", "fish/1"], [], "no class fish; it knows airplane, automobile, bird, cat, deer"),
+        (["cat/1", "fi\nsh\x1b/1"], [], "no class fi\\nsh\\x1b; it knows airplane"),
+        (["cat/1.txt", "do\rg/1.txt"], [], "WebP file in cat/, do\\rg/; fill"),
         (["val/cat/1", "train/cat/1"], [], "say with --split which of these folders has the"),
         (["val/cat/1", "notes/1"], [], "say with --split which of these folders has the"),
         (["cat/1"], ["--split", "valid"], "no valid images; looked for val/"),
