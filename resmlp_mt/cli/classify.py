@@ -43,8 +43,6 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.errors import UserError, on_a_line
     from resmlp_mt.inference.classifier import Classifier
 
-    # A name that is not in the terminal's encoding is no reason to stop.
-    sys.stdout.reconfigure(errors="backslashreplace")
     check_positive(arguments, "topk", "batch_size")
     paths = _find_images(arguments.images)
     classifier = Classifier.from_pretrained(arguments.model, arguments.device)
