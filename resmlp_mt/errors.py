@@ -13,7 +13,7 @@ class UserError(ValueError):
 
 
 class BrokenModel(UserError):
-    """A model that finds nothing, since its weights are no numbers."""
+    """A model that cannot be computed with, or finds nothing: its weights may be no numbers."""
 
 
 class LineError(UserError):

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import BrokenModel, UserError
 
 # What NumPy and our own checks raise for arrays that do not fit. ONNX Runtime's errors have nothing
 # in common but their module.
 _OF_NUMPY = (ValueError, IndexError)
 
 
-def explain_broken(folder: Path | str, error: Exception) -> UserError:
+def explain_broken(folder: Path | str, error: Exception) -> BrokenModel:
     """What to raise for an export that cannot be read, or computed with."""
     reason = " ".join(str(error).split()) or type(error).__name__
-    return UserError(f"{folder}: a broken export ({reason:.300}); export the model again")
+    return BrokenModel(f"{folder}: a broken export ({reason:.300}); export the model again")
 
 
 @contextmanager

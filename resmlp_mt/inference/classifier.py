@@ -14,7 +14,7 @@ from PIL import Image
 
 from resmlp_mt.data.crops import Cut
 from resmlp_mt.data.pixels import convert, decode, turn_upright
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import BrokenModel
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported, locate_model
 from resmlp_mt.inference.batches import fill
@@ -134,7 +134,7 @@ class Classifier(Loaded):
             images: B pictures, in any mode.
 
         Raises:
-            UserError: If the model's numbers overflow.
+            BrokenModel: If the model's numbers overflow.
             ValueError: If the classifier was closed.
         """
         compute = self._get_compute()
@@ -143,7 +143,7 @@ class Classifier(Loaded):
             return np.empty((0, len(self.classes)), np.float32)
         logits = compute(np.stack(pixels))
         if not np.isfinite(logits).all():
-            raise UserError("the model finds no class; its weights are broken")
+            raise BrokenModel("the model finds no class; its weights are broken")
         powers = np.exp(logits - logits.max(1, keepdims=True))
         return powers / powers.sum(1, keepdims=True)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import BrokenModel
 from resmlp_mt.inference.broken import computing
 from resmlp_mt.inference.stopping import Stopped
 
@@ -24,5 +24,5 @@ def test_what_does_not_fit_is_a_fault_of_the_export():
         lambda: np.ones(3) @ np.ones(4),
         lambda: np.ones(3)[[7]],
     ):
-        with pytest.raises(UserError, match="^model: a broken export .*"), computing("model"):
+        with pytest.raises(BrokenModel, match="^model: a broken export .*"), computing("model"):
             compute()
