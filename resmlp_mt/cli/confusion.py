@@ -1,14 +1,14 @@
 """Count which classes a classifier takes for which, on pictures whose classes are known.
 
-FOLDER has a folder of pictures for each class, called as the model calls it. It may have some of
-the classes alone, and may be a .tar. --split takes the val/ of a folder for training.
+FOLDER has a folder of pictures for each class, called as the model calls it. It may lack classes,
+and may be a .tar. In a folder for training, --split says which of its sets has the pictures.
 
 The first line has top1 and top5, as validation reports them. Below it are the classes, those with
 the lowest recall first. Of the pictures of a class, the recall is the share that are taken for it.
 Of the pictures that are taken for a class, the precision is the share that are of it.
 
-The picture has a row for each class and a column for each guess. Where the model has more than
---worst classes, or 100, it shows those that are mixed up most.
+The picture has a row for each class and a column for each guess. It has --worst classes, and 100 at
+most. If the model has more, they are those that are mixed up most.
 
   resmlp-mt confusion cifar10 pictures --out confusion.png
   resmlp-mt confusion checkpoints/mine images --split valid --json > confusion.json
