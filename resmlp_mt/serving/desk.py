@@ -92,16 +92,17 @@ class Desk:
         """
         size = sum(map(len, texts))
         self.check_answer(size * options.search.nbest)
+        size += len(options.prefix)
+        to_read = size
         if glossary:
             if size > SEARCHED:
                 raise too_many(size, SEARCHED, "characters with a glossary")
             # Terms are looked for wherever a word begins.
-            size = _LOOKING * size + sum(map(len, [*glossary, *glossary.values()]))
-        size += len(options.prefix)
+            to_read = _LOOKING * size + sum(map(len, [*glossary, *glossary.values()]))
         recase = recase and not options.prefix
         reading = dict(split_sentences=split_sentences, recase=recase, is_item=are_items)
         terms = glossary, house
-        split, guides = await self.read(size, self._split_now, texts, options, reading, *terms)
+        split, guides = await self.read(to_read, self._split_now, texts, options, reading, *terms)
         segments = [segment for parts in split for segment in parts]
         try:
             job = self.batcher.submit(segments, options, guides)

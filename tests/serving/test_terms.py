@@ -1,6 +1,7 @@
 """Glossaries of requests, and the other options of a search that fairseq does."""
 
 import asyncio
+import threading
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from resmlp_mt.errors import BrokenModel, UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.serving import desk
 from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.batcher import Batcher
 from resmlp_mt.serving.jobs import Options
@@ -192,6 +194,30 @@ def test_a_plain_request_does_not_wait_for_all_that_fairseq_searches():
         batcher.close()
     batches = [texts for texts, _ in translator.batches]
     assert batches == [["busy"], ["held"] * 2, ["plain"], *[["held"] * 2] * 19]
+
+
+def test_an_answer_with_a_glossary_waits_for_no_long_texts_that_are_read(monkeypatch):
+    monkeypatch.setattr(desk, "_LONG", 50)  # the text is shorter, and ten times as long with terms
+    batcher, read = Batcher(1, 64, 1000, 10**6), threading.Event()
+    front, submit = desk.Desk(batcher, Limits()), batcher.submit
+
+    def submit_and_read(*asked):
+        front.slow.submit(read.wait)
+        return submit(*asked)
+
+    monkeypatch.setattr(batcher, "submit", submit_and_read)
+    asked = ["A man rides a bike."], Options(Translator.from_pretrained("multi30k-en-de"))
+
+    def describe(found):
+        return found[0].hypotheses[0].text.encode()
+
+    work = front.translate(*asked, describe, glossary={"bike": "Drahtesel"})
+    try:
+        answer = asyncio.run(asyncio.wait_for(work, 30))
+    finally:
+        read.set()
+        batcher.close()
+    assert b"Drahtesel" in answer
 
 
 @pytest.mark.parametrize(
