@@ -1,6 +1,7 @@
 """Pictures with the classes that a model finds in them; those that cannot be read are named."""
 
 import argparse
+import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,12 @@ def add_batch_size(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="pictures computed together (default: %(default)s)",
     )
+
+
+def print_json(said: object) -> None:
+    """Print as JSON, which is in UTF-8 wherever it goes."""
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    print(json.dumps(said, indent=1, ensure_ascii=False))
 
 
 def classify_each(

@@ -12,12 +12,11 @@ names stay as they are.
 
 import argparse
 import glob
-import json
 import sys
 from functools import partial
 from pathlib import Path
 
-from resmlp_mt.cli.classified import add_batch_size, classify_each
+from resmlp_mt.cli.classified import add_batch_size, classify_each, print_json
 from resmlp_mt.cli.flags import add_device, check_positive
 
 
@@ -62,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
             guesses = [f"{guess.name} {guess.probability:.1%}" for guess in best]
             print("\t".join(map(on_a_line, [path, *guesses])), flush=True)
     if arguments.json:
-        print(json.dumps(entries, indent=1, ensure_ascii=False))
+        print_json(entries)
     if broken:
         raise UserError(f"{len(broken)} of {len(paths)} images could not be read")
 

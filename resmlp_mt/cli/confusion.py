@@ -15,12 +15,11 @@ most. If the model has more, they are those that are mixed up most.
 """
 
 import argparse
-import json
 import sys
 from functools import partial
 from pathlib import Path
 
-from resmlp_mt.cli.classified import add_batch_size, classify_each
+from resmlp_mt.cli.classified import add_batch_size, classify_each, print_json
 from resmlp_mt.cli.flags import add_device, check_positive
 from resmlp_mt.cli.pictures import add_picture, add_title, import_pyplot, save
 from resmlp_mt.errors import UserError, name_some, on_a_line
@@ -79,13 +78,15 @@ def run(arguments: argparse.Namespace) -> None:
     if found.images and arguments.out:  # first: who reads the table may stop
         save(draw(found, classes, arguments.worst, arguments.model), arguments.out)
         print(f"wrote {arguments.out}", file=sys.stderr)
-    if found.images:
-        print(as_json(found, classes) if arguments.json else table(found, classes, arguments.worst))
+    if found.images and arguments.json:
+        print_json(list_all(found, classes))
+    elif found.images:
+        print(table(found, classes, arguments.worst))
     if broken:
         raise UserError(f"{len(broken)} of {len(folder)} images could not be read")
 
 
-def as_json(found, classes: list[str]) -> str:
+def list_all(found, classes: list[str]) -> dict:
     """All that was counted, and what follows from it."""
     from resmlp_mt.analysis.confusion import by_number, percent
 
@@ -105,7 +106,7 @@ def as_json(found, classes: list[str]) -> str:
     ]
     whole = {"images": found.images}
     whole |= {name: percent(getattr(found, name), found.images) for name in ("top1", "top5")}
-    return json.dumps(whole | {"classes": entries}, indent=1, ensure_ascii=False)
+    return whole | {"classes": entries}
 
 
 def table(found, classes: list[str], worst: int) -> str:

@@ -115,6 +115,14 @@ def test_any_name_takes_a_line(tmp_path):
     assert entry["path"] == f"{tmp_path}/two\nlines\t\x1b[31m.png"
 
 
+def test_json_is_in_utf_8_wherever_it_goes(tmp_path):
+    path = tmp_path / "\xe9 \U0001f436.png"
+    Image.new("RGB", (9, 9)).save(path)
+    latin = {"PYTHONIOENCODING": "latin-1"}
+    (entry,) = json.loads(classify("cifar10", path, "--json", env=latin, own=True).stdout)
+    assert entry["path"] == str(path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
