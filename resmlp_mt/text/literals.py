@@ -16,6 +16,11 @@ _FILES = (
 _SITES = "biz ch co com de dev edu eu fr gov io jp net nl org tv uk"
 _MARKS = rf"{FIRST_MARK}-\U0010ffff"
 _ENDINGS = "|".join(f"{_FILES} {_SITES}".split())
+_NO_NAMES = "|".join(
+    "a an and are but how i if in is it not or so that the there they this to we what when where "
+    "who why yes no you aber das der die du er es ich ihr ist ja mit nein nicht oder sie sind so "
+    "und warum was wenn wer wie wir wo zu".split()
+)
 # Each begins where nothing of its kind comes before. So the time grows with the text, not faster.
 _KINDS = {
     "address": r"(?<![a-z0-9+.])(?:[a-z][a-z0-9+]{1,20}://|mailto:|www\.)[^\s<>\"“”„«»‘’]{1,2000}",
@@ -25,14 +30,19 @@ _KINDS = {
     "file": rf"(?<![\w./+-])[\w+-]{{2,}}(?:[./][\w+-]+)*\.(?i:{_ENDINGS})"
     r"(?:/[^\s<>\"]*)?(?![\w-]|\.\w)",
     "option": r"(?<![\w-])--[a-z][\w-]*(?:=[^\s,;\"']+)?",
-    # Of C and Python, of Mustache and of shells.
-    "placeholder": r"(?<![\w%])(?:%(?:\(\w+\))?(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?l{0,2}[dfisuxX])+"
-    r"(?!\w)|\{\{[\w.-]+\}\}|(?<=\{\{ )[\w.-]+(?= \}\})|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
+    # Of C, Python, iOS and Qt, of Mustache and of shells. Behind one "%%" is a percent sign.
+    "placeholder": r"(?<![\w%])(?:%(?:\(\w+\))?(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?l{0,2}[cdfgisuxX@])+"
+    r"(?:%%)*(?!\w)|(?<![\w%])%(?:n|L?[1-9]\d?)(?![\w%])"
+    r"|\{\{[\w.-]+\}\}|(?<=\{\{ )[\w.-]+(?= \}\})|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
+    # Of Laravel and of SQL, and :smile: of chats. Before other words a blank was put on the wrong
+    # side of the colon: "Question :how are you?"
+    "name": rf"(?<![^\s(\[\"'„“>|*]):(?!(?:{_NO_NAMES})\b)[A-Za-z][A-Za-z_]+",
+    "entity": r"(?P<entity>&(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});)",
     "call": r"\b[A-Za-z]\w*\(\)",
     # Not "Re_gular", of which menus underline a letter.
     "snake": r"\b(?=[A-Za-z][A-Za-z0-9]*_)(?![A-Z][a-z]*_[a-z]+\b)\w+(?<!_)\b",
     "camel": r"\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b",
-    "date": r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?\b",
+    "date": r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?\b|(?<![\w/])\d{1,2}/\d{1,2}/\d{4}(?![\w/])",
     # Letters and digits that change twice, and not "20th", "100km" or "mp3". Or very many.
     "code": r"\b(?=\w{7})(?:[A-Za-z]+\d+[A-Za-z]|\d+[A-Za-z]+\d)[A-Za-z0-9]*(?:-[A-Za-z0-9]+)*\b"
     r"|\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{10,}\b",
@@ -71,7 +81,8 @@ def find_literals(text: str, blanks: bool = True) -> Iterator[Place]:
     """
     for match in (_WITH_BLANKS if blanks else _WORD).finditer(text):
         word = match[0]
-        while word and (word[-1] in _BEHIND or _closes(word)):
+        is_entity = match.lastgroup == "entity"
+        while word and not is_entity and (word[-1] in _BEHIND or _closes(word)):
             word = word[:-1]
         if word:
             yield match.start(), match.start() + len(word)
