@@ -26,14 +26,24 @@ _ADDRESS = r"\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"]*\")?\)"
 # The text of a link may be an image.
 _LINK = rf"(?<!\\)!?\[(?P<label>(?:!\[[^\[\]]*\]\([^()\s]*\)|[^\[\]])+)\]{_ADDRESS}"
 _TAG = (
-    r"(?<!\\)<(?P<tag>[A-Za-z][\w-]*)(?:\s[^<>]*)?>(?!\s)"
+    r"(?<!\\)<(?P<tag>[A-Za-z0-9][\w:-]*)(?:[\s.][^<>]*)?>(?!\s)"
     r"(?P<tagged>(?:(?!</?(?P=tag)\b).){1,1000})(?<!\s)</(?P=tag)>"
 )
-_SPAN = re.compile(f"{CODE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
-_BEGINS_SPAN = re.compile(r"[*_~[<]")
+# Of templates: "{link}terms of use{/link}".
+_BRACED = (
+    r"\{(?P<brace>[A-Za-z]\w*)\}(?!\s)"
+    r"(?P<braced>(?:(?!\{/?(?P=brace)\}).){1,1000})(?<!\s)\{/(?P=brace)\}"
+)
+_SPAN = re.compile(f"{CODE}|{_EMPHASIS}|{_LINK}|{_TAG}|{_BRACED}", re.DOTALL)
+_BEGINS_SPAN = re.compile(r"[*_~[<]|\{/")
+# The letter of a menu that a key stands for: "&File", "E&xit", "_Open". Not "AT&T" and "_open".
+_KEY = re.compile(
+    r"(?<!\S)(?P<head>[^\W\d_]*)(?P<key>[&_])(?P<tail>[^\W\d_]+)(?![\w;&])(?!\S*[&@/=])"
+)
+_LONGEST_LABEL = 6  # words
 # Deeper ones are made to do harm.
 _DEEPEST = 10
-_INNER = ("emphasised", "label", "tagged")
+_INNER = ("emphasised", "label", "tagged", "braced")
 _BLANK = re.compile(r"\s")
 # What is within a word stays: m<sup>2</sup>, house[1](...).
 _WORD_BEFORE = re.compile(r"\w[^\s\w]*$")
@@ -105,6 +115,10 @@ def take_spans(text: str) -> Plain:
     found: list[tuple[int, int, str, str]] = []
     if _BEGINS_SPAN.search(text):
         _read(text, 0, kept, found)
+    if not found and (key := _find_key(text)):
+        start, end = key.span()
+        kept = [place for place in range(len(text)) if place != key.start("key")]
+        found = [(start, end - 1, key["key"], "")]
     plain = "".join(text[place] for place in kept) if found else text
     words = [word.span() for word in re.finditer(r"\S+", plain)]
     spans = [_find_words(plain, words, *span) for span in found]
@@ -191,6 +205,22 @@ def _read(
         found.append((first, len(kept), text[match.start() : start], text[end : match.end()]))
         place = match.end()
     kept += range(offset + place, offset + len(text))
+
+
+def _find_key(label: str) -> re.Match | None:
+    """The word of a short text that has a letter marked for a key, if it is one."""
+    if not ("&" in label or "_" in label) or len(label.split()) > _LONGEST_LABEL:
+        return None
+    keys = list(_KEY.finditer(label))
+    if len(keys) != 1:
+        return None
+    (key,) = keys
+    head, tail = key["head"], key["tail"]
+    if not head:
+        return key if key["key"] == "&" or tail[0].isupper() else None
+    # Not "R&d", nor "English_american dictionary".
+    is_word = (head + tail).istitle() and len(head + tail) > 3
+    return key if is_word and (key["key"] == "&" or label.strip(" .…:") == key[0]) else None
 
 
 def _find_words(

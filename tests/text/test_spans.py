@@ -31,6 +31,12 @@ def put_back(text, plain):
         ("[![a b](c)](d) is", "a b is"),
         ('<a href="b" d=\'"\'>link</a>, (<b>x</b>).', "link, (x)."),
         ('Click <b>Save</b>, <a href="x y">read <i>it</i></a>', "Click Save, read it"),
+        ("the <0>red box</0> and <1>it</1>", "the red box and it"),
+        ("<xliff:g id='a'>He</xliff:g> is <c.red.big>in</c>.", "He is in."),
+        ("I read {link}the terms{/link}.", "I read the terms."),
+        ("&File", "File"),
+        ("Save &As...", "Save As..."),
+        ("_Open", "Open"),
         ("run `**a** <b>c</b>` **now**", "run `**a** <b>c</b>` now"),
         ("run ```_a_``` _now_", "run ```_a_``` now"),
     ],
@@ -48,6 +54,16 @@ def test_marks_are_taken_off_and_put_back_around_the_same_words(text, plain):
     "text",
     [
         "2 * 3 * 4 and 5*6*7",
+        "AT&T",
+        "Q&A or R&d",
+        "Salt & pepper",
+        "&amp; more",
+        "a?b=c &d=e",
+        "_open",
+        "Mod_lisp runs",
+        "&One and &two",
+        "This is much too long for a &label",
+        "{a}b{/c}",
         "f(*args, **kwargs)",
         "snake_case_name, __init__.py, __main__ and __a_b__ of /_a_/",
         "10 m<sup>2</sup>, H<sub>2</sub>O and <b>a</b>b",
@@ -216,3 +232,11 @@ def test_a_glossary_looks_through_marks_and_not_into_them():
     )
     assert take_spans(marked).text == plain and "Rothaus" in plain
     assert "dog.html" in marked and "Köter" not in marked
+
+
+@pytest.mark.parametrize(("text", "plain"), [("E&xit", "Exit"), ("Re_gular…", "Regular…")])
+def test_a_letter_marked_for_a_key_gives_the_mark_to_its_word(text, plain):
+    taken = take_spans(text)
+    assert taken.text == plain
+    mark = text.translate(str.maketrans("", "", plain))
+    assert put_back(plain, taken)[0] == mark + plain
