@@ -6,6 +6,7 @@ They are cut off, so that they stay as they are, and the text around them is tra
 """
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import accumulate, chain
@@ -29,8 +30,19 @@ _HEART = re.compile(
 _ARROW = re.compile("[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11]")
 # Of Jinja and of ERB: "{% if new %}", "<% end %>".
 _STATEMENT = re.compile(r"\{%[^{}%]{1,200}%\}|<%(?!=)[^<>%]{1,200}%>")
+# What breaks a line in the texts of programs and of HTML, and what stands right beside it then.
+_BREAK = re.compile(r"(?<!\\)(?:\\[nrt])+|<[bB][rR]\s{0,9}/?>")
+_BEFORE_BREAK = re.compile(r"[^\W_]|[.,:;!?…)}%>]")
+_BEHIND_BREAK = re.compile(r"\d|[{%<:]")
+_WITHIN_PATH = re.compile(r"(?:\b[A-Za-z]:|\\)\\\S*\Z")
+_LONGEST_PATH = 300
+# Between the forms of a plural in Laravel and in Vue: "one apple|many apples".
+_BAR = re.compile(r"(?<!\|)\|(?!\|)")
+_STEM = re.compile(r"[^\W\d_]{3,}")
+_MOST_FORMS = 6
 _MARKUP = re.compile(
-    rf"\[[xX]\]|</?[A-Za-z][^<>]*>|{_STATEMENT.pattern}"
+    rf"\[[xX]\]|</?[A-Za-z][^<>]*>|{_STATEMENT.pattern}|^\s*(?:\\[nrt])+\s*$"
+    r"|^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->.*$"  # when a subtitle is shown, and where
     r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
 )
 _BLANKS = re.compile(r"\s*")
@@ -144,6 +156,9 @@ def _find_places(sentence: str, start: int, in_table: bool, within: bool) -> Ite
             yield from match.span()
     for match in _TABS.finditer(sentence, first):
         yield match.end()
+    if "`" not in sentence:
+        yield from _find_breaks(sentence, first)
+        yield from _find_bars(sentence)
     for match in _STATEMENT.finditer(sentence, first):
         yield from (match.start(), _BLANKS.match(sentence, match.end()).end())
     if in_table:
@@ -153,3 +168,45 @@ def _find_places(sentence: str, start: int, in_table: bool, within: bool) -> Ite
         yield from (quoted.end(1), quoted.start(2))
     if emphasis := _EMPHASIS.match(sentence, first):
         yield from (first, emphasis.end(1), emphasis.start(2), emphasis.end(2))
+
+
+def _find_breaks(sentence: str, first: int) -> Iterator[int]:
+    """Where a line is broken, by what touches other text. A break between blanks is a word."""
+    for match in _BREAK.finditer(sentence, first):
+        start, end = match.span()
+        is_escape = match[0].startswith("\\")
+        before, behind = sentence[max(0, start - 1) : start], sentence[end : end + 1]
+        if not (_BEFORE_BREAK.match(before) or behind.isupper() or _BEHIND_BREAK.match(behind)):
+            continue
+        # As \nabla and \textbf, or a name of a folder.
+        is_name = end - start == 2 and "a" <= behind <= "z" and before.isalnum()
+        path = is_escape and _WITHIN_PATH.search(
+            sentence[max(0, start - _LONGEST_PATH) : start + 1]
+        )
+        if not (is_escape and is_name or path):
+            yield from _widen(sentence, start, end)
+
+
+def _widen(sentence: str, start: int, end: int) -> Place:
+    """A place with the blanks around it."""
+    while start and sentence[start - 1].isspace():
+        start -= 1
+    return start, _BLANKS.match(sentence, end).end()
+
+
+def _find_bars(sentence: str) -> Iterator[int]:
+    """Where the forms of a plural are parted: all have a word that begins in the same way."""
+    if not 0 < sentence.count("|") < _MOST_FORMS:
+        return
+    bars = [_widen(sentence, *bar.span()) for bar in _BAR.finditer(sentence)]
+    forms = cut_at(sentence, chain.from_iterable(bars))[::2]
+    stems = [{_spell_stem(word) for word in _STEM.findall(form)} for form in forms]
+    closed = all(form.count(a) == form.count(b) for form in forms for a, b in ("()", "[]", "{}"))
+    if len(forms) == len(bars) + 1 and closed and set.intersection(*stems):
+        yield from chain.from_iterable(bars)
+
+
+def _spell_stem(word: str) -> str:
+    """What forms of a word have in common, without the marks of letters: "apfe" of Äpfel."""
+    letters = filter(str.isalpha, unicodedata.normalize("NFKD", word.casefold()))
+    return "".join(letters)[:4]

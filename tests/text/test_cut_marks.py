@@ -109,10 +109,73 @@ def test_many_sentences_with_marks_take_no_time(mark):
 
 
 @pytest.mark.parametrize(
-    "mark", ["😂", "😂 ", "\t", "a\t", "{% a", "> ", "- ", "❤️ x ", "*", "**a", "| "]
+    "mark",
+    [
+        "😂",
+        "😂 ",
+        "\t",
+        "a\t",
+        "{% a",
+        "> ",
+        "- ",
+        "❤️ x ",
+        "*",
+        "**a",
+        "| ",
+        "a|",
+        r"a\n",
+        r"\n ",
+        "<br>",
+        " ",
+    ],
 )
 def test_very_many_marks_take_no_time(mark):
     assert "".join(cut_marks([mark * 100_000])) == mark * 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (r"First line\nSecond line", ["First line", r"\n", "Second line"]),
+        (r"Sure?\n\nIt ends.\n", ["Sure?", r"\n\n", "It ends.", r"\n"]),
+        (r"Hello %s,\nyou are late", ["Hello %s,", r"\n", "you are late"]),
+        ("First<br>second<br /> third", ["First", "<br>", "second", "<br /> ", "third"]),
+        (
+            "one apple|many apples|{n} apples",
+            ["one apple", "|", "many apples", "|", "{n} apples"],
+        ),
+        ("ein Apfel | viele Äpfel", ["ein Apfel", " | ", "viele Äpfel"]),
+    ],
+)
+def test_breaks_of_lines_and_forms_of_plurals_part_texts(text, parts):
+    assert cut_marks([text]) == parts
+    kept = [part for part in parts if not holds_text(part)]
+    assert kept == [part for part in parts if part.strip()[0] in "\\<|"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"Put \n at the end, or \r\n.",
+        r'Write "\n" for a break.',
+        r"C:\temp\new\1 is a folder.",
+        r"The file a\name is new.",
+        r"Two backslashes: a\\n b",
+        r"`print(a\nB)` prints.",
+        "The tag <br> breaks a line.",
+        "Name | Date | Size",
+        "Look (a dog|the dogs) up.",
+        "This dog || that dog",
+    ],
+)
+def test_what_only_speaks_of_breaks_and_bars_stays_whole(text):
+    assert cut_marks([text]) == [text]
+
+
+def test_times_of_subtitles_hold_no_text():
+    assert not holds_text("00:01.000 --> 00:04.000 align:start position:0%")
+    assert not holds_text("01:00:01,000 --> 01:00:04,000 X1:40 Y1:20")
+    assert holds_text("From 00:01.000 --> to the end")
 
 
 @pytest.fixture(scope="module")
