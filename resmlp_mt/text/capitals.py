@@ -14,6 +14,8 @@ _I = re.compile(r"(?<!\w)(?<!\w['’])i(?!\w)")
 _DOTTED = ("tr", "tur", "az", "aze")
 # Georgian has capitals in Unicode, which many fonts lack and few people write.
 _UNRAISED = ("ka", "kat", "geo")
+# A word by itself that is too long for most acronyms, as on a button.
+_LONE = re.compile(r"[\W\d_]*[^\W\d_]{5,}[\W\d_]*")
 # As many words, and letters, of scripts without capitals may come on one in capitals.
 _WORDS, _LETTERS = 1 / 3, 1 / 2
 
@@ -39,6 +41,7 @@ def is_in_capitals(text: str) -> bool:
         if letters:
             (capitals if raised else others).append(len(letters))
     enough = len(capitals) > 2 or (len(capitals) == 2 and max(capitals) > 3)
+    enough = enough or bool(_LONE.fullmatch(text))
     few = len(others) <= len(capitals) * _WORDS and sum(others) <= sum(capitals) * _LETTERS
     return enough and few
 

@@ -15,6 +15,8 @@ from resmlp_mt.text.capitals import is_in_capitals, read_capitals, write_capital
         "WHERE DID YOU LEARN THAT?",
         "WHO DID IT?",
         "GO AWAY!",
+        "CANCEL",
+        "→ ÄNDERN!",
         '"STOP IT," HE SAID.',
         "DON'T FEED THE DOGS",
         "WRITE TO anna@example.org OR SEE https://example.org/a TODAY",
