@@ -1,8 +1,10 @@
 """A text that a user gives, as what a model translates at once."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import repeat
 
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.glossary import Glossary
@@ -17,9 +19,14 @@ from resmlp_mt.inference.segments import (
 )
 from resmlp_mt.text import sentences
 from resmlp_mt.text.capitals import read_capitals, write_capitals
+from resmlp_mt.text.entities import read_spelled
 from resmlp_mt.text.marks import cut_marks
+from resmlp_mt.text.messages import find_messages, read_message
 from resmlp_mt.text.punctuation import Place
-from resmlp_mt.text.stand_ins import ALPHABET
+from resmlp_mt.text.stand_ins import ALPHABET, put_in
+
+# Stands for a message of ICU while a text is cut into sentences: a character of private use.
+_HOLE = "\U000fffff"
 
 
 class Reader:
@@ -104,6 +111,9 @@ class Reader:
             longest = min(longest, card.usual_length)
         if split_sentences is None:
             split_sentences = card.split_sentences
+        if recase and not begun and _HOLE not in text and (places := find_messages(text)):
+            reading = {"split_sentences": split_sentences, "attention": attention}
+            return list(self._split_messages(text, places, is_item, **reading))
         read, named = self._read if recase else str, recase and not begun and self._reads_names
 
         def cut_finely(line: str) -> list[str]:
@@ -125,7 +135,36 @@ class Reader:
         languages = codec.source_language, codec.target_language
         if all(map(sentences.parts_sentences_by_blanks, languages)):
             segments = [take_off_spans(segment, codec.split, read) for segment in segments]
+        if not attention:
+            segments = [self._read_spelled(segment, split_sentences) for segment in segments]
         return [self._name(segment, attention) for segment in segments] if named else segments
+
+    def _split_messages(
+        self, text: str, places: list[Place], is_item: bool, **reading: bool
+    ) -> Iterator[Segment]:
+        """The parts of a text with messages of ICU. A sentence that has one is a part by itself.
+
+        It stays as it is where somebody asks for attention, which counts the words of one sentence.
+        """
+        messages = iter([text[slice(*place)] for place in places])
+        for segment in self.split(put_in(text, places, repeat(_HOLE)), is_item=is_item, **reading):
+            if _HOLE not in segment.text:
+                yield segment
+                continue
+            whole = re.sub(_HOLE, lambda _: next(messages), segment.text)
+            message = None if reading["attention"] else read_message(whole.strip())
+            texts = message.texts if message else ()
+            parts = tuple(tuple(self.split(text, is_item=True, **reading)) for text in texts)
+            yield Segment(whole, (), whole, code=True, message=message, parts=parts)
+
+    def _read_spelled(self, segment: Segment, split_sentences: bool) -> Segment:
+        """The segment as one that is translated with the characters that HTML spells out."""
+        if segment.code or not (spelled := read_spelled(segment.text.strip())):
+            return segment
+        parts = self.split(*spelled.texts, split_sentences, is_item=segment.is_item)
+        return Segment(
+            segment.text, (), segment.text, code=True, message=spelled, parts=(tuple(parts),)
+        )
 
     def name(self, segment: Segment, attention: bool) -> Segment:
         """The segment with names for what stays as it is, if the model can read names.
@@ -147,6 +186,12 @@ class Reader:
             attention: Whether somebody asks for that, which counts words: a term of several words
                 gets no name then.
         """
+        if segment.message:
+            parts = tuple(
+                tuple(self.name_terms(part, glossary, attention) for part in parts)
+                for parts in segment.parts
+            )
+            return replace(segment, parts=parts)
         if segment.code:
             return segment
         found = glossary.find(segment.plain, segment.capitals)

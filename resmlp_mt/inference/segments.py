@@ -9,9 +9,11 @@ from resmlp_mt.inference.alignment import count_words
 from resmlp_mt.inference.glossary import Wanted
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.endings import is_item
+from resmlp_mt.text.entities import Spelled
 from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.literals import find_literals
 from resmlp_mt.text.marks import find_pictures, holds_text
+from resmlp_mt.text.messages import Message
 from resmlp_mt.text.numbers import find_grouped
 from resmlp_mt.text.punctuation import (
     CLOSERS,
@@ -58,6 +60,8 @@ class Segment:
         needs_names: Whether the model cannot read some of these words.
         terms: What its translation shall hold for the terms of a glossary in it.
         without: The segment without the terms that it may do without, if it has such.
+        message: What is translated in the place of the text, if it is code with words in it.
+        parts: Then the segments of each of its texts.
     """
 
     text: str
@@ -75,6 +79,8 @@ class Segment:
     needs_names: bool = False
     terms: tuple[Wanted, ...] = ()
     without: "Segment | None" = None
+    message: Message | Spelled | None = None
+    parts: "tuple[tuple[Segment, ...], ...]" = ()
 
     @property
     def plain(self) -> str:
@@ -248,6 +254,7 @@ def mark_items(segments: list[Segment], all_are: bool = False) -> list[Segment]:
     marked = []
     for line in group_lines(segments):
         is_one = all_are or is_item("".join(segment.text for segment in line))
+        is_one = is_one or any(segment.text.strip() == "|" for segment in line)  # forms of a plural
         inside = len(line) if is_one else len(line) - 1
         marked += [replace(segment, is_item=True) for segment in line[:inside]] + line[inside:]
     return marked

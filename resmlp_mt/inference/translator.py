@@ -286,6 +286,10 @@ class Translator(Loaded):
             guides: What leads the search of each segment, if anything does.
             threads: Batches searched side by side. Default: as many as this translator has.
         """
+        if any(segment.message for segment in segments):
+            kind = options, batch_tokens, attention
+            yield from self._translate_messages(segments, *kind, guides, threads)
+            return
         each = guides or [Guide()] * len(segments)
         ways = [guide.list_ways(segment) for guide, segment in zip(each, segments, strict=True)]
         found: dict[int, tuple[Segment, list]] = {}
@@ -311,6 +315,56 @@ class Translator(Loaded):
                 yield self.describe(read, source, beams, attention)
             else:
                 yield [self.writer.copy(segment, source, attention) for _ in range(options.nbest)]
+
+    def _translate_messages(
+        self,
+        segments: list[Segment],
+        options: SearchOptions,
+        batch_tokens: int,
+        attention: bool,
+        guides: list[Guide] | None,
+        threads: int | None,
+    ) -> Iterator[list[Hypothesis]]:
+        """`translate_segments` where some are messages: the sentences of these are translated.
+
+        A message stays as it is where a translation lost the number that stands for "#" in it.
+        """
+        parts = [
+            [part for parts in segment.parts for part in parts] if segment.message else [segment]
+            for segment in segments
+        ]
+        led = guides and [
+            replace(guide, number=(*guide.number, i)) if segment.message else guide
+            for guide, segment, of_it in zip(guides, segments, parts, strict=True)
+            for i in range(len(of_it))
+        ]
+        found = self.translate_segments(
+            [part for of_it in parts for part in of_it],
+            options,
+            batch_tokens,
+            attention,
+            led,
+            threads,
+        )
+        for segment in segments:
+            if segment.message is None:
+                yield next(found)
+                continue
+            texts = [
+                self.join(text, list(of_it), list(islice(found, len(of_it))))
+                for text, of_it in zip(segment.message.texts, segment.parts, strict=True)
+            ]
+            # Of a text that stays there is one translation, whatever was asked for.
+            nbest = max(map(len, texts))
+            yield [
+                self._put_together(segment, [kth[min(k, len(kth) - 1)] for kth in texts])
+                for k in range(nbest)
+            ]
+
+    def _put_together(self, segment: Segment, found: list[Hypothesis]) -> Hypothesis:
+        text = segment.message.put_together([hypothesis.text for hypothesis in found])
+        score = sum(hypothesis.score for hypothesis in found) / len(found)
+        return Hypothesis(segment.text.strip(), 0.0) if text is None else Hypothesis(text, score)
 
     def search(
         self,

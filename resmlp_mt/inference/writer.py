@@ -12,6 +12,7 @@ from resmlp_mt.inference.segments import Segment
 from resmlp_mt.text.capitals import write_capitals
 from resmlp_mt.text.code import restore_code
 from resmlp_mt.text.endings import drop_added_stop
+from resmlp_mt.text.entities import restore_blanks
 from resmlp_mt.text.numbers import count_lost_numbers
 from resmlp_mt.text.stand_ins import FIRST_MARK, compare_names, put_back
 from resmlp_mt.text.superscripts import restore_superscripts
@@ -55,6 +56,7 @@ class Writer:
             texts = [write_capitals(text, segment.plain, language) for text in texts]
         texts = [put_back(text, segment.names) for text in texts]
         texts = [restore_superscripts(text, segment.plain) for text in texts]
+        texts = [restore_blanks(text, segment.plain) for text in texts]
         texts = [restore_code(text, segment.plain) for text in texts]
         found = list(map(Hypothesis, texts, (score for _, score in beams)))
         if not (attention or segment.spans):

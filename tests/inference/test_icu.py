@@ -1,0 +1,74 @@
+"""Messages of ICU, and characters that are spelled out, are translated as whole sentences."""
+
+import numpy as np
+import pytest
+from inference.test_alignment import Copying, codec
+
+from resmlp_mt import Translator
+
+MESSAGES = [
+    "{n, plural, one {# dog} other {# dogs}}",
+    "Good day. You have {n, plural, =0 {no dogs} one {# dog} other {# dogs}}. Good night.",
+    "- {n, plural, one {# dog} other {# dogs}}: {sex, select, a {his} other {their}} name\nThe end",
+    "  {n, plural,\n  one {# dog. It sleeps.}\n  other {# dogs. They sleep.}\n}  ",
+    "{n, plural, one {It''s **one** &amp; only} other {We saw # in setup.py}}",
+    "Salt &amp; pepper. It is 5&nbsp;kg &copy; us.",
+    "Click &quot;Save&quot; <b>now</b>, or don\\'t.",
+]
+
+
+@pytest.mark.parametrize("text", MESSAGES)
+@pytest.mark.parametrize("languages", ["en-de", "de-en"])
+def test_what_is_said_again_is_the_text(text, languages):
+    translator = Translator(Copying(), codec(languages))
+    assert "".join(segment.text for segment in translator.split(text)) == text
+    found = next(translator.translate_nbest(text, nbest=1))[0].text
+    # Where a choice comes after another one, it stands in the cases of that one.
+    if text.count(", select") + text.count(", plural") < 2:
+        assert found == text
+    assert found.count("{") == found.count("}") and "37" not in found
+
+
+def test_a_word_that_a_case_ends_is_said_as_a_whole():
+    translator = Translator(Copying(), codec("en-de"))
+    said = translator.translate("File{n, plural, one {} other {s}} gone")
+    assert said == "{n, plural, one {File} other {Files}} gone"
+
+
+def test_where_somebody_asks_for_attention_messages_stay():
+    translator = Translator(Copying(), codec("en-de"))
+    for text in MESSAGES[:4]:
+        assert next(translator.translate_nbest(text, attention=True))[0].text == text
+
+
+class Losing(Copying):
+    """Says what it reads without digits."""
+
+    def search(self, sources, options, guides):
+        symbols = codec("en-de").target_dictionary.symbols
+        kept = [[i for i in s[:-1] if not any(map(str.isdigit, symbols[i]))] for s in sources]
+        return [[(np.array(tokens, np.int64), 0.0)] for tokens in kept]
+
+
+def test_a_message_stays_where_its_number_was_lost():
+    translator = Translator(Losing(), codec("en-de"))
+    lines = ["We sleep.", f"We saw {MESSAGES[0]} today.", "Go."]
+    assert translator.translate(lines) == lines
+
+
+def test_terms_of_a_glossary_are_found_in_the_cases():
+    translator = Translator(Copying(), codec("en-de"))
+    text = "We have {n, plural, one {# dog} other {# cats}}. The dog &amp; the cat"
+    said = translator.translate(text, glossary={"dog": "Hund"})
+    assert said == text.replace("dog", "Hund")
+
+
+def test_sampling_gives_the_cases_numbers_of_their_own():
+    class Numbered(Copying):
+        def search(self, sources, options, guides):
+            seen.extend(guide.number for guide in guides)
+            return super().search(sources, options, guides)
+
+    seen = []
+    Translator(Numbered(), codec("en-de")).translate(MESSAGES[:1] + ["Go."], sampling=True)
+    assert len(seen) == len(set(seen)) == 3
