@@ -179,7 +179,8 @@ def run_page(page: str, cwd: Path) -> list[list[str]]:
 
 
 def test_documentation_of_text_runs(tmp_path):
-    apart, whole, raised, typed, wrapped = run_page(TEXT, tmp_path)
+    apart, whole, raised, typed, message, wrapped = run_page(TEXT, tmp_path)
+    assert f"`{message[0]}`" in TEXT
     assert apart[0].startswith(whole[0] + " ") and "Hund" in apart[0]
     assert raised[0].isupper() and raised != typed
     assert wrapped[:2] == [whole[0], ""] and len(wrapped) == 4
