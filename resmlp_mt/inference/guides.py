@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
 from reprlib import repr as shorten
 
 import numpy as np
@@ -154,8 +154,14 @@ def _lay_out(sentences: list[str], count: int) -> list[str]:
 
 
 def hold_terms(segment: Segment) -> tuple[np.ndarray, ...]:
-    """Token indices of what a translation must hold for the terms of a segment, each once."""
-    found = (wanted.tokens for wanted in segment.terms)
+    """Token indices of what a translation must hold for the terms of a segment, each once.
+
+    Of a message these are the terms of all its sentences.
+    """
+    found = chain(
+        (wanted.tokens for wanted in segment.terms),
+        *(hold_terms(part) for parts in segment.parts for part in parts),
+    )
     return tuple({tokens.tobytes(): tokens for tokens in found}.values())
 
 

@@ -22,6 +22,7 @@ from resmlp_mt.inference.guides import (
     Guide,
     Row,
     check_beside,
+    hold_terms,
     lay_beside,
     make_guides,
 )
@@ -334,9 +335,11 @@ class Translator(Loaded):
             for segment in segments
         ]
         led = guides and [
-            replace(guide, number=(*guide.number, i)) if segment.message else guide
+            Guide(constraints=hold_terms(part), number=(*guide.number, i))
+            if segment.message
+            else guide
             for guide, segment, of_it in zip(guides, segments, parts, strict=True)
-            for i in range(len(of_it))
+            for i, part in enumerate(of_it)
         ]
         found = self.translate_segments(
             [part for of_it in parts for part in of_it],

@@ -198,7 +198,7 @@ def _name_terms(
     both = own.over(house) if own and house else own or house
     named = name(part, both, options.attention)
     most, beam = HELD // options.search.beam, options.search.beam
-    if house and named.terms:
+    if house and hold_terms(named):
         without = name(part, own, options.attention) if own else part
         # A page of HTML has hundreds of sentences: to hold words in many of them takes minutes.
         takes_long = options.attention and named.named is None

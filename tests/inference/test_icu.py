@@ -5,6 +5,7 @@ import pytest
 from inference.test_alignment import Copying, codec
 
 from resmlp_mt import Translator
+from resmlp_mt.inference.guides import Guide
 
 MESSAGES = [
     "{n, plural, one {# dog} other {# dogs}}",
@@ -61,6 +62,22 @@ def test_terms_of_a_glossary_are_found_in_the_cases():
     text = "We have {n, plural, one {# dog} other {# cats}}. The dog &amp; the cat"
     said = translator.translate(text, glossary={"dog": "Hund"})
     assert said == text.replace("dog", "Hund")
+
+
+def test_each_sentence_of_a_message_holds_its_own_terms_where_names_are_lost():
+    held, nothing = [], [(np.empty(0, np.int64), 0.0)]
+
+    class Losing(Copying):
+        def search(self, sources, options, guides):
+            lengths = [list(map(len, guide.constraints)) for guide in guides or [Guide()] * 9]
+            held.extend(filter(None, lengths))
+            found = super().search(sources, options, guides)
+            return [beams if must else nothing for beams, must in zip(found, lengths, strict=False)]
+
+    terms = {"dog": "Hund", "cats": "blau Hund", "only": "nur"}
+    text = "{n, plural, one {It''s a dog} other {Two cats and a dog}}. Salt &amp; a dog. Go."
+    Translator(Losing(), codec("en-de")).translate(text, glossary=terms)
+    assert sorted(held) == [[1], [1], [2, 1]]
 
 
 def test_sampling_gives_the_cases_numbers_of_their_own():

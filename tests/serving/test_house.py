@@ -78,6 +78,7 @@ def test_requests_of_libretranslate_have_them_too(house, translator):
         | {"source": "en", "target": "de"},
         # Of more subwords than are held with such a beam.
         {"text": "A big dog rides a bike in the snow.", "beam": 32},
+        {"text": "{n, plural, one {A dog and a bike.} other {A big dog in snow.}}", "beam": 32},
     ],
 )
 def test_what_cannot_hold_them_goes_on_without(house, server, body):
