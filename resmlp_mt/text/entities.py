@@ -4,10 +4,11 @@ import html
 import re
 from dataclasses import dataclass
 
-# A model translates better what it reads as a character. Others are read as names. Android and many
-# programs have a backslash before quotes.
+# A model translates better what it reads as a character. Others are read as names, and so is what
+# was spelled out twice. Android and many programs have a backslash before quotes.
 _SPELLED = re.compile(
-    r"""&(?:amp|lt|gt|quot|apos|nbsp|#39|#160|#x27|#xa0);|(?<!\\)\\["']""", re.IGNORECASE
+    r"""&(?:amp;(?!#?\w+;)|(?:lt|gt|quot|apos|nbsp|#39|#160|#x27|#xa0);)|(?<!\\)\\["']""",
+    re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&#?\w+;")
 # Not the one that begins an entity which the text still has.

@@ -37,7 +37,7 @@ _KINDS = {
     # Of Laravel and of SQL, and :smile: of chats. Before other words a blank was put on the wrong
     # side of the colon: "Question :how are you?"
     "name": rf"(?<![^\s(\[\"'„“>|*]):(?!(?:{_NO_NAMES})\b)[A-Za-z][A-Za-z_]+",
-    "entity": r"(?P<entity>&(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});)",
+    "entity": r"(?P<entity>&(?:amp;)*(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});)",
     "call": r"\b[A-Za-z]\w*\(\)",
     # Not "Re_gular", of which menus underline a letter.
     "snake": r"\b(?=[A-Za-z][A-Za-z0-9]*_)(?![A-Z][a-z]*_[a-z]+\b)\w+(?<!_)\b",

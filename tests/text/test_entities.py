@@ -25,7 +25,9 @@ def test_they_are_read_and_spelled_again(text, read):
     assert spelled.texts == (read,) and spelled.put_together([read]) == text
 
 
-@pytest.mark.parametrize("text", ["A & B", "AT&T;", "&copy;", "a & b &amp; c", r"C:\\'a'", ""])
+@pytest.mark.parametrize(
+    "text", ["A & B", "AT&T;", "&copy;", "a & b &amp; c", "&amp;nbsp; &amp;#39;", r"C:\\'a'", ""]
+)
 def test_nothing_is_read_where_nobody_could_spell_it_again(text):
     assert read_spelled(text) is None
 

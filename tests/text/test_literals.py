@@ -17,7 +17,7 @@ LITERALS = [
     "{{name}}", "%s%d", "${HOME}", "$PATH", "main()", "my_name", "MAX_LENGTH", "getName",
     "2024-03-15", "A47B11X", "bbcddb662477", "DE89370400440532013000", "4711000",
     "123e4567-e89b-12d3-a456-426614174000", "%@", "%1$@", "%d%%", "%n", "%1", "%L2", ":name",
-    ":user_name", ":Attribute", "&copy;", "&#8211;", "12/31/2024",
+    ":user_name", ":Attribute", "&copy;", "&#8211;", "&amp;nbsp;", "12/31/2024",
 ]  # fmt: skip
 OTHERS = [
     "dog", "Don't", "and/or", "AC/DC", "e.g.", "z.B.", "d.h.", "U.S.A.", "hello.How", "ok.it",
