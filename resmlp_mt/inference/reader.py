@@ -20,13 +20,14 @@ from resmlp_mt.inference.segments import (
 from resmlp_mt.text import sentences
 from resmlp_mt.text.capitals import read_capitals, write_capitals
 from resmlp_mt.text.entities import read_spelled
-from resmlp_mt.text.marks import cut_marks
+from resmlp_mt.text.marks import cut_marks, holds_text
 from resmlp_mt.text.messages import find_messages, read_message
 from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.stand_ins import ALPHABET, put_in
 
 # Stands for a message of ICU while a text is cut into sentences: a character of private use.
 _HOLE = "\U000fffff"
+_IN_CODE = re.compile(rf"`|[\"']{_HOLE}|{_HOLE}[\"']")
 
 
 class Reader:
@@ -152,7 +153,9 @@ class Reader:
                 yield segment
                 continue
             whole = re.sub(_HOLE, lambda _: next(messages), segment.text)
-            message = None if reading["attention"] else read_message(whole.strip())
+            # In code, in attributes of tags and in JSON a program reads what is around a message.
+            stays = segment.code or reading["attention"] or _IN_CODE.search(segment.text)
+            message = None if stays else read_message(whole.strip())
             texts = message.texts if message else ()
             parts = tuple(tuple(self.split(text, is_item=True, **reading)) for text in texts)
             yield Segment(whole, (), whole, code=True, message=message, parts=parts)
@@ -161,6 +164,8 @@ class Reader:
         """The segment as one that is translated with the characters that HTML spells out."""
         if segment.code or not (spelled := read_spelled(segment.text.strip())):
             return segment
+        if not holds_text(*spelled.texts):
+            return replace(segment, code=True)
         parts = self.split(*spelled.texts, split_sentences, is_item=segment.is_item)
         return Segment(
             segment.text, (), segment.text, code=True, message=spelled, parts=(tuple(parts),)

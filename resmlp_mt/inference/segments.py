@@ -27,7 +27,14 @@ from resmlp_mt.text.punctuation import (
     leave_out,
 )
 from resmlp_mt.text.spans import Span, take_spans
-from resmlp_mt.text.stand_ins import Knowledge, find_unreadable, is_made_up, name_words, put_in
+from resmlp_mt.text.stand_ins import (
+    Knowledge,
+    count_names,
+    find_unreadable,
+    is_made_up,
+    name_words,
+    put_in,
+)
 
 LINE_ENDS = "\n\u2028\u2029"
 _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
@@ -236,7 +243,9 @@ def name_fixed(
     read = put_in(segment.read, places, (names.get(word, word) for _, word in fixed))
     pieces = find_pieces(read.strip())
     segment = replace(segment, needs_names=bool(unreadable))
-    if len(pieces) > longest or not names.keys() >= {word for _, word in fixed}:
+    # A name that touches letters or digits would not be found again.
+    is_found = count_names(read, names) == len(fixed)
+    if len(pieces) > longest or not is_found:
         return replace(segment, is_made_up=segment.needs_names)
     return replace(segment, named=replace(segment, read=read, pieces=pieces, names=names))
 
@@ -283,8 +292,17 @@ def group_lines(segments: list[Segment]) -> list[list[Segment]]:
 
 
 def list_pieces(segments: Iterable[Segment]) -> Iterator[str]:
-    """The subwords of those segments that hold text."""
-    return (piece for segment in segments if segment.holds_text for piece in segment.pieces)
+    """The subwords of those segments that hold text; of messages, those of their sentences."""
+    for segment in segments:
+        if segment.holds_text:
+            yield from segment.pieces
+        for parts in segment.parts:
+            yield from list_pieces(parts)
+
+
+def count_sentences(segment: Segment) -> int:
+    """How many texts are translated for a segment: of a message all its sentences, else one."""
+    return sum(count_sentences(part) for parts in segment.parts for part in parts) or 1
 
 
 def find_spaces(segments: list[Segment], usual: str) -> list[str]:

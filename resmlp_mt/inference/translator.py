@@ -358,16 +358,17 @@ class Translator(Loaded):
                 for text, of_it in zip(segment.message.texts, segment.parts, strict=True)
             ]
             # Of a text that stays there is one translation, whatever was asked for.
-            nbest = max(map(len, texts))
-            yield [
+            ranks = range(max(map(len, texts)))
+            made = [
                 self._put_together(segment, [kth[min(k, len(kth) - 1)] for kth in texts])
-                for k in range(nbest)
+                for k in ranks
             ]
+            yield [m for m in made if m] or [Hypothesis(segment.text.strip(), 0.0)] * len(ranks)
 
-    def _put_together(self, segment: Segment, found: list[Hypothesis]) -> Hypothesis:
+    def _put_together(self, segment: Segment, found: list[Hypothesis]) -> Hypothesis | None:
         text = segment.message.put_together([hypothesis.text for hypothesis in found])
         score = sum(hypothesis.score for hypothesis in found) / len(found)
-        return Hypothesis(segment.text.strip(), 0.0) if text is None else Hypothesis(text, score)
+        return None if text is None else Hypothesis(text, score)
 
     def search(
         self,

@@ -13,7 +13,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.guides import Guide, check_room, hold_terms
 from resmlp_mt.inference.hypotheses import Hypothesis
-from resmlp_mt.inference.segments import LINE_ENDS, Segment
+from resmlp_mt.inference.segments import LINE_ENDS, Segment, count_sentences
 from resmlp_mt.serving.batcher import Batcher, QueueFull
 from resmlp_mt.serving.house import House
 from resmlp_mt.serving.jobs import Impossible, Options
@@ -171,7 +171,7 @@ class Desk:
         reading = reading | {"begun": begun, "attention": options.attention}
         for text in texts:
             parts = options.translator.split(text, **reading)
-            count += max(1, len(parts))
+            count += max(1, sum(map(count_sentences, parts)))
             if count > most:
                 raise too_many(count, most)
             if own or of_house:

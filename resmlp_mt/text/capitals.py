@@ -15,7 +15,7 @@ _DOTTED = ("tr", "tur", "az", "aze")
 # Georgian has capitals in Unicode, which many fonts lack and few people write.
 _UNRAISED = ("ka", "kat", "geo")
 # A word by itself that is too long for most acronyms, as on a button.
-_LONE = re.compile(r"[\W\d_]*[^\W\d_]{5,}[\W\d_]*")
+_LONE = re.compile(r"[\W_]*[^\W\d_]{5,}[\W_]*")
 # As many words, and letters, of scripts without capitals may come on one in capitals.
 _WORDS, _LETTERS = 1 / 3, 1 / 2
 

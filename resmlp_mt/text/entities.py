@@ -4,15 +4,13 @@ import html
 import re
 from dataclasses import dataclass
 
-# A model translates better what it reads as a character. Others are read as names, and so is what
-# was spelled out twice. Android and many programs have a backslash before quotes.
-_SPELLED = re.compile(
-    r"""&(?:amp;(?!#?\w+;)|(?:lt|gt|quot|apos|nbsp|#39|#160|#x27|#xa0);)|(?<!\\)\\["']""",
-    re.IGNORECASE,
-)
 _ENTITY = re.compile(r"&#?\w+;")
-# Not the one that begins an entity which the text still has.
-_CHARACTER = re.compile(r"[<>\"'\xa0]|&(?!#?\w+;)")
+# Of HTML, and the backslash before quotes of Android and many programs. What was spelled out twice,
+# as &amp;nbsp; is no character.
+_SPELLED = re.compile(r"""&amp;(?!#?\w+;)|(?!&amp;)&#?\w{2,31};|(?<!\\)\\["']""")
+# Not the & that begins an entity which the text still has.
+_CHARACTER = re.compile(r"[^&]|&(?!#?\w+;)", re.DOTALL)
+_FIXED = "\xa0"  # the blank of &nbsp;
 _TOKEN = r"\w+|[^\w\s]"
 _FIXED_BLANK = re.compile(
     rf"(?P<before>{_TOKEN})(?P<blank>[\xa0\u2007\u202f])(?=(?P<behind>{_TOKEN}))"
@@ -38,7 +36,7 @@ class Spelled:
 
 
 def read_spelled(text: str) -> Spelled | None:
-    """A text in which some of `& < > " '` and fixed blanks are spelled out, if there are any.
+    """A text in which characters are spelled out, if there are any: a model reads these better.
 
     A character that stands there as it is too is left out: nobody knew how to write it afterwards.
 
@@ -47,20 +45,24 @@ def read_spelled(text: str) -> Spelled | None:
     """
     raw = _ENTITY.sub("", _SPELLED.sub("", text))
     found = {_read(spelled): spelled for spelled in _SPELLED.findall(text)}
-    spelling = {character: entity for character, entity in found.items() if character not in raw}
-    if not spelling:
-        return None
+    spelling = {c: spelled for c, spelled in found.items() if _is_shown(c) and c not in raw}
 
     def write(match: re.Match) -> str:
         character = _read(match[0])
         return character if character in spelling else match[0]
 
-    return Spelled((_SPELLED.sub(write, text),), spelling)
+    written = _SPELLED.sub(write, text)
+    return Spelled((written,), spelling) if spelling else None
 
 
 def _read(spelled: str) -> str:
-    """The character that is spelled out."""
+    """The character that is spelled out; what is no entity as it is."""
     return html.unescape(spelled) if spelled.startswith("&") else spelled[1:]
+
+
+def _is_shown(read: str) -> bool:
+    """Whether it is one character, and none that ends a line or cannot be seen."""
+    return len(read) == 1 and (read.isprintable() or read == _FIXED)
 
 
 def restore_blanks(translation: str, source: str) -> str:

@@ -35,12 +35,13 @@ _KINDS = {
     r"(?:%%)*(?!\w)|(?<![\w%])%(?:n|L?[1-9]\d?)(?![\w%])"
     r"|\{\{[\w.-]+\}\}|(?<=\{\{ )[\w.-]+(?= \}\})|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
     # Of Laravel and of SQL, and :smile: of chats. Before other words a blank was put on the wrong
-    # side of the colon: "Question :how are you?"
-    "name": rf"(?<![^\s(\[\"'„“>|*]):(?!(?:{_NO_NAMES})\b)[A-Za-z][A-Za-z_]+",
-    "entity": r"(?P<entity>&(?:amp;)*(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});)",
+    # side of the colon: "Question :how are you?", "Answer :Yes". Sphinx has code behind its names.
+    "name": rf"(?<![^\s(\[\"'„“>|*]):(?!(?:{_NO_NAMES})\b)"
+    r"(?:[a-z]|(?<![^\s] :)[A-Z])[A-Za-z0-9_]+(?![\w`]|:`)",
+    "entity": r"(?<![\w;])(?P<entity>&(?:amp;)*"
+    r"(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});)(?![\w&])",
     "call": r"\b[A-Za-z]\w*\(\)",
-    # Not "Re_gular", of which menus underline a letter.
-    "snake": r"\b(?=[A-Za-z][A-Za-z0-9]*_)(?![A-Z][a-z]*_[a-z]+\b)\w+(?<!_)\b",
+    "snake": r"\b(?=[A-Za-z][A-Za-z0-9]*_)\w+(?<!_)\b",
     "camel": r"\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b",
     "date": r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z?)?\b|(?<![\w/])\d{1,2}/\d{1,2}/\d{4}(?![\w/])",
     # Letters and digits that change twice, and not "20th", "100km" or "mp3". Or very many.

@@ -179,7 +179,7 @@ def _find_breaks(sentence: str, first: int) -> Iterator[int]:
         if not (_BEFORE_BREAK.match(before) or behind.isupper() or _BEHIND_BREAK.match(behind)):
             continue
         # As \nabla and \textbf, or a name of a folder.
-        is_name = end - start == 2 and "a" <= behind <= "z" and before.isalnum()
+        is_name = end - start == 2 and "a" <= behind <= "z"
         path = is_escape and _WITHIN_PATH.search(
             sentence[max(0, start - _LONGEST_PATH) : start + 1]
         )
@@ -202,6 +202,7 @@ def _find_bars(sentence: str) -> Iterator[int]:
     forms = cut_at(sentence, chain.from_iterable(bars))[::2]
     stems = [{_spell_stem(word) for word in _STEM.findall(form)} for form in forms]
     closed = all(form.count(a) == form.count(b) for form in forms for a, b in ("()", "[]", "{}"))
+    closed = closed and not any(form.count('"') % 2 for form in forms)
     if len(forms) == len(bars) + 1 and closed and set.intersection(*stems):
         yield from chain.from_iterable(bars)
 

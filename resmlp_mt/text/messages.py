@@ -24,6 +24,8 @@ _QUOTED = re.compile("'[{}]")
 _SYNTAX = re.compile(r"[{}]|'(?=[{}])")
 # More choices, one in the other or side by side, and more sentences are made to do harm.
 _DEEPEST, _MOST = 5, 24
+# In characters: of a message, and of the sentences that are translated for it.
+_LONGEST, _LONGEST_SENTENCES = 20_000, 8000
 # What is read for "#", by the name of the case.
 _NUMBERS = {"zero": "0", "one": "1", "two": "2", "few": "3"}
 # Syntax, words and blanks, and single marks.
@@ -74,10 +76,14 @@ class Message:
     _has_double: bool
 
     def put_together(self, translations: Iterable[str]) -> str | None:
-        """The message with the translation of each of `texts`. None if a number was lost."""
+        """The message with the translation of each of `texts`.
+
+        None if a number was lost, or if an apostrophe stood before a brace: it would quote that.
+        """
         if self._has_double:
             translations = (text.replace("'", "''") for text in translations)
-        return _fold(self._root, iter(translations))
+        folded = _fold(self._root, iter(translations))
+        return None if folded is None or _QUOTED.search(folded) else folded
 
 
 def find_messages(text: str) -> list[Place]:
@@ -89,7 +95,7 @@ def find_messages(text: str) -> list[Place]:
     """
     found, at = [], 0
     while match := _HEAD.search(text, at):
-        read = _read_choice(text, match, 0)
+        read = _read_choice(text[: match.start() + _LONGEST], match, 0)
         at = read[1] if read else match.end()
         if read:
             found.append((match.start(), at))
@@ -97,7 +103,7 @@ def find_messages(text: str) -> list[Place]:
 
 
 def read_message(text: str) -> Message | None:
-    """A text with choices as whole sentences. None if there are too many, or braces in quotes.
+    """A text with choices as whole sentences. None if that is too much, or braces are in quotes.
 
     Args:
         text: Of which `find_messages` found at least one place.
@@ -108,6 +114,8 @@ def read_message(text: str) -> Message | None:
         return None
     root = _spread(parts)
     texts = tuple(_list_sentences(root))
+    if sum(map(len, texts)) > _LONGEST_SENTENCES:
+        return None
     if has_double:
         texts = tuple(text.replace("''", "'") for text in texts)
     return Message(root, texts, has_double)
@@ -235,7 +243,7 @@ def _fold(node: _Node, translations: Iterator[str]) -> str | None:
     for case in node.cases:
         is_last = isinstance(case.text, str)
         said = next(translations) if is_last else _fold(case.text, translations)
-        text = said if said is None else _write_number(said, case)
+        text = said if said is None else _write_number(said, case, node.choice.kind)
         if text is None:
             return None
         texts.append(text)
@@ -252,10 +260,13 @@ def _fold(node: _Node, translations: Iterator[str]) -> str | None:
     return f"{before}{node.choice.head}{cases}{node.choice.tail}{behind}"
 
 
-def _write_number(text: str, case: _Case) -> str | None:
-    """A text with "#" in the place of the number, which is in no braces. None if it was lost."""
+def _write_number(text: str, case: _Case, kind: str) -> str | None:
+    """A text with "#" in the place of the number, which is in no braces.
+
+    None if it was lost, or if another "#" would be read as the number of the plural.
+    """
     if not case.often:
-        return text
+        return None if "#" in text and kind != "select" and isinstance(case.text, str) else text
     number = re.compile(rf"(?<!\d){case.number}(?!\d)")
     tokens = [t if t.startswith("{") else number.sub("#", t) for t in _cut(text)]
     often = sum(token.count("#") for token in tokens if not token.startswith("{"))

@@ -215,12 +215,14 @@ def _find_key(label: str) -> re.Match | None:
     if len(keys) != 1:
         return None
     (key,) = keys
-    head, tail = key["head"], key["tail"]
+    head, tail, word = key["head"], key["tail"], key["head"] + key["tail"]
     if not head:
-        return key if key["key"] == "&" or tail[0].isupper() else None
-    # Not "R&d", nor "English_american dictionary".
-    is_word = (head + tail).istitle() and len(head + tail) > 3
-    return key if is_word and (key["key"] == "&" or label.strip(" .…:") == key[0]) else None
+        is_first = not label[: key.start()].strip()  # not "Johnson &Johnson"
+        return key if is_first and (key["key"] == "&" or tail[0].isupper()) else None
+    # "E&xit", "Cu&t". Not "Drag&drop", "R&d" and "User_name".
+    is_word = key["key"] == "&" and word.istitle() and len(word) > 2
+    is_inside = is_word and label.strip(" .…:") == key[0]
+    return key if is_inside and (len(head) < 3 or len(tail) == 1) else None
 
 
 def _find_words(

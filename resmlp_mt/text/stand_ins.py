@@ -108,6 +108,11 @@ def put_back(translation: str, names: Mapping[str, str]) -> str:
     return _match(words).sub(lambda name: words[name[0].upper()], translation)
 
 
+def count_names(text: str, names: Mapping[str, str]) -> int:
+    """How many names `put_back` finds in a text."""
+    return len(_match(names.values()).findall(text)) if names else 0
+
+
 def compare_names(translation: str, read: str, names: Mapping[str, str]) -> tuple[int, int]:
     """How many names a translation lacks of those in what was read, and how many it has too often.
 

@@ -36,6 +36,51 @@ def test_a_word_that_a_case_ends_is_said_as_a_whole():
     assert said == "{n, plural, one {File} other {Files}} gone"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use `{n, plural, one {a dog} other {dogs}}` now.",
+        "```\n{n, plural, one {a dog} other {dogs}}\n```",
+        '"key": "{n, plural, one {a dog} other {dogs}}",',
+        '<a title="{n, plural, one {a dog} other {dogs}}">dog</a>',
+        "{n, plural, one {A dog} other {" + "We saw dogs. " * 700 + "}}",
+        "&nbsp;",
+        "&lt;br&gt;",
+    ],
+)
+def test_what_is_code_or_no_text_stays_and_so_do_long_messages(text):
+    translator = Translator(Copying(), codec("en-de"))
+    assert not any(segment.message for segment in translator.split(text))
+    assert translator.translate(text) == text
+
+
+def test_a_number_sign_of_the_text_around_would_become_the_number():
+    text = "Issue #5 has {n, plural, =1 {one dog} other {dogs}}."
+    assert Translator(Copying(), codec("en-de")).translate(text) == text
+    assert "#5 has" not in text[text.index("{") :]
+
+
+class Apostrophes(Copying):
+    """Says what it reads with an apostrophe at its end."""
+
+    def search(self, *arguments):
+        mark = codec("en-de").encode_target("dogs'")
+        return [[(np.concatenate([b[0][0], mark]), 0.0)] for b in super().search(*arguments)]
+
+
+def test_an_apostrophe_before_a_brace_would_quote_it():
+    translator = Translator(Apostrophes(), codec("en-de"))
+    assert translator.translate("We saw a dog").endswith("'")
+    text = "{n, plural, one {We saw # dog} other {We saw # dogs}}"
+    assert translator.translate(text) == text
+
+
+def test_what_a_model_does_not_know_is_counted_in_messages_too():
+    translator = Translator(Copying(), codec("en-de"))
+    for text in ("{n, plural, one {Привет} other {пока}}", "Привет &amp; so"):
+        assert next(translator.translate_nbest(text))[0].unknown > 0
+
+
 def test_where_somebody_asks_for_attention_messages_stay():
     translator = Translator(Copying(), codec("en-de"))
     for text in MESSAGES[:4]:

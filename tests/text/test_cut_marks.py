@@ -138,7 +138,8 @@ def test_very_many_marks_take_no_time(mark):
     [
         (r"First line\nSecond line", ["First line", r"\n", "Second line"]),
         (r"Sure?\n\nIt ends.\n", ["Sure?", r"\n\n", "It ends.", r"\n"]),
-        (r"Hello %s,\nyou are late", ["Hello %s,", r"\n", "you are late"]),
+        (r"Open (x86)\nodejs, $x^{2}\times y$", [r"Open (x86)\nodejs, $x^{2}\times y$"]),
+        ('Say "yes|yes to all" here', ['Say "yes|yes to all" here']),
         ("First<br>second<br /> third", ["First", "<br>", "second", "<br /> ", "third"]),
         (
             "one apple|many apples|{n} apples",

@@ -17,7 +17,7 @@ from resmlp_mt.text.entities import read_spelled, restore_blanks
         ("Don&#39;t &lt;b&gt;", "Don't <b>"),
         (r"Can\'t open \"%s\"", 'Can\'t open "%s"'),
         ("<b>a</b> &lt; c &amp; d", "<b>a</b> &lt; c & d"),
-        ("&copy; &amp; &hellip;", "&copy; & &hellip;"),
+        ("&copy; &amp; &hellip;", "© & …"),
     ],
 )
 def test_they_are_read_and_spelled_again(text, read):
@@ -26,7 +26,19 @@ def test_they_are_read_and_spelled_again(text, read):
 
 
 @pytest.mark.parametrize(
-    "text", ["A & B", "AT&T;", "&copy;", "a & b &amp; c", "&amp;nbsp; &amp;#39;", r"C:\\'a'", ""]
+    "text",
+    [
+        "A & B",
+        "AT&T;",
+        "&NBSP;",
+        "&Amp;",
+        "a&shy;b&#10;",
+        "© &copy;",
+        "a & b &amp; c",
+        "&amp;nbsp; &amp;#39;",
+        r"C:\\'a'",
+        "",
+    ],
 )
 def test_nothing_is_read_where_nobody_could_spell_it_again(text):
     assert read_spelled(text) is None

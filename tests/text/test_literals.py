@@ -17,14 +17,15 @@ LITERALS = [
     "{{name}}", "%s%d", "${HOME}", "$PATH", "main()", "my_name", "MAX_LENGTH", "getName",
     "2024-03-15", "A47B11X", "bbcddb662477", "DE89370400440532013000", "4711000",
     "123e4567-e89b-12d3-a456-426614174000", "%@", "%1$@", "%d%%", "%n", "%1", "%L2", ":name",
-    ":user_name", ":Attribute", "&copy;", "&#8211;", "&amp;nbsp;", "12/31/2024",
+    ":user_name", ":param1", "Re_gular", "&copy;", "&#8211;", "&amp;nbsp;", "12/31/2024",
 ]  # fmt: skip
 OTHERS = [
     "dog", "Don't", "and/or", "AC/DC", "e.g.", "z.B.", "d.h.", "U.S.A.", "hello.How", "ok.it",
     "home.at", "100%", "50", "$100", "1,000,000", "1.000.000", "1.0997501702", "12.5.2020", "3:45",
     "20th", "100km", "1990s", "mp3", "B2B", "COVID-19", "iPhone", "LibreOffice", "McDonald",
-    "Re_gular", "_very_", "well-known", "a@", "#1", "--", "-v", "\ue000", "(ok)", "東京.com是",
-    ":how", ":p", "a:name", "::name", "AT&T", "1/2", "24/7", "%20and", "%nothing",
+    "_very_", "well-known", "a@", "#1", "--", "-v", "\ue000", "(ok)", "東京.com是",
+    ":how", ":p", ":Please", ":größe", ":ref:`a`", "M&uuml;ller",
+    "a:name", "::name", "AT&T", "1/2", "24/7", "%20and", "%nothing",
 ]  # fmt: skip
 
 
