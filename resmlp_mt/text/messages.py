@@ -95,10 +95,13 @@ def find_messages(text: str) -> list[Place]:
     """
     found, at = [], 0
     while match := _HEAD.search(text, at):
-        read = _read_choice(text[: match.start() + _LONGEST], match, 0)
-        at = read[1] if read else match.end()
+        start = match.start()
+        window = text[start : start + _LONGEST]
+        head = _HEAD.match(window)
+        read = _read_choice(window, head, 0) if head else None
+        at = start + read[1] if read else match.end()
         if read:
-            found.append((match.start(), at))
+            found.append((start, at))
     return found
 
 

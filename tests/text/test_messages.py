@@ -138,3 +138,9 @@ def test_any_text_is_read_and_said_again_with_the_same_sentences(text):
 @pytest.mark.parametrize("part", ["{n, plural, a {", "{n,plural,a {'{", "{n, plural, a {x} "])
 def test_very_many_take_no_time(part):
     assert find_messages(part * 50_000) == []
+
+
+def test_messages_are_found_wherever_they_stand_in_a_long_text():
+    message = "{n, plural, one {# dog} other {# dogs}}"
+    text = f"We saw {message}. " * 1000
+    assert [text[slice(*place)] for place in find_messages(text)] == [message] * 1000
