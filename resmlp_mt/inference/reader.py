@@ -134,10 +134,10 @@ class Reader:
         segments = mark_items(segments, is_item)
         codec = self.codec
         languages = codec.source_language, codec.target_language
-        if all(map(sentences.parts_sentences_by_blanks, languages)):
-            segments = [take_off_spans(segment, codec.split, read) for segment in segments]
         if not attention:
             segments = [self._read_spelled(segment, split_sentences) for segment in segments]
+        if all(map(sentences.parts_sentences_by_blanks, languages)):
+            segments = [take_off_spans(segment, codec.split, read) for segment in segments]
         return [self._name(segment, attention) for segment in segments] if named else segments
 
     def _split_messages(
