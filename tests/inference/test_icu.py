@@ -112,7 +112,7 @@ def test_terms_of_a_glossary_are_found_in_the_cases():
 def test_each_sentence_of_a_message_holds_its_own_terms_where_names_are_lost():
     held, nothing = [], [(np.empty(0, np.int64), 0.0)]
 
-    class Losing(Copying):
+    class SilentUnlessHeld(Copying):
         def search(self, sources, options, guides):
             lengths = [list(map(len, guide.constraints)) for guide in guides or [Guide()] * 9]
             held.extend(filter(None, lengths))
@@ -121,7 +121,7 @@ def test_each_sentence_of_a_message_holds_its_own_terms_where_names_are_lost():
 
     terms = {"dog": "Hund", "cats": "blau Hund", "only": "nur"}
     text = "{n, plural, one {It''s a dog} other {Two cats and a dog}}. Salt &amp; a dog. Go."
-    Translator(Losing(), codec("en-de")).translate(text, glossary=terms)
+    Translator(SilentUnlessHeld(), codec("en-de")).translate(text, glossary=terms)
     assert sorted(held) == [[1], [1], [2, 1]]
 
 
