@@ -38,8 +38,8 @@ from resmlp_mt.data.tars import index_tar
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.classifier import Classifier
-from resmlp_mt.inference.exported import sum_files
-from resmlp_mt.inference.native_code import find_compute
+from resmlp_mt.inference.engines.exported import sum_files
+from resmlp_mt.inference.native.code import find_compute
 from resmlp_mt.inference.translator import Translator
 
 

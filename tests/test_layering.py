@@ -36,6 +36,8 @@ BELOW["benchmark"] = BELOW["inference"] | {"inference", "export", "checkpoints"}
 BELOW["serving"] = BELOW["inference"] | {"inference", ""}
 BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "lines", "serving", ""}
 BELOW[""] = {"errors", "inference"}
+# Of `inference`, each may import the ones before it.
+IN_INFERENCE = ["search", "onnx", "native", "engines"]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 every_module = pytest.mark.parametrize(
@@ -73,6 +75,16 @@ def test_imports_point_down(module):
     room = room_of(module)
     assert room in BELOW, f"a new room: say in BELOW what {room} may import"
     assert rooms_imported_by(module) <= BELOW[room] | {room}
+
+
+@pytest.mark.parametrize("room", IN_INFERENCE)
+def test_imports_point_down_in_inference(room):
+    """Where the modules beside these rooms stand above and below them."""
+    below = IN_INFERENCE[: IN_INFERENCE.index(room) + 1]
+    for module in PACKAGE.glob(f"inference/{room}/*.py"):
+        names = [name.split(".")[1:] for name in imports_of(module)]
+        rooms = {name[1] for name in names if len(name) > 2 and name[0] == "inference"}
+        assert rooms & set(IN_INFERENCE) <= set(below), module.name
 
 
 @pytest.mark.parametrize("module", sorted(PACKAGE.glob("nn/*.py")), ids=lambda path: path.name)
@@ -148,9 +160,9 @@ def test_each_module_can_be_imported_first():
     Those of the other rooms but inference begin with their room, which imports them all.
     """
     rooms = sorted(BELOW["plugin"] - {"compat", "inference"})
-    paths = [PACKAGE / room for room in rooms] + sorted(PACKAGE.glob("inference/*.py"))
+    paths = [PACKAGE / room for room in rooms] + sorted(PACKAGE.glob("inference/**/*.py"))
     names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
-    assert "resmlp_mt.inference.compiled" in names
+    assert "resmlp_mt.inference.engines.compiled" in names
     done = subprocess.run(
         [sys.executable, "-c", FIRST, *names], cwd=PACKAGE.parent, capture_output=True, text=True
     )

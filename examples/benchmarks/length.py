@@ -54,9 +54,9 @@ def load(arguments: argparse.Namespace) -> dict:
     """What translates a batch to a length, by the rival's name; ours returns MiB of its past."""
     import ctranslate2
 
-    from resmlp_mt.inference import folded_search
-    from resmlp_mt.inference.beams import Beams
+    from resmlp_mt.inference.engines import folded_search
     from resmlp_mt.inference.options import SearchOptions
+    from resmlp_mt.inference.search.beams import Beams
     from resmlp_mt.inference.translator import Translator
 
     ours = Translator.from_pretrained(arguments.export, threads=1)

@@ -18,7 +18,7 @@ from resmlp_mt.errors import BrokenModel
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported, locate_model
 from resmlp_mt.inference.batches import fill
-from resmlp_mt.inference.exported import load_exported_classifier
+from resmlp_mt.inference.engines.exported import load_exported_classifier
 from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.options import FROM_1, is_count
 

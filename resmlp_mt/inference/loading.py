@@ -7,8 +7,8 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
 from resmlp_mt.files.finding import is_exported, locate_model
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.engine import Engine
-from resmlp_mt.inference.exported import load_exported_translator
+from resmlp_mt.inference.engines.exported import load_exported_translator
+from resmlp_mt.inference.search.engine import Engine
 from resmlp_mt.inference.threads import count_threads
 
 
@@ -59,7 +59,7 @@ def load_engine(
         if not exported[0]:
             engines[0].compile()
         return engines[0], codec, side_by_side
-    ensemble = import_with_fairseq("resmlp_mt.inference.ensemble", "an ensemble")
+    ensemble = import_with_fairseq("resmlp_mt.inference.search.ensemble", "an ensemble")
     symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
     return ensemble.Ensemble(engines, symbols, pad), codec, side_by_side
 

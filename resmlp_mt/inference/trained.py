@@ -15,7 +15,7 @@ from resmlp_mt.checkpoints.loading import (
 )
 from resmlp_mt.data.crops import Cut
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.fairseq_search import FairseqSearch
+from resmlp_mt.inference.engines.fairseq_search import FairseqSearch
 from resmlp_mt.nn.attention import expect_new_shapes
 
 

@@ -13,10 +13,8 @@ import numpy as np
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
-from resmlp_mt.inference.batched_search import search_batches
 from resmlp_mt.inference.batches import fill
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.glossary import Glossary, read_glossary
 from resmlp_mt.inference.guides import (
     Guide,
@@ -37,6 +35,8 @@ from resmlp_mt.inference.options import (
     is_count,
 )
 from resmlp_mt.inference.reader import Reader
+from resmlp_mt.inference.search.batched import search_batches
+from resmlp_mt.inference.search.engine import Engine
 from resmlp_mt.inference.segments import Segment, list_pieces
 from resmlp_mt.inference.writer import Writer
 from resmlp_mt.text.surrogates import mend_surrogates

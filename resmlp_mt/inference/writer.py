@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis, put_spans_back
+from resmlp_mt.inference.search.engine import Engine
 from resmlp_mt.inference.segments import Segment
 from resmlp_mt.text.capitals import write_capitals
 from resmlp_mt.text.code import restore_code

@@ -1,7 +1,7 @@
 /* A search step by step, as long as Python has nothing to do between two of them.
  *
- * resmlp_mt/inference/beams.py does the same around the steps of a graph. The file that includes it
- * has included step.h before, and says SEARCH, the name.
+ * resmlp_mt/inference/search/beams.py does the same around the steps of a graph. The file that
+ * includes it has included step.h before, and says SEARCH, the name.
  */
 #include "decoder.h"
 

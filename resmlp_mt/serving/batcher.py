@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from resmlp_mt.inference.guides import Guide
+from resmlp_mt.inference.search.stopping import Stopped, check_wanted, stop_when
 from resmlp_mt.inference.segments import Segment
-from resmlp_mt.inference.stopping import Stopped, check_wanted, stop_when
 from resmlp_mt.serving.jobs import Impossible, Job, Options
 from resmlp_mt.serving.request import USUAL_BEAM
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.native_code import find_library
+from resmlp_mt.inference.native.code import find_library
 
 # What an attempt may take beyond what this process has.
 _MEMORY = 2 * 2**30

@@ -18,7 +18,7 @@ from torch.testing import assert_close
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.graph_file import read_graph
+from resmlp_mt.inference.onnx.graph_file import read_graph
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.models.presets import IMAGE_PRESETS
 from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
@@ -34,9 +34,9 @@ from resmlp_mt.export.image_graph import (  # noqa: E402
     describe_classifier,
 )
 from resmlp_mt.export.traced_graph import trace_classifier  # noqa: E402
-from resmlp_mt.inference.native_classifier import NativeClassifier  # noqa: E402
-from resmlp_mt.inference.native_code import KINDS, find_library  # noqa: E402
-from resmlp_mt.inference.onnx_step import start  # noqa: E402
+from resmlp_mt.inference.native.classifier import NativeClassifier  # noqa: E402
+from resmlp_mt.inference.native.code import KINDS, find_library  # noqa: E402
+from resmlp_mt.inference.onnx.step import start  # noqa: E402
 from resmlp_mt.models.folded import SharedWeights  # noqa: E402
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]

@@ -18,7 +18,7 @@ from resmlp_mt.inference.alignment import align_words, weigh_words
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.hypotheses import Attention
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.serving.markup import Markup, Translated
+from resmlp_mt.serving.html.markup import Markup, Translated
 
 # Blanks that SentencePiece makes or drops, letters that it makes several of, sentences without
 # blanks between them, and words that are cut into segments.

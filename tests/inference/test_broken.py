@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from resmlp_mt.errors import BrokenModel
-from resmlp_mt.inference.broken import computing
-from resmlp_mt.inference.stopping import Stopped
+from resmlp_mt.inference.engines.broken import computing
+from resmlp_mt.inference.search.stopping import Stopped
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from resmlp_mt import Classifier
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.classifier import Prediction
-from resmlp_mt.inference.native_code import find_compute
+from resmlp_mt.inference.native.code import find_compute
 
 PICTURES = [Image.linear_gradient("L"), Image.new("RGB", (40, 30), "red")]
 

@@ -9,13 +9,13 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.compiled import CompiledSearch
-from resmlp_mt.inference.fairseq_search import FairseqSearch
-from resmlp_mt.inference.folded_search import FoldedSearch
+from resmlp_mt.inference.engines.compiled import CompiledSearch
+from resmlp_mt.inference.engines.fairseq_search import FairseqSearch
+from resmlp_mt.inference.engines.folded_search import FoldedSearch
 from resmlp_mt.inference.guides import Guide
-from resmlp_mt.inference.native_code import find_kind
+from resmlp_mt.inference.native.code import find_kind
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.stopping import Stopped, stop_when
+from resmlp_mt.inference.search.stopping import Stopped, stop_when
 from resmlp_mt.tasks.translation import ResMLPTranslationTask
 
 pytestmark = pytest.mark.skipif(find_kind() is None, reason="no compiled code on this processor")

@@ -11,14 +11,14 @@ from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.alignment import align_subwords, align_words
-from resmlp_mt.inference.beams import Beams
-from resmlp_mt.inference.ensemble import Ensemble
-from resmlp_mt.inference.fairseq_search import FairseqSearch
+from resmlp_mt.inference.engines.fairseq_search import FairseqSearch
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Attention
-from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.stopping import Stopped, stop_when
+from resmlp_mt.inference.search.beams import Beams
+from resmlp_mt.inference.search.ensemble import Ensemble
+from resmlp_mt.inference.search.mixing import MixingMatrices, MixingRows
+from resmlp_mt.inference.search.stopping import Stopped, stop_when
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.parts import SEQUENCE_MIXERS
 from resmlp_mt.models.translation.folded import (
@@ -34,18 +34,19 @@ from resmlp_mt.export.translation_graphs import (  # noqa: E402
     build_selection,
     build_step,
 )
-from resmlp_mt.inference import native_decoder, native_encoder  # noqa: E402
-from resmlp_mt.inference.folded_search import FoldedSearch  # noqa: E402
-from resmlp_mt.inference.native_code import (  # noqa: E402
+from resmlp_mt.inference.engines.folded_search import FoldedSearch  # noqa: E402
+from resmlp_mt.inference.native import decoder as native_decoder  # noqa: E402
+from resmlp_mt.inference.native import encoder as native_encoder  # noqa: E402
+from resmlp_mt.inference.native.code import (  # noqa: E402
     Integer,
     find_library,
 )
-from resmlp_mt.inference.native_decoder import NativeDecoder  # noqa: E402
-from resmlp_mt.inference.native_encoder import NativeEncoder  # noqa: E402
-from resmlp_mt.inference.native_memory import NativeMemory  # noqa: E402
-from resmlp_mt.inference.native_translator import NativeBackend  # noqa: E402
-from resmlp_mt.inference.onnx_backend import OnnxBackend  # noqa: E402
-from resmlp_mt.inference.shortlist import Shortlist  # noqa: E402
+from resmlp_mt.inference.native.decoder import NativeDecoder  # noqa: E402
+from resmlp_mt.inference.native.encoder import NativeEncoder  # noqa: E402
+from resmlp_mt.inference.native.memory import NativeMemory  # noqa: E402
+from resmlp_mt.inference.native.translator import NativeBackend  # noqa: E402
+from resmlp_mt.inference.onnx.backend import OnnxBackend  # noqa: E402
+from resmlp_mt.inference.search.shortlist import Shortlist  # noqa: E402
 from resmlp_mt.tasks.search import NoRepeats, mend_generator  # noqa: E402
 
 # What 8 bits may change of a score. Without VNNI, ONNX Runtime adds two products in 16 bits, and
@@ -59,7 +60,8 @@ _steps = {}
 @pytest.fixture(autouse=True, params=["graph", "avx2", "avx512"])
 def step(request, monkeypatch):
     """What runs the steps of the fast search: ONNX Runtime, or a form of the compiled code."""
-    monkeypatch.setattr("resmlp_mt.inference.beams._STEPS", 2)  # so that beams need more room
+    # So that beams need more room.
+    monkeypatch.setattr("resmlp_mt.inference.search.beams._STEPS", 2)
     library = find_library()
     if request.param != "graph" and library is None:
         pytest.skip("the compiled code was not built")
@@ -250,7 +252,7 @@ def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
             super().__init__(*sizes)
             watched.append(self)
 
-    monkeypatch.setattr("resmlp_mt.inference.folded_search.Beams", Watched)
+    monkeypatch.setattr("resmlp_mt.inference.engines.folded_search.Beams", Watched)
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
     with torch.no_grad():  # nothing wants to end
         model.decoder.norm.bias.add_(1)
@@ -269,7 +271,7 @@ def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
 
 
 def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task, monkeypatch):
-    monkeypatch.setattr("resmlp_mt.inference.folded_search._STEPS_UNASKED", 1)
+    monkeypatch.setattr("resmlp_mt.inference.engines.folded_search._STEPS_UNASKED", 1)
     for engine in engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task()):
         steps = iter([False, False, False, True])
         with pytest.raises(Stopped), stop_when(lambda: next(steps)):  # noqa: B023
@@ -488,7 +490,7 @@ def test_what_has_ended_is_dropped_while_others_are_led(build_model, task, monke
             at_work.append(len(self.at_work))
             super().force(*arguments)
 
-    monkeypatch.setattr("resmlp_mt.inference.folded_search.Beams", Watched)
+    monkeypatch.setattr("resmlp_mt.inference.engines.folded_search.Beams", Watched)
     model, at_work = build_model("resmlp_plus_tiny", decoder_attention_heads=3), []
     with torch.no_grad():  # all want to end
         model.decoder.norm.bias.add_(1)

@@ -9,8 +9,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from resmlp_mt.inference.graph_file import read_graph
-from resmlp_mt.inference.onnx_step import start
+from resmlp_mt.inference.onnx.graph_file import read_graph
+from resmlp_mt.inference.onnx.step import start
 
 PLANTED = np.array([3, 1, 4, 1], np.float32)
 

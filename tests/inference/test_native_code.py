@@ -6,8 +6,9 @@ import subprocess
 import pytest
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference import native_code, native_decoder
-from resmlp_mt.inference.native_code import check_structures, find_compute, find_library
+from resmlp_mt.inference.native import code as native_code
+from resmlp_mt.inference.native import decoder
+from resmlp_mt.inference.native.code import check_structures, find_compute, find_library
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
@@ -20,7 +21,7 @@ def test_it_is_there():
 @pytest.mark.skipif(find_library() is None, reason="the compiled code was not built")
 def test_a_build_that_does_not_know_its_structures_is_refused():
     with pytest.raises(UserError, match="build it again"):
-        check_structures("step_of_an_older_build", native_decoder.Step)
+        check_structures("step_of_an_older_build", decoder.Step)
 
 
 @needs_compiler

@@ -93,7 +93,7 @@ def test_closing_frees_its_arrays_without_the_garbage_collector(
     fast, options, compiled, monkeypatch
 ):
     if not compiled:
-        monkeypatch.setattr("resmlp_mt.inference.native_translator.find_compute", lambda _: None)
+        monkeypatch.setattr("resmlp_mt.inference.native.translator.find_compute", lambda _: None)
     translator = Translator.from_pretrained(fast, threads=2)
     gc.collect()
     gc.disable()

@@ -15,8 +15,8 @@ from resmlp_mt.inference.alignment import align_words
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.search.stopping import Stopped, stop_when
 from resmlp_mt.inference.segments import Segment
-from resmlp_mt.inference.stopping import Stopped, stop_when
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from libretranslatepy import LibreTranslateAPI
 from serving.held import Held
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.serving import documents
 from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.desk import Desk
+from resmlp_mt.serving.html import documents
 from resmlp_mt.serving.keys import Key, Keys
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.models import Model, Models, name_language

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from resmlp_mt.inference.generator import Generator
+from resmlp_mt.inference.search.generator import Generator
 
 
 class Ensemble(Generator):

@@ -16,18 +16,18 @@ import numpy as np
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
-from resmlp_mt.inference.beams import Beams, Found
-from resmlp_mt.inference.broken import computing
+from resmlp_mt.inference.engines.broken import computing
 from resmlp_mt.inference.guides import Guide, check_room
-from resmlp_mt.inference.native_step import NativeStep
-from resmlp_mt.inference.native_translator import NativeBackend
-from resmlp_mt.inference.onnx_backend import OnnxBackend
+from resmlp_mt.inference.native.step import NativeStep
+from resmlp_mt.inference.native.translator import NativeBackend
+from resmlp_mt.inference.onnx.backend import OnnxBackend
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.shortlist import Choice, Shortlist
-from resmlp_mt.inference.stopping import check_wanted
+from resmlp_mt.inference.search.beams import Beams, Found
+from resmlp_mt.inference.search.shortlist import Choice, Shortlist
+from resmlp_mt.inference.search.stopping import check_wanted
 
 if TYPE_CHECKING:  # compiled code does without it
-    from resmlp_mt.inference.onnx_step import OnnxStep
+    from resmlp_mt.inference.onnx.step import OnnxStep
 
 # What an exported model leaves to fairseq.
 _MORE = (
@@ -105,16 +105,16 @@ class FoldedSearch:
             UserError: If the graphs are too old for that, or fairseq is not installed.
         """
         self.backend.check_log_p()
-        made = import_with_fairseq("resmlp_mt.inference.exported_model", _MORE).ExportedModel
+        module = import_with_fairseq("resmlp_mt.inference.engines.exported_model", _MORE)
         dictionaries = self.source_dictionary, self.target_dictionary
         positions = self.source_positions, self.target_positions
-        return made(self.backend, dictionaries, positions, self.folder)
+        return module.ExportedModel(self.backend, dictionaries, positions, self.folder)
 
     @cached_property
     def generator(self):
         """What searches with more than a plain beam: a `Generator`."""
-        made = import_with_fairseq("resmlp_mt.inference.generator", _MORE).Generator
-        return made([self.model], self.target_dictionary, self.pad, self.device)
+        module = import_with_fairseq("resmlp_mt.inference.search.generator", _MORE)
+        return module.Generator([self.model], self.target_dictionary, self.pad, self.device)
 
     def search(
         self,

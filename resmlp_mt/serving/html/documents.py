@@ -3,9 +3,9 @@
 from itertools import chain, islice
 
 from resmlp_mt.serving.desk import Found
+from resmlp_mt.serving.html.markup import Markup
+from resmlp_mt.serving.html.tagging import Translated
 from resmlp_mt.serving.limits import AnswerTooLarge
-from resmlp_mt.serving.markup import Markup
-from resmlp_mt.serving.tagging import Translated
 
 
 def read_documents(documents: list[str]) -> list[str]:

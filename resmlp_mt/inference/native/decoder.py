@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from resmlp_mt.inference.native_code import (
+from resmlp_mt.inference.native.code import (
     Float,
     Integer,
     MlpStruct,

@@ -7,9 +7,9 @@ import numpy as np
 
 from resmlp_mt.errors import BrokenModel
 from resmlp_mt.inference.batches import group
-from resmlp_mt.inference.engine import Engine
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.search.engine import Engine
 
 
 def search_batches(

@@ -12,8 +12,8 @@ import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
 
-from resmlp_mt.inference.broken import computing
-from resmlp_mt.inference.graph_memory import GraphMemory
+from resmlp_mt.inference.engines.broken import computing
+from resmlp_mt.inference.onnx.memory import GraphMemory
 
 _PAST = "past"
 

@@ -12,8 +12,8 @@ from bs4.element import PageElement
 
 from resmlp_mt.inference.alignment import weigh_words
 from resmlp_mt.inference.hypotheses import Hypothesis
+from resmlp_mt.serving.html.runs import Run, Tags, Word
 from resmlp_mt.serving.limits import AnswerTooLarge
-from resmlp_mt.serving.runs import Run, Tags, Word
 
 _PUNCTUATION = re.compile(r"[.,;:!?…。，；：！？)\]»”\"']+$")
 

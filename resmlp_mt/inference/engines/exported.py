@@ -25,17 +25,17 @@ from resmlp_mt.files.export_layout import (
     TRANSLATOR,
     WEIGHTS,
 )
-from resmlp_mt.inference.arrays import read_arrays
-from resmlp_mt.inference.broken import computing, explain_broken
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.folded_search import FoldedSearch
-from resmlp_mt.inference.graph_file import read_graph
-from resmlp_mt.inference.mixing import MixingRows
-from resmlp_mt.inference.native_classifier import NativeClassifier
-from resmlp_mt.inference.native_code import find_compute
-from resmlp_mt.inference.native_translator import build_native
-from resmlp_mt.inference.onnx_backend import OnnxBackend
-from resmlp_mt.inference.shortlist import Shortlist
+from resmlp_mt.inference.engines.arrays import read_arrays
+from resmlp_mt.inference.engines.broken import computing, explain_broken
+from resmlp_mt.inference.engines.folded_search import FoldedSearch
+from resmlp_mt.inference.native.classifier import NativeClassifier
+from resmlp_mt.inference.native.code import find_compute
+from resmlp_mt.inference.native.translator import build_native
+from resmlp_mt.inference.onnx.backend import OnnxBackend
+from resmlp_mt.inference.onnx.graph_file import read_graph
+from resmlp_mt.inference.search.mixing import MixingRows
+from resmlp_mt.inference.search.shortlist import Shortlist
 from resmlp_mt.inference.threads import count_threads
 
 if TYPE_CHECKING:  # Pillow is not there where there are translators alone
@@ -135,7 +135,7 @@ def start_classifier(
     if native:
         sizes = in_chans, image_size, classes
         return NativeClassifier(described, shared, *sizes, threads, native)
-    session = import_with_onnx("resmlp_mt.inference.onnx_step").start(graph, threads, shared)
+    session = import_with_onnx("resmlp_mt.inference.onnx.step").start(graph, threads, shared)
 
     def compute(pixels: np.ndarray) -> np.ndarray:
         logits = session.run(["logits"], {"pixels": pixels})[0]

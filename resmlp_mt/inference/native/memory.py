@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resmlp_mt.inference.graph_memory import GraphMemory
-from resmlp_mt.inference.native_code import GROUP, pad_last
+from resmlp_mt.inference.native.code import GROUP, pad_last
+from resmlp_mt.inference.onnx.memory import GraphMemory
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from bs4 import NavigableString, ParserRejectedMarkup, Tag
 from bs4.element import PageElement
 
-from resmlp_mt.serving.html_parser import parse_html
-from resmlp_mt.serving.runs import Kinds, Run, is_kept
-from resmlp_mt.serving.tagging import Tagger, Translated
+from resmlp_mt.serving.html.parser import parse_html
+from resmlp_mt.serving.html.runs import Kinds, Run, is_kept
+from resmlp_mt.serving.html.tagging import Tagger, Translated
 
 # What people read, or hear, of a tag beside its text.
 _ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label")

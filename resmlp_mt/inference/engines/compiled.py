@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from resmlp_mt.inference.beams import Found
-from resmlp_mt.inference.folded_search import FoldedSearch
+from resmlp_mt.inference.engines.folded_search import FoldedSearch
 from resmlp_mt.inference.guides import Guide
-from resmlp_mt.inference.mixing import MixingRows
-from resmlp_mt.inference.native_code import find_compute
-from resmlp_mt.inference.native_translator import build_native
+from resmlp_mt.inference.native.code import find_compute
+from resmlp_mt.inference.native.translator import build_native
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.search.beams import Found
+from resmlp_mt.inference.search.mixing import MixingRows
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.models.translation.folded import (

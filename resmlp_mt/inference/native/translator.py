@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from resmlp_mt.inference.beams import Beams
-from resmlp_mt.inference.graph_memory import GraphMemory
-from resmlp_mt.inference.mixing import MixingRows
-from resmlp_mt.inference.native_code import find_compute
-from resmlp_mt.inference.native_decoder import NativeDecoder
-from resmlp_mt.inference.native_encoder import NativeEncoder
-from resmlp_mt.inference.native_memory import NativeMemory
-from resmlp_mt.inference.native_step import NativeStep
-from resmlp_mt.inference.onnx_backend import OnnxBackend
-from resmlp_mt.inference.shortlist import Choice
+from resmlp_mt.inference.native.code import find_compute
+from resmlp_mt.inference.native.decoder import NativeDecoder
+from resmlp_mt.inference.native.encoder import NativeEncoder
+from resmlp_mt.inference.native.memory import NativeMemory
+from resmlp_mt.inference.native.step import NativeStep
+from resmlp_mt.inference.onnx.backend import OnnxBackend
+from resmlp_mt.inference.onnx.memory import GraphMemory
+from resmlp_mt.inference.search.beams import Beams
+from resmlp_mt.inference.search.mixing import MixingRows
+from resmlp_mt.inference.search.shortlist import Choice
 
 
 class NativeBackend:

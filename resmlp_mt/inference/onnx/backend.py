@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from resmlp_mt.extras import import_with_onnx
-from resmlp_mt.inference.beams import Beams
-from resmlp_mt.inference.graph_memory import GraphMemory
-from resmlp_mt.inference.mixing import MixingMatrices, MixingRows
-from resmlp_mt.inference.shortlist import Choice
+from resmlp_mt.inference.onnx.memory import GraphMemory
+from resmlp_mt.inference.search.beams import Beams
+from resmlp_mt.inference.search.mixing import MixingMatrices, MixingRows
+from resmlp_mt.inference.search.shortlist import Choice
 
 if TYPE_CHECKING:  # compiled code does without it
     import onnxruntime
 
-    from resmlp_mt.inference.onnx_step import OnnxStep
+    from resmlp_mt.inference.onnx.step import OnnxStep
 
 
 def _import_step():
-    return import_with_onnx("resmlp_mt.inference.onnx_step")
+    return import_with_onnx("resmlp_mt.inference.onnx.step")
 
 
 class OnnxBackend:

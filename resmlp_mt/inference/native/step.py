@@ -8,12 +8,12 @@ import ctypes
 
 import numpy as np
 
-from resmlp_mt.inference.beams import Beams
-from resmlp_mt.inference.mixing import MixingRows
-from resmlp_mt.inference.native_code import find_library
-from resmlp_mt.inference.native_decoder import NativeDecoder, Search, Step
-from resmlp_mt.inference.native_memory import NativeMemory
-from resmlp_mt.inference.shortlist import Choice
+from resmlp_mt.inference.native.code import find_library
+from resmlp_mt.inference.native.decoder import NativeDecoder, Search, Step
+from resmlp_mt.inference.native.memory import NativeMemory
+from resmlp_mt.inference.search.beams import Beams
+from resmlp_mt.inference.search.mixing import MixingRows
+from resmlp_mt.inference.search.shortlist import Choice
 
 
 class NativeStep:

@@ -29,7 +29,7 @@ class MlpStruct(ctypes.Structure):
     _fields_ = [("norm", Float), ("first", ProductStruct), ("second", ProductStruct)]
 
 
-_FOLDER = Path(__file__).parents[1] / "native"
+_FOLDER = Path(__file__).parents[2] / "native"
 _FUNCTIONS = "step", "search", "encode", "classify"
 _BUILD_AGAIN = (
     "build it again, with pip install -e . in a checkout, or set RESMLP_CPU_ISA=none to do without"

@@ -4,11 +4,11 @@ import numpy as np
 import onnxruntime
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.beams import Beams
-from resmlp_mt.inference.graph_file import find_shared
-from resmlp_mt.inference.graph_memory import GraphMemory
-from resmlp_mt.inference.mixing import MixingRows
-from resmlp_mt.inference.shortlist import Choice
+from resmlp_mt.inference.onnx.graph_file import find_shared
+from resmlp_mt.inference.onnx.memory import GraphMemory
+from resmlp_mt.inference.search.beams import Beams
+from resmlp_mt.inference.search.mixing import MixingRows
+from resmlp_mt.inference.search.shortlist import Choice
 
 _ASKED_ALONE = onnxruntime.RunOptions()
 _ASKED_ALONE.only_execute_path_to_fetches = True

@@ -13,8 +13,8 @@ from fairseq.token_generation_constraints import pack_constraints
 from resmlp_mt.errors import BrokenModel
 from resmlp_mt.inference.guides import Guide, blame, check_room
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.sampling import SeededSampling
-from resmlp_mt.inference.stopping import check_wanted
+from resmlp_mt.inference.search.sampling import SeededSampling
+from resmlp_mt.inference.search.stopping import check_wanted
 from resmlp_mt.tasks.search import ConstrainedBeams, mend_generator
 
 # Of options in use at once there are few; a service is asked for any.

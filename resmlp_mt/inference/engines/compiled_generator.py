@@ -9,9 +9,9 @@ from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
-from resmlp_mt.inference.beams import Found
-from resmlp_mt.inference.compiled import CompiledSearch, can_compile
+from resmlp_mt.inference.engines.compiled import CompiledSearch, can_compile
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.search.beams import Found
 
 # Of each model the search that was made last, and what it was made of. The interface of torch.hub
 # builds a generator for each call.

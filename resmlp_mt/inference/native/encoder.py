@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from resmlp_mt.inference.native_code import (
+from resmlp_mt.inference.native.code import (
     BLOCK,
     Float,
     Integer,
@@ -23,7 +23,7 @@ from resmlp_mt.inference.native_code import (
     find_library,
     read_number,
 )
-from resmlp_mt.inference.native_memory import NativeMemory
+from resmlp_mt.inference.native.memory import NativeMemory
 
 
 class _Layer(ctypes.Structure):

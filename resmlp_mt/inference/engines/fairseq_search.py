@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import torch
 
-from resmlp_mt.inference.compiled import CompiledSearch, can_compile
-from resmlp_mt.inference.generator import Generator
+from resmlp_mt.inference.engines.compiled import CompiledSearch, can_compile
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.inference.search.generator import Generator
 
 
 class FairseqSearch(Generator):

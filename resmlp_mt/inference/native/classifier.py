@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from resmlp_mt.inference.native_code import (
+from resmlp_mt.inference.native.code import (
     BLOCK,
     Float,
     Integer,

@@ -1,0 +1,1 @@
+"""What runs a model: exported folders, and checkpoints that fairseq loaded."""

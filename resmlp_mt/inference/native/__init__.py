@@ -1,0 +1,1 @@
+"""Exports and checkpoints in compiled code: what hands arrays to `resmlp_mt/native`."""

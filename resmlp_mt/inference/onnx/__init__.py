@@ -1,0 +1,1 @@
+"""Graphs of exports, which ONNX Runtime runs."""

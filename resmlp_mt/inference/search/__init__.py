@@ -1,0 +1,1 @@
+"""Beams, batches and samples: how translations are searched for, by any engine."""

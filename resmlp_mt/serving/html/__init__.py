@@ -1,0 +1,1 @@
+"""HTML that is translated: its text in runs, and its tags put around words again."""
