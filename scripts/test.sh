@@ -19,4 +19,6 @@ ruff format --check .
 unset PYTHONDONTWRITEBYTECODE
 # Tests of servers wait, so three workers fill two cores. More threads in each would only wait for
 # each other.
-OMP_NUM_THREADS=1 python -m pytest --numprocesses "${WORKERS:-3}" --dist worksteal "$@"
+workers=${WORKERS:-3}
+unset WORKERS  # recipes of examples/ have one of that name
+OMP_NUM_THREADS=1 python -m pytest --numprocesses "$workers" --dist worksteal "$@"

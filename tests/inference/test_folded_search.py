@@ -292,7 +292,11 @@ def test_it_is_asked_within_long_searches(build_model, task):
 
 @pytest.mark.parametrize(
     "constant",
-    ["folded_search._STEPS_UNASKED", "folded_search._ROWS_UNASKED", "beams._STEPS"],
+    [
+        "engines.folded_search._STEPS_UNASKED",
+        "engines.folded_search._ROWS_UNASKED",
+        "search.beams._STEPS",
+    ],
 )
 def test_results_do_not_depend_on_pauses_between_steps(constant, build_model, task, monkeypatch):
     fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
