@@ -21,8 +21,8 @@ def rows(path):
         return list(csv.DictReader(stream))
 
 
-def test_load_counts_what_clients_were_answered(text, tmp_path):
-    command = ["python", SCRIPTS / "load.py", "multi30k-en-de", "--input", text]
+def test_load_counts_what_clients_were_answered(fast, text, tmp_path):
+    command = ["python", SCRIPTS / "load.py", fast, "--input", text]
     command += ["--clients", 1, 3, "--texts", 2, "--seconds", 1, "--csv", tmp_path / "load.csv"]
     run(*command)
     found = rows(tmp_path / "load.csv")
@@ -41,8 +41,8 @@ def test_load_says_why_a_server_does_not_start(text):
     assert "/none: no such model" in done.stderr
 
 
-def test_stream_kills_and_compares(text, tmp_path):
-    command = ["python", SCRIPTS / "stream.py", "multi30k-en-de", "--input", text]
+def test_stream_kills_and_compares(fast, text, tmp_path):
+    command = ["python", SCRIPTS / "stream.py", fast, "--input", text]
     run(*command, "--beam", 1, "--kills", 1, "--csv", tmp_path / "stream.csv")
     (row,) = rows(tmp_path / "stream.csv")
     assert (row["lines"], row["kills"], row["same"]) == ("30", "1", "True")

@@ -42,11 +42,11 @@ def test_an_interrupt_while_workers_start_leaves_no_traceback():
     assert process.returncode == 0 and said == ""
 
 
-def test_workers_share_port_limits_counts_and_log(tmp_path):
+def test_workers_share_port_limits_counts_and_log(fast, tmp_path):
     (tmp_path / "keys").write_text("free\nfew 3\n")
     flags = ["--workers", 2, "--metrics-port", 0, "--threads", 1, "--allow-host", "mt.example.org"]
     flags += ["--api-keys", tmp_path / "keys", "--access-log", tmp_path / "log"]
-    with serving("multi30k-en-de", *flags, own=True) as (server, process):
+    with serving(fast, *flags, own=True) as (server, process):
         metrics = re.fullmatch(r"metrics at (\S+)\n", process.stderr.readline())[1]
 
         def read(name):
@@ -80,13 +80,13 @@ def test_workers_share_port_limits_counts_and_log(tmp_path):
     assert sum(bool(re.fullmatch(pattern, line)) for line in log) == 5
 
 
-def test_workers_follow_the_files_of_keys_and_terms(tmp_path):
+def test_workers_follow_the_files_of_keys_and_terms(fast, tmp_path):
     path, terms = tmp_path / "keys", tmp_path / "terms.tsv"
     path.write_text("old\n")
     terms.write_text("bike\tDrahtesel\n")
     flags = ["--workers", 2, "--threads", 1, "--api-keys", path, "--requests-per-minute", 1000]
     flags += ["--glossary", terms]
-    with serving("multi30k-en-de", *flags, own=True) as (server, process):
+    with serving(fast, *flags, own=True) as (server, process):
 
         def statuses():
             return [[asks(server, key).status_code for _ in range(4)] for key in ("old", "newer")]
@@ -104,13 +104,13 @@ def test_workers_follow_the_files_of_keys_and_terms(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_hangup_loses_no_request_and_the_server_ends_as_ever(workers):
+def test_a_hangup_loses_no_request_and_the_server_ends_as_ever(fast, workers):
     flags = ["--workers", workers, "--threads", 1, "--batch-size", 1]
     with (
-        serving("multi30k-en-de", *flags, own=True) as (server, process),
+        serving(fast, *flags, own=True) as (server, process),
         ThreadPoolExecutor() as pool,
     ):
-        body = {"text": [TEXT] * 30}
+        body = {"text": [TEXT] * 100}
         asked = [
             pool.submit(httpx.post, f"{server}/translate", json=body, timeout=60) for _ in "12"
         ]
@@ -125,14 +125,14 @@ def test_a_hangup_loses_no_request_and_the_server_ends_as_ever(workers):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_server_ends_well_with_its_terminal(workers):
+def test_a_server_ends_well_with_its_terminal(fast, workers):
     def take_terminal():
         signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which is ignored where tests run under nohup
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     here, there = os.openpty()
     process = start(
-        *("resmlp-mt", "serve", "multi30k-en-de", "--port", 0, "--workers", workers),
+        *("resmlp-mt", "serve", fast, "--port", 0, "--workers", workers),
         own=True,
         stdin=there,
         start_new_session=True,
