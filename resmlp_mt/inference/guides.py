@@ -156,12 +156,10 @@ def _lay_out(sentences: list[str], count: int) -> list[str]:
 def hold_terms(segment: Segment) -> tuple[np.ndarray, ...]:
     """Token indices of what a translation must hold for the terms of a segment, each once.
 
-    Of a message these are the terms of all its sentences.
+    Of a composed one these are the terms of all its parts.
     """
-    found = chain(
-        (wanted.tokens for wanted in segment.terms),
-        *(hold_terms(part) for parts in segment.parts for part in parts),
-    )
+    parts = segment.composed.segments if segment.composed else []
+    found = chain((wanted.tokens for wanted in segment.terms), *map(hold_terms, parts))
     return tuple({tokens.tobytes(): tokens for tokens in found}.values())
 
 

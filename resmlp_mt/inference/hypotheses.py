@@ -105,17 +105,19 @@ def put_spans_back(hypothesis: Hypothesis, segment: Segment) -> Hypothesis:
     Args:
         hypothesis: With one attention, of which the words are counted in the texts as the model
             reads and says them. Then they are counted in those with what was taken off.
-        segment: What was translated.
+        segment: What was translated. It is stripped.
     """
     (attention,) = hypothesis.attention
     if not attention.target_words:
         return hypothesis
     words = len(hypothesis.text.split()), len(segment.read.split())
-    text, places = put_spans(hypothesis.text, segment.spans, weigh_words(attention, *words))
+    text, places = put_spans(
+        hypothesis.text, segment.stripped.spans, weigh_words(attention, *words)
+    )
     said = count_words(text, places)
     attention = replace(
         attention,
-        source_words=[segment.words[word] for word in attention.source_words],
+        source_words=[segment.stripped.words[word] for word in attention.source_words],
         target_words=[said[word] for word in attention.target_words],
     )
     return replace(hypothesis, text=text, attention=[attention])

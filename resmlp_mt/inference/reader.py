@@ -11,6 +11,7 @@ from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.guides import Line, divide_begun
 from resmlp_mt.inference.options import ReadingOptions
 from resmlp_mt.inference.segments import (
+    Composed,
     Segment,
     mark_items,
     name_fixed,
@@ -19,9 +20,9 @@ from resmlp_mt.inference.segments import (
 )
 from resmlp_mt.text import sentences
 from resmlp_mt.text.capitals import read_capitals, write_capitals
-from resmlp_mt.text.entities import read_spelled
+from resmlp_mt.text.entities import Spelled, read_spelled
 from resmlp_mt.text.marks import cut_marks, holds_text
-from resmlp_mt.text.messages import find_messages, read_message
+from resmlp_mt.text.messages import Message, find_messages, read_message
 from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.stand_ins import ALPHABET, put_in
 
@@ -156,9 +157,11 @@ class Reader:
             # In code, in attributes of tags and in JSON a program reads what is around a message.
             stays = segment.code or reading["attention"] or _IN_CODE.search(segment.text)
             message = None if stays else read_message(whole.strip())
-            texts = message.texts if message else ()
-            parts = tuple(tuple(self.split(text, is_item=True, **reading)) for text in texts)
-            yield Segment(whole, (), whole, code=True, message=message, parts=parts)
+            composed = message and self._compose(message, is_item=True, **reading)
+            yield Segment(whole, (), whole, code=True, composed=composed)
+
+    def _compose(self, form: Message | Spelled, **reading: bool) -> Composed:
+        return Composed(form, tuple(tuple(self.split(text, **reading)) for text in form.texts))
 
     def _read_spelled(self, segment: Segment, split_sentences: bool) -> Segment:
         """The segment as one that is translated with the characters that HTML spells out."""
@@ -166,10 +169,8 @@ class Reader:
             return segment
         if not holds_text(*spelled.texts):
             return replace(segment, code=True)
-        parts = self.split(*spelled.texts, split_sentences, is_item=segment.is_item)
-        return Segment(
-            segment.text, (), segment.text, code=True, message=spelled, parts=(tuple(parts),)
-        )
+        composed = self._compose(spelled, split_sentences=split_sentences, is_item=segment.is_item)
+        return Segment(segment.text, (), segment.text, code=True, composed=composed)
 
     def name(self, segment: Segment, attention: bool) -> Segment:
         """The segment with names for what stays as it is, if the model can read names.
@@ -191,12 +192,12 @@ class Reader:
             attention: Whether somebody asks for that, which counts words: a term of several words
                 gets no name then.
         """
-        if segment.message:
+        if segment.composed:
             parts = tuple(
                 tuple(self.name_terms(part, glossary, attention) for part in parts)
-                for parts in segment.parts
+                for parts in segment.composed.parts
             )
-            return replace(segment, parts=parts)
+            return replace(segment, composed=replace(segment.composed, parts=parts))
         if segment.code:
             return segment
         found = glossary.find(segment.plain, segment.capitals)
@@ -240,4 +241,4 @@ class Reader:
 
 def _counts_words(segment: Segment, attention: bool) -> bool:
     """Whether words are looked for by their number: what stands for one must be one then."""
-    return attention or bool(segment.spans)
+    return attention or segment.stripped is not None

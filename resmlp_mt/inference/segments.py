@@ -48,17 +48,48 @@ _PARTED = re.compile(f"[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
 
 
 @dataclass(frozen=True)
+class Stripped:
+    """A text without its emphasis, links and tags.
+
+    Attributes:
+        text: In its own case.
+        spans: What was taken off. It is put around words of the translation.
+        words: The number of each of its words in the text with them.
+    """
+
+    text: str
+    spans: tuple[Span, ...]
+    words: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Composed:
+    """A text that is translated as one or more others, which are put together again.
+
+    Attributes:
+        form: What puts them together: a message of ICU, or characters that HTML spells out.
+        parts: The segments of each of its texts.
+    """
+
+    form: Message | Spelled
+    parts: "tuple[tuple[Segment, ...], ...]"
+
+    @property
+    def segments(self) -> "list[Segment]":
+        """Those of all its texts, in order."""
+        return [segment for part in self.parts for segment in part]
+
+
+@dataclass(frozen=True)
 class Segment:
     """A part of a source text that is translated at once.
 
     Attributes:
         text: With the white space around it.
         pieces: Its subwords, as it is read; none of code.
-        read: The text as it is read: in lower case where it is in capitals, and without `spans`.
+        read: The text as it is read: in lower case where it is in capitals, and stripped.
         capitals: Whether it is in capitals, and read in lower case.
-        spans: What was taken off it, and is put around words of its translation.
-        words: The number of each word of `read` in the text, if `spans` was taken off.
-        bare: Then the text without them, in its own case.
+        stripped: The text without its emphasis, links and tags, if it has any.
         code: Whether it is a block of code, or too long for a word. Both stay as they are.
         is_item: Whether it needs no final stop, as one that is of a heading, an item or a row.
         is_made_up: Whether a translation would be: the model cannot read most of it, or all stays.
@@ -67,17 +98,14 @@ class Segment:
         needs_names: Whether the model cannot read some of these words.
         terms: What its translation shall hold for the terms of a glossary in it.
         without: The segment without the terms that it may do without, if it has such.
-        message: What is translated in the place of the text, if it is code with words in it.
-        parts: Then the segments of each of its texts.
+        composed: What is translated in the place of the text, if it is code with words in it.
     """
 
     text: str
     pieces: Sequence[str]
     read: str
     capitals: bool = False
-    spans: tuple[Span, ...] = ()
-    words: tuple[int, ...] = ()
-    bare: str = ""
+    stripped: Stripped | None = None
     code: bool = False
     is_item: bool = False
     is_made_up: bool = False
@@ -86,13 +114,12 @@ class Segment:
     needs_names: bool = False
     terms: tuple[Wanted, ...] = ()
     without: "Segment | None" = None
-    message: Message | Spelled | None = None
-    parts: "tuple[tuple[Segment, ...], ...]" = ()
+    composed: Composed | None = None
 
     @property
     def plain(self) -> str:
-        """The text without `spans`, in its own case."""
-        return self.bare if self.spans else self.text
+        """The text without its emphasis, links and tags, in its own case."""
+        return self.stripped.text if self.stripped else self.text
 
     @property
     def holds_text(self) -> bool:
@@ -193,9 +220,7 @@ def take_off_spans(
         pieces=find_pieces(said.strip()),
         read=said,
         capitals=said != plain.text,
-        spans=plain.spans,
-        words=tuple(count_words(segment.text, plain.places)),
-        bare=plain.text,
+        stripped=Stripped(plain.text, plain.spans, tuple(count_words(segment.text, plain.places))),
     )
 
 
@@ -292,17 +317,17 @@ def group_lines(segments: list[Segment]) -> list[list[Segment]]:
 
 
 def list_pieces(segments: Iterable[Segment]) -> Iterator[str]:
-    """The subwords of those segments that hold text; of messages, those of their sentences."""
+    """The subwords of those segments that hold text; of composed ones, those of their parts."""
     for segment in segments:
         if segment.holds_text:
             yield from segment.pieces
-        for parts in segment.parts:
-            yield from list_pieces(parts)
+        if segment.composed:
+            yield from list_pieces(segment.composed.segments)
 
 
 def count_sentences(segment: Segment) -> int:
-    """How many texts are translated for a segment: of a message all its sentences, else one."""
-    return sum(count_sentences(part) for parts in segment.parts for part in parts) or 1
+    """How many texts are translated for a segment: of a composed one its parts, else one."""
+    return sum(map(count_sentences, segment.composed.segments)) or 1 if segment.composed else 1
 
 
 def find_spaces(segments: list[Segment], usual: str) -> list[str]:

@@ -37,7 +37,7 @@ from resmlp_mt.inference.options import (
 from resmlp_mt.inference.reader import Reader
 from resmlp_mt.inference.search.batched import search_batches
 from resmlp_mt.inference.search.engine import Engine
-from resmlp_mt.inference.segments import Segment, list_pieces
+from resmlp_mt.inference.segments import Composed, Segment, list_pieces
 from resmlp_mt.inference.writer import Writer
 from resmlp_mt.text.surrogates import mend_surrogates
 
@@ -287,9 +287,9 @@ class Translator(Loaded):
             guides: What leads the search of each segment, if anything does.
             threads: Batches searched side by side. Default: as many as this translator has.
         """
-        if any(segment.message for segment in segments):
+        if any(segment.composed for segment in segments):
             kind = options, batch_tokens, attention
-            yield from self._translate_messages(segments, *kind, guides, threads)
+            yield from self._translate_composed(segments, *kind, guides, threads)
             return
         each = guides or [Guide()] * len(segments)
         ways = [guide.list_ways(segment) for guide, segment in zip(each, segments, strict=True)]
@@ -317,7 +317,7 @@ class Translator(Loaded):
             else:
                 yield [self.writer.copy(segment, source, attention) for _ in range(options.nbest)]
 
-    def _translate_messages(
+    def _translate_composed(
         self,
         segments: list[Segment],
         options: SearchOptions,
@@ -326,17 +326,16 @@ class Translator(Loaded):
         guides: list[Guide] | None,
         threads: int | None,
     ) -> Iterator[list[Hypothesis]]:
-        """`translate_segments` where some are messages: the sentences of these are translated.
+        """`translate_segments` where some are composed: the parts of these are translated.
 
         A message stays as it is where a translation lost the number that stands for "#" in it.
         """
         parts = [
-            [part for parts in segment.parts for part in parts] if segment.message else [segment]
-            for segment in segments
+            segment.composed.segments if segment.composed else [segment] for segment in segments
         ]
         led = guides and [
             Guide(constraints=hold_terms(part), number=(*guide.number, i))
-            if segment.message
+            if segment.composed
             else guide
             for guide, segment, of_it in zip(guides, segments, parts, strict=True)
             for i, part in enumerate(of_it)
@@ -350,25 +349,20 @@ class Translator(Loaded):
             threads,
         )
         for segment in segments:
-            if segment.message is None:
+            composed = segment.composed
+            if composed is None:
                 yield next(found)
                 continue
             texts = [
                 self.join(text, list(of_it), list(islice(found, len(of_it))))
-                for text, of_it in zip(segment.message.texts, segment.parts, strict=True)
+                for text, of_it in zip(composed.form.texts, composed.parts, strict=True)
             ]
             # Of a text that stays there is one translation, whatever was asked for.
             ranks = range(max(map(len, texts)))
             made = [
-                self._put_together(segment, [kth[min(k, len(kth) - 1)] for kth in texts])
-                for k in ranks
+                _put_together(composed, [kth[min(k, len(kth) - 1)] for kth in texts]) for k in ranks
             ]
             yield [m for m in made if m] or [Hypothesis(segment.text.strip(), 0.0)] * len(ranks)
-
-    def _put_together(self, segment: Segment, found: list[Hypothesis]) -> Hypothesis | None:
-        text = segment.message.put_together([hypothesis.text for hypothesis in found])
-        score = sum(hypothesis.score for hypothesis in found) / len(found)
-        return None if text is None else Hypothesis(text, score)
 
     def search(
         self,
@@ -410,6 +404,13 @@ class Translator(Loaded):
     ) -> list[Hypothesis]:
         """Make text of beams, as `search` returns them; arguments as for `Writer.write`."""
         return self.writer.write(segment, source, beams, attention, self._get_engine)
+
+
+def _put_together(composed: Composed, found: list[Hypothesis]) -> Hypothesis | None:
+    """A translation of a composed segment, of those of its texts, if it can be put together."""
+    text = composed.form.put_together([hypothesis.text for hypothesis in found])
+    score = sum(hypothesis.score for hypothesis in found) / len(found)
+    return None if text is None else Hypothesis(text, score)
 
 
 def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:

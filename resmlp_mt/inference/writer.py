@@ -59,11 +59,11 @@ class Writer:
         texts = [restore_blanks(text, segment.plain) for text in texts]
         texts = [restore_code(text, segment.plain) for text in texts]
         found = list(map(Hypothesis, texts, (score for _, score in beams)))
-        if not (attention or segment.spans):
+        if not (attention or segment.stripped):
             return found
         attended = self._attend(segment, source, beams, get_engine())
         found = [replace(h, attention=[a]) for h, a in zip(found, attended, strict=True)]
-        if segment.spans:
+        if segment.stripped:
             found = [put_spans_back(hypothesis, segment) for hypothesis in found]
         return found if attention else [replace(h, attention=[]) for h in found]
 
@@ -139,7 +139,8 @@ class Writer:
     def _number_words(self, segment: Segment) -> list[int]:
         """The word of each of its subwords in the text that the user has."""
         words = self._number_read(segment)
-        return [segment.words[word] for word in words] if segment.spans else words
+        stripped = segment.stripped
+        return [stripped.words[word] for word in words] if stripped else words
 
     def _number_read(self, segment: Segment) -> list[int]:
         """The word of each of its subwords as it is read. The last of these may be left out."""

@@ -50,7 +50,7 @@ def test_a_word_that_a_case_ends_is_said_as_a_whole():
 )
 def test_what_is_code_or_no_text_stays_and_so_do_long_messages(text):
     translator = Translator(Copying(), codec("en-de"))
-    assert not any(segment.message for segment in translator.split(text))
+    assert not any(segment.composed for segment in translator.split(text))
     assert translator.translate(text) == text
 
 
