@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import repeat
 from reprlib import repr as shorten
 
 import numpy as np
 
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.segments import Segment, group_lines, split_lines
+from resmlp_mt.text.segments import Segment, group_lines, split_lines
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.text.surrogates import mend_surrogates
@@ -36,15 +36,6 @@ class Guide:
     def leads(self) -> bool:
         """Whether a translation must hold something."""
         return bool(len(self.prefix) or self.constraints)
-
-    def list_ways(self, segment: Segment) -> list[Segment]:
-        """The ways to read a segment: one, the next if names are lost by it; none if it stays."""
-        if segment.code or not (segment.is_translated or self.leads):
-            return []
-        if segment.named is None or len(self.prefix):
-            return [segment]
-        can_do_without = self.leads or not segment.needs_names
-        return [segment.named, *[segment] * can_do_without]
 
 
 def check_beside(lines: object, prefix: object, words: object) -> None:
@@ -153,21 +144,11 @@ def _lay_out(sentences: list[str], count: int) -> list[str]:
     return laid + [""] * (count - len(laid))
 
 
-def hold_terms(segment: Segment) -> tuple[np.ndarray, ...]:
-    """Token indices of what a translation must hold for the terms of a segment, each once.
-
-    Of a composed one these are the terms of all its parts.
-    """
-    parts = segment.composed.segments if segment.composed else []
-    found = chain((wanted.tokens for wanted in segment.terms), *map(hold_terms, parts))
-    return tuple({tokens.tobytes(): tokens for tokens in found}.values())
-
-
 def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
     """A guide for every part of lines that is left to translate.
 
     The prefix of a line goes to the first of these that is no code. Each holds the words of its
-    line and its own terms.
+    line.
 
     Args:
         codec: The model's.
@@ -190,10 +171,10 @@ def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
         except UserError as error:
             raise LineError([number], str(error)) from None
         for i, segment in enumerate(line.left):
-            if segment.code:
+            if not segment.pieces:  # it stays as it is
                 guides.append(Guide(number=(number, i)))
                 continue
-            guides.append(Guide(begin, held + hold_terms(segment), (number, i)))
+            guides.append(Guide(begin, held, (number, i)))
             begin = begin[:0]
     return guides
 

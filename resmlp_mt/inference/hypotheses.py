@@ -7,10 +7,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from resmlp_mt.inference.alignment import count_words, weigh_words
-from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_spaces
+from resmlp_mt.inference.alignment import count_words
+from resmlp_mt.text.dividing import LINE_ENDS
+from resmlp_mt.text.segments import Segment, find_spaces
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
-from resmlp_mt.text.spans import put_spans
 
 MOSTLY = 0.5  # of a text's characters unknown: its translation may be made up
 
@@ -46,12 +46,14 @@ class Hypothesis:
 
     `attention`, if it was asked for, is one of each part of the line that was translated at once:
     mostly of the whole. `unknown` is the share of the source's characters that the model never saw.
+    `lost` says that a part stays as it is, since each translation of it lost a number or a name.
     """
 
     text: str
     score: float
     attention: list[Attention] = field(default_factory=list, repr=False)
     unknown: float = field(default=0.0, repr=False)
+    lost: bool = field(default=False, repr=False)
 
 
 def explain_unknown(text: str) -> str:
@@ -60,6 +62,14 @@ def explain_unknown(text: str) -> str:
     return (
         f"the model never saw most characters of this ({start} ...); they stay as they are, or "
         "the translation is made up. Further ones are not named"
+    )
+
+
+def explain_lost(text: str) -> str:
+    """What to say of the first text of which a part is `lost`."""
+    return (
+        f"no translation keeps all numbers and names of a sentence of this ({text.strip():.20} "
+        "...), which stays as it is. Further ones are not named"
     )
 
 
@@ -95,32 +105,9 @@ def join(
             texts[0] = first + texts[0]
         score = sum(hypothesis.score for hypothesis in kth) / len(kth)
         attention = _join_attention([*before, *kth], sources, texts)
-        joined.append(Hypothesis("".join(texts), score, attention))
+        lost = any(hypothesis.lost for hypothesis in kth)
+        joined.append(Hypothesis("".join(texts), score, attention, lost=lost))
     return joined
-
-
-def put_spans_back(hypothesis: Hypothesis, segment: Segment) -> Hypothesis:
-    """Put what was taken off a segment around the words of its translation, by its attention.
-
-    Args:
-        hypothesis: With one attention, of which the words are counted in the texts as the model
-            reads and says them. Then they are counted in those with what was taken off.
-        segment: What was translated. It is stripped.
-    """
-    (attention,) = hypothesis.attention
-    if not attention.target_words:
-        return hypothesis
-    words = len(hypothesis.text.split()), len(segment.read.split())
-    text, places = put_spans(
-        hypothesis.text, segment.stripped.spans, weigh_words(attention, *words)
-    )
-    said = count_words(text, places)
-    attention = replace(
-        attention,
-        source_words=[segment.stripped.words[word] for word in attention.source_words],
-        target_words=[said[word] for word in attention.target_words],
-    )
-    return replace(hypothesis, text=text, attention=[attention])
 
 
 def _is_blank(letter: str) -> bool:

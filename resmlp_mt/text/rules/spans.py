@@ -7,13 +7,15 @@ them. Then they are put around the words that translate the marked ones.
 import re
 import string
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
+from resmlp_mt.text.about import About
 from resmlp_mt.text.code import CODE
+from resmlp_mt.text.sentences import parts_sentences_by_blanks
+from resmlp_mt.text.traced import Traced
 
 # A mark has no blank on its inner side. On the other one it has a blank, or punctuation and then
 # a blank: what is within a name or an address, as in __init__.py, is none. __init__ is a name too.
@@ -36,11 +38,6 @@ _BRACED = (
 )
 _SPAN = re.compile(f"{CODE}|{_EMPHASIS}|{_LINK}|{_TAG}|{_BRACED}", re.DOTALL)
 _BEGINS_SPAN = re.compile(r"[*_~[<]|\{/")
-# The letter of a menu that a key stands for: "&File", "E&xit", "_Open". Not "AT&T" and "_open".
-_KEY = re.compile(
-    r"(?<!\S)(?P<head>[^\W\d_]*)(?P<key>[&_])(?P<tail>[^\W\d_]+)(?![\w;&])(?!\S*[&@/=])"
-)
-_LONGEST_LABEL = 6  # words
 # Deeper ones are made to do harm.
 _DEEPEST = 10
 _INNER = ("emphasised", "label", "tagged", "braced")
@@ -78,21 +75,6 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Plain:
-    """A text without what stands around its words.
-
-    Attributes:
-        text: What is left.
-        spans: What was taken off. One within another comes before it.
-        places: Where the last character of each word stands in the text as it was.
-    """
-
-    text: str
-    spans: tuple[Span, ...]
-    places: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class _Placed:
     """A span, the words of a translation that it is put around, and where it begins and ends."""
 
@@ -102,28 +84,66 @@ class _Placed:
     end: int
 
 
-def take_spans(text: str) -> Plain:
-    """Take emphasis, links and tags off a sentence.
-
-    >>> take_spans("This is **very** good.").text
-    'This is very good.'
-
-    Args:
-        text: A part of a source that is translated at once.
-    """
+def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
+    """Take emphasis, links and tags off a sentence."""
     kept: list[int] = []
     found: list[tuple[int, int, str, str]] = []
-    if _BEGINS_SPAN.search(text):
-        _read(text, 0, kept, found)
-    if not found and (key := _find_key(text)):
-        start, end = key.span()
-        kept = [place for place in range(len(text)) if place != key.start("key")]
-        found = [(start, end - 1, key["key"], "")]
-    plain = "".join(text[place] for place in kept) if found else text
-    words = [word.span() for word in re.finditer(r"\S+", plain)]
-    spans = [_find_words(plain, words, *span) for span in found]
-    places = tuple(kept[end - 1] if found else end - 1 for _, end in words)
-    return Plain(plain, tuple(span for span in spans if span.words), places)
+    if _BEGINS_SPAN.search(text.text) and all(map(parts_sentences_by_blanks, about.languages)):
+        _read(text.text, 0, kept, found)
+    if not found:
+        return text, None
+    ends = [*kept, len(text.text)]
+    starts = [0, *(place + 1 for place in kept)]
+    plain = text.replace(((s, e), "") for s, e in zip(starts, ends, strict=True) if s < e)
+    words = [word.span() for word in re.finditer(r"\S+", plain.text)]
+    spans = [_find_words(plain.text, words, *span) for span in found]
+    return plain, [span for span in spans if span.words]
+
+
+def write(
+    said: Traced, memo: Sequence[Span], about: About, weigh: Callable[[Traced], np.ndarray]
+) -> Traced:
+    """Put each around the words that translate the marked ones.
+
+    Args:
+        said: The translation of what `read` left.
+        memo: What it took off. One within another comes before it.
+        about: Of the text.
+        weigh: How much each word of the translation is of each of the source: shares. (T, S).
+    """
+    text = said.text
+    words = [word.span() for word in re.finditer(r"\S+", text)]
+    weights = weigh(said) if words else np.zeros((0, 0))
+    placed: list[_Placed] = []
+    for span in memo if words else ():
+        free = np.ones(len(words), bool)
+        for other in placed:
+            free[other.run] &= _holds(span, other.span)
+        inside = [other for other in placed if _holds(span, other.span)]
+        shares = weights[:, span.words].sum(1)
+        if len(same := _find_text(span.text, words, text)) == 1:
+            shares[:] = 0
+            shares[same[0]] = 1
+        run = _find_run(shares, free, [other.run for other in inside])
+        if not run:  # no word is left: around the span that has the likeliest one
+            word = int(shares.argmax())
+            around = max((one for one in placed if word in one.run), key=lambda one: len(one.run))
+            placed.append(_Placed(span, around.run, around.start, around.end))
+            continue
+        start, end = words[run[0]][0], words[run[-1]][1]
+        first, last = _find_core(text, start, end)
+        if first < last:  # else it is punctuation alone
+            start, end = max(start, first - span.begins), min(end, last + span.ends)
+        held = [other for other in inside if other.run[0] in run]
+        start = min([start, *(other.start for other in held)])
+        end = max([end, *(other.end for other in held)])
+        placed.append(_Placed(span, run, start, end))
+    before, behind = [""] * (len(text) + 1), [""] * (len(text) + 1)
+    for one in placed:  # inner ones first
+        before[one.start] = one.span.open + before[one.start]
+        behind[one.end] += one.span.close
+    put = [closed + opened for closed, opened in zip(behind, before, strict=True)]
+    return said.replace(((i, i), marks) for i, marks in enumerate(put) if marks)
 
 
 def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
@@ -132,51 +152,6 @@ def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
         if match["emphasised"] or match["tagged"]:
             inner = match.span("emphasised" if match["emphasised"] else "tagged")
             yield match.start(), *inner, match.end()
-
-
-def put_spans(
-    translation: str, spans: Iterable[Span], weights: np.ndarray
-) -> tuple[str, list[int]]:
-    """Put what was taken off a sentence around the words of its translation.
-
-    Args:
-        translation: Of what `take_spans` left.
-        spans: What it took off.
-        weights: How much each word of the translation is of each of the source: shares. (T, S).
-
-    Returns:
-        The translation with each span once, and where the last character of each of its words
-        stands there. A span is left out where there is no word for it.
-    """
-    words = [word.span() for word in re.finditer(r"\S+", translation)]
-    placed: list[_Placed] = []
-    for span in spans:
-        free = np.ones(len(words), bool)
-        for other in placed:
-            free[other.run] &= _holds(span, other.span)
-        inside = [other for other in placed if _holds(span, other.span)]
-        shares = weights[:, span.words].sum(1)
-        if len(same := _find_text(span.text, words, translation)) == 1:
-            shares[:] = 0
-            shares[same[0]] = 1
-        run = _find_run(shares, free, [other.run for other in inside])
-        if not run:
-            continue
-        start, end = words[run[0]][0], words[run[-1]][1]
-        first, last = _find_core(translation, start, end)
-        if first < last:  # else it is punctuation alone
-            start, end = max(start, first - span.begins), min(end, last + span.ends)
-        held = [other for other in inside if other.run[0] in run]
-        start = min([start, *(other.start for other in held)])
-        end = max([end, *(other.end for other in held)])
-        placed.append(_Placed(span, run, start, end))
-    before, behind = [""] * (len(translation) + 1), [""] * (len(translation) + 1)
-    for one in placed:  # inner ones first
-        before[one.start] = one.span.open + before[one.start]
-        behind[one.end] += one.span.close
-    parts = [*map("".join, zip(behind, before, [*translation, ""], strict=True))]
-    ends = list(accumulate(map(len, parts)))
-    return "".join(parts), [ends[end - 1] - 1 for _, end in words]
 
 
 def _read(
@@ -205,24 +180,6 @@ def _read(
         found.append((first, len(kept), text[match.start() : start], text[end : match.end()]))
         place = match.end()
     kept += range(offset + place, offset + len(text))
-
-
-def _find_key(label: str) -> re.Match | None:
-    """The word of a short text that has a letter marked for a key, if it is one."""
-    if not ("&" in label or "_" in label) or len(label.split()) > _LONGEST_LABEL:
-        return None
-    keys = list(_KEY.finditer(label))
-    if len(keys) != 1:
-        return None
-    (key,) = keys
-    head, tail, word = key["head"], key["tail"], key["head"] + key["tail"]
-    if not head:
-        is_first = not label[: key.start()].strip()  # not "Johnson &Johnson"
-        return key if is_first and (key["key"] == "&" or tail[0].isupper()) else None
-    # "E&xit", "Cu&t". Not "Drag&drop", "R&d" and "User_name".
-    is_word = key["key"] == "&" and word.istitle() and len(word) > 2
-    is_inside = is_word and label.strip(" .…:") == key[0]
-    return key if is_inside and (len(head) < 3 or len(tail) == 1) else None
 
 
 def _find_words(

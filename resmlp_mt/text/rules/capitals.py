@@ -1,7 +1,11 @@
 """Sentences in capitals, which models know less well: read in lower case, answered in capitals."""
 
 import re
+from collections.abc import Callable, Iterator
 
+from resmlp_mt.text.about import About
+from resmlp_mt.text.punctuation import Place
+from resmlp_mt.text.traced import Traced
 from resmlp_mt.text.sentences import base_language, split_sentences
 
 # Words that stay as they are typed: addresses, abbreviations with dots, and what holds digits.
@@ -18,24 +22,58 @@ _UNRAISED = ("ka", "kat", "geo")
 _LONE = re.compile(r"[\W_]*[^\W\d_]{5,}[\W_]*")
 # As many words, and letters, of scripts without capitals may come on one in capitals.
 _WORDS, _LETTERS = 1 / 3, 1 / 2
+# As many small letters may come on a capital, in words as iPHONE.
+_SMALL = 1 / 4
+_MIXED = re.compile(r"[a-z][A-Z]")
+# Words that a heading has, and a list of names has not.
+_TITLE = re.compile(
+    r"(?i)\b(?:a|an|and|are|as|at|by|can|do|for|from|how|in|into|is|it|its|my|new|no|not|of|on|or|our"
+    r"|that|the|this|to|we|what|when|why|with|you|your)\b"
+)
+_BIG_WORD = re.compile(r"[A-Z][a-z]+(?:['’-]\w+)*[:,]?")
+
+
+def read(text: Traced, about: About) -> tuple[Traced, str | None]:
+    """Read a text in capitals, and an English Heading In Title Case, as a sentence."""
+    source = about.languages[0]
+    said = read_capitals(text.text, source)
+    if said != text.text:
+        return Traced(said, text.places), text.text
+    if base_language(source) in ("en", "eng") and _is_title(text.text):
+        return Traced(_read_title(text.text), text.places), ""
+    return text, None
+
+
+def write(said: Traced, memo: str, about: About, weigh: Callable) -> Traced:
+    """Put the translation of a text in capitals into capitals."""
+    text, target = said.text, base_language(about.languages[1])
+    if not memo or target in _UNRAISED:
+        return said
+    kept = {place for span in _find_kept(text, memo) for place in range(*span)}
+    raised = ((i, upper(letter, target)) for i, letter in enumerate(text) if i not in kept)
+    return said.replace(((i, i + 1), letter) for i, letter in raised if letter != text[i])
 
 
 def is_in_capitals(text: str) -> bool:
     """Whether a text is written in capitals, and is more than a name or two: "IBM PC" is not.
 
-    It has three words in capitals, or two, one of them of four letters. None has a small letter;
-    those that have no capital, as the German sharp s, do not count. Words with digits and addresses
-    do not count either. Acronyms do not put a Chinese or an Arabic text in capitals, and a word in
-    such a script does not hide that the others are in them.
+    It has three words in capitals, or two, one of them of four letters. Few letters are small, in
+    words as iPHONE, WiFi and kg; those that have no capital, as the German sharp s, do not count.
+    Words with digits and addresses do not count either. Acronyms do not put a Chinese or an Arabic
+    text in capitals, and a word in such a script does not hide that the others are in them.
     """
     # How many letters each word has that is in capitals, and each other one.
     capitals, others = [], []
+    small = 0
     for word in text.split():
         if _KEPT.search(word):
             continue
         letters = list(filter(str.isalpha, word))
-        if any(map(_is_small, letters)):
-            return False
+        if lowered := sum(map(_is_small, letters)):
+            if len(letters) > 2 and not _MIXED.search(word):
+                return False
+            small += lowered
+            continue
         # What folds to itself has no small form, or as in Cherokee a rare one.
         raised = all(letter.casefold() != letter for letter in letters)
         if letters:
@@ -43,7 +81,7 @@ def is_in_capitals(text: str) -> bool:
     enough = len(capitals) > 2 or (len(capitals) == 2 and max(capitals) > 3)
     enough = enough or bool(_LONE.fullmatch(text))
     few = len(others) <= len(capitals) * _WORDS and sum(others) <= sum(capitals) * _LETTERS
-    return enough and few
+    return enough and few and small <= sum(capitals) * _SMALL
 
 
 def read_capitals(text: str, language: str) -> str:
@@ -66,24 +104,9 @@ def read_capitals(text: str, language: str) -> str:
 
 
 def write_capitals(translation: str, source: str, language: str) -> str:
-    """Put the translation of a text in capitals into capitals.
-
-    Args:
-        translation: Of what `read_capitals` returned.
-        source: What it was given. Addresses and words with digits stay as they are there.
-        language: Of the translation: its code. Georgian stays as it is.
-    """
+    """A translation in capitals, as its source is."""
     base = base_language(language)
-    if base in _UNRAISED:
-        return translation
-    words = [_CORE.search(word) for word in source.split() if _KEPT.search(word)]
-    kept = {word[0] for word in words if word and word[0] != word[0].upper()}
-    if not kept:
-        return upper(translation, base)
-    longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
-    # Within ASCII, since Chinese puts no blank before an address.
-    parts = re.split(rf"(?a:(?<!\w)({longest_first})(?!\w))", translation)
-    return "".join(part if i % 2 else upper(part, base) for i, part in enumerate(parts))
+    return translation if base in _UNRAISED else upper(translation, base)
 
 
 def lower(text: str, language: str) -> str:
@@ -103,6 +126,33 @@ def upper(text: str, language: str) -> str:
     return (text.replace("i", "İ") if language in _DOTTED else text).upper()
 
 
+def _find_kept(translation: str, source: str) -> Iterator[Place]:
+    """The words of a translation that stay as they are typed in its source."""
+    words = [_CORE.search(word) for word in source.split() if _KEPT.search(word) or _MIXED.search(word)]
+    if kept := {word[0] for word in words if word and word[0] != word[0].upper()}:
+        longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
+        # Within ASCII, since Chinese puts no blank before an address.
+        for match in re.finditer(rf"(?a:(?<!\w)(?:{longest_first})(?!\w))", translation):
+            yield match.span()
+
+
+def _is_title(text: str) -> bool:
+    """Whether it is a heading: nearly all of its words begin with a capital, and none ends it."""
+    words = text.split()
+    if not 3 <= len(words) <= 20 or not text[-1].isalnum() or not _TITLE.search(text):
+        return False
+    long = [word for word in words if len(word) > 3]
+    return len(long) > 1 and all(word[0].isupper() or not word[0].isalpha() for word in long)
+
+
+def _read_title(text: str) -> str:
+    """Its words but the first in small letters, without those that are not written so anywhere."""
+    first, *rest = re.split(r"(?<=\s)(?=\S)", text)
+    return first + "".join(
+        part.lower() if _BIG_WORD.fullmatch(part.strip()) else part for part in rest
+    )
+
+
 def _is_small(letter: str) -> bool:
     """Whether it has a capital and is none. The capital of the sharp s is two letters."""
     capital = letter.upper()
@@ -119,6 +169,6 @@ def _read(sentence: str, language: str) -> str:
 def _read_word(word: str, language: str) -> str:
     small = lower(word, language)
     # Elsewhere two characters would come of the dotted capital I, and of no other letter.
-    if _KEPT.search(word) or len(small) != len(word):
+    if _KEPT.search(word) or _MIXED.search(word) or len(small) != len(word):
         return word
     return _I.sub("I", small) if language in ("en", "eng") else small

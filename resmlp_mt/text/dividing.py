@@ -1,0 +1,212 @@
+"""Text cut into what a model translates at once: lines, entries, sentences, and what fits.
+
+Joined, the parts are the text.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from itertools import accumulate, chain, repeat
+
+from resmlp_mt.text.code import join_code
+from resmlp_mt.text.fitting import Ruler
+from resmlp_mt.text.punctuation import (
+    CLOSERS,
+    COMMAS,
+    ENDS,
+    UNSPACED,
+    cut_at,
+    may_cut,
+)
+from resmlp_mt.text.rules.edges import BEGINNING, BULLET
+from resmlp_mt.text.rules.literals import find_whole
+from resmlp_mt.text.rules.spans import find_spans
+
+LINE_ENDS = "\n\u2028\u2029"
+_LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
+# In subwords, and more than any word has. A longer one is data, or a key that was held down: to
+# translate it takes as long as pages of text. A character has four bytes at most, each a subword.
+_LONGEST_WORD = 100
+_LONG_WORD = re.compile(f"[^\\s\u200b{UNSPACED}]{{{_LONGEST_WORD // 4},}}")
+# Stands for what has blanks in it and stays whole: a character of private use.
+_HOLE = "\U000fffff"
+# A line that is a heading of Markdown, an item of a list or a row of a table.
+_ITEM = re.compile(rf"\s*(?:{BULLET}|\d{{1,3}}[.)])\s+\S")
+# Between entries of a line: tabs, and marks between blanks. » may close a quote.
+_TABS = re.compile(r"\t\s*")
+_EDGES = re.compile(r"\|\s*")
+_ARROW = "[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11]+"
+_ALWAYS = re.compile(rf"(?<=\s)(?:[|·•]|::|{_ARROW}|[»›])\s+")
+# These stand within sentences too. So entries are short, have no stops, and are parted alike.
+_AT_TIMES = re.compile(r"(?<=\s)[/–—-]\s+")
+_SHORT, _SHORTEST = 4, 3  # words: of several entries, and of two
+_STOP = re.compile(rf"[.!?…;:,{ENDS}{COMMAS}]\s*$")
+# Emphasis of Markdown around what names the rest: "**Note:** Keep it", "**Name**: Anna".
+_LABEL = re.compile(r"\s*(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
+_BLANKS = re.compile(r"\s*")
+# What is in a text and no words of it.
+_MARKUP = re.compile(
+    r"\[[xX]\]|</?[A-Za-z][^<>]*>"
+    r"|^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->.*$"  # when a subtitle is shown, and where
+    r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
+)
+
+# A part, whether it stays as it is, and whether it needs no final stop.
+Part = tuple[str, bool, bool]
+
+
+def holds_text(text: str) -> bool:
+    """Whether there is something to translate. Numbers, rules, emoji, boxes and tags stay."""
+    return any(map(str.isalpha, _MARKUP.sub("", text)))
+
+
+def divide(
+    text: str,
+    cut: Callable[[str], list[str]],
+    ruler: Ruler,
+    sentences: bool,
+    finely: bool = True,
+    are_items: bool = False,
+) -> list[Part]:
+    """Cut a text into parts that fit the model.
+
+    Lines are kept apart. A line is cut no further than it must be: into sentences, a sentence into
+    clauses, a clause between words, a word between subwords, or else between characters with all
+    their marks. Sentences are kept apart too; smaller parts fill a part. What is too long for a
+    word, in a script that has blanks between words, is no language: it stays whole.
+
+    Args:
+        text: Raw text.
+        cut: Cuts a line into sentences that joined are the line.
+        ruler: Measures parts in subwords.
+        sentences: Cut lines into sentences that fit as they are, too. Leave blocks of code whole.
+        finely: Cut lines of entries, and off from sentences what is none.
+        are_items: Every line is a heading, an item or a row.
+
+    Returns:
+        The parts, in order. None of a text without subwords and code.
+    """
+    whole = find_whole(text) if finely and _HOLE not in text else []
+    held = iter([text[start:end] for start, end in whole])
+    parts, done = [], 0
+    for start, end in whole:
+        parts += [text[done:start], _HOLE]
+        done = end
+    text = "".join([*parts, text[done:]])
+
+    def fill(part: str) -> str:
+        return re.sub(_HOLE, lambda _: next(held), part) if whole else part
+
+    found: list[Part] = []
+    blank = ""  # what comes before the first
+    lines = _LINE.findall(text)
+    for line, is_code in join_code(lines) if sentences else zip(lines, repeat(False)):
+        is_item, first = are_items or bool(_ITEM.match(line)), len(found)
+        for part, stays, is_entry in (
+            [(line, True, False)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
+        ):
+            if stays or ruler.measure(part):
+                found.append((blank + fill(part), stays, is_item or is_entry))
+                blank = ""
+            elif found:
+                before, *rest = found[-1]
+                found[-1] = (before + fill(part), *rest)
+            else:
+                blank += fill(part)
+        # What ends within a line is a part of a sentence, which was cut at a mark or at a comma.
+        found[first:-1] = [(part, stays, True) for part, stays, _ in found[first:-1]]
+    return found
+
+
+def _cut_line(
+    line: str, cut: Callable[[str], list[str]], ruler: Ruler, sentences: bool, finely: bool
+) -> Iterator[Part]:
+    def is_endless(part: str) -> bool:
+        return ruler.measure(part) > max(ruler.longest, _LONGEST_WORD)
+
+    words = [word for word in _LONG_WORD.finditer(line) if is_endless(word[0])]
+    for part in cut_at(line, (place for word in words for place in word.span())):
+        if _LONG_WORD.fullmatch(part) and is_endless(part):
+            yield part, True, False
+        elif not sentences and ruler.fits(part):
+            yield part, False, False
+        else:
+            entries = _cut_entries(part) if finely else [part]
+            for entry in entries:
+                for sentence in _cut_finely(cut(entry)) if finely else cut(entry):
+                    for piece in ruler.cut(sentence):
+                        yield piece, False, len(entries) > 1
+
+
+def _cut_entries(line: str) -> list[str]:
+    """The entries of a line, each with what parts it from the next one."""
+    if "\t" not in line and " " not in line:
+        return [line]
+    first = _BLANKS.match(line).end()
+    if line.startswith("|", first):
+        places = [place for edge in _EDGES.finditer(line) for place in edge.span()]
+        return cut_at(line, places)
+    begin = BEGINNING.match(line)
+    begin = begin.end() if begin else first
+    marks = [] if "«" in line or "‹" in line else list(_ALWAYS.finditer(line, begin))
+    if not marks:
+        marks = list(_AT_TIMES.finditer(line, begin))
+        entries = cut_at(line, (place for mark in marks for place in mark.span()))[::2]
+        most = _SHORT if len(marks) > 1 else _SHORTEST
+        are_short = all(len(entry.split()) <= most for entry in entries)
+        kinds = {mark[0].strip() for mark in marks}
+        if len(kinds) != 1 or not are_short or any(map(_STOP.search, entries)):
+            marks = []
+    places = {place for mark in marks for place in mark.span()}
+    return cut_at(line, sorted(places | {tab.end() for tab in _TABS.finditer(line, begin)}))
+
+
+def _cut_finely(line: list[str]) -> list[str]:
+    """Cut the sentences of a line further: labels, and emphasis that is around all of several."""
+    wide = list(_find_wide(line))
+    # Sentences that share emphasis which is not around all of them: no mark shall be alone.
+    torn = {i for first, last, around in wide if not around for i in range(first, last)}
+    if torn:
+        line = _join_torn(line, torn)
+        wide = list(_find_wide(line))
+    parts, offset = [], 0
+    around = sorted(chain.from_iterable(around for _, _, around in wide))
+    for sentence in line:
+        end = offset + len(sentence)
+        inside = around[bisect_right(around, offset) : bisect_left(around, end)]
+        found = {place - offset for place in inside}
+        if label := _LABEL.match(sentence):
+            found.add(label.end())
+        offset = end
+        parts += cut_at(sentence, sorted(i for i in found if may_cut(sentence, i)))
+    return parts
+
+
+def _join_torn(line: list[str], torn: set[int]) -> list[str]:
+    """The sentences, but those of these numbers each as one with the next."""
+    parts = [""]
+    for number, sentence in enumerate(line):
+        parts[-1] += sentence
+        if number not in torn:
+            parts.append("")
+    return parts[:-1]
+
+
+def _find_wide(line: list[str]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+    """Emphasis and tags over several sentences: the first, the last, and where their marks stand.
+
+    They have no places where they are not around all of these sentences.
+    """
+    text, ends = "".join(line), list(accumulate(map(len, line)))
+    begin = BEGINNING.match(text)
+    begins = [begin.end() if begin else 0, *ends]
+    for start, inner, end, stop in find_spans(text) if len(line) > 1 else ():
+        first, last = bisect_right(ends, start), bisect_right(ends, stop - 1)
+        if first == last:
+            continue
+        places = start, inner, end, _BLANKS.match(text, stop).end()
+        before, within, behind = (
+            any(map(str.isalnum, _MARKUP.sub("", text[i:j])))
+            for i, j in ((begins[first], start), (begins[last], end), (stop, ends[last]))
+        )
+        yield first, last, () if before or (within and behind) else places
