@@ -11,7 +11,8 @@ from resmlp_mt.text.pipeline import Pipeline
 from resmlp_mt.text.rules import NAMING, RULES, terms
 from resmlp_mt.text.segments import Segment
 
-_TRIES = 3
+# How often a segment is translated at most: as usual, with care, and without what may be missing.
+TRIES = 3
 
 
 class Reader:
@@ -102,7 +103,7 @@ class Reader:
         First with care: more gets a name. Then without the terms that may be missing.
         """
         about = replace(segment.about, tries=segment.about.tries + 1)
-        if about.tries == _TRIES:
+        if about.tries == TRIES:
             return None
         again = self.pipeline.read(segment.text, about, RULES, self.longest)
         return again if (again.pieces, again.held) != (segment.pieces, segment.held) else None

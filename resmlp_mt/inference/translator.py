@@ -39,13 +39,17 @@ from resmlp_mt.inference.options import (
     choose_search,
     is_count,
 )
-from resmlp_mt.inference.reader import Reader
+from resmlp_mt.inference.reader import TRIES, Reader
 from resmlp_mt.inference.search.batched import search_batches
 from resmlp_mt.inference.search.engine import Engine
 from resmlp_mt.inference.writer import Writer
 from resmlp_mt.text.dividing import holds_text
 from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.surrogates import mend_surrogates
+
+
+# How many times as many hypotheses are kept where all that were kept before lost something.
+_WIDER = 4
 
 
 class Translator(Loaded):
@@ -311,12 +315,14 @@ class Translator(Loaded):
             if segment.pieces and (segment.is_translated or guide.leads)
         }
         lost = set(ways)
-        while ways:
+        for turn in range(TRIES):
             numbers = list(ways)
             held = [_hold(each[i], ways[i]) for i in numbers]
             asked = options
             if any(guide.constraints for guide in held) and not options.constraints:
                 asked = replace(options, constraints="unordered")
+            if turn and not options.sampling:  # a wider search finds more that lose nothing
+                asked = replace(asked, beam=min(_WIDER * asked.beam, self._widest))
             results = self.search(
                 [self.codec.encode(ways[i].pieces) for i in numbers],
                 asked,
@@ -362,6 +368,10 @@ class Translator(Loaded):
         self._check_beam(options.beam)
         engine, threads = self._get_engine(), threads or self.threads
         return search_batches(engine, sources, options, batch_tokens, guides, threads)
+
+    @property
+    def _widest(self) -> int:
+        return len(self.codec.target_dictionary) - 1
 
     def _check_beam(self, beam: int) -> None:
         if beam >= (symbols := len(self.codec.target_dictionary)):

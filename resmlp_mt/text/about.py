@@ -33,6 +33,7 @@ class About:
         languages: Of source and target.
         model: What it knows.
         is_item: Whether the text needs no final stop, as a heading, an item or a row.
+        begins: Whether its line begins with the text.
         tries: How often it was translated before, and lost something each time.
         symbols: Tokens of a special meaning that its line begins with, as "<2de>".
         find_terms: Finds terms of a glossary in a text, which may be in capitals. It tells where
@@ -42,6 +43,7 @@ class About:
     languages: tuple[str, str]
     model: Knowledge
     is_item: bool = False
+    begins: bool = True
     tries: int = 0
     symbols: str = ""
     find_terms: Callable[[str, bool], Sequence[tuple[Wanted, Place | None]]] | None = None

@@ -6,6 +6,7 @@ Joined, the parts are the text.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, repeat
 
 from resmlp_mt.text.code import join_code
@@ -51,8 +52,23 @@ _MARKUP = re.compile(
     r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
 )
 
-# A part, whether it stays as it is, and whether it needs no final stop.
-Part = tuple[str, bool, bool]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a text.
+
+    Attributes:
+        text: With the white space around it.
+        stays: Whether it is code, or too long for a word.
+        is_item: Whether it needs no final stop.
+        begins: Whether its line begins with it.
+    """
+
+    text: str
+    stays: bool = False
+    is_item: bool = False
+    begins: bool = False
 
 
 def holds_text(text: str) -> bool:
@@ -102,19 +118,23 @@ def divide(
     lines = _LINE.findall(text)
     for line, is_code in join_code(lines) if sentences else zip(lines, repeat(False)):
         is_item, first = are_items or bool(_ITEM.match(line)), len(found)
-        for part, stays, is_entry in (
-            [(line, True, False)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
-        ):
-            if stays or ruler.measure(part):
-                found.append((blank + fill(part), stays, is_item or is_entry))
+        parts = [Part(line, stays=True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
+        for part in parts:
+            if part.stays or ruler.measure(part.text):
+                part = replace(
+                    part,
+                    text=blank + fill(part.text),
+                    is_item=is_item or part.is_item,
+                    begins=len(found) == first,
+                )
+                found.append(part)
                 blank = ""
             elif found:
-                before, *rest = found[-1]
-                found[-1] = (before + fill(part), *rest)
+                found[-1] = replace(found[-1], text=found[-1].text + fill(part.text))
             else:
-                blank += fill(part)
+                blank += fill(part.text)
         # What ends within a line is a part of a sentence, which was cut at a mark or at a comma.
-        found[first:-1] = [(part, stays, True) for part, stays, _ in found[first:-1]]
+        found[first:-1] = [replace(part, is_item=True) for part in found[first:-1]]
     return found
 
 
@@ -127,15 +147,15 @@ def _cut_line(
     words = [word for word in _LONG_WORD.finditer(line) if is_endless(word[0])]
     for part in cut_at(line, (place for word in words for place in word.span())):
         if _LONG_WORD.fullmatch(part) and is_endless(part):
-            yield part, True, False
+            yield Part(part, stays=True)
         elif not sentences and ruler.fits(part):
-            yield part, False, False
+            yield Part(part)
         else:
             entries = _cut_entries(part) if finely else [part]
             for entry in entries:
                 for sentence in _cut_finely(cut(entry)) if finely else cut(entry):
                     for piece in ruler.cut(sentence):
-                        yield piece, False, len(entries) > 1
+                        yield Part(piece, is_item=len(entries) > 1)
 
 
 def _cut_entries(line: str) -> list[str]:

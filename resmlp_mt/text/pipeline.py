@@ -69,13 +69,16 @@ class Pipeline:
         cut = partial(split_sentences, language=self.languages[0])
         ruler = Ruler(self._measure, longest)
         symbols = self._find_symbols(text)
+        parts = divide(text, cut, ruler, sentences, finely, about.is_item)
         return [
             self.read(
-                part, replace(about, is_item=is_item, symbols=symbols), rules, longest, stays
+                part.text,
+                replace(about, is_item=part.is_item, begins=part.begins, symbols=symbols),
+                rules,
+                longest,
+                part.stays,
             )
-            for part, stays, is_item in divide(
-                text, cut, ruler, sentences, finely, about.is_item
-            )
+            for part in parts
         ]
 
     def read(

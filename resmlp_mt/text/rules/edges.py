@@ -36,7 +36,7 @@ class Edges:
 def read(text: Traced, about: About) -> tuple[Traced, Edges | None]:
     """Take off what stands around it."""
     whole = text.text
-    begin = BEGINNING.match(whole)
+    begin = BEGINNING.match(whole) if about.begins else None
     start, end = begin.end() if begin else 0, len(whole)
     while found := _find(whole[start:end]):
         start, end = start + found[0], start + found[1]
