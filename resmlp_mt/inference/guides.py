@@ -9,8 +9,8 @@ import numpy as np
 
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.text.segments import Segment, group_lines, split_lines
 from resmlp_mt.text.code import join_code
+from resmlp_mt.text.segments import Segment, group_lines, split_lines
 from resmlp_mt.text.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.text.surrogates import mend_surrogates
 

@@ -12,7 +12,6 @@ from itertools import accumulate, chain, repeat
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.punctuation import (
-    CLOSERS,
     COMMAS,
     ENDS,
     UNSPACED,
@@ -51,7 +50,6 @@ _MARKUP = re.compile(
     r"|^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->.*$"  # when a subtitle is shown, and where
     r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
 )
-
 
 
 @dataclass(frozen=True)
@@ -118,7 +116,9 @@ def divide(
     lines = _LINE.findall(text)
     for line, is_code in join_code(lines) if sentences else zip(lines, repeat(False)):
         is_item, first = are_items or bool(_ITEM.match(line)), len(found)
-        parts = [Part(line, stays=True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
+        parts = (
+            [Part(line, stays=True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
+        )
         for part in parts:
             if part.stays or ruler.measure(part.text):
                 part = replace(

@@ -59,11 +59,19 @@ class Segment:
         """Whether there are words in it, and it does not stay as it is."""
         return not self.stays and holds_text(self.read.text)
 
+    @property
+    def wanted(self) -> tuple[Wanted, ...]:
+        """What its translation must hold for terms."""
+        return self._terms.wanted if self._terms else ()
 
     @property
     def held(self) -> tuple[Wanted, ...]:
-        """What the search must hold for terms."""
-        return next((memo.memo.held for memo in self.memos if memo.rule is terms), ())
+        """What of that has no name, so that the search must hold it."""
+        return self._terms.held if self._terms else ()
+
+    @property
+    def _terms(self) -> terms.Terms | None:
+        return next((memo.memo for memo in self.memos if memo.rule is terms), None)
 
     @property
     def names(self) -> dict[str, str]:

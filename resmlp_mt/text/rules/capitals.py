@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import Place
-from resmlp_mt.text.traced import Traced
 from resmlp_mt.text.sentences import base_language, split_sentences
+from resmlp_mt.text.traced import Traced
 
 # Words that stay as they are typed: addresses, abbreviations with dots, and what holds digits.
 _KEPT = re.compile(r"@|://|\w\.\w|\d")
@@ -128,7 +128,9 @@ def upper(text: str, language: str) -> str:
 
 def _find_kept(translation: str, source: str) -> Iterator[Place]:
     """The words of a translation that stay as they are typed in its source."""
-    words = [_CORE.search(word) for word in source.split() if _KEPT.search(word) or _MIXED.search(word)]
+    words = [
+        _CORE.search(word) for word in source.split() if _KEPT.search(word) or _MIXED.search(word)
+    ]
     if kept := {word[0] for word in words if word and word[0] != word[0].upper()}:
         longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
         # Within ASCII, since Chinese puts no blank before an address.
