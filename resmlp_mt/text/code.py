@@ -16,13 +16,13 @@ Fence = tuple[str, int]
 
 
 def join_code(lines: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield each line, or a whole block of code, and whether it is one. As CommonMark (4.5) has it.
+    r"""Yield each line, or a whole block of code, and whether it is one. As CommonMark (4.5) has it.
 
     A block without an end is none, and so is one of more than a thousand lines: else a single line
     would make code of all that follows.
 
-    >>> list(join_code(["Do:\\n", "```sh\\n", "ls\\n", "```\\n", "Done."]))
-    [('Do:\\n', False), ('```sh\\nls\\n```\\n', True), ('Done.', False)]
+    >>> list(join_code(["Do:\n", "```sh\n", "ls\n", "```\n", "Done."]))
+    [('Do:\n', False), ('```sh\nls\n```\n', True), ('Done.', False)]
     """
     i = 0
     endless: dict[Fence, int] = {}  # up to which line nothing ends what begins so
