@@ -16,7 +16,7 @@ Fence = tuple[str, int]
 
 
 def join_code(lines: list[str]) -> Iterator[tuple[str, bool]]:
-    r"""Yield each line, or a whole block of code, and whether it is one. As CommonMark (4.5) has it.
+    r"""Yield each line, or a whole block of code as of CommonMark (4.5), and whether it is one.
 
     A block without an end is none, and so is one of more than a thousand lines: else a single line
     would make code of all that follows.
