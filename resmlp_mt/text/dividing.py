@@ -16,6 +16,7 @@ from resmlp_mt.text.punctuation import (
     ENDS,
     UNSPACED,
     cut_at,
+    may_cut,
 )
 from resmlp_mt.text.rules.edges import BEGINNING, BULLET
 from resmlp_mt.text.rules.literals import find_whole
@@ -195,4 +196,4 @@ def _cut_finely(sentences: list[str]) -> list[str]:
     for start, sentence in zip([0, *ends], sentences, strict=False):
         if label := _LABEL.match(sentence):
             places.add(start + label.end())
-    return cut_at(text, sorted(places))
+    return cut_at(text, sorted(i for i in places if i == len(text) or may_cut(text, i)))

@@ -5,10 +5,10 @@ import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
+from resmlp_mt.inference.segments import find_spaces, split_text
 
 from resmlp_mt.data.subwords import load_subwords
 from resmlp_mt.files.finding import PRETRAINED
-from resmlp_mt.inference.segments import find_spaces, split_text
 from resmlp_mt.text import sentences as sentences_module
 from resmlp_mt.text.punctuation import ENDS, may_cut
 from resmlp_mt.text.sentences import count_several, split_sentences

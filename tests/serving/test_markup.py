@@ -7,13 +7,13 @@ import pytest
 from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
+from resmlp_mt.text.stand_ins import FIRST_MARK
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.serving.html import runs
 from resmlp_mt.serving.html.markup import Markup, Translated
 from resmlp_mt.serving.html.parser import parse_html
 from resmlp_mt.serving.limits import AnswerTooLarge
-from resmlp_mt.text.stand_ins import FIRST_MARK
 
 
 def translated(text, words, sources):
