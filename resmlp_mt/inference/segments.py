@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise, repeat
 
+import regex
+
 from resmlp_mt.inference.alignment import count_words
 from resmlp_mt.inference.glossary import Wanted
 from resmlp_mt.text.code import join_code
@@ -44,7 +46,7 @@ _LONGEST_WORD = 100
 _LONG_WORD = re.compile(f"[^\\s\u200b{UNSPACED}]{{{_LONGEST_WORD // 4},}}")
 # Before a gap without white space. Others are within a word of a language that has blanks between
 # words: within a long address.
-_PARTED = re.compile(f"[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
+_PARTED = regex.compile(f"(?V1)[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
 
 
 @dataclass(frozen=True)

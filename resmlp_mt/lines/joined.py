@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic
 
+import regex
+
 from resmlp_mt.text.code import LONGEST, Fence, ends_code, find_fence
 from resmlp_mt.text.punctuation import CLOSERS, ENDS, UNSEEN, UNSPACED
 from resmlp_mt.text.sentences import OF_ORDINAL, base_language, parts_sentences_by_blanks
@@ -14,8 +16,8 @@ _REACH = 100  # characters at the end of a text that are looked at
 # The end of a sentence, and what may stand behind it: quotes, brackets, emphasis, emoji, and what
 # is unseen.
 _BEHIND = rf"(?:[“‘«‹]|\s*[{CLOSERS}*_{UNSEEN}\u2600-\u27bf\U0001f000-\U0001faff])*$"
-_END = re.compile(rf"[.!?…．{ENDS}]{_BEHIND}")
-_GREEK_END = re.compile(rf"[;\u037e]{_BEHIND}")
+_END = regex.compile(rf"(?V1)[.!?…．{ENDS}]{_BEHIND}")
+_GREEK_END = regex.compile(rf"(?V1)[;\u037e]{_BEHIND}")
 # A line of speech, which ends without a stop in Japanese.
 _SPEECH = re.compile(r"「[^」]*」|『[^』]*』")
 # A full stop behind these ends no sentence.
