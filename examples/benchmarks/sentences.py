@@ -5,11 +5,10 @@
 `pairs` are neighbours of the held-out sets, two lines joined by a blank. A line serves that ends
 with a stop and has no other mark before a blank. So each pair has one end, which is known.
 `abbreviations` are lines with a full stop before a blank that ends no sentence. Those of the
-held-out sets come first. Where they are too few, lines of ende-mix follow. A line serves where each
-of its stops stands behind an initial, letters with stops, a word of five letters at most that ende-mix has
-with a stop more often than without, or, in German, a number of two digits at most; and where
-- what follows begins with a small letter or a comma, or
-- the translation has no mark before a blank, or the same two words.
+held-out sets come first. Where they are too few, lines of ende-mix follow. Each stop stands behind
+an initial, letters with stops, a word of five letters at most that ende-mix has with a stop more
+often than without, or, in German, a number of two digits at most. Besides, what follows begins with
+a small letter or a comma; or the translation has no mark before a blank, or the same two words.
 A miss is an end that was not found. A false end is a line or a pair with an end that is none. Both
 are shares of the lines or pairs. Seconds are those of the worst text of so many
 characters: brackets, separators, words, quotes, or stops. Nothing there: a tenth of it took over

@@ -15,7 +15,7 @@ def _compile(pattern: str) -> regex.Pattern:
 
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
-_WINDOW = 5000
+_WINDOW = 2000
 
 # A text is given to the splitter in a spelling of the same length. There a stop that ends nothing
 # is a comma, and one that ends a sentence in any case an exclamation mark. The splitter takes
@@ -25,14 +25,21 @@ _COMMA, _END, _BEGINS = ",", "!", "A"
 _KNOWN_END = "。"
 _FOREIGN_END = _compile(rf"[{ENDS}．](?!\s*།)")
 _GREEK_END = _compile("[;\u037e]")
+# One sentence in any case: no mark is before its last ones.
+_ONE = _compile(rf"[^.!?…．;\u037e{ENDS}]*+[.!?…．;\u037e{ENDS}]*+[{CLOSERS}{UNSEEN}\s]*+")
 # The stop within a number, which it knows between digits of ASCII alone; commas, of which it takes
-# three for ends; and the mark of an image of Markdown: ![text](address).
-_GOES_ON = _compile(rf"(?<=\d)[.．](?=\d)|[{COMMAS}]|(?<![^\s(*_])!(?=\[)")
+# three for ends; the mark of an image of Markdown: ![text](address); and the last digit within
+# brackets, which it takes for the number of an item: "(p. 3) (p. 4)".
+_GOES_ON = _compile(
+    rf"(?<=\d)[.．](?=\d)|[{COMMAS}]|(?<![^\s(*_])!(?=\[)|\d(?=\))(?<=\([^()]{{1,80}})"
+)
 # What begins a sentence behind the end of another script, or behind doubled marks as in chats.
-_BEGINNING = _compile(rf"(?<={_KNOWN_END}[{CLOSERS}]*\ *)[0-9a-z]|(?<=[!?]{{2}}\s+)[a-z]")
+_BEGINNING = _compile(rf"{_KNOWN_END}[{CLOSERS}]*\ *\K[0-9a-z]|[!?]{{2}}\s+\K[a-z]")
 # Quotes and brackets that it lacks, in the place of those that it finds within others; and straight
 # quotes, which it takes in pairs, by what stands beside them.
-_QUOTES = str.maketrans("『〈【［｛｢〝』〉】］｝｣〟", "《" * 7 + "》" * 7)
+_BLANK, _QUOTE_OPENS, _QUOTE_CLOSES = map(
+    _compile, (r"[\s--\ ]", "[『〈【［｛｢〝]", "[』〉】］｝｣〟]")
+)
 _OPENING = _compile(r'(?<![^\s(])"(?=\w)')
 _CLOSING = _compile(r'(?<=[^\s(])"')
 # What goes on with a sentence behind a quote that ends in a stop. Particles of Japanese also begin
@@ -67,16 +74,16 @@ _OPENER = (
     r"|Vor|Wann|War|Warum|Was|Weil|Wenn|Wer|Wie|Wir|Wird|Wo|Zu|Zum|Zur)\b"
 )
 # In German the splitter takes numbers and months for what goes on with a sentence.
-_GERMAN_BEGINNING = _compile(rf"(?<=\p{{Ll}}{{3}}\.\s+)(?:\d|(?={_MONTH})\w)")
+_GERMAN_BEGINNING = _compile(rf"\.(?<=\p{{Ll}}{{3}}\.)\s+\K(?:\d|(?={_MONTH})\w)")
 # Abbreviations that the splitter lacks, each before what it belongs to.
 _SHORT = {
-    "en": r"(?i:vol|eq|approx|tel)\.(?=\s*[(+]?\d)",
-    "de": rf"\b(?:[Aa](?:bb|bs|bzgl|llg|nm|ufl)|[Bb](?:earb|es|etr|spw)|Bd|Bsp|[Dd]iv|[Ee](?:inkl|hem"
-    r"|inschl|ntspr|vtl|xkl)|Fa|Fam|[Gg](?:eb|egr|em|es|est|ez|gf)|Hbf|Hl|Hrn?|Hrsg|Inh|[Ii]nkl"
-    r"|[Ii]ns(?:b|bes)|[Jj]ährl|Kap|max|[Mm]in|[Mm]ind|[Mm]ögl|[Mm]onatl|[Mm]tl|[Nn]ördl|[Öö]stl"
-    r"|[Rr]öm|[Ss]og|[Ss]pez|[Ss]tellv|[Ss]üdl|[Tt]ägl|[Tt]gl|[Tt]eilw|[Uu]rspr|[Vv]erh|[Vv]ersch"
-    rf"|[Vv]gl|[Vv]orm|[Ww]estl|[Ww]öchentl|[Zz]it|[Zz]us|[Zz]zgl)\.(?!\s+{_OPENER})"
-    rf"|(?<=\b(?i:{_ORDINAL})\s\d{{1,3}})\.(?=\s)(?!\s+{_OPENER})|(?<=\b\d{{1,2}})\.(?=\s+{_MONTH})",
+    "en": r"\.(?<=\b(?i:vol|eq|approx|tel)\.)(?=\s*[(+]?\d)",
+    "de": r"\.(?<=\b(?:[Aa](?:bb|bs|bzgl|llg|nm|ufl)|[Bb](?:earb|es|etr|spw)|Bd|Bsp|[Dd]iv"
+    r"|[Ee](?:hem|inkl|inschl|ntspr|vtl|xkl)|Fam?|[Gg](?:eb|egr|em|est?|ez|gf)|Hbf|Hl|Hrn?|Hrsg|Inh|[Ii]nkl"
+    r"|[Ii]nsb(?:es)?|[Jj]ährl|Kap|max|[Mm]ind?|[Mm]ögl|[Mm]onatl|[Mm]tl|[Nn]ördl|[Öö]stl|[Rr]öm"
+    r"|[Ss]og|[Ss]pez|[Ss]tellv|[Ss]üdl|[Tt]ägl|[Tt]gl|[Tt]eilw|[Uu]rspr|[Vv]erh|[Vv]ersch|[Vv]gl"
+    r"|[Vv]orm|[Ww]estl|[Ww]öchentl|[Zz]it|[Zz]us|[Zz]zgl"
+    rf"|(?i:{_ORDINAL})\s\d{{1,3}})\.)(?=\s)(?!\s+{_OPENER})|\.(?<=\b\d{{1,2}}\.)(?=\s+{_MONTH})",
 }
 # Words that the splitter takes for abbreviations, by the language of the text; those of English for
 # German too. Before a capital letter they are none.
@@ -86,12 +93,12 @@ _WORDS = {
     r"|ME|NO|OK",
     "de": "ass|bart|kath|mag|mich|Ass|Mai|Mass|usw",
 }
-_BEFORE_CAPITAL = rf"\.(?=[{CLOSERS}]*\s+[\p{{Ps}}\p{{Pi}}\"']*(?:\p{{Lu}}\p{{Ll}}|[AI]\b))"
+_BEFORE_CAPITAL = rf"(?=[{CLOSERS}]*\s+[\p{{Ps}}\p{{Pi}}\"']*(?:\p{{Lu}}\p{{Ll}}|[AI]\b))"
 # In German it knows no words that only sentences begin with.
 _ENDS = {
-    "en": rf"(?<=\b(?:{_WORDS['en']})){_BEFORE_CAPITAL}",
-    "de": rf"(?<=\b(?:{'|'.join(_WORDS.values())})){_BEFORE_CAPITAL}"
-    rf"|(?<=\p{{L}})\.(?=\s+{_OPENER})",
+    "en": rf"\.(?<=\b(?:{_WORDS['en']})\.){_BEFORE_CAPITAL}",
+    "de": rf"\.(?<=\b(?:{'|'.join(_WORDS.values())})\.){_BEFORE_CAPITAL}"
+    rf"|\.(?<=\p{{L}}\.)(?=\s+{_OPENER})",
 }
 # What the splitter begins a sentence with, and what is of the one before: Markdown's emphasis too.
 _BEHIND = _compile(rf"[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+")
@@ -115,6 +122,8 @@ def split_sentences(text: str, language: str) -> list[str]:
         at punctuation alone, with a warning.
     """
     find_sentences = _splitter()
+    if _ONE.fullmatch(text):
+        return [text] if text else []
     language = base_language(language)
     plain = _spell_plainly(text, language)
     sentences: list[str] = []
@@ -150,17 +159,19 @@ def _spell_plainly(text: str, language: str) -> str:
 
     It fails on a wide blank after an initial.
     """
-    text = regex.sub(r"\s", " ", text)
+    text = _BLANK.sub(" ", text)
     if language == "el":
         text = _GREEK_END.sub("?", text)
     text = _GOES_ON.sub(_COMMA, text)
-    text = _FOREIGN_END.sub(_KNOWN_END, text).translate(_QUOTES)
+    text = _FOREIGN_END.sub(_KNOWN_END, text)
+    text = _QUOTE_CLOSES.sub("》", _QUOTE_OPENS.sub("《", text))
     if '"' in text:
         text = _CLOSING.sub("》", _OPENING.sub("《", text))
     text = _quoted_stop(language).sub(_spell_quoted, text)
-    text = _DOTTED.sub(_spell_name, text)
+    if _INNER.search(text):
+        text = _DOTTED.sub(_spell_name, text)
     if language in _SHORT:
-        text = _stops(_SHORT[language]).sub(lambda match: match[0][:-1] + _COMMA, text)
+        text = _stops(_SHORT[language]).sub(_COMMA, text)
         text = _stops(_ENDS[language]).sub(_END, text)
     if language == "de":
         text = _GERMAN_BEGINNING.sub(_BEGINS, text)
@@ -216,7 +227,7 @@ def parts_sentences_by_blanks(language: str) -> bool:
 
 def base_language(language: str) -> str:
     """The language of a code, without region and script: "de" of "de_AT"."""
-    return regex.split("[-_]", language)[0].lower()
+    return language.replace("_", "-").partition("-")[0].lower()
 
 
 def count_several(lines: Iterable[str], language: str) -> int:
