@@ -47,7 +47,8 @@ def use_regex(language: str) -> Callable[[str], list[str]]:
     """Sentence breaks of UAX 29, without a list of words that they do not follow."""
     import regex
 
-    break_ = r"(?:\p{SB=STerm}|\p{SB=ATerm}(?!\P{SB=OLetter}*\p{SB=Lower}))\p{SB=Close}*\K\s+"
+    letter = r"\p{SB=OLetter}\p{SB=Upper}\p{SB=Lower}\p{SB=STerm}\p{SB=ATerm}"
+    break_ = rf"(?:\p{{SB=STerm}}|\p{{SB=ATerm}}(?![^{letter}]*\p{{SB=Lower}}))\p{{SB=Close}}*\K\s+"
     ends = regex.compile(break_)
     return lambda text: ends.sub("\n", text).split("\n")
 
@@ -144,6 +145,7 @@ def main() -> None:
             for kind, found in cases.items():
                 row |= {kind: len(found), **score(split, found, kind, arguments.show)}
             row |= {"microseconds": f"{time_sentences(split, cases['pairs']):.1f}"}
+            row |= {"worst_characters": arguments.worst}
             row |= {"worst_seconds": time_worst(split, arguments.worst)}
             rows.append(row | {"version": f"{package} {version(package)}"})
     rows = [row | describe_here() for row in rows]

@@ -9,14 +9,6 @@ from itertools import pairwise
 
 import regex
 
-
-def _expand(points: str) -> str:
-    """The inside of a character class, from code points in hex and their ranges."""
-    return "".join(
-        "-".join(chr(int(point, 16)) for point in part.split("-")) for part in points.split()
-    )
-
-
 # Ends of sentences that need no blank behind them, which those of ASCII do. Unicode has commas of
 # Burmese, Balinese and Javanese among them. It lacks kunddaliya of Sinhala and shad of Tibetan.
 ENDS = r"[\p{Sentence_Break=STerm}--[!?\u104a\u1b5e\ua9c8]]\u0df4\u0f0d-\u0f12\u0f14"
@@ -27,10 +19,10 @@ COMMAS = (
 )
 # Scripts that write words without blanks between them: Thai, Lao, Tibetan, Burmese, Khmer, Han,
 # kana and Yi, with their punctuation and with full-width forms.
-UNSPACED = _expand("""
-    0E00-0FFF 1000-109F 1780-17FF 1950-19FF 1A20-1AAF 2E80-9FFF A000-A4CF A9E0-A9FF AA60-AA7F
-    F900-FAFF FE10-FE1F FE30-FE4F FF00-FFEF 20000-3FFFF
-""")
+UNSPACED = (
+    r"\u0e00-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\u2e80-\ua4cf\ua9e0-\ua9ff\uaa60-\uaa7f"
+    r"\uf900-\ufaff\ufe10-\ufe1f\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff"
+)
 # What closes a quote or a bracket behind the end of a sentence.
 CLOSERS = r"\"'\p{Close_Punctuation}\p{Final_Punctuation}"
 # What may stand behind an end unseen: marks of direction, joiners, blanks without width, and the

@@ -1,12 +1,12 @@
 """Text cut into sentences by Wikimedia's splitter."""
 
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 
 import regex
+import sentencex
 
-from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, cut_at
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN
 
 
 def _compile(pattern: str) -> regex.Pattern:
@@ -77,7 +77,7 @@ _OPENER = (
 _GERMAN_BEGINNING = _compile(rf"\.(?<=\p{{Ll}}{{3}}\.)\s+\K(?:\d|(?={_MONTH})\w)")
 # Abbreviations that the splitter lacks, each before what it belongs to.
 _SHORT = {
-    "en": r"\.(?<=\b(?i:vol|eq|approx|tel)\.)(?=\s*[(+]?\d)",
+    "en": r"\.(?<=\b(?i:vol|eq|approx|tel)\.)(?=\s*[(+]?[\d,])",
     "de": r"\.(?<=\b(?:[Aa](?:bb|bs|bzgl|llg|nm|ufl)|[Bb](?:earb|es|etr|spw)|Bd|Bsp|[Dd]iv"
     r"|[Ee](?:hem|inkl|inschl|ntspr|vtl|xkl)|Fam?|[Gg](?:eb|egr|em|est?|ez|gf)|Hbf|Hl|Hrn?|Hrsg|Inh|[Ii]nkl"
     r"|[Ii]nsb(?:es)?|[Jj]ährl|Kap|max|[Mm]ind?|[Mm]ögl|[Mm]onatl|[Mm]tl|[Nn]ördl|[Öö]stl|[Rr]öm"
@@ -103,11 +103,6 @@ _ENDS = {
 # What the splitter begins a sentence with, and what is of the one before: Markdown's emphasis too.
 _BEHIND = _compile(rf"[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+")
 _UNSEEN = _compile(rf"[{UNSEEN}\s]*")
-# Without the splitter: punctuation that ends a sentence, what closes behind it, and white space,
-# which the ends of other scripts go without. German and French close with what others open with.
-_PLAIN_END = _compile(
-    rf"[.!?…]+[{CLOSERS}“‘«‹{UNSEEN}]*\s+|{_KNOWN_END}+[{CLOSERS}{UNSEEN}]*\s*(?!,)"
-)
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -118,10 +113,8 @@ def split_sentences(text: str, language: str) -> list[str]:
         language: Its code, as "en", "de_AT" or "zh-Hans"; English rules hold for unknown ones.
 
     Returns:
-        The sentences in order; joined they are the text. Where sentencex is not installed they end
-        at punctuation alone, with a warning.
+        The sentences in order; joined they are the text.
     """
-    find_sentences = _splitter()
     if _ONE.fullmatch(text):
         return [text] if text else []
     language = base_language(language)
@@ -130,7 +123,7 @@ def split_sentences(text: str, language: str) -> list[str]:
     start = 0
     while start < len(text):
         window = plain[start : start + _WINDOW]
-        found = find_sentences(language, window)
+        found = sentencex.segment(language, window)
         if start + _WINDOW < len(text):
             # The last sentence may end behind the window.
             found = found[:-1] or [window[: window.rfind(" ") + 1] or window]
@@ -201,23 +194,6 @@ def _quoted_stop(language: str) -> regex.Pattern:
 def _spell_quoted(match: regex.Match) -> str:
     stops, closers = match.groups()
     return _COMMA * len(stops) + closers if closers else stops
-
-
-@cache
-def _splitter() -> Callable[[str, str], list[str]]:
-    try:
-        import sentencex
-    except ModuleNotFoundError:  # an exported model in a small container may do without
-        return _cut_at_punctuation
-    return sentencex.segment
-
-
-def _cut_at_punctuation(language: str, text: str) -> list[str]:
-    parts = cut_at(text, (match.end() for match in _PLAIN_END.finditer(text)))
-    if len(parts) > 1:  # Python shows it once
-        message = "sentencex is not installed: sentences end at punctuation, abbreviations too"
-        warnings.warn(message, stacklevel=3)
-    return parts
 
 
 def parts_sentences_by_blanks(language: str) -> bool:

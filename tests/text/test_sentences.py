@@ -1,13 +1,10 @@
 """Where sentences end, in all scripts, and where characters may be cut."""
 
-import sys
-
 import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.text import sentences as sentences_module
 from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, may_cut
 from resmlp_mt.text.sentences import count_several, split_sentences
 
@@ -150,18 +147,8 @@ SCRIPTS = {
 }
 
 
-@pytest.fixture(params=[True, False], ids=["sentencex", "without it"])
-def splitter(request, monkeypatch):
-    if not request.param:
-        monkeypatch.setitem(sys.modules, "sentencex", None)
-    sentences_module._splitter.cache_clear()
-    yield
-    sentences_module._splitter.cache_clear()
-
-
-@pytest.mark.filterwarnings("ignore:sentencex is not installed")
 @pytest.mark.parametrize("language", SCRIPTS)
-def test_sentences_end_in_all_scripts_with_a_blank_behind_them_and_without(language, splitter):
+def test_sentences_end_in_all_scripts_with_a_blank_behind_them_and_without(language):
     expected = SCRIPTS[language]
     assert split_sentences(" ".join(expected), language) == [
         *(sentence + " " for sentence in expected[:-1]),
@@ -186,14 +173,12 @@ NUMBERS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:sentencex is not installed")
 @pytest.mark.parametrize("language", NUMBERS)
-def test_numbers_stay_whole_in_the_digits_of_all_scripts(language, splitter):
+def test_numbers_stay_whole_in_the_digits_of_all_scripts(language):
     for rules in (language, "en"):
         assert split_sentences(NUMBERS[language], rules) == [NUMBERS[language]]
 
 
-@pytest.mark.filterwarnings("ignore:sentencex is not installed")
 @pytest.mark.parametrize(
     ("language", "expected"),
     [
@@ -210,11 +195,10 @@ def test_numbers_stay_whole_in_the_digits_of_all_scripts(language, splitter):
         ("zh", ["『走吧？』", "他說。"]),
     ],
 )
-def test_a_sentence_goes_on_behind_a_quote_where_its_language_says_so(language, expected, splitter):
+def test_a_sentence_goes_on_behind_a_quote_where_its_language_says_so(language, expected):
     assert split_sentences("".join(expected), language) == expected
 
 
-@pytest.mark.filterwarnings("ignore:sentencex is not installed")
 @pytest.mark.parametrize(
     ("language", "expected"),
     [
@@ -227,7 +211,7 @@ def test_a_sentence_goes_on_behind_a_quote_where_its_language_says_so(language, 
         ("zh", ["你好。\u200b", "你呢？\u200b"]),
     ],
 )
-def test_what_is_unseen_behind_an_end_is_of_the_sentence(language, expected, splitter):
+def test_what_is_unseen_behind_an_end_is_of_the_sentence(language, expected):
     assert split_sentences("".join(expected), language) == expected
     assert count_several(expected, language) == 0
     for sentence in expected:
