@@ -39,6 +39,7 @@ setup(
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
         "sentencepiece>=0.2.3",  # which tells where in a text its subwords stand
         "sentencex",  # sentence ends, in all languages
+        "regex",  # properties of Unicode
         "py3langid",  # which language a text is in
         "sacrebleu",
         "numpy",

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, repeat
 
+import regex
+
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.punctuation import (
@@ -40,7 +42,7 @@ _ALWAYS = re.compile(rf"(?<=\s)(?:[|·•]|::|{_ARROW}|[»›])\s+")
 # These stand within sentences too. So entries are short, have no stops, and are parted alike.
 _AT_TIMES = re.compile(r"(?<=\s)[/–—-]\s+")
 _SHORT, _SHORTEST = 4, 3  # words: of several entries, and of two
-_STOP = re.compile(rf"[.!?…;:,{ENDS}{COMMAS}]\s*$")
+_STOP = regex.compile(rf"(?V1)[.!?…;:,{ENDS}{COMMAS}]\s*$")
 # Emphasis of Markdown around what names the rest: "**Note:** Keep it", "**Name**: Anna".
 _LABEL = re.compile(r"\s*(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
 _BLANKS = re.compile(r"\s*")
