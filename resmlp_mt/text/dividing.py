@@ -198,4 +198,5 @@ def _cut_finely(sentences: list[str]) -> list[str]:
     for start, sentence in zip([0, *ends], sentences, strict=False):
         if label := _LABEL.match(sentence):
             places.add(start + label.end())
-    return cut_at(text, sorted(i for i in places if i == len(text) or may_cut(text, i)))
+    inside = places - {0, len(text)}
+    return cut_at(text, sorted(i for i in inside if text[i - 1].isspace() or may_cut(text, i)))
