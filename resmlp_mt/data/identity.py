@@ -81,10 +81,6 @@ class Identity:
         """The same as a checkpoint holds it."""
         return {part: list(pair) for part, pair in asdict(self).items()}
 
-    def is_turned(self, other: "Identity") -> bool:
-        """Whether it translates the other way."""
-        return self.languages != other.languages == self.languages[::-1]
-
     def differences(self, other: "Identity", languages: bool = True) -> str:
         """What of the other one differs, in words; empty if nothing does.
 
@@ -93,7 +89,9 @@ class Identity:
             languages: Whether the codes of the languages count, too.
         """
         told, before = [], self
-        turned = self.is_turned(other) if languages else self.dictionaries != other.dictionaries
+        turned = self.languages[::-1] == other.languages
+        if not languages:
+            turned = self.dictionaries != other.dictionaries
         if turned and self.dictionaries == other.dictionaries[::-1]:
             told.append("source and target are swapped")
             before = replace(

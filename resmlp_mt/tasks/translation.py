@@ -127,7 +127,8 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
     def adopt_state(self, state: dict, path: str, model: nn.Module, tunes: bool) -> None:
         """Let a training take only a checkpoint of its own text.
 
-        Fine-tuning may be for other languages, with the same subwords, but not for the other way.
+        Fine-tuning may be for other languages with the same subwords, as from en-de to de-en with
+        one vocabulary for both. A warning says so.
 
         Args:
             state: The checkpoint.
@@ -142,8 +143,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
         if trained is None:
             logger.info(_UNKNOWN, path)
             return
-        others = tunes and not trained.is_turned(self.identity)
-        if told := trained.differences(self.identity, languages=not others):
+        if told := trained.differences(self.identity, languages=not tunes):
             advice = f"prepare the text anew with 'resmlp-mt prepare --like {path}'"
             if not tunes:
                 advice = "train on that, or into another --save-dir"
@@ -151,7 +151,8 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
                 f"{self.cfg.data}: not the text that {path} was trained on: {told}; {advice}"
             )
         if trained.languages != self.identity.languages:
-            logger.warning("%s: %s", path, trained.differences(self.identity))
+            told = trained.differences(self.identity)
+            logger.warning("%s: not the languages of %s: %s", self.cfg.data, path, told)
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Take the state of a model's checkpoint, of several one after the other.
