@@ -124,8 +124,9 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
 
     def look(path, state):
         nonlocal counts
-        check_arch(path, state["cfg"])
-        counts = not is_of_another_plugin(state["cfg"])
+        if cfg := state.get("cfg"):  # a state that a program hands in may have none
+            check_arch(path, cfg)
+            counts = not is_of_another_plugin(cfg)
 
     def take(path, state):
         look(path, state)
