@@ -7,16 +7,15 @@ from argparse import ArgumentParser
 from importlib.util import find_spec
 
 import torch
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.optim import build_optimizer
+from fairseq.optim import OPTIMIZER_REGISTRY, FairseqOptimizer
 from fairseq.optim.lr_scheduler import LR_SCHEDULER_REGISTRY, build_lr_scheduler
-from torch.nn import Parameter
 
 from resmlp_mt.compat.flags.given import Flags
 from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.files.finding import LAST
 
 logger = logging.getLogger(__name__)
+_HERE = ("fairseq.", "resmlp_mt.")
 
 
 def check_schedule(flags: Flags) -> None:
@@ -27,18 +26,21 @@ def check_schedule(flags: Flags) -> None:
     """
     if not flags.optimizer:  # nothing is trained
         return
+    of_others = not OPTIMIZER_REGISTRY[flags.optimizer].__module__.startswith(_HERE)
+    if flags.lr_scheduler == "pass_through" and of_others:  # it may have a schedule of its own
+        return
     if flags.lr_scheduler == "polynomial_decay" and flags.total_num_update is None:
         flags.total_num_update = flags.max_update
     kind = LR_SCHEDULER_REGISTRY[flags.lr_scheduler]
     kind.add_args(parser := ArgumentParser(add_help=False))
     names = dict.fromkeys(["lr", "max_update", *(action.dest for action in parser._actions)])
     given = {name: getattr(flags, name) for name in names}
-    cfg = convert_namespace_to_omegaconf(flags.of_program)
-    optimizer = build_optimizer(cfg.optimizer, [Parameter(torch.zeros(1))])
+    optimizer = FairseqOptimizer(None)  # fairseq's own take half a second to be configured
+    optimizer._optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.0)
     talks = logging.getLogger(kind.__module__)
     talks.disabled, update = True, 0
     try:
-        schedule = build_lr_scheduler(cfg.lr_scheduler, optimizer)
+        schedule = build_lr_scheduler(flags.of_program, optimizer)
         schedule.step_begin_epoch(1)
         for update in _choose_updates(given):
             schedule.step_update(update)
