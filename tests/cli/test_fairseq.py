@@ -488,7 +488,7 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         ("--arch resmlp_tiny --lr-scheduler triangular", "--max-lr is missing"),
         (
             "--arch resmlp_tiny --lr-scheduler cosine --warmup-updates 2 --max-update 2",
-            "--lr-scheduler cosine fails at update 2 (division by zero): change one of --lr 0.01, ",
+            "--lr-scheduler cosine fails at update 2 (division by zero): change one of --lr 0.25, ",
         ),
         ("--arch resmlp_tiny --max-tokens x", "argument --max-tokens: invalid int value: 'x'"),
         ("--arch resmlp_tiny --update-freq 0", "--update-freq must be at least 1, not 0"),

@@ -24,9 +24,10 @@ def check_schedule(flags: Flags) -> None:
     Where a training has no last update, that is up to one that hardly any training reaches. A
     polynomial decay gets the length that fairseq promises.
     """
-    if not flags.optimizer:  # nothing is trained
+    if flags.max_update is None:  # nothing is trained
         return
-    of_others = not OPTIMIZER_REGISTRY[flags.optimizer].__module__.startswith(_HERE)
+    optimizer = OPTIMIZER_REGISTRY.get(flags.optimizer, FairseqOptimizer)
+    of_others = not optimizer.__module__.startswith(_HERE)
     if flags.lr_scheduler == "pass_through" and of_others:  # it may have a schedule of its own
         return
     if flags.lr_scheduler == "polynomial_decay" and flags.total_num_update is None:
