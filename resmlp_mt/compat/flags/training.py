@@ -8,7 +8,8 @@ from importlib.util import find_spec
 
 import torch
 from fairseq.optim import OPTIMIZER_REGISTRY, FairseqOptimizer
-from fairseq.optim.lr_scheduler import LR_SCHEDULER_REGISTRY, build_lr_scheduler
+from fairseq.optim.lr_scheduler import LR_SCHEDULER_DATACLASS_REGISTRY, LR_SCHEDULER_REGISTRY
+from omegaconf import OmegaConf
 
 from resmlp_mt.compat.flags.given import Flags
 from resmlp_mt.errors import UserError, name_flag
@@ -41,7 +42,10 @@ def check_schedule(flags: Flags) -> None:
     talks = logging.getLogger(kind.__module__)
     talks.disabled, update = True, 0
     try:
-        schedule = build_lr_scheduler(flags.of_program, optimizer)
+        cfg = flags.of_program
+        if config := LR_SCHEDULER_DATACLASS_REGISTRY.get(flags.lr_scheduler):
+            cfg = OmegaConf.structured(config.from_namespace(cfg))  # with the types of its fields
+        schedule = kind(cfg, optimizer)
         schedule.step_begin_epoch(1)
         for update in _choose_updates(given):
             schedule.step_update(update)
