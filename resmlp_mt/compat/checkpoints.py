@@ -125,9 +125,10 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
 
     def look(path, state):
         nonlocal counts, current
-        current, counts = path, bounded and not is_of_another_plugin(state["cfg"])
-        if bounded:
-            check_arch(path, state["cfg"])
+        current, cfg = path, state.get("cfg")  # a state that a program hands in may have none
+        counts = bounded and bool(cfg) and not is_of_another_plugin(cfg)
+        if bounded and cfg:
+            check_arch(path, cfg)
 
     def take(path, state):
         look(path, state)
