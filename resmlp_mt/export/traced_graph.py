@@ -1,8 +1,9 @@
-"""The ONNX graph of any classifier, by torch's own exporter. Nothing is folded.
+"""The ONNX graph of any classifier, by torch's own exporter. Standardised weights are constants.
 
 Shapes: B images, K classes.
 """
 
+import copy
 import io
 import tempfile
 import warnings
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
+from resmlp_mt.nn.standardised import StandardisedConv
 
 _OPSET = 18
 
@@ -36,13 +38,23 @@ def trace_classifier(model: nn.Module, mean: list, std: list, image_size: int, i
     Raises:
         UserError: If torch cannot export the model, or what it exported gives other logits.
     """
-    whole = nn.Sequential(Normalise(mean, std), model).eval()
+    whole = nn.Sequential(Normalise(mean, std), _fold(model)).eval()
     shape = 3, len(mean), image_size, image_size
     chance = torch.Generator().manual_seed(1)  # the same images at each export
     pixels = torch.randint(256, shape, dtype=torch.uint8, generator=chance)
     graph = onnx.load_from_string(_export(whole, pixels[:2]))
     _compare(graph, whole, pixels)
     return _shorten(_quantise(graph) if int8 else graph).SerializeToString()
+
+
+def _fold(model: nn.Module) -> nn.Module:
+    """A copy in which no weights are standardised at each call."""
+    model = copy.deepcopy(model)
+    for part in list(model.modules()):
+        for name, child in part.named_children():
+            if isinstance(child, StandardisedConv):
+                setattr(part, name, child.fold())
+    return model
 
 
 def _export(model: nn.Module, pixels: Tensor) -> bytes:
