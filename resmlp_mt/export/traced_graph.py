@@ -5,10 +5,8 @@ Shapes: B images, K classes.
 
 import copy
 import io
-import tempfile
 import warnings
 from contextlib import redirect_stdout
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -20,6 +18,7 @@ from torch import Tensor, nn
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import scratch_folder
 from resmlp_mt.nn.standardised import StandardisedConv
 
 _OPSET = 18
@@ -121,8 +120,8 @@ def _compare(graph: onnx.ModelProto, model: nn.Module, pixels: Tensor) -> None:
 
 def _quantise(model: onnx.ModelProto) -> onnx.ModelProto:
     add_pre_process_metadata(model)  # else it advises, in every export, to optimise the graph first
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "int8.onnx"
+    with scratch_folder() as folder:
+        path = folder / "int8.onnx"
         products = ["MatMul", "Gemm"]
         quantize_dynamic(model, path, per_channel=True, op_types_to_quantize=products)
         return onnx.load(path)

@@ -38,6 +38,23 @@ def abandon() -> None:
 
 
 @contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yield a new folder for temporary files, which is removed when the block ends.
+
+    A signal that raises leaves none, whenever it comes: tempfile's comes between the folder and its
+    block.
+    """
+    folder = Path(tempfile.gettempdir()) / f"resmlp-mt.{secrets.token_hex(8)}"
+    _unfinished.add(folder)
+    try:
+        folder.mkdir(0o700)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _unfinished.discard(folder)
+
+
+@contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to; it takes the place of `path` when the block ends without error.
 
@@ -49,9 +66,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     given, path = path, prepare_target(path)
     if stream := open_stream(path):
-        with naming(given), stream, tempfile.TemporaryDirectory() as folder:
-            yield Path(folder) / "new"
-            with open(Path(folder) / "new", "rb") as new:
+        with naming(given), stream, scratch_folder() as folder:
+            yield folder / "new"
+            with open(folder / "new", "rb") as new:
                 shutil.copyfileobj(new, stream)
         return
     _unfinished.add(new := _name_beside(path))

@@ -110,7 +110,8 @@ class PreActivationBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix neighbours and channels."""
-        y = F.relu(self.norm_1(x))
+        # In place: nobody else has what a norm returns, and large maps take time to allocate.
+        y = F.relu(self.norm_1(x), inplace=True)
         kept = x if self.shortcut is None else self.shortcut(y)
-        y = self.conv_2(F.relu(self.norm_2(self.conv_1(y))))
-        return kept + self.drop(self.conv_3(F.relu(self.norm_3(y))))
+        y = self.conv_2(F.relu(self.norm_2(self.conv_1(y)), inplace=True))
+        return kept + self.drop(self.conv_3(F.relu(self.norm_3(y), inplace=True)))
