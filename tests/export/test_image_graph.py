@@ -133,7 +133,7 @@ def test_compiled_code_computes_in_a_process_that_was_forked(kind, randomised):
     if not child:
         os._exit(not (several(pixels) == expected).all())
     ended = (0, 0)
-    for _ in range(600):
+    for _ in range(18_000):  # half an hour, in which it hangs
         if (ended := os.waitpid(child, os.WNOHANG))[0]:
             break
         time.sleep(0.1)
