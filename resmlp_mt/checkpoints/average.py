@@ -44,9 +44,10 @@ def find_checkpoints(folder: Path, count: int) -> list[Path]:
         if 1 <= count <= len(paths):
             return paths
     there = " and ".join(f"{len(paths)} of {kind}" for kind, paths in kinds.items() if paths)
+    most, both = max(map(len, kinds.values())), all(kinds.values())
     raise UserError(
-        f"{folder} has numbered checkpoints, {there}, but not {count} of a kind; for a mean of "
-        "both kinds name the files"
+        f"{folder} has numbered checkpoints, {there}, but not {count} of a kind; take those with "
+        f"'resmlp-mt average {folder} --last {most}'{both * '; for a mean of both name the files'}"
     )
 
 
@@ -77,9 +78,10 @@ def choose_best(folder: Path, count: int) -> list[Path]:
         sign = -1 if state["cfg"].checkpoint.maximize_best_checkpoint_metric else 1
         scores[path] = sign * score
     if not 1 <= count <= len(scores):
+        taken = f"take 'resmlp-mt average {folder} --best {len(scores)}'"
         raise UserError(
-            f"{folder} has {len(scores)} checkpoints with a validation score, not {count}; name "
-            "files, or use --last"
+            f"{folder} has {len(scores)} checkpoints with a validation score, not {count}; "
+            f"{taken if scores else 'name files'}, or use --last"
         )
     return sorted(scores, key=scores.get)[:count]
 

@@ -121,7 +121,8 @@ def prepare(
         for split, report in reports.items():
             _binarize(split, totals[split], models, known, langs, folder, report)
         sample = spread(read_pairs(splits["train"], *langs), counts["train"], _SAMPLE)
-        _look_at_all(sample, models[1], langs[0], workers, train)
+        short = (pair for pair in sample if not any(map(limits.is_too_long, pair)))
+        _look_at_all(short, models[1], langs[0], workers, train)
         usual = _find_usual(totals["train"].lengths[0])
         if isinstance(subwords, Path):  # its model knows longer lines, or all
             longer = read_card(subwords).usual_length
