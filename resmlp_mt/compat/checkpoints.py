@@ -126,7 +126,7 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
     def look(path, state):
         nonlocal counts, current
         current, cfg = path, state.get("cfg")  # a state that a program hands in may have none
-        counts = bounded and bool(cfg) and not is_of_another_plugin(cfg)
+        counts = bounded and not (cfg and is_of_another_plugin(cfg))
         if bounded and cfg:
             check_arch(path, cfg)
 
