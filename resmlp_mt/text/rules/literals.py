@@ -24,7 +24,9 @@ _NO_NAMES = "|".join(
 # What may have blanks in it: code of Markdown, statements and expressions of templates, messages
 # of ICU with all their branches. Of "{{ name }}" alone models keep the braces, and translate
 # better with them.
-_BRACED = r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}"
+_BRACED = r"\{[^{}]*+\}"
+for _ in range(4):  # messages within branches of others
+    _BRACED = rf"\{{(?:[^{{}}]++|{_BRACED})*+\}}"
 _WITH_BLANKS = (
     r"(?<!`)(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks)(?!`)",
     r"(?<!\w)(?:(?!\{\{ [\w.-]+ \}\})\{{2,3}[^{}]{1,200}\}{2,3}|\{%[^{}%]{1,200}%\}"
