@@ -9,9 +9,9 @@ from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.translator import Translator
-from resmlp_mt.text.sentences import parts_sentences_by_blanks
 from resmlp_mt.text.rules.names import put_names
 from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.sentences import parts_sentences_by_blanks
 
 # Twice as many subwords are tried as translations are wanted: some only end the last word of the
 # prefix, and some lead to the same translation.

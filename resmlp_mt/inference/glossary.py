@@ -16,8 +16,8 @@ import numpy as np
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.text.rules.capitals import lower, upper
 from resmlp_mt.text.punctuation import UNSPACED, Place, may_cut
+from resmlp_mt.text.rules.capitals import lower, upper
 from resmlp_mt.text.sentences import base_language
 from resmlp_mt.text.surrogates import mend_surrogates
 

@@ -1,17 +1,22 @@
 """Translations: what is found for a text, and how its parts become one again."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from resmlp_mt.inference.alignment import count_words
 from resmlp_mt.text.dividing import LINE_ENDS
-from resmlp_mt.text.segments import Segment, find_spaces
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED
+from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
 
+# Before a gap without white space. Others are within a word of a language that has blanks between
+# words: within a long address.
+_PARTED = re.compile(f"[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
 MOSTLY = 0.5  # of a text's characters unknown: its translation may be made up
 
 
@@ -96,7 +101,7 @@ def join(
             text = "".join(letter for letter in text if letter in LINE_ENDS)
         return [Hypothesis(text, 0.0)]
     usual = " " if parts_sentences_by_blanks(language) else ""
-    first, *spaces = find_spaces(segments[len(before) :], usual)
+    first, *spaces = _find_spaces(segments[len(before) :], usual)
     sources, begun = [segment.text for segment in segments], [h.text for h in before]
     joined = []
     for kth in zip(*parts, strict=False):  # as many as the part with the fewest
@@ -140,3 +145,32 @@ def _join_attention(
 def _begin(parts: list[str]) -> list[int]:
     """The number of the word with which each part of a text begins."""
     return count_words("".join(parts), accumulate(map(len, parts[:-1]), initial=0))
+
+
+def _find_spaces(segments: list[Segment], usual: str) -> list[str]:
+    """The white space before, between and after segments.
+
+    Args:
+        segments: Of one text, in order; one at least.
+        usual: What the language puts between sentences, in the place of nothing or a blank.
+    """
+    texts = [segment.text for segment in segments]
+    before = [text[: len(text) - len(text.lstrip())] for text in texts]
+    after = [text[len(text.rstrip()) :] for text in texts]
+    between = []
+    for x, y, (one, other) in zip(after, before[1:], pairwise(segments), strict=False):
+        gap, said = x + y, [one.is_translated, other.is_translated]
+        if gap:
+            parted = gap in (" ", "\u3000") and any(said)
+        else:
+            parted = all(said) and _is_parted(one.text, other.text)
+        between.append(usual if parted else gap)
+    return [before[0], *between, after[-1]]
+
+
+def _is_parted(before: str, after: str) -> bool:
+    """Whether more than a cut within a word parts two texts."""
+    last = (before.rstrip(UNSEEN) or before)[-1]
+    if last in ".!?":  # within an address, a small letter or a digit follows
+        return not re.match("[0-9a-z]", after)
+    return bool(_PARTED.match(last))

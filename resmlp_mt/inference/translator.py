@@ -47,7 +47,6 @@ from resmlp_mt.text.dividing import holds_text
 from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.surrogates import mend_surrogates
 
-
 # How many times as many hypotheses are kept where all that were kept before lost something.
 _WIDER = 4
 

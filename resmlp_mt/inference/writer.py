@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from resmlp_mt.inference.alignment import count_words, weigh_words
+from resmlp_mt.inference.alignment import weigh_words
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.inference.search.engine import Engine

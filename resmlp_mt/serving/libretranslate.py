@@ -151,7 +151,7 @@ class LibreTranslate:
         count = 1 + asked.alternatives
         beam = max(min(USUAL_BEAM, self.limits.beam), count)
         html = asked.format == "html"
-        options = Options(model.translator, SearchOptions(beam=beam, nbest=count), attention=html)
+        options = Options(model.translator, SearchOptions(beam=beam, nbest=count))
         plain, written = texts, 0
         if html:
             size = sum(map(len, texts))
@@ -165,11 +165,8 @@ class LibreTranslate:
                 raise too_many(len(plain), self.limits.queue_size)
 
         def describe(found: list[Found]) -> bytes:
-            if html:
-                each = write_documents(texts, found, self.limits.answer_bytes)
-            else:
-                each = [[hypothesis.text for hypothesis in one.hypotheses] for one in found]
-            return _write(asked, each, rest)
+            each = [[hypothesis.text for hypothesis in one.hypotheses] for one in found]
+            return _write(asked, write_documents(texts, each) if html else each, rest)
 
         # Authors of HTML leave out the stops of headings, buttons and menus alone.
         house = model.house if asked.house_terms else None

@@ -4,20 +4,18 @@ Joined, the parts are the text.
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, repeat
 
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.punctuation import (
-    CLOSERS,
     COMMAS,
     ENDS,
     UNSPACED,
     cut_at,
-    may_cut,
 )
 from resmlp_mt.text.rules.edges import BEGINNING, BULLET
 from resmlp_mt.text.rules.literals import find_whole
@@ -53,7 +51,6 @@ _MARKUP = re.compile(
 )
 
 
-
 @dataclass(frozen=True)
 class Part:
     """A part of a text.
@@ -74,6 +71,11 @@ class Part:
 def holds_text(text: str) -> bool:
     """Whether there is something to translate. Numbers, rules, emoji, boxes and tags stay."""
     return any(map(str.isalpha, _MARKUP.sub("", text)))
+
+
+def cut_lines(text: str) -> list[str]:
+    """Its lines, each with its end."""
+    return _LINE.findall(text)
 
 
 def divide(
@@ -115,10 +117,12 @@ def divide(
 
     found: list[Part] = []
     blank = ""  # what comes before the first
-    lines = _LINE.findall(text)
+    lines = cut_lines(text)
     for line, is_code in join_code(lines) if sentences else zip(lines, repeat(False)):
         is_item, first = are_items or bool(_ITEM.match(line)), len(found)
-        parts = [Part(line, stays=True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
+        parts = (
+            [Part(line, stays=True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
+        )
         for part in parts:
             if part.stays or ruler.measure(part.text):
                 part = replace(
@@ -181,52 +185,14 @@ def _cut_entries(line: str) -> list[str]:
     return cut_at(line, sorted(places | {tab.end() for tab in _TABS.finditer(line, begin)}))
 
 
-def _cut_finely(line: list[str]) -> list[str]:
-    """Cut the sentences of a line further: labels, and emphasis that is around all of several."""
-    wide = list(_find_wide(line))
-    # Sentences that share emphasis which is not around all of them: no mark shall be alone.
-    torn = {i for first, last, around in wide if not around for i in range(first, last)}
-    if torn:
-        line = _join_torn(line, torn)
-        wide = list(_find_wide(line))
-    parts, offset = [], 0
-    around = sorted(chain.from_iterable(around for _, _, around in wide))
-    for sentence in line:
-        end = offset + len(sentence)
-        inside = around[bisect_right(around, offset) : bisect_left(around, end)]
-        found = {place - offset for place in inside}
+def _cut_finely(sentences: list[str]) -> list[str]:
+    """Cut sentences behind a label, and at the marks of what is around several of them."""
+    text, ends = "".join(sentences), list(accumulate(map(len, sentences)))
+    places = set(ends)
+    for start, inner, end, stop in find_spans(text) if len(sentences) > 1 else ():
+        if bisect_right(ends, start) < bisect_right(ends, stop - 1):
+            places |= {start, inner, end, _BLANKS.match(text, stop).end()}
+    for start, sentence in zip([0, *ends], sentences, strict=False):
         if label := _LABEL.match(sentence):
-            found.add(label.end())
-        offset = end
-        parts += cut_at(sentence, sorted(i for i in found if may_cut(sentence, i)))
-    return parts
-
-
-def _join_torn(line: list[str], torn: set[int]) -> list[str]:
-    """The sentences, but those of these numbers each as one with the next."""
-    parts = [""]
-    for number, sentence in enumerate(line):
-        parts[-1] += sentence
-        if number not in torn:
-            parts.append("")
-    return parts[:-1]
-
-
-def _find_wide(line: list[str]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Emphasis and tags over several sentences: the first, the last, and where their marks stand.
-
-    They have no places where they are not around all of these sentences.
-    """
-    text, ends = "".join(line), list(accumulate(map(len, line)))
-    begin = BEGINNING.match(text)
-    begins = [begin.end() if begin else 0, *ends]
-    for start, inner, end, stop in find_spans(text) if len(line) > 1 else ():
-        first, last = bisect_right(ends, start), bisect_right(ends, stop - 1)
-        if first == last:
-            continue
-        places = start, inner, end, _BLANKS.match(text, stop).end()
-        before, within, behind = (
-            any(map(str.isalnum, _MARKUP.sub("", text[i:j])))
-            for i, j in ((begins[first], start), (begins[last], end), (stop, ends[last]))
-        )
-        yield first, last, () if before or (within and behind) else places
+            places.add(start + label.end())
+    return cut_at(text, sorted(places))

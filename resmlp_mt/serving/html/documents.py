@@ -1,11 +1,8 @@
 """Several HTML documents that are translated together, each in several ways."""
 
-from itertools import chain, islice
+from itertools import islice
 
-from resmlp_mt.serving.desk import Found
 from resmlp_mt.serving.html.markup import Markup
-from resmlp_mt.serving.html.tagging import Translated
-from resmlp_mt.serving.limits import AnswerTooLarge
 
 
 def read_documents(documents: list[str]) -> list[str]:
@@ -17,36 +14,19 @@ def read_documents(documents: list[str]) -> list[str]:
     return [text for html in documents for text in Markup(html).texts]
 
 
-def write_documents(documents: list[str], found: list[Found], room: int) -> list[list[str]]:
+def write_documents(documents: list[str], translations: list[list[str]]) -> list[list[str]]:
     """The translations of each document, best first.
 
     Args:
         documents: HTML.
-        found: What was found for all of their texts, one after the other.
-        room: Characters that all of them may have together, about.
-
-    Raises:
-        AnswerTooLarge: If they have more.
+        translations: Of each of their texts, one after the other, best first.
     """
-    answers: list[list[str]] = []
-    rest = iter(found)
+    answers, rest = [], iter(translations)
     for html in documents:
-        first = Markup(html)
-        here = list(islice(rest, len(first.texts)))
-        count = max([len(one.hypotheses) for one in here], default=1)
-        markups = chain([first], (Markup(html) for _ in range(1, count)))
+        markup = Markup(html)
+        here = list(islice(rest, len(markup.texts)))
         answers.append([])
-        for k, markup in enumerate(markups):
-            translations = [_choose(one, min(k, len(one.hypotheses) - 1)) for one in here]
-            answers[-1].append(markup.put(translations, room))
-            room -= len(answers[-1][-1])
-            if room < 0:
-                raise AnswerTooLarge
+        for k in range(max(map(len, here), default=1)):
+            each = [ways[min(k, len(ways) - 1)] for ways in here]
+            answers[-1].append((Markup(html) if k else markup).put(each))
     return answers
-
-
-def _choose(found: Found, k: int) -> Translated:
-    """The k-th translation of a text."""
-    sources = [segment.text for segment in found.segments]
-    parts = [hypotheses[k] for hypotheses in found.parts]
-    return Translated(found.hypotheses[k].text, list(zip(sources, parts, strict=True)))

@@ -1,27 +1,20 @@
-"""HTML whose text is translated while its markup stays, by Beautiful Soup and alignments.
+"""HTML whose text is translated while its markup stays.
 
-A paragraph is translated as a whole, without the tags within it. Each word of the translation then
-gets the tags of the word that it was made from, as the attention says: so a tag moves with its
-words. It stays in its sentence, where sentences are translated apart.
+A paragraph is translated as a whole. Each tag within it is then put around the words that translate
+its own.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 
-from bs4 import NavigableString, ParserRejectedMarkup, Tag
+from bs4 import Tag
 from bs4.element import PageElement
 
-from resmlp_mt.serving.html.parser import parse_html
-from resmlp_mt.serving.html.runs import Kinds, Run, is_kept
-from resmlp_mt.serving.html.tagging import Tagger, Translated
+from resmlp_mt.serving.html.kinds import Kinds, is_kept
+from resmlp_mt.serving.html.parser import Page
+from resmlp_mt.serving.html.runs import Run
 
 # What people read, or hear, of a tag beside its text.
 _ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label")
-# Deeper documents are made to do harm.
-_DEEPEST = 100
-# So are those with more beginnings that have no end: the parser looks for each to the last letter.
-_MOST_OPEN = 1000
-_ENDS = (("<!--", "-->"), ("<![", "]]>"), ("<![", "]>"))
 
 
 class Markup:
@@ -34,87 +27,78 @@ class Markup:
         html: Its source.
 
     Raises:
-        ValueError: If it is nested too deeply, too much in it has no end, or it cannot be parsed.
+        ValueError: If it is nested too deeply.
     """
 
     def __init__(self, html: str):
-        # No tag begins behind the last that ends. The parser would look for the end of each.
-        cut = html.rfind(">") + 1
-        html = html[:cut] + html[cut:].replace("<", "&lt;")
-        for begin, end in _ENDS:
-            if html.count(begin, html.rfind(end) + 1) > _MOST_OPEN:
-                raise ValueError(f"the HTML has more than {_MOST_OPEN:,} {begin} without {end}")
-        try:
-            self.soup = parse_html(html)
-        except ParserRejectedMarkup:
-            raise ValueError("the HTML has a <! that the parser does not know") from None
-        except ValueError:  # Python reads no longer ones
-            raise ValueError("the HTML has a &# with thousands of digits") from None
-        depths = {id(self.soup): 0}
-        for node in self.soup.descendants:
-            depths[id(node)] = 1 + depths[id(node.parent)]
-            if depths[id(node)] > _DEEPEST:
-                raise ValueError(f"the HTML is more than {_DEEPEST} tags deep")
-        self.kinds, self.runs = Kinds(), []
-        self._collect(self.soup)
-        self.attributes = list(_find_attributes(self.soup))
+        self.page, self.kinds = Page(html), Kinds()
+        # The children of tags, some of them in runs.
+        self.layouts: list[tuple[Tag, list[PageElement | Run]]] = []
+        self._collect(self.page.top)
+        self.runs = [part for _, row in self.layouts for part in row if isinstance(part, Run)]
+        self.attributes = list(_find_attributes(self.page.top))
         self.texts = [run.text for run in self.runs]
         self.texts += [" ".join(tag[name].split()) for tag, name in self.attributes]
 
-    def put(self, translations: Sequence[Translated], room: float = math.inf) -> str:
-        """The document with these in the place of its texts. It can be called once.
-
-        Args:
-            translations: One of each text.
-            room: Characters that the tags of words may take. Where words change their places, one
-                tag around them becomes several.
-
-        Raises:
-            AnswerTooLarge: If they take more.
-        """
-        count, tagger = len(self.runs), Tagger(self.soup, room)
-        # Attributes first, before the tags are copied.
-        of_attributes = zip(self.texts[count:], translations[count:], strict=True)
-        for (tag, name), (text, translated) in zip(self.attributes, of_attributes, strict=True):
-            if translated.text != text:
-                tag[name] = translated.text
-        for run, translated in zip(self.runs, translations[:count], strict=True):
-            # Nothing was translated, as of a zero-width blank or of a number with hard blanks.
-            if not translated.parts or translated.text == run.text:
+    def put(self, translations: Sequence[str]) -> str:
+        """The document with these in the place of its texts. It can be called once."""
+        said = dict(zip(self.runs, translations, strict=False))
+        of_attributes = zip(self.attributes, translations[len(self.runs) :], strict=True)
+        for (tag, name), translation in of_attributes:
+            if translation != " ".join(tag[name].split()):
+                tag[name] = translation
+        for parent, row in self.layouts:
+            if all(said.get(part, part.text) == part.text for part in row if type(part) is Run):
                 continue
-            run.cut([source for source, _ in translated.parts])
-            before = run.raw[: len(run.raw) - len(run.raw.lstrip())]
-            place = NavigableString(before)
-            run.nodes[0].insert_before(place)
-            for node in run.nodes:
-                node.extract()
-            after = NavigableString(run.raw[run.end :])
-            place.insert_after(*tagger.render(run, translated), after)
-        return str(self.soup)
+            nodes = []
+            for part in row:
+                if not isinstance(part, Run):
+                    nodes.append(part)
+                else:
+                    nodes += part.nodes if said[part] == part.text else part.draw(said[part])
+            parent.clear()
+            parent.extend(nodes)
+        return str(self.page)
 
     def _collect(self, parent: Tag) -> None:
         if parent.name == "option" and "value" not in parent.attrs:
             # A form sends the text of such an option, and must send the same as before.
             own = [str(child) for child in parent.children if self.kinds[child] == "text"]
             parent["value"] = " ".join("".join(own).split())
-        waiting, nodes = [*parent.children, None], []
-        for node in waiting:
+        row: list[PageElement | Run] = []
+        nodes: list[PageElement] = []
+        for node in [*parent.children, None]:
             kind = "wall" if node is None else self.kinds[node]
             if kind not in ("block", "wall"):
                 nodes.append(node)
                 continue
-            self._collect_run(nodes)
+            row += self._collect_runs(nodes)
             nodes = []
+            if node is not None:
+                row.append(node)
             if kind == "block":
                 self._collect(node)
+        self.layouts.append((parent, row))
 
-    def _collect_run(self, nodes: list[PageElement]) -> None:
-        run = Run(nodes, self.kinds)
-        if run.text:
-            self.runs.append(run)
-        for atom in [atom for _, atom, _ in run.atoms] + [atom for atom, _ in run.marked.values()]:
-            if self.kinds[atom] == "apart":
-                self._collect(atom)
+    def _collect_runs(self, nodes: list[PageElement]) -> Iterator[PageElement | Run]:
+        # Links with nothing between them are entries of a menu.
+        are_links = all(node.name == "a" or not str(node).strip() for node in nodes)
+        for group in ([node] for node in nodes) if are_links else [nodes]:
+            run = Run(group, self.kinds, self.page) if group else None
+            if run and run.text:
+                yield run
+            else:
+                yield from group
+        for node in nodes:
+            self._collect_apart(node)
+
+    def _collect_apart(self, node: PageElement) -> None:
+        kind = self.kinds[node]
+        if kind == "apart":
+            self._collect(node)
+        elif kind == "inline":
+            for child in node.children:
+                self._collect_apart(child)
 
 
 def _find_attributes(parent: Tag) -> Iterator[tuple[Tag, str]]:

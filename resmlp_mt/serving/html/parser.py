@@ -1,93 +1,89 @@
-"""HTML read as browsers read it, where Beautiful Soup with Python's parser does not.
-
-- It takes the `/` of an empty tag for the end of an earlier one of that name, where that had none:
-  what follows would lie within the tag. It also looks through all of these at each end.
-- It knows no end tags that may be left out: in `<p>One.<p>Two.` the second would lie in the first.
-- It finds references to characters in addresses, as `&copy` in `?a=1&copy=2`. HTML has none in an
-  attribute where a name without a `;` goes on, or has a `=` behind it.
-"""
+"""HTML as a tree and back, by Beautiful Soup with lxml, which reads it as browsers do."""
 
 import re
 import warnings
+from collections.abc import Iterator
 from html import unescape
-from html.entities import html5
-from html.parser import attrfind_tolerant, tagfind_tolerant
 
-from bs4 import BeautifulSoup, Doctype, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
-from bs4.builder import HTMLParserTreeBuilder
-from bs4.builder._htmlparser import BeautifulSoupHTMLParser
+from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
 
-# The tags that another one ends where it begins right in them: most of HTML's rules for end tags
-# that may be left out.
-_PARAGRAPH = frozenset(["p"])
-_CELL = _PARAGRAPH | {"td", "th"}
-_ROW = _CELL | {"tr"}
-_ENDS = {
-    **dict.fromkeys(
-        """address article aside blockquote center details dialog dir div dl fieldset figcaption
-        figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section
-        summary table ul""".split(),
-        _PARAGRAPH,
-    ),
-    "li": _PARAGRAPH | {"li"},
-    **dict.fromkeys(["dt", "dd"], _PARAGRAPH | {"dt", "dd"}),
-    "option": frozenset(["option"]),
-    "optgroup": frozenset(["option", "optgroup"]),
-    **dict.fromkeys(["td", "th"], _CELL),
-    "tr": _ROW,
-    **dict.fromkeys(["thead", "tbody", "tfoot"], _ROW | {"thead", "tbody", "tfoot"}),
-}
-_REFERENCE = re.compile(r"&([a-z][a-z0-9]*)(;?)(=?)", re.IGNORECASE)
+from resmlp_mt.text.rules.literals import find_whole
+from resmlp_mt.text.rules.pictures import FIRST_MARK
+from resmlp_mt.text.surrogates import mend_surrogates
+
+# Deeper documents are made to do harm.
+_DEEPEST = 100
+# What stands before a document, and is no part of the tree.
+_HEAD = re.compile(r"(?is)\s*+(?:(?:<!--.*?-->|<\?.*?>|<!doctype[^>]*>)\s*+)*+")
+_DOCUMENT = re.compile(r"(?i)<(?:html|head|body)[\s>]")
+# Of ERB and PHP. They stand in attributes too.
+_CODE = re.compile(r"<%(?:(?!<%|%>).){1,1000}%>|<\?(?:php|=)(?:(?!<\?|\?>).){1,1000}\?>", re.DOTALL)
+LAST_MARK = "\U0010fffd"
+MARKS = f"{FIRST_MARK}-{LAST_MARK}"
+_MARK = re.compile(f'([{MARKS}])(?:="")?')
 
 
-def parse_html(html: str) -> BeautifulSoup:
-    """The tree of a document or of a part of one.
+class Page:
+    """An HTML document or a part of one, as a tree.
+
+    Attributes:
+        top: The tag that holds all of it.
+        literals: Placeholders and code that have blanks in them, by the private characters that
+            stand for them in the tree.
+        free: Further private characters that it does not have.
+
+    Args:
+        html: Its source.
 
     Raises:
-        ParserRejectedMarkup, ValueError: As Beautiful Soup raises them.
+        ValueError: If it is nested too deeply.
     """
-    with warnings.catch_warnings():
-        for advice in (MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning):
-            warnings.simplefilter("ignore", advice)
-        return BeautifulSoup(html, builder=_Builder(), element_classes={Doctype: _Doctype})
+
+    def __init__(self, html: str):
+        html = mend_surrogates(html)
+        # No tag begins behind the last that ends: browsers would leave out what is there.
+        cut = html.rfind(">") + 1
+        html = html[:cut] + html[cut:].replace("<", "&lt;")
+        used = set(unescape(html))
+        marks = map(chr, range(ord(FIRST_MARK), ord(LAST_MARK)))
+        self.free = (mark for mark in marks if mark not in used)
+        self.literals: dict[str, str] = {}
+        html = self._take_literals(html)
+        self._head = _HEAD.match(html)[0]
+        html = html[len(self._head) :]
+        self._is_whole = bool(_DOCUMENT.match(html))
+        name = "x-part"
+        while name in html:
+            name += "-"
+        with warnings.catch_warnings():
+            for advice in (MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning):
+                warnings.simplefilter("ignore", advice)
+            # Within a tag that it does not know the parser adds none of its own.
+            whole = html if self._is_whole else f"<{name}>{html}</{name}>"
+            soup = BeautifulSoup(whole, "lxml")
+        self.top = soup if self._is_whole else soup.find(name)
+        depths = {id(self.top): 0}
+        for node in self.top.descendants:
+            depths[id(node)] = 1 + depths[id(node.parent)]
+            if depths[id(node)] > _DEEPEST:
+                raise ValueError(f"the HTML is more than {_DEEPEST} tags deep")
+
+    def __str__(self) -> str:
+        html = self._head + self.top.decode_contents()
+        return _MARK.sub(lambda mark: self.literals.get(mark[1], mark[0]), html)
+
+    def _take_literals(self, html: str) -> str:
+        texts, done = [], 0
+        for start, end in _find_literals(html):
+            mark = next(self.free, None) if start >= done else None
+            if mark:
+                self.literals[mark] = html[start:end]
+                texts += [html[done:start], mark]
+                done = end
+        return "".join([*texts, html[done:]])
 
 
-class _Doctype(Doctype):
-    """One without a line end of its own: that of the document is kept."""
-
-    SUFFIX = ">"
-
-
-class _Builder(HTMLParserTreeBuilder):
-    def feed(self, markup: str) -> None:
-        super().feed(markup, _Parser)
-
-
-class _Parser(BeautifulSoupHTMLParser):
-    def handle_starttag(self, tag, attrs, handle_empty_element=True) -> None:
-        raw = self.get_starttag_text()
-        if "&" in raw:
-            attrs = _read_attributes(raw)
-        while self.soup.currentTag.name in _ENDS.get(tag, ()):
-            self.soup.handle_endtag(self.soup.currentTag.name)
-        super().handle_starttag(tag, attrs, handle_empty_element)
-        self.already_closed_empty_element.clear()
-
-
-def _read_attributes(tag: str) -> list[tuple[str, str]]:
-    """The attributes of a tag as it was typed, found as Python's parser finds them."""
-    found, place = [], tagfind_tolerant.match(tag, 1).end()
-    while attribute := attrfind_tolerant.match(tag, place):
-        name, value = attribute[1], attribute[3] or ""
-        if value[:1] in ("'", '"') and value[:1] == value[-1:]:
-            value = value[1:-1]
-        found.append((name.lower(), unescape(_REFERENCE.sub(_mark_text, value))))
-        place = attribute.end()
-    return found
-
-
-def _mark_text(found: re.Match) -> str:
-    """What looks like a reference, with its & escaped where it is none."""
-    name, end, assigned = found.groups()
-    known = name + end in html5 and (end or not assigned)
-    return found[0] if known else f"&amp;{found[0][1:]}"
+def _find_literals(html: str) -> Iterator[tuple[int, int]]:
+    """The places of code, and of what has blanks and no tags in it, in order."""
+    whole = [place for place in find_whole(html) if not re.search("[<>]", html[slice(*place)])]
+    return sorted([*whole, *(match.span() for match in _CODE.finditer(html))])

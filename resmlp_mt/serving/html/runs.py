@@ -1,204 +1,222 @@
-"""The text of an HTML tree, in runs of neighbours that are translated together."""
+"""Neighbours of an HTML tree as one text, and its translation as their tree again."""
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate
-from operator import itemgetter
+from collections.abc import Iterable, Iterator
 
 from bs4 import NavigableString, Tag
 from bs4.element import PageElement
 
-from resmlp_mt.text.stand_ins import FIRST_MARK
+from resmlp_mt.serving.html.kinds import Kinds
+from resmlp_mt.serving.html.parser import MARKS, Page
 
-# Tags within a sentence. All others begin a new one.
-_INLINE = frozenset(
-    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark q rb ruby s small span "
-    "strike strong sub sup tt u var".split()
-)
-# What stands in a sentence as it is, together with all that is in it.
-_ATOMS = frozenset(
-    "audio canvas code embed iframe img input kbd map math meter object output picture progress "
-    "samp script style svg template textarea time video wbr".split()
-)
-# What a number of a footnote stands behind: a word or a stop. m², 10³ and H₂O are words themselves.
-_NOTED = re.compile(r"(?:[^\W\d_]{3}|[^\w\s])\Z")
-# What stands in a sentence too, but holds text of its own.
-_APART = frozenset(["button", "select"])
-# These hold none that people read.
-_UNREAD = frozenset("iframe object script style svg template textarea".split())
-# How the words before are read: of no use beside a translation.
-_READINGS = frozenset(["rt", "rp", "rtc"])
-_MOST_MARKS = 0x10000 - 2  # private characters of the last plane
-Tags = tuple[Tag, ...]
+BLANKS = " \t\n\r\f"  # of HTML
+_PART = re.compile(f"[{BLANKS}]+|[^{BLANKS}]+")
+# What looks like a tag of ours, and placeholders within words.
+_KEPT = re.compile(rf"(?<!\w)\w*(?:</?g\d+>|(?<=\w)[{MARKS}]+|[{MARKS}]+(?=\w))[\w{MARKS}]*")
+_TOKEN = re.compile(rf"(</?g\d+>|[{MARKS}])")
+_TAG = re.compile(r"<(/?)g(\d+)>")
+_LONGEST = 100  # letters of a word before what is raised
+_WORD_BEFORE, _WORD_BEHIND = re.compile(r"\w+\Z"), re.compile(r"\w+")
+Nodes = list[PageElement | str]
 
 
-def is_kept(tag: Tag) -> bool:
-    """Whether its author wants it left alone."""
-    return tag.get("translate") == "no" or "notranslate" in tag.get_attribute_list("class")
+class Run:
+    """Neighbours in a tree that are translated together.
 
-
-def is_note(tag: Tag) -> bool:
-    """Whether it is the number of a footnote, which stays at the word before it."""
-    if tag.name != "sup" or any(map(str.isalpha, tag.get_text())):
-        return False
-    before, behind = (
-        str(beside) if type(beside) is NavigableString else ""
-        for beside in (tag.previous_sibling, tag.next_sibling)
-    )
-    return bool(_NOTED.search(before)) and not behind[:1].isalnum()
-
-
-class Kinds:
-    """What each node of a tree is.
-
-    In a sentence: "text"; "inline" with words in it; an "atom", which stays as it is; "apart",
-    which is an atom whose text is translated by itself; and a "reading", which is left out. Between
-    sentences: a "block", whose text is translated, and a "wall", whose text is not.
-    """
-
-    def __init__(self):
-        self.told: dict[int, str] = {}
-
-    def __getitem__(self, node: PageElement) -> str:
-        if not isinstance(node, Tag):  # comments stay, as what is in a script
-            return "text" if type(node) is NavigableString else "atom"
-        if id(node) not in self.told:
-            self.told[id(node)] = self._tell(node)
-        return self.told[id(node)]
-
-    def _tell(self, tag: Tag) -> str:
-        if tag.name in _READINGS:
-            return "reading"
-        kept = is_kept(tag)
-        if tag.name in _ATOMS or (kept and tag.name in _INLINE | _APART) or is_note(tag):
-            return "atom"
-        if kept or tag.name == "pre":  # mostly code, and its white space means something
-            return "wall"
-        if tag.name in _APART:
-            return "apart"
-        kinds = [(self[child], child) for child in tag.children]
-        if tag.name not in _INLINE or any(kind in ("block", "wall") for kind, _ in kinds):
-            return "block"
-        words = any(k == "inline" or (k == "text" and str(node).strip()) for k, node in kinds)
-        return "inline" if words else "apart"
-
-
-@dataclass
-class Word:
-    """A word, and the tags around it, outermost first.
+    In the text an element with words is a pair of tags with a number, which move with its words. A
+    word that stays is a private character. What has no words goes with the word or the element that
+    it touches, else with the next one: these are then in a pair too.
 
     Attributes:
-        text: The word.
-        tags: Those around most of it.
-        parts: Those around each of its parts. Without blanks a whole sentence is a word.
-        sentence: The number of that, as it was translated.
+        text: White space collapsed; empty if there is nothing to translate.
+
+    Args:
+        nodes: The neighbours.
+        kinds: What they are.
+        page: Where they are.
     """
 
-    text: str
-    tags: Tags
-    parts: list[Tags]
-    sentence: int
+    def __init__(self, nodes: list[PageElement], kinds: Kinds, page: Page):
+        self.nodes, self.kinds, self.page = nodes, kinds, page
+        self._held: dict[str, Nodes] = {}  # by the characters that stand for them
+        # Of each number its tag, and what stands before its words and behind them.
+        self._pairs: list[tuple[Tag | None, Nodes, Nodes]] = []
+        self._said: list[str] = []
+        self._opens: list[str] = []
+        self._blank = False
+        self._behind: Nodes | None = None  # of the pair that ended right here
+        self._write(nodes)
+        has_words = any(map(str.isalnum, _TAG.sub("", "".join(self._said))))
+        self.text = "".join(self._said) if has_words else ""
 
+    def draw(self, translation: str) -> Nodes:
+        """The nodes of a translation, with each element of the run once."""
+        held, waiting = dict(self._held), set(range(len(self._pairs)))
+        opened: list[tuple[int, Nodes]] = [(-1, [])]
 
-@dataclass
-class Run:
-    """Neighbours in the tree that are translated together."""
+        def close() -> None:
+            number, inner = opened.pop()
+            opened[-1][1].extend(self._wrap(number, inner))
 
-    nodes: list[PageElement]
-    kinds: Kinds
-    chunks: list[tuple[int, str, Tags]] = field(default_factory=list)  # by place in `raw`
-    size: int = 0
-    atoms: list[tuple[int, PageElement, Tags]] = field(default_factory=list)  # so too
-    # Atoms that are words of the sentence, by the character that stands for them in `raw`.
-    marked: dict[str, tuple[PageElement, Tags]] = field(default_factory=dict)
-    # The others with the spaces around them, by the word that follows. Some touch the one before.
-    placed: list[tuple[int, list[PageElement], Tags, bool]] = field(default_factory=list)
-
-    def __post_init__(self):
-        found = [pair for node in self.nodes for pair in self._read(node, ())]
-        texts = [str(node) if self.kinds[node] == "text" else "" for node, _ in found]
-        # Who writes private characters keeps them.
-        marks = any(map(str.strip, texts)) and max(map(max, filter(None, texts))) < FIRST_MARK
-        # What follows each node.
-        behind = [*accumulate(reversed(texts), lambda last, text: text[:1] or last, initial="")]
-        for (node, tags), text, after in zip(found, texts, reversed(behind[:-1]), strict=True):
-            if text:
-                self._add(text, tags)
-            elif marks and self._is_word(node, after) and len(self.marked) < _MOST_MARKS:
-                mark = chr(ord(FIRST_MARK) + len(self.marked))
-                self.marked[mark] = node, tags
-                self._add(mark, tags)
+        for token in _TOKEN.split(translation):
+            if tag := _TAG.fullmatch(token):
+                number = int(tag[2])
+                if not tag[1] and number in waiting:
+                    waiting.remove(number)
+                    opened.append((number, []))
+                elif tag[1] and any(number == other for other, _ in opened):
+                    while opened[-1][0] != number:
+                        close()
+                    close()
             else:
-                self.atoms.append((self.size, node, tags))
-        self.raw = "".join(text for _, text, _ in self.chunks)
-        self.spans = [found.span() for found in re.finditer(r"\S+", self.raw)]
-        self.text = " ".join(self.raw[start:end] for start, end in self.spans)
+                opened[-1][1].extend(held.pop(token, ()) if token in self._held else [token])
+        while len(opened) > 1:
+            close()
+        (_, nodes), = opened
+        # The model may have said nothing at all for some.
+        nodes += [node for lost in held.values() for node in (" ", *lost)]
+        for number in sorted(waiting, reverse=True):
+            nodes = self._wrap(number, nodes)
+        edges = [str(node) if self.kinds[node] == "text" else "" for node in self._ends()]
+        before = edges[0][: len(edges[0]) - len(edges[0].lstrip(BLANKS))]
+        behind = edges[1][len(edges[1].rstrip(BLANKS)) :]
+        return [NavigableString(n) if type(n) is str else n for n in (before, *nodes, behind)]
 
-    def cut(self, sentences: Sequence[str]) -> None:
-        """Tell words and what is placed between them. No word reaches over two sentences."""
-        ends = list(accumulate(map(len, sentences)))
-        self.words, starts, begin = [], [], 0  # the last in the text
-        for start, end in self.spans:
-            first, last = bisect_right(ends, begin), bisect_left(ends, begin + end - start)
-            edges = [start, *(start + e - begin for e in ends[first:last]), end]
-            self.words += map(self._word, edges, edges[1:], range(first, last + 1))
-            starts += edges[:-1]
-            begin += end - start + 1
-        self.end = self.spans[-1][1]  # of what is placed
-        for place, atom, tags in self.atoms:
-            word = bisect_left(starts, place)
-            if word < len(starts):
-                nodes = [atom, NavigableString(" " * self.raw[place : place + 1].isspace())]
+    def _ends(self) -> tuple[PageElement, PageElement]:
+        return self.nodes[0], self.nodes[-1]
+
+    def _wrap(self, number: int, inner: Nodes) -> Nodes:
+        tag, before, behind = self._pairs[number]
+        if tag is None:
+            return [*before, *inner, *behind]
+        tag.clear()
+        tag.extend([NavigableString(n) if type(n) is str else n for n in inner])
+        return [tag]
+
+    def _write(self, nodes: Iterable[PageElement]) -> None:
+        waiting: Nodes = []  # for the next word
+        last = None  # where that before begins in what is said
+        for part in self._cut(nodes):
+            is_text = type(part) is str
+            if is_text and part.isspace():
+                if waiting and waiting[-1] != " ":
+                    waiting.append(" ")
+                self._blank |= not waiting
+                continue
+            mark = None
+            if not is_text and (isinstance(part, list) or self.kinds[part] != "inline"):
+                mark = self._hold(part)
+                if mark is None:
+                    atoms = part if isinstance(part, list) else [part]
+                    if last is None or self._blank or waiting:
+                        waiting += atoms
+                    else:
+                        self._attach(last, atoms)
+                    continue
+            place = len(self._said)
+            number = self._open(None, waiting, []) if waiting else None
+            waiting = []
+            if is_text or mark:
+                self._say(mark or part)
             else:
-                nodes = [NavigableString(self.raw[self.end : place]), atom]
-                self.end = place
-            touches = isinstance(atom, Tag) and is_note(atom)
-            self.placed.append((word, [atom] if touches else nodes, tags, touches))
+                own = self._open(part, [], [])
+                self._write(part.children)
+                self._close(own)
+            if number is not None:
+                self._close(number)
+            last = place + (self._said[place] == " ")
+        if waiting and last is not None:
+            ends_blank = waiting[-1] == " "
+            atoms = [" "] * self._blank + waiting[: len(waiting) - ends_blank]
+            self._blank = False
+            self._attach(last, atoms)
+            self._blank = ends_blank
 
-    def place(self, mark: str) -> None:
-        """Have an atom stand before the word that follows, whose mark a translation has lost."""
-        word = next(i for i, word in enumerate(self.words) if mark in word.text)
-        node, tags = self.marked[mark]
-        blank = NavigableString(" ")
-        is_last = word == len(self.words) - 1
-        self.placed.append((word, [blank, node] if is_last else [node, blank], tags, False))
+    def _cut(self, nodes: Iterable[PageElement]) -> Iterator[PageElement | Nodes | str]:
+        """Words and blanks of text, elements, and lists of what is one word that stays."""
+        for part in self._join(nodes):
+            if type(part) is not str:
+                yield part
+                continue
+            for piece in _PART.findall(part):
+                done = 0
+                for kept in _KEPT.finditer(piece):
+                    if piece[done : kept.start()]:
+                        yield piece[done : kept.start()]
+                    yield [kept[0]]
+                    done = kept.end()
+                if piece[done:]:
+                    yield piece[done:]
 
-    def _read(self, node: PageElement, tags: Tags) -> Iterator[tuple[PageElement, Tags]]:
-        """Yield text and atoms, with the tags around them."""
-        kind = self.kinds[node]
-        if kind == "inline":
-            for child in node.children:
-                yield from self._read(child, (*tags, node))
-        elif kind != "reading":
-            yield node, tags
+    def _join(self, nodes: Iterable[PageElement]) -> list[PageElement | Nodes | str]:
+        """Text, elements, and words of which a part is raised, or stays, as lists."""
+        parts: list[PageElement | Nodes | str] = []
+        for node in nodes:
+            kind = self.kinds[node]
+            if kind == "reading":
+                continue
+            last = parts[-1] if parts else None
+            if kind == "text":
+                text = str(node)
+                if (word := _WORD_BEHIND.match(text)) and self._is_part(last):
+                    parts[-1] = [*(last if isinstance(last, list) else [last]), word[0]]
+                    text = text[word.end() :]
+                if text:
+                    parts.append(text)
+            elif not self._is_part(node) or last is None:
+                parts.append(node)
+            elif isinstance(last, list):
+                last.append(node)
+            elif type(last) is str:
+                word = _WORD_BEFORE.search(last, max(0, len(last) - _LONGEST))
+                if word:
+                    parts[-1:] = [last[: word.start()]] if word.start() else []
+                    parts.append([word[0], node])
+                else:
+                    parts.append(node)
+            elif kind == "raised" and self.kinds[last] in ("inline", "word", "raised"):
+                parts[-1] = [last, node]
+            else:
+                parts.append(node)
+        return parts
 
-    def _add(self, text: str, tags: Tags) -> None:
-        self.chunks.append((self.size, text, tags))
-        self.size += len(text)
-
-    def _is_word(self, node: PageElement, after: str) -> bool:
-        """Whether an atom is read as a word: it holds text, and no letter touches it.
-
-        Args:
-            node: The atom.
-            after: The character behind it.
-        """
-        if not isinstance(node, Tag) or node.name in _UNREAD or not node.get_text(strip=True):
+    def _is_part(self, part: PageElement | Nodes | str | None) -> bool:
+        """Whether letters that touch it are of the same word."""
+        if part is None or type(part) is str:
             return False
-        if is_note(node):
-            return False
-        before = self.chunks[-1][1] if self.chunks else ""
-        return not (before[-1:].isalnum() or after.isalnum())
+        return isinstance(part, list) or self.kinds[part] in ("raised", "word")
 
-    def _word(self, start: int, end: int, sentence: int) -> Word:
-        first = bisect_right(self.chunks, start, key=itemgetter(0)) - 1
-        inside = []  # letters, how many tags, and which
-        last = bisect_left(self.chunks, end, key=itemgetter(0))
-        for place, text, tags in self.chunks[first:last]:
-            part = text[max(start - place, 0) : end - place]
-            if part:
-                inside.append((sum(map(str.isalnum, part)), len(tags), tags))
-        most, parts = max(inside, key=itemgetter(0, 1))[2], [tags for *_, tags in inside]
-        return Word(self.raw[start:end], most, parts, sentence)
+    def _hold(self, part: PageElement | Nodes) -> str | None:
+        """The character for a word that stays; None if it has no words, or there is no more."""
+        is_word = isinstance(part, list) or self.kinds[part] != "atom"
+        mark = next(self.page.free, None) if is_word else None
+        if mark:
+            self._held[mark] = part if isinstance(part, list) else [part]
+        return mark
+
+    def _say(self, text: str) -> None:
+        for mark in set(text) & self.page.literals.keys():
+            self._held[mark] = [mark]
+        if self._blank and self._said:
+            self._said.append(" ")
+        self._said += [*self._opens, text]
+        self._opens, self._blank, self._behind = [], False, None
+
+    def _open(self, tag: Tag | None, before: Nodes, behind: Nodes) -> int:
+        self._pairs.append((tag, before, behind))
+        self._opens.append(f"<g{len(self._pairs) - 1}>")
+        return len(self._pairs) - 1
+
+    def _close(self, number: int) -> None:
+        self._said.append(f"</g{number}>")
+        self._behind = None
+
+    def _attach(self, start: int, nodes: Nodes) -> None:
+        """Put nodes behind what is said from a place on."""
+        if self._behind is None:
+            self._behind = list(nodes)
+            self._pairs.append((None, [], self._behind))
+            self._said.insert(start, f"<g{len(self._pairs) - 1}>")
+            self._said.append(f"</g{len(self._pairs) - 1}>")
+        else:
+            self._behind += nodes

@@ -30,14 +30,14 @@ RULES = (
     spans,
     digits,
     terms,
+    numbers,
     literals,
     identifiers,
     unreadable,
     pictures,
-    numbers,
     capitals,
     stops,
 )
 
 # Those that put names in the place of what stays as it is.
-NAMING = (literals, identifiers, unreadable, pictures, numbers)
+NAMING = (numbers, literals, identifiers, unreadable, pictures)

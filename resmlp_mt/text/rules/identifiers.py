@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import join_places
+from resmlp_mt.text.punctuation import Place, join_places
 from resmlp_mt.text.rules.names import Fixed, make_hands
 
 # Raised and lowered characters, signs of marks and fractions. Subwords write most plainly: 102 for
@@ -32,9 +32,14 @@ def find_short(text: str) -> list[str]:
     return _SHORT.findall(text)
 
 
-def _find(text: str, about: About) -> Iterator[Fixed]:
+def find_identifiers(text: str, about: About) -> list[Place]:
+    """The places of the others; of all, where the text is read with care."""
     kinds = (_LONG, _SHORT) if about.careful else (_LONG,)
-    for place in join_places(match.span() for kind in kinds for match in kind.finditer(text)):
+    return join_places(match.span() for kind in kinds for match in kind.finditer(text))
+
+
+def _find(text: str, about: About) -> Iterator[Fixed]:
+    for place in find_identifiers(text, about):
         yield place, text[slice(*place)]
 
 

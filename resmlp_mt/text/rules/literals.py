@@ -47,13 +47,12 @@ _WITHOUT_BLANKS = (
     r"|\{\{[\w.-]+\}\}|(?<=\{\{ )[\w.-]+(?= \}\})|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
     # Of Laravel and of SQL, and :smile: of chats. Before other words a blank was put on the wrong
     # side of the colon: "Question :how are you?", "Answer :Yes".
-    rf"(?<![^\s(\[\"'„“>|*]):(?!(?:{_NO_NAMES})\b)(?:[a-z]|(?<![^\s] :)[A-Z])[A-Za-z0-9_]+(?![\w`]|:`)",
+    rf"(?<![^\s(\[\"'„“>|*]):(?!(?:{_NO_NAMES})\b)"
+    r"(?:[a-z]|(?<![^\s] :)[A-Z])[A-Za-z0-9_]+(?![\w`]|:`)",
     r"(?<![\w;])&(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});",
 )
-_BLANKS, _LITERAL = (
-    re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
-    for patterns in (_WITH_BLANKS, (*_WITH_BLANKS, *_WITHOUT_BLANKS))
-)
+WHOLE = "|".join(_WITH_BLANKS)
+_WHOLE, _LITERAL = re.compile(WHOLE), re.compile("|".join((WHOLE, *_WITHOUT_BLANKS)))
 # What stands behind an address, and is of the sentence.
 _BEHIND = ".,;:!?…'*_~"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
@@ -77,7 +76,7 @@ def find_literals(text: str) -> Iterator[Place]:
 
 def find_whole(text: str) -> list[Place]:
     """The places of those that have blanks in them: no sentence ends there."""
-    return [match.span() for match in _BLANKS.finditer(text) if " " in match[0]]
+    return [match.span() for match in _WHOLE.finditer(text) if " " in match[0]]
 
 
 def _find(text: str, about: About) -> Iterator[Fixed]:

@@ -7,6 +7,8 @@ from functools import cache
 
 from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import Place, leave_out
+from resmlp_mt.text.rules.identifiers import find_identifiers
+from resmlp_mt.text.rules.literals import find_literals
 from resmlp_mt.text.rules.names import Fixed, make_hands
 from resmlp_mt.text.sentences import base_language
 
@@ -41,14 +43,16 @@ def rewrite(text: str, about: About) -> str:
 
 
 def _find(text: str, about: About) -> Iterator[Fixed]:
-    grouped = list(_find_grouped(text, *about.languages))
-    known = [place for place, _ in grouped]
-    kinds = (_LONG, _ANY) if about.careful else (_LONG,)
-    for kind in kinds:
+    if not any(map(str.isdigit, text)):
+        return
+    known = [*find_literals(text), *find_identifiers(text, about)]
+    grouped = dict(_find_grouped(text, *about.languages))
+    found = [(place, grouped[place]) for place in leave_out(grouped, known)]
+    for kind in (_LONG, _ANY) if about.careful else (_LONG,):
+        known += [place for place, _ in found]
         places = leave_out((match.span() for match in kind.finditer(text)), known)
-        grouped += [(place, text[slice(*place)]) for place in places]
-        known += places
-    yield from sorted(grouped)
+        found += [(place, text[slice(*place)]) for place in places]
+    yield from sorted(found)
 
 
 read, write = make_hands(_find)
@@ -59,8 +63,6 @@ def _find_grouped(text: str, source: str, target: str) -> Iterator[tuple[Place, 
 
     There are none where the way of either language is not known. No IP address is one.
     """
-    if not any(map(str.isdigit, text)):
-        return
     pattern = _pattern(base_language(source))
     for match in pattern.finditer(text) if pattern else ():
         start, end = match.span()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from resmlp_mt.text.about import About
-from resmlp_mt.text.code import CODE
+from resmlp_mt.text.rules.literals import WHOLE
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
 from resmlp_mt.text.traced import Traced
 
@@ -31,19 +31,14 @@ _TAG = (
     r"(?<!\\)<(?P<tag>[A-Za-z0-9][\w:-]*)(?:[\s.][^<>]*)?>(?!\s)"
     r"(?P<tagged>(?:(?!</?(?P=tag)\b).){1,1000})(?<!\s)</(?P=tag)>"
 )
-# Of templates: "{link}terms of use{/link}".
-_BRACED = (
-    r"\{(?P<brace>[A-Za-z]\w*)\}(?!\s)"
-    r"(?P<braced>(?:(?!\{/?(?P=brace)\}).){1,1000})(?<!\s)\{/(?P=brace)\}"
-)
 # Of callers that have a tree: each element once, by its number, whatever its words are. A text may
 # begin within it, or end.
 NUMBERED = re.compile(r"<(/?)g(\d+)>")
-_SPAN = re.compile(f"{CODE}|{_EMPHASIS}|{_LINK}|{_TAG}|{_BRACED}", re.DOTALL)
-_BEGINS_SPAN = re.compile(r"[*_~[<]|\{/")
+_SPAN = re.compile(f"{WHOLE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
+_BEGINS_SPAN = re.compile(r"[*_~[<]")
 # Deeper ones are made to do harm.
 _DEEPEST = 10
-_INNER = ("emphasised", "label", "tagged", "braced")
+_INNER = ("emphasised", "label", "tagged")
 _BLANK = re.compile(r"\s")
 # What is within a word stays: m<sup>2</sup>, house[1](...).
 _WORD_BEFORE = re.compile(r"\w[^\s\w]*$")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from resmlp_mt.text.about import About, Wanted
-from resmlp_mt.text.rules.capitals import is_in_capitals, write_capitals
+from resmlp_mt.text.rules.capitals import is_in_capitals, upper
 from resmlp_mt.text.rules.names import Names, read_names, write_names
 from resmlp_mt.text.traced import Traced
 
@@ -38,9 +38,7 @@ def read(text: Traced, about: About) -> tuple[Traced, Terms | None]:
     fixed, held = [], []
     for wanted, place in found:
         if place and not (about.tries and wanted.must):
-            word = wanted.text
-            if raised:
-                word = write_capitals(word, text.text[slice(*place)], about.languages[1])
+            word = upper(wanted.text, about.languages[1]) if raised else wanted.text
             fixed.append((place, word))
         elif wanted.must:
             held.append(wanted)

@@ -1,0 +1,85 @@
+"""What each node of an HTML tree is for a translator."""
+
+import re
+
+from bs4 import NavigableString, Tag
+from bs4.element import PageElement
+
+# Tags within a sentence. All others begin a new one.
+_INLINE = frozenset(
+    "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark q rb ruby s small span "
+    "strike strong sub sup tt u var".split()
+)
+# What stands in a sentence as it is, together with all that is in it.
+_ATOMS = frozenset(
+    "audio canvas code embed iframe img input kbd map math meter object output picture progress "
+    "samp script style svg template textarea time video wbr".split()
+)
+# What stands in a sentence too, but holds text of its own.
+_APART = frozenset(["button", "select"])
+# These hold none that people read.
+_UNREAD = frozenset("iframe object script style svg template textarea".split())
+# How the words before are read: of no use beside a translation.
+_READINGS = frozenset(["rt", "rp", "rtc"])
+_RAISED = frozenset(["sub", "sup"])
+# What a number of a footnote stands behind: a word or a stop. m², 10³ and H₂O are words themselves.
+_NOTED = re.compile(r"(?:[^\W\d_]{3}|[^\w\s])\Z")
+
+
+def is_kept(tag: Tag) -> bool:
+    """Whether its author wants it left alone."""
+    return tag.get("translate") == "no" or "notranslate" in tag.get_attribute_list("class")
+
+
+class Kinds:
+    """What each node of a tree is.
+
+    In a sentence: "text"; "inline" with words in it; a "word" that stays as it is; "apart", which
+    is such a word whose text is translated by itself; a "raised" or lowered part of a word; an
+    "atom", which is no word; and a "reading", which is left out. Between sentences: a "block",
+    whose text is translated, and a "wall", whose text is not.
+    """
+
+    def __init__(self):
+        self._told: dict[int, str] = {}
+
+    def __getitem__(self, node: PageElement) -> str:
+        if not isinstance(node, Tag):  # comments stay, as what is in a script
+            return "text" if type(node) is NavigableString else "atom"
+        if id(node) not in self._told:
+            self._told[id(node)] = self._tell(node)
+        return self._told[id(node)]
+
+    def _tell(self, tag: Tag) -> str:
+        if tag.name in _READINGS:
+            return "reading"
+        kept, text = is_kept(tag), ""
+        if tag.name in _INLINE | _ATOMS | _APART:
+            text = "" if tag.name in _UNREAD else tag.get_text().strip()
+        if tag.name in _RAISED and (kind := _tell_raised(tag, text)):
+            return kind
+        if tag.name in _ATOMS or (kept and tag.name in _INLINE | _APART):
+            return "word" if text else "atom"
+        if kept or tag.name == "pre":  # mostly code, and its white space means something
+            return "wall"
+        if tag.name in _APART:
+            return "apart"
+        kinds = [(self[child], child) for child in tag.children]
+        if tag.name not in _INLINE or any(kind in ("block", "wall") for kind, _ in kinds):
+            return "block"
+        if any(k in ("inline", "raised") or (k == "text" and node.strip()) for k, node in kinds):
+            return "inline"
+        return "apart" if text else "atom"
+
+
+def _tell_raised(tag: Tag, text: str) -> str | None:
+    """Whether it is a part of the word beside it, or the number of a footnote there, if either."""
+    before, behind = (
+        beside.get_text() if isinstance(beside, NavigableString | Tag) else ""
+        for beside in (tag.previous_sibling, tag.next_sibling)
+    )
+    if not text or len(text.split()) > 1:
+        return None
+    if tag.name == "sup" and _NOTED.search(before[-3:]) and not behind[:1].isalnum():
+        return "atom"
+    return "raised" if before[-1:].isalnum() or behind[:1].isalnum() else None
