@@ -72,7 +72,7 @@ class Markup:
             if kind not in ("block", "wall"):
                 nodes.append(node)
                 continue
-            row += self._collect_runs(nodes)
+            row += self._collect_run(nodes)
             nodes = []
             if node is not None:
                 row.append(node)
@@ -80,23 +80,23 @@ class Markup:
                 self._collect(node)
         self.layouts.append((parent, row))
 
-    def _collect_runs(self, nodes: list[PageElement]) -> Iterator[PageElement | Run]:
-        # Links with nothing between them are entries of a menu.
-        are_links = all(node.name == "a" or not str(node).strip() for node in nodes)
-        for group in ([node] for node in nodes) if are_links else [nodes]:
-            run = Run(group, self.kinds, self.page) if group else None
-            if run and run.text:
-                yield run
-            else:
-                yield from group
+    def _collect_run(self, nodes: list[PageElement]) -> list[PageElement | Run]:
+        words = [node for node in nodes if self.kinds[node] != "text" or node.strip()]
+        inline = all(self.kinds[node] == "inline" for node in words)
+        # An element by itself; and links with nothing between them, which are entries of a menu.
+        if inline and (len(words) == 1 or all(node.name == "a" for node in words)):
+            for node in words:
+                self._collect(node)
+            return nodes
+        run = Run(nodes, self.kinds, self.page.free) if words else None
         for node in nodes:
             self._collect_apart(node)
+        return [run] if run and run.text else nodes
 
     def _collect_apart(self, node: PageElement) -> None:
-        kind = self.kinds[node]
-        if kind == "apart":
+        if self.kinds[node] == "apart":
             self._collect(node)
-        elif kind == "inline":
+        elif self.kinds[node] == "inline":
             for child in node.children:
                 self._collect_apart(child)
 

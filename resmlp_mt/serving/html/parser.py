@@ -18,9 +18,8 @@ _HEAD = re.compile(r"(?is)\s*+(?:(?:<!--.*?-->|<\?.*?>|<!doctype[^>]*>)\s*+)*+")
 _DOCUMENT = re.compile(r"(?i)<(?:html|head|body)[\s>]")
 # Of ERB and PHP. They stand in attributes too.
 _CODE = re.compile(r"<%(?:(?!<%|%>).){1,1000}%>|<\?(?:php|=)(?:(?!<\?|\?>).){1,1000}\?>", re.DOTALL)
-LAST_MARK = "\U0010fffd"
-MARKS = f"{FIRST_MARK}-{LAST_MARK}"
-_MARK = re.compile(f'([{MARKS}])(?:="")?')
+_LAST_MARK = 0x10FFFD
+_MARK = re.compile(f'([{FIRST_MARK}-\U0010ffff])(?:="")?')
 
 
 class Page:
@@ -45,7 +44,7 @@ class Page:
         cut = html.rfind(">") + 1
         html = html[:cut] + html[cut:].replace("<", "&lt;")
         used = set(unescape(html))
-        marks = map(chr, range(ord(FIRST_MARK), ord(LAST_MARK)))
+        marks = map(chr, range(ord(FIRST_MARK), _LAST_MARK))
         self.free = (mark for mark in marks if mark not in used)
         self.literals: dict[str, str] = {}
         html = self._take_literals(html)

@@ -1,22 +1,22 @@
 """Neighbours of an HTML tree as one text, and its translation as their tree again."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from bs4 import NavigableString, Tag
 from bs4.element import PageElement
 
 from resmlp_mt.serving.html.kinds import Kinds
-from resmlp_mt.serving.html.parser import MARKS, Page
+from resmlp_mt.text.punctuation import UNSPACED
+from resmlp_mt.text.rules.pictures import FIRST_MARK
 
-BLANKS = " \t\n\r\f"  # of HTML
-_PART = re.compile(f"[{BLANKS}]+|[^{BLANKS}]+")
-# What looks like a tag of ours, and placeholders within words.
-_KEPT = re.compile(rf"(?<!\w)\w*(?:</?g\d+>|(?<=\w)[{MARKS}]+|[{MARKS}]+(?=\w))[\w{MARKS}]*")
-_TOKEN = re.compile(rf"(</?g\d+>|[{MARKS}])")
-_TAG = re.compile(r"<(/?)g(\d+)>")
-_LONGEST = 100  # letters of a word before what is raised
-_WORD_BEFORE, _WORD_BEHIND = re.compile(r"\w+\Z"), re.compile(r"\w+")
+_BLANKS = " \t\n\r\f"  # of HTML
+_TAG, _MARKS = r"</?g\d+>", rf"{FIRST_MARK}-\U0010ffff"
+_WORD = re.compile(rf"[^\W{UNSPACED}]+")
+# What looks like a tag or a mark of ours, and placeholders.
+_KEPT = re.compile(rf"{_TAG}|[{_MARKS}]+")
+_PIECE = re.compile(rf"[{_BLANKS}]+|{_KEPT.pattern}|{_WORD.pattern}|[^{_BLANKS}]")
+_TOKEN = re.compile(rf"({_TAG}|[{_MARKS}])")
 Nodes = list[PageElement | str]
 
 
@@ -25,7 +25,7 @@ class Run:
 
     In the text an element with words is a pair of tags with a number, which move with its words. A
     word that stays is a private character. What has no words goes with the word or the element that
-    it touches, else with the next one: these are then in a pair too.
+    it touches, else with the next one: such a group has a pair of tags too.
 
     Attributes:
         text: White space collapsed; empty if there is nothing to translate.
@@ -33,190 +33,167 @@ class Run:
     Args:
         nodes: The neighbours.
         kinds: What they are.
-        page: Where they are.
+        free: Private characters that the tree does not have.
     """
 
-    def __init__(self, nodes: list[PageElement], kinds: Kinds, page: Page):
-        self.nodes, self.kinds, self.page = nodes, kinds, page
+    def __init__(self, nodes: list[PageElement], kinds: Kinds, free: Iterator[str]):
+        self.nodes, self._kinds, self._free = nodes, kinds, free
         self._held: dict[str, Nodes] = {}  # by the characters that stand for them
         # Of each number its tag, and what stands before its words and behind them.
         self._pairs: list[tuple[Tag | None, Nodes, Nodes]] = []
+        # What is said; and tags that are, before the next word, and whether a blank is.
         self._said: list[str] = []
-        self._opens: list[str] = []
+        self._opened: list[str] = []
         self._blank = False
-        self._behind: Nodes | None = None  # of the pair that ended right here
         self._write(nodes)
-        has_words = any(map(str.isalnum, _TAG.sub("", "".join(self._said))))
-        self.text = "".join(self._said) if has_words else ""
+        text = "".join(self._said)
+        self.text = text if any(map(str.isalnum, re.sub(_TAG, "", text))) else ""
 
     def draw(self, translation: str) -> Nodes:
         """The nodes of a translation, with each element of the run once."""
-        held, waiting = dict(self._held), set(range(len(self._pairs)))
+        held, left = dict(self._held), set(range(len(self._pairs)))
         opened: list[tuple[int, Nodes]] = [(-1, [])]
-
-        def close() -> None:
-            number, inner = opened.pop()
-            opened[-1][1].extend(self._wrap(number, inner))
-
-        for token in _TOKEN.split(translation):
-            if tag := _TAG.fullmatch(token):
-                number = int(tag[2])
-                if not tag[1] and number in waiting:
-                    waiting.remove(number)
-                    opened.append((number, []))
-                elif tag[1] and any(number == other for other, _ in opened):
-                    while opened[-1][0] != number:
-                        close()
-                    close()
-            else:
+        # No blank ends an element.
+        for token in _TOKEN.split(re.sub(r" ((?:</g\d+>)+)", r"\1 ", translation)):
+            number = int(token.strip("</g>")) if re.fullmatch(_TAG, token) else None
+            if number is None:
                 opened[-1][1].extend(held.pop(token, ()) if token in self._held else [token])
+            elif token[1] != "/" and number in left:
+                left.remove(number)
+                opened.append((number, []))
+            elif token[1] == "/" and number in dict(opened):
+                while self._close(opened) != number:
+                    pass
         while len(opened) > 1:
-            close()
-        (_, nodes), = opened
-        # The model may have said nothing at all for some.
-        nodes += [node for lost in held.values() for node in (" ", *lost)]
-        for number in sorted(waiting, reverse=True):
+            self._close(opened)
+        # Of some there may be nothing in the translation.
+        nodes = opened[0][1] + [node for lost in held.values() for node in (" ", *lost)]
+        for number in sorted(left, reverse=True):
             nodes = self._wrap(number, nodes)
-        edges = [str(node) if self.kinds[node] == "text" else "" for node in self._ends()]
-        before = edges[0][: len(edges[0]) - len(edges[0].lstrip(BLANKS))]
-        behind = edges[1][len(edges[1].rstrip(BLANKS)) :]
-        return [NavigableString(n) if type(n) is str else n for n in (before, *nodes, behind)]
+        first, last = (
+            str(node) if self._kinds[node] == "text" else ""
+            for node in (self.nodes[0], self.nodes[-1])
+        )
+        before = first[: len(first) - len(first.lstrip(_BLANKS))]
+        return _make_nodes([before, *nodes, last[len(last.rstrip(_BLANKS)) :]])
 
-    def _ends(self) -> tuple[PageElement, PageElement]:
-        return self.nodes[0], self.nodes[-1]
+    def _close(self, opened: list[tuple[int, Nodes]]) -> int:
+        """End the innermost of the pairs that are open; its number."""
+        number, inner = opened.pop()
+        opened[-1][1].extend(self._wrap(number, inner))
+        return number
 
     def _wrap(self, number: int, inner: Nodes) -> Nodes:
         tag, before, behind = self._pairs[number]
         if tag is None:
             return [*before, *inner, *behind]
         tag.clear()
-        tag.extend([NavigableString(n) if type(n) is str else n for n in inner])
+        tag.extend(_make_nodes(inner))
         return [tag]
 
     def _write(self, nodes: Iterable[PageElement]) -> None:
-        waiting: Nodes = []  # for the next word
-        last = None  # where that before begins in what is said
-        for part in self._cut(nodes):
+        waiting: Nodes = []  # without words
+        touch = goes_on = False  # these the word before; the next text that
+        last = None  # where that begins in what is said
+        for part in self._join(nodes):
             is_text = type(part) is str
-            if is_text and part.isspace():
-                if waiting and waiting[-1] != " ":
+            is_inline = isinstance(part, Tag) and self._kinds[part] in ("inline", "raised")
+            if is_text and part[0] in _BLANKS:
+                if touch:
+                    self._attach(last, waiting)
+                    waiting, touch = [], False
+                if waiting:
                     waiting.append(" ")
-                self._blank |= not waiting
+                else:
+                    self._blank = True
+                goes_on = False
                 continue
-            mark = None
-            if not is_text and (isinstance(part, list) or self.kinds[part] != "inline"):
-                mark = self._hold(part)
-                if mark is None:
-                    atoms = part if isinstance(part, list) else [part]
-                    if last is None or self._blank or waiting:
-                        waiting += atoms
-                    else:
-                        self._attach(last, atoms)
-                    continue
+            said = part if is_text else None if is_inline else self._hold(part)
+            if said is None and not is_inline:
+                touch = touch or not (waiting or self._blank or last is None)
+                waiting += part if isinstance(part, list) else [part]
+                continue
+            if touch:
+                self._attach(last, waiting)
+                waiting, touch = [], False
             place = len(self._said)
-            number = self._open(None, waiting, []) if waiting else None
+            around = [self._open(None, before=waiting)] if waiting else []
             waiting = []
-            if is_text or mark:
-                self._say(mark or part)
-            else:
-                own = self._open(part, [], [])
+            if is_inline:
+                around.append(self._open(part))
                 self._write(part.children)
-                self._close(own)
-            if number is not None:
-                self._close(number)
-            last = place + (self._said[place] == " ")
+            else:
+                self._said += [*" " * (self._blank and place > 0), *self._opened, said]
+                self._opened, self._blank = [], False
+            self._said += [f"</g{number}>" for number in reversed(around)]
+            if not (is_text and goes_on):
+                last = place + (self._said[place] == " ")
+            goes_on = is_text and not around
         if waiting and last is not None:
             ends_blank = waiting[-1] == " "
-            atoms = [" "] * self._blank + waiting[: len(waiting) - ends_blank]
-            self._blank = False
-            self._attach(last, atoms)
+            nodes = [" "] * self._blank + waiting[: len(waiting) - ends_blank]
             self._blank = ends_blank
-
-    def _cut(self, nodes: Iterable[PageElement]) -> Iterator[PageElement | Nodes | str]:
-        """Words and blanks of text, elements, and lists of what is one word that stays."""
-        for part in self._join(nodes):
-            if type(part) is not str:
-                yield part
-                continue
-            for piece in _PART.findall(part):
-                done = 0
-                for kept in _KEPT.finditer(piece):
-                    if piece[done : kept.start()]:
-                        yield piece[done : kept.start()]
-                    yield [kept[0]]
-                    done = kept.end()
-                if piece[done:]:
-                    yield piece[done:]
+            self._attach(last, nodes)
 
     def _join(self, nodes: Iterable[PageElement]) -> list[PageElement | Nodes | str]:
-        """Text, elements, and words of which a part is raised, or stays, as lists."""
+        """Blanks and words of text, elements, and lists of what is one word that stays."""
         parts: list[PageElement | Nodes | str] = []
         for node in nodes:
-            kind = self.kinds[node]
-            if kind == "reading":
-                continue
-            last = parts[-1] if parts else None
-            if kind == "text":
-                text = str(node)
-                if (word := _WORD_BEHIND.match(text)) and self._is_part(last):
-                    parts[-1] = [*(last if isinstance(last, list) else [last]), word[0]]
-                    text = text[word.end() :]
-                if text:
-                    parts.append(text)
-            elif not self._is_part(node) or last is None:
-                parts.append(node)
-            elif isinstance(last, list):
-                last.append(node)
-            elif type(last) is str:
-                word = _WORD_BEFORE.search(last, max(0, len(last) - _LONGEST))
-                if word:
-                    parts[-1:] = [last[: word.start()]] if word.start() else []
-                    parts.append([word[0], node])
+            kind = self._kinds[node]
+            pieces = _PIECE.findall(node) if kind == "text" else [node] * (kind != "reading")
+            for piece in pieces:
+                last = parts[-1] if parts else None
+                if self._stays(piece) and self._is_word(last, kind == "raised"):
+                    parts[-1] = [*_list(last), piece]
+                elif self._stays(last) and self._is_word(piece, False):
+                    parts[-1] = [*_list(last), piece]
                 else:
-                    parts.append(node)
-            elif kind == "raised" and self.kinds[last] in ("inline", "word", "raised"):
-                parts[-1] = [last, node]
-            else:
-                parts.append(node)
+                    is_kept = type(piece) is str and _KEPT.fullmatch(piece)
+                    parts.append([piece] if is_kept else piece)
         return parts
 
-    def _is_part(self, part: PageElement | Nodes | str | None) -> bool:
-        """Whether letters that touch it are of the same word."""
-        if part is None or type(part) is str:
-            return False
-        return isinstance(part, list) or self.kinds[part] in ("raised", "word")
+    def _stays(self, part: PageElement | Nodes | str | None) -> bool:
+        """Whether letters that touch it are of a word with it, which stays."""
+        if part is None or isinstance(part, list):
+            return part is not None
+        if type(part) is str:
+            return bool(_KEPT.fullmatch(part))
+        return self._kinds[part] in ("raised", "word")
+
+    def _is_word(self, part: PageElement | Nodes | str | None, raised: bool) -> bool:
+        """Whether something that stays is of a word with it."""
+        if type(part) is str:
+            return bool(_WORD.fullmatch(part))
+        return part is not None and raised and (isinstance(part, list) or self._is_short(part))
+
+    def _is_short(self, part: PageElement) -> bool:
+        """Whether it is a word by itself."""
+        return self._kinds[part] in ("inline", "raised") and len(part.get_text().split()) == 1
 
     def _hold(self, part: PageElement | Nodes) -> str | None:
         """The character for a word that stays; None if it has no words, or there is no more."""
-        is_word = isinstance(part, list) or self.kinds[part] != "atom"
-        mark = next(self.page.free, None) if is_word else None
+        is_word = isinstance(part, list) or self._kinds[part] != "atom"
+        mark = next(self._free, None) if is_word else None
         if mark:
-            self._held[mark] = part if isinstance(part, list) else [part]
+            self._held[mark] = _list(part)
         return mark
 
-    def _say(self, text: str) -> None:
-        for mark in set(text) & self.page.literals.keys():
-            self._held[mark] = [mark]
-        if self._blank and self._said:
-            self._said.append(" ")
-        self._said += [*self._opens, text]
-        self._opens, self._blank, self._behind = [], False, None
-
-    def _open(self, tag: Tag | None, before: Nodes, behind: Nodes) -> int:
-        self._pairs.append((tag, before, behind))
-        self._opens.append(f"<g{len(self._pairs) - 1}>")
-        return len(self._pairs) - 1
-
-    def _close(self, number: int) -> None:
-        self._said.append(f"</g{number}>")
-        self._behind = None
+    def _open(self, tag: Tag | None, before: Sequence = (), behind: Sequence = ()) -> int:
+        number = len(self._pairs)
+        self._pairs.append((tag, list(before), list(behind)))
+        self._opened.append(f"<g{number}>")
+        return number
 
     def _attach(self, start: int, nodes: Nodes) -> None:
         """Put nodes behind what is said from a place on."""
-        if self._behind is None:
-            self._behind = list(nodes)
-            self._pairs.append((None, [], self._behind))
-            self._said.insert(start, f"<g{len(self._pairs) - 1}>")
-            self._said.append(f"</g{len(self._pairs) - 1}>")
-        else:
-            self._behind += nodes
+        number = self._open(None, behind=nodes)
+        self._said.insert(start, self._opened.pop())
+        self._said.append(f"</g{number}>")
+
+
+def _list(part: PageElement | Nodes | str) -> Nodes:
+    return part if isinstance(part, list) else [part]
+
+
+def _make_nodes(nodes: Nodes) -> list[PageElement]:
+    return [NavigableString(node) if type(node) is str else node for node in nodes]

@@ -162,7 +162,7 @@ def write(
 def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield four places each: emphasis or a tag begins, its text begins, its text ends, it ends."""
     for match in _SPAN.finditer(text):
-        if match["emphasised"] or match["tagged"]:
+        if (match["emphasised"] or match["tagged"]) and not NUMBERED.match(match[0]):
             inner = match.span("emphasised" if match["emphasised"] else "tagged")
             yield match.start(), *inner, match.end()
 
