@@ -33,29 +33,30 @@ class Markup:
     def __init__(self, html: str):
         self.page, self.kinds = Page(html), Kinds()
         # The children of tags, some of them in runs.
-        self.layouts: list[tuple[Tag, list[PageElement | Run]]] = []
+        self.rows: list[tuple[Tag, list[PageElement | Run]]] = []
         self._collect(self.page.top)
-        self.runs = [part for _, row in self.layouts for part in row if isinstance(part, Run)]
+        self.runs = [part for _, row in self.rows for part in row if isinstance(part, Run)]
         self.attributes = list(_find_attributes(self.page.top))
-        self.texts = [run.text for run in self.runs]
-        self.texts += [" ".join(tag[name].split()) for tag, name in self.attributes]
+        self.texts = [run.text for run in self.runs] + [text for *_, text in self.attributes]
 
     def put(self, translations: Sequence[str]) -> str:
         """The document with these in the place of its texts. It can be called once."""
-        said = dict(zip(self.runs, translations, strict=False))
-        of_attributes = zip(self.attributes, translations[len(self.runs) :], strict=True)
-        for (tag, name), translation in of_attributes:
-            if translation != " ".join(tag[name].split()):
-                tag[name] = translation
-        for parent, row in self.layouts:
-            if all(said.get(part, part.text) == part.text for part in row if type(part) is Run):
+        rest = iter(translations)
+        changed = {
+            run: said for run, said in zip(self.runs, rest, strict=False) if said != run.text
+        }
+        for (tag, name, text), said in zip(self.attributes, rest, strict=True):
+            if said != text:
+                tag[name] = said
+        for parent, row in self.rows:
+            if not any(isinstance(part, Run) and part in changed for part in row):
                 continue
-            nodes = []
+            nodes: list[PageElement] = []
             for part in row:
                 if not isinstance(part, Run):
                     nodes.append(part)
                 else:
-                    nodes += part.nodes if said[part] == part.text else part.draw(said[part])
+                    nodes += part.draw(changed[part]) if part in changed else part.nodes
             parent.clear()
             parent.extend(nodes)
         return str(self.page)
@@ -67,44 +68,42 @@ class Markup:
             parent["value"] = " ".join("".join(own).split())
         row: list[PageElement | Run] = []
         nodes: list[PageElement] = []
-        for node in [*parent.children, None]:
-            kind = "wall" if node is None else self.kinds[node]
+        for node in parent.contents:
+            kind = self.kinds[node]
             if kind not in ("block", "wall"):
                 nodes.append(node)
                 continue
-            row += self._collect_run(nodes)
+            row += [*self._collect_run(nodes), node]
             nodes = []
-            if node is not None:
-                row.append(node)
             if kind == "block":
                 self._collect(node)
-        self.layouts.append((parent, row))
+        self.rows.append((parent, row + self._collect_run(nodes)))
 
     def _collect_run(self, nodes: list[PageElement]) -> list[PageElement | Run]:
         words = [node for node in nodes if self.kinds[node] != "text" or node.strip()]
-        inline = all(self.kinds[node] == "inline" for node in words)
         # An element by itself; and links with nothing between them, which are entries of a menu.
-        if inline and (len(words) == 1 or all(node.name == "a" for node in words)):
+        are_apart = len(words) == 1 or all(node.name == "a" for node in words)
+        if are_apart and all(self.kinds[node] == "inline" for node in words):
             for node in words:
                 self._collect(node)
             return nodes
-        run = Run(nodes, self.kinds, self.page.free) if words else None
+        self._collect_apart(nodes)
+        run = Run(nodes, self.kinds, self.page.free)
+        return [run] if run.text else nodes
+
+    def _collect_apart(self, nodes: Sequence[PageElement]) -> None:
         for node in nodes:
-            self._collect_apart(node)
-        return [run] if run and run.text else nodes
-
-    def _collect_apart(self, node: PageElement) -> None:
-        if self.kinds[node] == "apart":
-            self._collect(node)
-        elif self.kinds[node] == "inline":
-            for child in node.children:
-                self._collect_apart(child)
+            if self.kinds[node] == "apart":
+                self._collect(node)
+            elif self.kinds[node] == "inline":
+                self._collect_apart(node.contents)
 
 
-def _find_attributes(parent: Tag) -> Iterator[tuple[Tag, str]]:
-    """The tags below another, and their attributes, that are to be translated."""
+def _find_attributes(parent: Tag) -> Iterator[tuple[Tag, str, str]]:
+    """The tags below another, and their attributes with text that is to be translated."""
     for tag in parent.find_all(True, recursive=False):
         if not is_kept(tag):
-            if tag.name not in ("link", "style"):  # whose title is a name
-                yield from ((tag, name) for name in _ATTRIBUTES if tag.get(name, "").strip())
+            for name in _ATTRIBUTES if tag.name not in ("link", "style") else ():
+                if text := " ".join(tag.get(name, "").split()):
+                    yield tag, name, text
             yield from _find_attributes(tag)

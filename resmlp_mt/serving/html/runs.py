@@ -13,7 +13,7 @@ from resmlp_mt.text.rules.pictures import FIRST_MARK
 _BLANKS = " \t\n\r\f"  # of HTML
 _TAG, _MARKS = r"</?g\d+>", rf"{FIRST_MARK}-\U0010ffff"
 _WORD = re.compile(rf"[^\W{UNSPACED}]+")
-# What looks like a tag or a mark of ours, and placeholders.
+# What looks like ours, and placeholders.
 _KEPT = re.compile(rf"{_TAG}|[{_MARKS}]+")
 _PIECE = re.compile(rf"[{_BLANKS}]+|{_KEPT.pattern}|{_WORD.pattern}|[^{_BLANKS}]")
 _TOKEN = re.compile(rf"({_TAG}|[{_MARKS}])")
@@ -41,10 +41,9 @@ class Run:
         self._held: dict[str, Nodes] = {}  # by the characters that stand for them
         # Of each number its tag, and what stands before its words and behind them.
         self._pairs: list[tuple[Tag | None, Nodes, Nodes]] = []
-        # What is said; and tags that are, before the next word, and whether a blank is.
+        # What is said; and what is before the next word: a blank, and tags.
         self._said: list[str] = []
-        self._opened: list[str] = []
-        self._blank = False
+        self._blank, self._opened = False, []
         self._write(nodes)
         text = "".join(self._said)
         self.text = text if any(map(str.isalnum, re.sub(_TAG, "", text))) else ""
@@ -55,10 +54,11 @@ class Run:
         opened: list[tuple[int, Nodes]] = [(-1, [])]
         # No blank ends an element.
         for token in _TOKEN.split(re.sub(r" ((?:</g\d+>)+)", r"\1 ", translation)):
-            number = int(token.strip("</g>")) if re.fullmatch(_TAG, token) else None
-            if number is None:
+            if not re.fullmatch(_TAG, token):
                 opened[-1][1].extend(held.pop(token, ()) if token in self._held else [token])
-            elif token[1] != "/" and number in left:
+                continue
+            number = int(token.strip("</g>"))
+            if token[1] != "/" and number in left:
                 left.remove(number)
                 opened.append((number, []))
             elif token[1] == "/" and number in dict(opened):
@@ -70,10 +70,8 @@ class Run:
         nodes = opened[0][1] + [node for lost in held.values() for node in (" ", *lost)]
         for number in sorted(left, reverse=True):
             nodes = self._wrap(number, nodes)
-        first, last = (
-            str(node) if self._kinds[node] == "text" else ""
-            for node in (self.nodes[0], self.nodes[-1])
-        )
+        ends = self.nodes[0], self.nodes[-1]
+        first, last = (str(node) if self._kinds[node] == "text" else "" for node in ends)
         before = first[: len(first) - len(first.lstrip(_BLANKS))]
         return _make_nodes([before, *nodes, last[len(last.rstrip(_BLANKS)) :]])
 
@@ -92,91 +90,60 @@ class Run:
         return [tag]
 
     def _write(self, nodes: Iterable[PageElement]) -> None:
-        waiting: Nodes = []  # without words
-        touch = goes_on = False  # these the word before; the next text that
-        last = None  # where that begins in what is said
+        waiting: Nodes = []  # without words, for the next one
+        last = None  # where the word or element before begins in what is said
         for part in self._join(nodes):
-            is_text = type(part) is str
-            is_inline = isinstance(part, Tag) and self._kinds[part] in ("inline", "raised")
-            if is_text and part[0] in _BLANKS:
-                if touch:
-                    self._attach(last, waiting)
-                    waiting, touch = [], False
+            if type(part) is str and part[0] in _BLANKS:
                 if waiting:
                     waiting.append(" ")
                 else:
                     self._blank = True
-                goes_on = False
                 continue
-            said = part if is_text else None if is_inline else self._hold(part)
-            if said is None and not is_inline:
-                touch = touch or not (waiting or self._blank or last is None)
-                waiting += part if isinstance(part, list) else [part]
+            if isinstance(part, list) and (mark := next(self._free, None)):
+                self._held[mark] = part
+                part = mark
+            if isinstance(part, list | tuple):
+                if last is None or self._blank or waiting:
+                    waiting += part
+                else:
+                    self._attach(last, part)
                 continue
-            if touch:
-                self._attach(last, waiting)
-                waiting, touch = [], False
             place = len(self._said)
             around = [self._open(None, before=waiting)] if waiting else []
             waiting = []
-            if is_inline:
+            if isinstance(part, Tag):
                 around.append(self._open(part))
                 self._write(part.children)
             else:
-                self._said += [*" " * (self._blank and place > 0), *self._opened, said]
-                self._opened, self._blank = [], False
+                self._said += [*" " * (self._blank and place > 0), *self._opened, part]
+                self._blank, self._opened = False, []
             self._said += [f"</g{number}>" for number in reversed(around)]
-            if not (is_text and goes_on):
-                last = place + (self._said[place] == " ")
-            goes_on = is_text and not around
+            last = place + (self._said[place] == " ")
         if waiting and last is not None:
             ends_blank = waiting[-1] == " "
-            nodes = [" "] * self._blank + waiting[: len(waiting) - ends_blank]
+            atoms = [" "] * self._blank + waiting[: len(waiting) - ends_blank]
             self._blank = ends_blank
-            self._attach(last, nodes)
+            self._attach(last, atoms)
 
-    def _join(self, nodes: Iterable[PageElement]) -> list[PageElement | Nodes | str]:
-        """Blanks and words of text, elements, and lists of what is one word that stays."""
-        parts: list[PageElement | Nodes | str] = []
+    def _join(self, nodes: Iterable[PageElement]) -> list[PageElement | Nodes | str | tuple]:
+        """Blanks and words, elements, lists of what is one word that stays, tuples of atoms."""
+        parts: list = []
         for node in nodes:
             kind = self._kinds[node]
-            pieces = _PIECE.findall(node) if kind == "text" else [node] * (kind != "reading")
+            if kind == "text":
+                pieces = [[p] if _KEPT.fullmatch(p) else p for p in _PIECE.findall(node)]
+            else:
+                pieces = {"inline": [node], "reading": [], "atom": [(node,)]}.get(kind, [[node]])
             for piece in pieces:
-                last = parts[-1] if parts else None
-                if self._stays(piece) and self._is_word(last, kind == "raised"):
-                    parts[-1] = [*_list(last), piece]
-                elif self._stays(last) and self._is_word(piece, False):
-                    parts[-1] = [*_list(last), piece]
+                last = parts[-1] if parts else ""
+                if isinstance(last, tuple) and isinstance(piece, tuple):
+                    parts[-1] = last + piece
+                elif _are_one_word(last, piece, kind == "raised"):
+                    both = [part if isinstance(part, list) else [part] for part in (last, piece)]
+                    parts[-1] = both[0] + both[1]
                 else:
-                    is_kept = type(piece) is str and _KEPT.fullmatch(piece)
-                    parts.append([piece] if is_kept else piece)
+                    parts.append(piece)
         return parts
-
-    def _stays(self, part: PageElement | Nodes | str | None) -> bool:
-        """Whether letters that touch it are of a word with it, which stays."""
-        if part is None or isinstance(part, list):
-            return part is not None
-        if type(part) is str:
-            return bool(_KEPT.fullmatch(part))
-        return self._kinds[part] in ("raised", "word")
-
-    def _is_word(self, part: PageElement | Nodes | str | None, raised: bool) -> bool:
-        """Whether something that stays is of a word with it."""
-        if type(part) is str:
-            return bool(_WORD.fullmatch(part))
-        return part is not None and raised and (isinstance(part, list) or self._is_short(part))
-
-    def _is_short(self, part: PageElement) -> bool:
-        """Whether it is a word by itself."""
-        return self._kinds[part] in ("inline", "raised") and len(part.get_text().split()) == 1
-
-    def _hold(self, part: PageElement | Nodes) -> str | None:
-        """The character for a word that stays; None if it has no words, or there is no more."""
-        is_word = isinstance(part, list) or self._kinds[part] != "atom"
-        mark = next(self._free, None) if is_word else None
-        if mark:
-            self._held[mark] = _list(part)
-        return mark
 
     def _open(self, tag: Tag | None, before: Sequence = (), behind: Sequence = ()) -> int:
         number = len(self._pairs)
@@ -184,15 +151,21 @@ class Run:
         self._opened.append(f"<g{number}>")
         return number
 
-    def _attach(self, start: int, nodes: Nodes) -> None:
+    def _attach(self, start: int, nodes: Sequence) -> None:
         """Put nodes behind what is said from a place on."""
         number = self._open(None, behind=nodes)
         self._said.insert(start, self._opened.pop())
         self._said.append(f"</g{number}>")
 
 
-def _list(part: PageElement | Nodes | str) -> Nodes:
-    return part if isinstance(part, list) else [part]
+def _are_one_word(last, piece, raised: bool) -> bool:
+    """Whether what stays and what touches it are one word, which stays."""
+    if raised and isinstance(last, Tag):
+        return len(last.get_text().split()) == 1
+    if isinstance(last, list) and isinstance(piece, list):
+        return raised
+    texts = [part for part in (last, piece) if type(part) is str and _WORD.fullmatch(part)]
+    return len(texts) == 1 and (isinstance(last, list) or isinstance(piece, list))
 
 
 def _make_nodes(nodes: Nodes) -> list[PageElement]:
