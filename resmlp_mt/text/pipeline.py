@@ -18,8 +18,8 @@ from resmlp_mt.text.sentences import split_sentences
 from resmlp_mt.text.traced import Traced
 
 # Tokens of a special meaning, as a target language: "<2de>", ">>deu<<", "__de__", "[de]".
-_SYMBOLS = re.compile(r"(?:(?:<\S{1,20}>|>>\S{1,20}<<|__\w{1,20}__|\[\S{1,20}\])\s*)+(?=\S)")
-_SYMBOL = re.compile(r"<\S+?>|>>\S+?<<|__\w+?__|\[\S+?\]")
+_SYMBOL = re.compile(r"<[^\s<>]{1,20}>|>>[^\s<>]{1,20}<<|__\w{1,20}?__|\[\w{1,20}\]")
+_SYMBOLS = re.compile(rf"(?:(?:{_SYMBOL.pattern})\s*)+(?=\S)")
 
 # How much each word of a translation is of each of the source: shares. (T, S). Words are those
 # that the model says and reads.

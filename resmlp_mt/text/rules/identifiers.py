@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import Place, join_places
-from resmlp_mt.text.rules.names import Fixed, make_hands
+from resmlp_mt.text.rules.names import NAME, Fixed, make_hands
 
 # Raised and lowered characters, signs of marks and fractions. Subwords write most plainly: 102 for
 # 10², which is another number.
@@ -24,7 +24,7 @@ _LONG = re.compile(
     rf"|(?<![\w.-])(?=[\w.-]{{5}})(?:{_MIXED}){_WHOLE}"
     rf"|[\w\u2044]*[{_MARKED}][\w\u2044{_MARKED}]*"
 )
-_SHORT = re.compile(rf"(?<![\w.-])(?:{_MIXED})(?![\w-])")
+_SHORT = re.compile(rf"(?<![\w.-])(?!{NAME}\b)(?:{_MIXED})(?![\w-])")
 
 
 def find_short(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from resmlp_mt.text.traced import Traced
 
 _LETTERS, _DIGITS = "DGKLMPRSTX", "3456789"
 ALPHABET = _LETTERS + _DIGITS
+NAME = f"[{_LETTERS}][{_DIGITS}]"  # as a pattern
 _NAMES = [letter + digit for digit in _DIGITS for letter in _LETTERS]
 # For numbers, with which other words agree.
 _NUMBERS = [ten + one for one in _DIGITS for ten in _DIGITS[1:] if ten != one]
