@@ -18,7 +18,6 @@ from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.inference.alignment import align_words, weigh_words
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.hypotheses import Attention
-from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.html.markup import Markup
 
 # Blanks that SentencePiece makes or drops, letters that it makes several of, sentences without
