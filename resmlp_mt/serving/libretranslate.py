@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.desk import Desk, Found
-from resmlp_mt.serving.html.documents import read_documents, write_documents
+from resmlp_mt.serving.html.markup import read_documents, write_documents
 from resmlp_mt.serving.jobs import Options
 from resmlp_mt.serving.keys import Keys, find_key
 from resmlp_mt.serving.limits import Limits

@@ -9,8 +9,7 @@ from bs4 import BeautifulSoup, Comment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.serving.html.documents import read_documents, write_documents
-from resmlp_mt.serving.html.markup import Markup
+from resmlp_mt.serving.html.markup import Markup, read_documents, write_documents
 from resmlp_mt.serving.html.parser import Page
 
 KEPT = [
@@ -43,7 +42,7 @@ def list_kept(html):
     soup = BeautifulSoup(html, "lxml")
     tags = [(tag.name, *sorted(map(str, tag.attrs.items()))) for tag in soup.find_all(True)]
     comments = [str(node) for node in soup.find_all(string=lambda n: isinstance(n, Comment))]
-    return Counter([*tags, *comments, *re.findall("[0-9]+", soup.get_text())])
+    return Counter([*tags, *comments, *re.findall("[0-9]+", soup.get_text(" "))])
 
 
 def write(html, translate):

@@ -21,7 +21,6 @@ _APART = frozenset(["button", "select"])
 _UNREAD = frozenset("iframe object script style svg template textarea".split())
 # How the words before are read: of no use beside a translation.
 _READINGS = frozenset(["rt", "rp", "rtc"])
-_RAISED = frozenset(["sub", "sup"])
 # What a number of a footnote stands behind: a word or a stop. m², 10³ and H₂O are words themselves.
 _NOTED = re.compile(r"(?:[^\W\d_]{3}|[^\w\s])\Z")
 
@@ -46,19 +45,24 @@ class Kinds:
     def __getitem__(self, node: PageElement) -> str:
         if not isinstance(node, Tag):  # comments stay, as what is in a script
             return "text" if type(node) is NavigableString else "atom"
-        if id(node) not in self._told:
-            self._told[id(node)] = self._tell(node)
-        return self._told[id(node)]
+        if (kind := self._told.get(id(node))) is None:
+            kind = self._told[id(node)] = self._tell(node)
+        return kind
 
     def _tell(self, tag: Tag) -> str:
         if tag.name in _READINGS:
             return "reading"
-        kept, text = is_kept(tag), ""
-        if tag.name in _INLINE | _ATOMS | _APART:
-            text = "" if tag.name in _UNREAD else tag.get_text().strip()
-        if tag.name in _RAISED and (kind := _tell_raised(tag, text)):
-            return kind
-        if tag.name in _ATOMS or (kept and tag.name in _INLINE | _APART):
+        kept, within = is_kept(tag), tag.name in _INLINE | _APART
+        is_read = (within or tag.name in _ATOMS) and tag.name not in _UNREAD
+        text = tag.get_text().strip() if is_read else ""
+        if tag.name in ("sub", "sup") and len(text.split()) == 1:
+            beside = [tag.previous_sibling, tag.next_sibling]
+            before, behind = ("" if node is None else node.get_text() for node in beside)
+            if tag.name == "sup" and _NOTED.search(before[-3:]) and not behind[:1].isalnum():
+                return "atom"
+            if before[-1:].isalnum() or behind[:1].isalnum():
+                return "raised"
+        if tag.name in _ATOMS or (kept and within):
             return "word" if text else "atom"
         if kept or tag.name == "pre":  # mostly code, and its white space means something
             return "wall"
@@ -67,19 +71,6 @@ class Kinds:
         kinds = [(self[child], child) for child in tag.children]
         if tag.name not in _INLINE or any(kind in ("block", "wall") for kind, _ in kinds):
             return "block"
-        if any(k in ("inline", "raised") or (k == "text" and node.strip()) for k, node in kinds):
+        if any(kind == "inline" or (kind == "text" and node.strip()) for kind, node in kinds):
             return "inline"
         return "apart" if text else "atom"
-
-
-def _tell_raised(tag: Tag, text: str) -> str | None:
-    """Whether it is a part of the word beside it, or the number of a footnote there, if either."""
-    before, behind = (
-        beside.get_text() if isinstance(beside, NavigableString | Tag) else ""
-        for beside in (tag.previous_sibling, tag.next_sibling)
-    )
-    if not text or len(text.split()) > 1:
-        return None
-    if tag.name == "sup" and _NOTED.search(before[-3:]) and not behind[:1].isalnum():
-        return "atom"
-    return "raised" if before[-1:].isalnum() or behind[:1].isalnum() else None

@@ -5,6 +5,7 @@ its own.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 from bs4 import Tag
 from bs4.element import PageElement
@@ -17,14 +18,35 @@ from resmlp_mt.serving.html.runs import Run
 _ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label")
 
 
+def read_documents(documents: Sequence[str]) -> list[str]:
+    """The texts of all of them, one after the other.
+
+    Raises:
+        ValueError: As by `Markup`.
+    """
+    return [text for html in documents for text in Markup(html).texts]
+
+
+def write_documents(
+    documents: Sequence[str], translations: Sequence[Sequence[str]]
+) -> list[list[str]]:
+    """The translations of each document, best first, from those of their texts."""
+    answers, rest = [], iter(translations)
+    for html in documents:
+        markup = Markup(html)
+        here = list(islice(rest, len(markup.texts)))
+        answers.append([])
+        for k in range(max(map(len, here), default=1)):
+            each = [ways[min(k, len(ways) - 1)] for ways in here]
+            answers[-1].append((Markup(html) if k else markup).put(each))
+    return answers
+
+
 class Markup:
     """An HTML document or a part of one.
 
     Attributes:
         texts: What there is to translate, white space collapsed.
-
-    Args:
-        html: Its source.
 
     Raises:
         ValueError: If it is nested too deeply.
@@ -41,24 +63,19 @@ class Markup:
 
     def put(self, translations: Sequence[str]) -> str:
         """The document with these in the place of its texts. It can be called once."""
-        rest = iter(translations)
-        changed = {
-            run: said for run, said in zip(self.runs, rest, strict=False) if said != run.text
-        }
+        rest, changed = iter(translations), set()
+        for run, said in zip(self.runs, rest, strict=False):
+            if said != run.text:
+                run.nodes = run.draw(said)
+                changed.add(run)
         for (tag, name, text), said in zip(self.attributes, rest, strict=True):
             if said != text:
                 tag[name] = said
         for parent, row in self.rows:
-            if not any(isinstance(part, Run) and part in changed for part in row):
-                continue
-            nodes: list[PageElement] = []
-            for part in row:
-                if not isinstance(part, Run):
-                    nodes.append(part)
-                else:
-                    nodes += part.draw(changed[part]) if part in changed else part.nodes
-            parent.clear()
-            parent.extend(nodes)
+            if any(isinstance(part, Run) and part in changed for part in row):
+                parts = (part.nodes if isinstance(part, Run) else [part] for part in row)
+                parent.clear()
+                parent.extend(list(chain(*parts)))
         return str(self.page)
 
     def _collect(self, parent: Tag) -> None:
@@ -66,15 +83,14 @@ class Markup:
             # A form sends the text of such an option, and must send the same as before.
             own = [str(child) for child in parent.children if self.kinds[child] == "text"]
             parent["value"] = " ".join("".join(own).split())
-        row: list[PageElement | Run] = []
-        nodes: list[PageElement] = []
+        row, nodes = [], []
         for node in parent.contents:
             kind = self.kinds[node]
-            if kind not in ("block", "wall"):
+            if kind in ("block", "wall"):
+                row += [*self._collect_run(nodes), node]
+                nodes = []
+            else:
                 nodes.append(node)
-                continue
-            row += [*self._collect_run(nodes), node]
-            nodes = []
             if kind == "block":
                 self._collect(node)
         self.rows.append((parent, row + self._collect_run(nodes)))
@@ -84,19 +100,14 @@ class Markup:
         # An element by itself; and links with nothing between them, which are entries of a menu.
         are_apart = len(words) == 1 or all(node.name == "a" for node in words)
         if are_apart and all(self.kinds[node] == "inline" for node in words):
-            for node in words:
-                self._collect(node)
-            return nodes
-        self._collect_apart(nodes)
-        run = Run(nodes, self.kinds, self.page.free)
-        return [run] if run.text else nodes
-
-    def _collect_apart(self, nodes: Sequence[PageElement]) -> None:
-        for node in nodes:
-            if self.kinds[node] == "apart":
-                self._collect(node)
-            elif self.kinds[node] == "inline":
-                self._collect_apart(node.contents)
+            run, apart = None, words
+        else:
+            run = Run(nodes, self.kinds, self.page.free)
+            held = chain(*run.held.values())
+            apart = [node for node in held if self.kinds[node] == "apart"]
+        for node in apart:
+            self._collect(node)
+        return [run] if run and run.text else nodes
 
 
 def _find_attributes(parent: Tag) -> Iterator[tuple[Tag, str, str]]:

@@ -29,6 +29,7 @@ class Run:
 
     Attributes:
         text: White space collapsed; empty if there is nothing to translate.
+        held: The words that stay, by the characters that stand for them.
 
     Args:
         nodes: The neighbours.
@@ -38,7 +39,7 @@ class Run:
 
     def __init__(self, nodes: list[PageElement], kinds: Kinds, free: Iterator[str]):
         self.nodes, self._kinds, self._free = nodes, kinds, free
-        self._held: dict[str, Nodes] = {}  # by the characters that stand for them
+        self.held: dict[str, Nodes] = {}
         # Of each number its tag, and what stands before its words and behind them.
         self._pairs: list[tuple[Tag | None, Nodes, Nodes]] = []
         # What is said; and what is before the next word: a blank, and tags.
@@ -48,24 +49,28 @@ class Run:
         text = "".join(self._said)
         self.text = text if any(map(str.isalnum, re.sub(_TAG, "", text))) else ""
 
-    def draw(self, translation: str) -> Nodes:
+    def draw(self, translation: str) -> list[PageElement]:
         """The nodes of a translation, with each element of the run once."""
-        held, left = dict(self._held), set(range(len(self._pairs)))
+        held, left = dict(self.held), set(range(len(self._pairs)))
         opened: list[tuple[int, Nodes]] = [(-1, [])]
+
+        def close(number: int) -> None:
+            while opened[-1][0] != number:
+                last, inner = opened.pop()
+                opened[-1][1].extend(self._wrap(last, inner))
+
         # No blank ends an element.
         for token in _TOKEN.split(re.sub(r" ((?:</g\d+>)+)", r"\1 ", translation)):
-            if not re.fullmatch(_TAG, token):
-                opened[-1][1].extend(held.pop(token, ()) if token in self._held else [token])
-                continue
-            number = int(token.strip("</g>"))
-            if token[1] != "/" and number in left:
+            number = int(token.strip("</g>")) if re.fullmatch(_TAG, token) else None
+            if number is None:
+                opened[-1][1].extend(held.pop(token, ()) if token in self.held else [token])
+            elif token[1] != "/" and number in left:
                 left.remove(number)
                 opened.append((number, []))
             elif token[1] == "/" and number in dict(opened):
-                while self._close(opened) != number:
-                    pass
-        while len(opened) > 1:
-            self._close(opened)
+                close(number)
+                close(opened[-2][0])
+        close(-1)
         # Of some there may be nothing in the translation.
         nodes = opened[0][1] + [node for lost in held.values() for node in (" ", *lost)]
         for number in sorted(left, reverse=True):
@@ -74,12 +79,6 @@ class Run:
         first, last = (str(node) if self._kinds[node] == "text" else "" for node in ends)
         before = first[: len(first) - len(first.lstrip(_BLANKS))]
         return _make_nodes([before, *nodes, last[len(last.rstrip(_BLANKS)) :]])
-
-    def _close(self, opened: list[tuple[int, Nodes]]) -> int:
-        """End the innermost of the pairs that are open; its number."""
-        number, inner = opened.pop()
-        opened[-1][1].extend(self._wrap(number, inner))
-        return number
 
     def _wrap(self, number: int, inner: Nodes) -> Nodes:
         tag, before, behind = self._pairs[number]
@@ -94,13 +93,11 @@ class Run:
         last = None  # where the word or element before begins in what is said
         for part in self._join(nodes):
             if type(part) is str and part[0] in _BLANKS:
-                if waiting:
-                    waiting.append(" ")
-                else:
-                    self._blank = True
+                self._blank = self._blank or not waiting
+                waiting += [" "] * bool(waiting)
                 continue
             if isinstance(part, list) and (mark := next(self._free, None)):
-                self._held[mark] = part
+                self.held[mark] = part
                 part = mark
             if isinstance(part, list | tuple):
                 if last is None or self._blank or waiting:
@@ -118,12 +115,11 @@ class Run:
                 self._said += [*" " * (self._blank and place > 0), *self._opened, part]
                 self._blank, self._opened = False, []
             self._said += [f"</g{number}>" for number in reversed(around)]
-            last = place + (self._said[place] == " ")
+            last = self._said.index(f"<g{around[0]}>" if around else part, place)
         if waiting and last is not None:
-            ends_blank = waiting[-1] == " "
-            atoms = [" "] * self._blank + waiting[: len(waiting) - ends_blank]
-            self._blank = ends_blank
-            self._attach(last, atoms)
+            atoms = [" "] * self._blank + waiting
+            self._blank = atoms[-1] == " "
+            self._attach(last, atoms[:-1] if self._blank else atoms)
 
     def _join(self, nodes: Iterable[PageElement]) -> list[PageElement | Nodes | str | tuple]:
         """Blanks and words, elements, lists of what is one word that stays, tuples of atoms."""
