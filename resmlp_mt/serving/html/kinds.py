@@ -6,21 +6,16 @@ from bs4 import NavigableString, Tag
 from bs4.element import PageElement
 
 # Tags within a sentence. All others begin a new one.
-_INLINE = frozenset(
+_INLINE = set(
     "a abbr acronym b bdi bdo big cite del dfn em font i ins label mark q rb ruby s small span "
     "strike strong sub sup tt u var".split()
 )
-# What stands in a sentence as it is, together with all that is in it.
-_ATOMS = frozenset(
-    "audio canvas code embed iframe img input kbd map math meter object output picture progress "
-    "samp script style svg template textarea time video wbr".split()
-)
-# What stands in a sentence too, but holds text of its own.
-_APART = frozenset(["button", "select"])
-# These hold none that people read.
-_UNREAD = frozenset("iframe object script style svg template textarea".split())
-# How the words before are read: of no use beside a translation.
-_READINGS = frozenset(["rt", "rp", "rtc"])
+# What stands in a sentence as it is, together with all that is in it: with text that people read,
+# and with none. Others stand there too, but hold text of their own.
+_READ = set("audio canvas code kbd map math meter output picture progress samp time video".split())
+_UNREAD = set("embed iframe img input object script style svg template textarea wbr".split())
+_APART = {"button", "select"}
+_READINGS = {"rt", "rp", "rtc"}  # of the words before: of no use beside a translation
 # What a number of a footnote stands behind: a word or a stop. m², 10³ and H₂O are words themselves.
 _NOTED = re.compile(r"(?:[^\W\d_]{3}|[^\w\s])\Z")
 
@@ -53,8 +48,7 @@ class Kinds:
         if tag.name in _READINGS:
             return "reading"
         kept, within = is_kept(tag), tag.name in _INLINE | _APART
-        is_read = (within or tag.name in _ATOMS) and tag.name not in _UNREAD
-        text = tag.get_text().strip() if is_read else ""
+        text = tag.get_text().strip() if within or tag.name in _READ else ""
         if tag.name in ("sub", "sup") and len(text.split()) == 1:
             beside = [tag.previous_sibling, tag.next_sibling]
             before, behind = ("" if node is None else node.get_text() for node in beside)
@@ -62,7 +56,7 @@ class Kinds:
                 return "atom"
             if before[-1:].isalnum() or behind[:1].isalnum():
                 return "raised"
-        if tag.name in _ATOMS or (kept and within):
+        if tag.name in _READ | _UNREAD or (kept and within):
             return "word" if text else "atom"
         if kept or tag.name == "pre":  # mostly code, and its white space means something
             return "wall"

@@ -19,11 +19,7 @@ _ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label")
 
 
 def read_documents(documents: Sequence[str]) -> list[str]:
-    """The texts of all of them, one after the other.
-
-    Raises:
-        ValueError: As by `Markup`.
-    """
+    """The texts of all of them, one after the other; ValueError as by `Markup`."""
     return [text for html in documents for text in Markup(html).texts]
 
 
@@ -43,13 +39,10 @@ def write_documents(
 
 
 class Markup:
-    """An HTML document or a part of one.
+    """An HTML document or a part of one; ValueError if it is nested too deeply.
 
     Attributes:
         texts: What there is to translate, white space collapsed.
-
-    Raises:
-        ValueError: If it is nested too deeply.
     """
 
     def __init__(self, html: str):

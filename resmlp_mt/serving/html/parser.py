@@ -4,7 +4,7 @@ import re
 import warnings
 from html import unescape
 
-from bs4 import BeautifulSoup, MarkupResemblesLocatorWarning, Tag, XMLParsedAsHTMLWarning
+from bs4 import BeautifulSoup, Tag
 from bs4.element import PageElement
 
 from resmlp_mt.text.rules.literals import find_whole
@@ -13,7 +13,7 @@ from resmlp_mt.text.surrogates import mend_surrogates
 
 _DEEPEST = 100  # Deeper documents are made to do harm.
 # What stands before a document, and is no part of the tree.
-_HEAD = re.compile(r"(?is)\s*+(?:(?:<!--.*?-->|<\?.*?>|<!doctype[^>]*>)\s*+)*+")
+_HEAD = re.compile(r"(?is)(\s*+(?:(?:<!--.*?-->|<\?.*?>|<!doctype[^>]*>)\s*+)*+)(.*)")
 _DOCUMENT = re.compile(r"(?i)<(?:html|head|body)[\s>]")
 # Of ERB and PHP. They stand in attributes too.
 _CODE = re.compile(r"<%(?:(?!<%|%>).){1,1000}%>|<\?(?:php|=)(?:(?!<\?|\?>).){1,1000}\?>", re.DOTALL)
@@ -23,16 +23,11 @@ _MARK = re.compile(f'([{FIRST_MARK}-\U0010ffff])(?:="")?')
 class Page:
     """An HTML document or a part of one, as a tree.
 
+    Private characters stand in it for placeholders and code that have blanks.
+
     Attributes:
         top: What holds all of it.
         free: Private characters that it does not have.
-
-    Args:
-        html: Its source. Characters of `free` stand in the tree for placeholders and code in it
-            that have blanks.
-
-    Raises:
-        ValueError: If it is nested too deeply.
     """
 
     def __init__(self, html: str):
@@ -44,12 +39,10 @@ class Page:
         self.free = (chr(i) for i in range(ord(FIRST_MARK), 0x10FFFE) if chr(i) not in used)
         self._literals: dict[str, str] = {}
         html = self._take_literals(html)
-        self._head = _HEAD.match(html)[0]
-        html = html[len(self._head) :]
+        self._head, html = _HEAD.match(html).group(1, 2)
         self._is_whole = bool(_DOCUMENT.match(html))
         with warnings.catch_warnings():
-            for advice in (MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning):
-                warnings.simplefilter("ignore", advice)
+            warnings.simplefilter("ignore", UserWarning)  # advice
             # In a body the parser puts no text in paragraphs of its own.
             self.top = BeautifulSoup(html if self._is_whole else f"<html><body>{html}", "lxml")
         depths = {id(self.top): 0 if self._is_whole else -2}

@@ -17,24 +17,19 @@ _WORD = re.compile(rf"[^\W{UNSPACED}]+")
 _KEPT = re.compile(rf"{_TAG}|[{_MARKS}]+")
 _PIECE = re.compile(rf"[{_BLANKS}]+|{_KEPT.pattern}|{_WORD.pattern}|[^{_BLANKS}]")
 _TOKEN = re.compile(rf"({_TAG}|[{_MARKS}])")
-Nodes = list[PageElement | str]
+Nodes = list[PageElement]
 
 
 class Run:
     """Neighbours in a tree that are translated together.
 
     In the text an element with words is a pair of tags with a number, which move with its words. A
-    word that stays is a private character. What has no words goes with the word or the element that
-    it touches, else with the next one: such a group has a pair of tags too.
+    word that stays is a private character, of those that `free` yields. What has no words goes with
+    the word or the element that it touches, else with the next one: such a group has a pair too.
 
     Attributes:
         text: White space collapsed; empty if there is nothing to translate.
         held: The words that stay, by the characters that stand for them.
-
-    Args:
-        nodes: The neighbours.
-        kinds: What they are.
-        free: Private characters that the tree does not have.
     """
 
     def __init__(self, nodes: list[PageElement], kinds: Kinds, free: Iterator[str]):
@@ -63,7 +58,9 @@ class Run:
         for token in _TOKEN.split(re.sub(r" ((?:</g\d+>)+)", r"\1 ", translation)):
             number = int(token.strip("</g>")) if re.fullmatch(_TAG, token) else None
             if number is None:
-                opened[-1][1].extend(held.pop(token, ()) if token in self.held else [token])
+                opened[-1][1].extend(
+                    held.pop(token, ()) if token in self.held else [NavigableString(token)]
+                )
             elif token[1] != "/" and number in left:
                 left.remove(number)
                 opened.append((number, []))
@@ -72,20 +69,23 @@ class Run:
                 close(opened[-2][0])
         close(-1)
         # Of some there may be nothing in the translation.
-        nodes = opened[0][1] + [node for lost in held.values() for node in (" ", *lost)]
+        nodes = opened[0][1] + [
+            node for lost in held.values() for node in (NavigableString(" "), *lost)
+        ]
         for number in sorted(left, reverse=True):
             nodes = self._wrap(number, nodes)
         ends = self.nodes[0], self.nodes[-1]
         first, last = (str(node) if self._kinds[node] == "text" else "" for node in ends)
         before = first[: len(first) - len(first.lstrip(_BLANKS))]
-        return _make_nodes([before, *nodes, last[len(last.rstrip(_BLANKS)) :]])
+        behind = last[len(last.rstrip(_BLANKS)) :]
+        return [NavigableString(before), *nodes, NavigableString(behind)]
 
     def _wrap(self, number: int, inner: Nodes) -> Nodes:
         tag, before, behind = self._pairs[number]
         if tag is None:
             return [*before, *inner, *behind]
         tag.clear()
-        tag.extend(_make_nodes(inner))
+        tag.extend(inner)
         return [tag]
 
     def _write(self, nodes: Iterable[PageElement]) -> None:
@@ -94,10 +94,10 @@ class Run:
         for part in self._join(nodes):
             if type(part) is str and part[0] in _BLANKS:
                 self._blank = self._blank or not waiting
-                waiting += [" "] * bool(waiting)
+                waiting += [NavigableString(" ")] * bool(waiting)
                 continue
             if isinstance(part, list) and (mark := next(self._free, None)):
-                self.held[mark] = part
+                self.held[mark] = [NavigableString(x) if type(x) is str else x for x in part]
                 part = mark
             if isinstance(part, list | tuple):
                 if last is None or self._blank or waiting:
@@ -117,7 +117,7 @@ class Run:
             self._said += [f"</g{number}>" for number in reversed(around)]
             last = self._said.index(f"<g{around[0]}>" if around else part, place)
         if waiting and last is not None:
-            atoms = [" "] * self._blank + waiting
+            atoms = [NavigableString(" ")] * self._blank + waiting
             self._blank = atoms[-1] == " "
             self._attach(last, atoms[:-1] if self._blank else atoms)
 
@@ -142,10 +142,9 @@ class Run:
         return parts
 
     def _open(self, tag: Tag | None, before: Sequence = (), behind: Sequence = ()) -> int:
-        number = len(self._pairs)
         self._pairs.append((tag, list(before), list(behind)))
-        self._opened.append(f"<g{number}>")
-        return number
+        self._opened.append(f"<g{len(self._pairs) - 1}>")
+        return len(self._pairs) - 1
 
     def _attach(self, start: int, nodes: Sequence) -> None:
         """Put nodes behind what is said from a place on."""
@@ -162,7 +161,3 @@ def _are_one_word(last, piece, raised: bool) -> bool:
         return raised
     texts = [part for part in (last, piece) if type(part) is str and _WORD.fullmatch(part)]
     return len(texts) == 1 and (isinstance(last, list) or isinstance(piece, list))
-
-
-def _make_nodes(nodes: Nodes) -> list[PageElement]:
-    return [NavigableString(node) if type(node) is str else node for node in nodes]
