@@ -26,7 +26,9 @@ setup(
     description="Sequence-to-sequence ResMLP: translation without self-attention, for fairseq",
     long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
-    license="MIT",
+    # The code, and the weights that ship: their cards have the terms of the texts and images.
+    license_expression="MIT AND LicenseRef-non-commercial-weights",
+    license_files=["LICENSE", "resmlp_mt/pretrained/README.md", "resmlp_mt/pretrained/*/README.md"],
     python_requires=">=3.11",
     packages=find_packages(include=["resmlp_mt", "resmlp_mt.*"]),
     ext_modules=[NATIVE],
@@ -39,6 +41,7 @@ setup(
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
         "sentencepiece>=0.2.3",  # which tells where in a text its subwords stand
         "sentencex",  # sentence ends, in all languages
+        "regex",  # properties of Unicode
         "py3langid",  # which language a text is in
         "sacrebleu",
         "numpy",

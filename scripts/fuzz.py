@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=1000, metavar="N", help="attempts of a kind")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first")
-    parser.add_argument("--findings", type=Path, default=Path("findings"), metavar="DIR")
+    parser.add_argument("--findings", type=Path, default=Path("fuzzed"), metavar="DIR")
     arguments = parser.parse_args()
     logging.disable()
     names = kinds.NAMES if "all" in arguments.kinds else arguments.kinds

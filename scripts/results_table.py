@@ -21,6 +21,13 @@ _PLACE = re.compile(r"(<!-- results: (.+?) -->\n).*?(<!-- end of results -->)", 
 # What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
     "rival": "rival",
+    "splitter": "splitter",
+    "language": "language",
+    "misses": "misses, %",
+    "false_pairs": "false ends, %",
+    "false_abbreviations": "behind abbreviations, %",
+    "microseconds": "µs a sentence",
+    "worst_seconds": "worst text, s",
     "job": "job",
     "workers": "processes",
     "size": "size",

@@ -1,4 +1,6 @@
 import argparse
+import copy
+import math
 import re
 import warnings
 
@@ -10,8 +12,12 @@ from cli.commands import run
 from fairseq import checkpoint_utils, optim, options
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.optim.lr_scheduler import LR_SCHEDULER_REGISTRY
 
 from resmlp_mt import compat
+from resmlp_mt.compat import flags as parsing
+from resmlp_mt.compat.flags.given import Flags
+from resmlp_mt.compat.flags.training import check_schedule
 from resmlp_mt.compat.noise import silence_noise
 from resmlp_mt.errors import UserError
 
@@ -100,7 +106,6 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
         ("--optimizer-overrides {'lr", "--optimizer-overrides {'lr: no dictionary of Python"),
         ("--optimizer-overrides [1]", "--optimizer-overrides [1]: no dictionary of Python"),
         ("--optimizer-overrides {[]:1}", "--optimizer-overrides {[]:1}: no dictionary of Python"),
-        ("--lr-scheduler manual --update2lr {[]:1}", "--update2lr {[]:1}: give rates with their"),
         ("--optimizer adamw --weight-decay nan", "--weight-decay must be at least 0, not nan"),
         ("--seed -1", "--seed must be at least 0, not -1"),
         ("--lr-scheduler inverse_sqrt --warmup-updates -1", "--warmup-updates must be at least 0"),
@@ -111,9 +116,6 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
             "--criterion label_smoothed_cross_entropy_in_chunks --label-smoothing 1.5",
             "--label-smoothing must be at most 1, not 1.5",
         ),
-        ("--lr-scheduler tri_stage", "--lr-scheduler tri_stage needs --warmup-steps"),
-        ("--lr-scheduler polynomial_decay", "--lr-scheduler polynomial_decay needs --max-update"),
-        ("--lr-scheduler cosine --max-epoch 2", "--lr-scheduler cosine needs --max-update, or"),
         ("--eval-bleu --best-checkpoint-metric bleu", "--best-checkpoint-metric bleu would keep"),
         (
             "--task image_classification --arch resmlp_cifar --criterion image_classification "
@@ -147,6 +149,94 @@ def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
 def test_flags_that_end_in_a_traceback_later_are_refused(flags, said):
     with pytest.raises(UserError, match=f"^{re.escape(said)}"):
         parse_training(*flags.split())
+
+
+# Each number of a schedule is put at 0 and beside it, with each of these.
+OF_SCHEDULES = {
+    "cosine": ["--max-update 9", "--max-update 9 --warmup-updates 9", "--lr-period-updates 2"],
+    "fixed": ["", "--force-anneal 2 --lr-shrink 0"],
+    "hyperrule": [""],
+    "inverse_sqrt": [""],
+    "manual": ["", "--epoch2lr {'1-2':1e-3}", "--epoch2lr {1:1}", "--update2lr {[]:1}"],
+    "pass_through": [""],
+    "polynomial_decay": ["", "--max-update 9", "--max-update 9 --warmup-updates 9"],
+    "reduce_lr_on_plateau": [""],
+    "step": [""],
+    "tri_stage": ["", "--hold-steps 3", "--decay-steps 3", "--max-update 9 --phase-ratio (0,0,1)"],
+    "triangular": ["--max-lr 0.5", "--max-lr 0.6"],
+}
+
+
+def vary(name):
+    """The flags of trainings with a schedule, each a copy of its own."""
+    LR_SCHEDULER_REGISTRY[name].add_args(parser := argparse.ArgumentParser())
+    for given in OF_SCHEDULES[name]:
+        line = ["--optimizer", "sgd", "--lr", "0.5", "--lr-scheduler", name, *given.split()]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(parsing, "_CHECKS", ())
+            parsed = parse_training(*line)
+        yield copy.copy(parsed)
+        for action in parser._actions:
+            values = {int: (0, 1), float: (-1.0, 0.0, 1.0, 1.5)}.get(action.type, ())
+            for value in values:
+                yield argparse.Namespace(**vars(parsed) | {action.dest: value})
+
+
+def fails(parsed, last) -> bool:
+    """Whether fairseq's own schedule fails up to an update, or has no rate there."""
+    optimizer = optim.build_optimizer(parsed, [torch.nn.Parameter(torch.zeros(1))])
+    try:
+        schedule = optim.lr_scheduler.build_lr_scheduler(parsed, optimizer)
+        schedule.step_begin_epoch(1)
+        for update in range(last + 1):
+            schedule.step_update(update)
+            if not 0 <= optimizer.get_lr() < math.inf:
+                return True
+    except Exception:  # any that a schedule may end in
+        return True
+    return False
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(LR_SCHEDULER_REGISTRY))
+def test_a_schedule_is_refused_where_it_fails_and_nowhere_else(name):
+    for parsed in vary(name):
+        try:
+            check_schedule(Flags(parsed))
+        except UserError as error:
+            found = re.match(
+                rf"--lr-scheduler {name} fails at update (\d+) \(.+\): change", str(error)
+            )
+            assert found and fails(parsed, int(found[1])), error
+        else:
+            assert not fails(parsed, parsed.max_update or 300), parsed
+
+
+def test_schedules_at_their_limits_are_named_with_what_may_be_changed():
+    for given, said in {
+        "inverse_sqrt --warmup-updates 0": "0 (float division by zero): change one of --lr 0.25, "
+        "--max-update 0, --warmup-updates 0, --warmup-init-lr -1",
+        "pass_through": "0 (Pass-through schedule can only be used with optimizers with",
+        "tri_stage --hold-steps 3": "0 (float division by zero): change .* --decay-steps 0, ",
+        "triangular --max-lr 0.25": "0 (max_lr must be more than lr): change .* --max-lr 0.25, ",
+        "triangular --max-lr 1 --lr-period-updates 0": "0 (float division by zero): change ",
+        "step --lr-deacy-period 0": "0 (assert self.lr_deacy_period > 0): change ",
+        "cosine --max-update 9 --warmup-updates 9": "9 (division by zero): change ",
+    }.items():
+        said = f"--lr-scheduler {given.split()[0]} fails at update {said}"
+        with pytest.raises(UserError, match=re.escape(said).replace(r"\.\*", ".*")):
+            parse_training("--optimizer", "adam", "--lr-scheduler", *given.split())
+    assert (
+        parse_training(
+            "--optimizer", "adam", "--lr-scheduler", "polynomial_decay", "--max-update", "9"
+        ).total_num_update
+        == 9
+    )
+
+
+def test_checkpoints_are_written_at_once_and_it_is_said(caplog):
+    assert not parse_training("--write-checkpoints-asynchronously").write_checkpoints_asynchronously
+    assert "training waits until a checkpoint is whole" in caplog.text
 
 
 def test_samples_are_as_many_as_are_given_out():

@@ -410,8 +410,7 @@ def test_samples_are_every_kth_line_of_their_sets():
     page = (ROOT / "docs" / "samples.md").read_text(encoding="utf-8")
     assert page == samples["write_page"](rows), "run: python scripts/samples.py page"
     sets = {"test_2016_flickr": ("multi30k", 1000), "newstest2014": ("wmt", 3003)}
-    # Cut out of the mix. tests/test_ende_mix.py compares the text of one.
-    sets |= {"tatoeba": (None, 1000), "domains": (None, 2600)}
+    sets |= {"Tatoeba Challenge": ("tatoeba", 1951), "domains": (None, 2600)}  # cut out of the mix
     for model, name in {(row["model"], row["set"]) for row in rows}:
         folder, count = sets[name]
         found = [row for row in rows if (row["model"], row["set"]) == (model, name)]
@@ -419,7 +418,8 @@ def test_samples_are_every_kth_line_of_their_sets():
         assert lines == [count // 20 * i for i in range(1, 21)]
         for column, lang in zip(("source", "reference"), model.split("-")[-2:], strict=True):
             if folder and (DATA / folder).is_dir():
-                text = (DATA / folder / f"{name}.{lang}").read_text("utf-8").split("\n")
+                file = "test" if folder == "tatoeba" else name
+                text = (DATA / folder / f"{file}.{lang}").read_text("utf-8").split("\n")
                 assert [row[column] for row in found] == [text[n - 1] for n in lines]
 
 

@@ -104,3 +104,50 @@ def test_workers_of_a_program_start_in_any_thread_and_leave_its_signals(tmp_path
     command = [sys.executable, tmp_path / "program.py"]
     result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+# Another plugin, whose task and model fairseq finds by --user-dir alone.
+OTHER = """
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerModel
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+@register_task("others_task", dataclass=TranslationConfig)
+class Task(TranslationTask):
+    pass
+
+@register_model("others_model")
+class Model(TransformerModel):
+    @classmethod
+    def add_args(cls, parser):
+        TransformerModel.add_args(parser)
+        parser.add_argument("--others-flag", type=int)
+
+register_model_architecture("others_model", "others_tiny")(lambda args: None)
+"""
+PARSES = """
+import sys
+import resmlp_mt
+from fairseq import options
+
+flags = ["data", "--task", "others_task", "--others-flag", "3", "--user-dir", sys.argv[1]]
+parser, modified = options.get_training_parser(), []
+
+def modify(parser):
+    import others  # fairseq has imported it
+    modified.append(parser)
+    parser.set_defaults(arch="others_tiny")
+
+parsed = options.parse_args_and_arch(parser, flags, modify_parser=modify)
+assert (parsed.task, parsed.arch, parsed.others_flag) == ("others_task", "others_tiny", 3)
+assert modified and {*modified} == {parser}
+"""
+
+
+def test_another_plugin_is_imported_before_its_flags_are_parsed(tmp_path):
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "__init__.py").write_text(OTHER)
+    command = [sys.executable, "-c", PARSES, tmp_path / "others"]
+    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

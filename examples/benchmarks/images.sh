@@ -16,4 +16,6 @@ for arch in resmlp_s12 resmlp_s24; do
             --csv "$csv.part" "$@"
     done
 done
+resmlp-mt benchmark images --timm --arch bit_r50x1 --batch-size 1 16 --images 16 --threads 1 \
+    --rounds 3 --csv "$csv.part" "$@"
 mv "$csv.part" "$csv"

@@ -4,18 +4,17 @@ A part is a file of its own in the output. It appears whole or not at all, so th
 done.
 """
 
-import gzip
-import lzma
+import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
-from resmlp_mt.data.reading import decode_lines
+from resmlp_mt.data.reading import OPENERS, decode_lines, open_packed
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.output import whole_file
 from resmlp_mt.lines.fields import choose_field
 
-_PACKED = {".gz": gzip.open, ".xz": lzma.open}
 _JSON = (".jsonl", ".json", ".ndjson")
 
 
@@ -29,7 +28,10 @@ def find_parts(paths: list[Path], rows: int) -> Iterator[dict]:
     Yields:
         `path`, `name` of the output, `first` row of all and `line` in the file, counted from 1, how
         many `rows`, and where they begin: the byte of the unpacked text, or the row of the `group`
-        of rows.
+        of rows. `sum` is the SHA-256 of its lines, or of the Parquet file that it lies in.
+
+    Raises:
+        UserError: If a file cannot be read.
     """
     number, before = 0, 0
     for path in paths:
@@ -46,32 +48,47 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _suffix(path: Path) -> str:
-    return Path(path.stem if path.suffix in _PACKED else path.name).suffix or ".txt"
-
-
-def _open(path: Path):
-    try:
-        return _PACKED.get(path.suffix, open)(path, "rb")
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
+    return Path(path.stem if path.suffix in OPENERS else path.name).suffix or ".txt"
 
 
 def _find_lines(path: Path, rows: int) -> Iterator[dict]:
-    with _open(path) as stream:
+    with open_packed(path) as stream:
         start = 0
-        while sizes := list(map(len, islice(stream, rows))):
-            yield {"rows": len(sizes), "start": start, "group": 0}
-            start += sum(sizes)
+        while lines := list(islice(stream, rows)):
+            yield {"rows": len(lines), "start": start, "group": 0, "sum": _sum(lines)}
+            start += sum(map(len, lines))
+
+
+def _sum(lines: list[bytes]) -> str:
+    return hashlib.sha256(b"".join(lines)).hexdigest()
 
 
 def _find_rows(path: Path, rows: int) -> Iterator[dict]:
-    from pyarrow.parquet import ParquetFile
-
-    with ParquetFile(path) as file:
+    with _open_table(path) as file:
+        with open(path, "rb") as stream:
+            whole = {"sum": hashlib.file_digest(stream, "sha256").hexdigest()}
+        if not file.metadata.num_rows:
+            yield {"rows": 0, "start": 0, "group": 0, **whole}
         for group in range(file.num_row_groups):
             size = file.metadata.row_group(group).num_rows
             for start in range(0, size, rows):
-                yield {"rows": min(rows, size - start), "start": start, "group": group}
+                yield {"rows": min(rows, size - start), "start": start, "group": group, **whole}
+
+
+@contextmanager
+def _open_table(path: Path):
+    """Open a Parquet file. What is wrong with it is named, also while it is read in the block."""
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    if not path.is_file():
+        raise UserError(f"{path}: " + ("a folder, not a file" if path.is_dir() else "no such file"))
+    try:
+        with ParquetFile(path) as file:
+            yield file
+    except (ArrowException, OSError) as error:
+        reason = str(error).split("\n")[0]
+        raise UserError(f"{path}: cannot be read as Parquet ({reason}); copy it again") from None
 
 
 def translate_part(part: dict, out: Path, field: str, into: str | None, translate) -> int:
@@ -88,7 +105,7 @@ def translate_part(part: dict, out: Path, field: str, into: str | None, translat
         How many characters there were to translate.
 
     Raises:
-        UserError: If a row has no text.
+        UserError: If a row has no text, or the file cannot be read or is another one by now.
     """
     translate_it = _translate_rows if _is_parquet(Path(part["path"])) else _translate_lines
     try:
@@ -99,9 +116,12 @@ def translate_part(part: dict, out: Path, field: str, into: str | None, translat
 
 
 def _translate_lines(part: dict, out: Path, field: str, into: str | None, translate) -> int:
-    with _open(Path(part["path"])) as stream:
+    with open_packed(Path(part["path"])) as stream:
         stream.seek(part["start"])
-        lines = list(decode_lines(islice(stream, part["rows"]), part["path"], part["line"]))
+        lines = list(islice(stream, part["rows"]))
+    if _sum(lines) != part["sum"]:
+        raise UserError(f"{part['path']} has changed since the start: give it as it was")
+    lines = list(decode_lines(lines, part["path"], part["line"]))
     texts, puts = lines, []
     if Path(part["name"]).suffix in _JSON:
         key = choose_field(field, into)
@@ -118,7 +138,11 @@ def _translate_rows(part: dict, out: Path, field: str, into: str | None, transla
     import pyarrow
     from pyarrow import parquet
 
-    with parquet.ParquetFile(part["path"]) as file:
+    into = into or field
+    with _open_table(Path(part["path"])) as file:
+        for name in (field, into):
+            if file.schema_arrow.names.count(name) > 1:
+                raise UserError(f"several columns are called {name}: give them names of their own")
         table = _read_rows(file, part)
     if field not in table.column_names:
         raise UserError(f"there is no --field {field}, but {name_some(table.column_names)}")
@@ -129,7 +153,6 @@ def _translate_rows(part: dict, out: Path, field: str, into: str | None, transla
     translated = translate([text or "" for text in texts])
     answers = [a if text is not None else None for text, a in zip(texts, translated, strict=True)]
     column = pyarrow.array(answers, pyarrow.string())
-    into = into or field
     if into in table.column_names:
         table = table.set_column(table.column_names.index(into), into, column)
     else:
@@ -144,6 +167,8 @@ def _read_rows(file, part: dict):
     import pyarrow
 
     kept, place, end = [], 0, part["start"] + part["rows"]
+    if not part["rows"]:
+        return file.schema_arrow.empty_table()
     for batch in file.iter_batches(batch_size=part["rows"], row_groups=[part["group"]]):
         kept.append(batch.slice(max(0, part["start"] - place), max(0, end - place)))
         place += batch.num_rows

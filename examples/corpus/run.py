@@ -136,7 +136,7 @@ def translate_corpus(arguments: argparse.Namespace) -> int:
     paths = [path.absolute() for path in arguments.input]
     out = arguments.out.absolute()
     every = list(parts.find_parts(paths, arguments.rows))
-    keep_plan(out, paths, arguments, terms)
+    keep_plan(out, every, arguments, terms)
     left = [part for part in every if not (out / part["name"]).exists()]
     rows = {"all": sum(p["rows"] for p in every), "left": sum(p["rows"] for p in left)}
     print(f"{len(left)} of {len(every)} parts to translate, {rows['left']:,} rows", flush=True)
@@ -203,9 +203,12 @@ def connect(arguments: argparse.Namespace) -> None:
 
 
 def keep_plan(
-    out: Path, paths: list[Path], arguments: argparse.Namespace, terms: dict[str, str] | None
+    out: Path, every: list[dict], arguments: argparse.Namespace, terms: dict[str, str] | None
 ) -> None:
     """Note in OUT what its parts are made from; what a killed worker had begun is removed.
+
+    Args:
+        every: All parts, as `find_parts` yields them.
 
     Raises:
         UserError: If the parts that are there were made from something else, or others are being
@@ -213,9 +216,9 @@ def keep_plan(
     """
     plan = {
         "--model of SHA-256": checksum_model(arguments.model),
-        "files": [[path.name, path.stat().st_size] for path in paths],
         **{f"--{name}": getattr(arguments, name) for name in ("field", "into", "rows")},
         **search_settings(arguments, terms),
+        "parts": {part["name"]: part["sum"] for part in every},
     }
     out.mkdir(parents=True, exist_ok=True)
     if not claim_folder(out):
@@ -223,9 +226,11 @@ def keep_plan(
     if (out / PLAN).exists():
         was = json.loads((out / PLAN).read_text(encoding="utf-8"))
         if changed := [name for name in plan if was.get(name) != plan[name]]:
-            raise UserError(
-                f"{out} was begun with another {changed[0]}: give the same, or another --out"
-            )
+            known = was.get("parts", {})
+            others = [p for p in every if known.get(p["name"]) != p["sum"]]
+            text = "text of {path}, from row {line} on".format(**others[0]) if others else "corpus"
+            what = text if changed[0] == "parts" else changed[0]
+            raise UserError(f"{out} was begun with another {what}: give the same, or another --out")
     with whole_file(out / PLAN) as path:
         path.write_text(json.dumps(plan, indent=1) + "\n", encoding="utf-8")
     for left in out.glob(".[0-9]*"):

@@ -6,6 +6,7 @@
 #   DATA   what prepare.py or everyday.sh made for this direction
 #   OUT    a folder for the model in 8 bits and its translations
 #   KEPT=100  sentences of each kind of what must stay as it is
+#   CHALLENGE=PREFIX  the Tatoeba Challenge's test set, PREFIX.en and PREFIX.de, if it is there
 # Needs the extra [export].
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -30,6 +31,16 @@ for set in test:newstest2014 test1:tatoeba test2:domains; do
     resmlp-mt score "$translations" --ref "$data/raw/${set%:*}.$target"
 done
 python examples/ende-mix/by_domain.py "$out/domains.$target" --ref "$data/raw/test2.$target"
+
+# A public test set, and that by length.
+if [ -n "${CHALLENGE:-}" ]; then
+    translate --no-split-sentences --input "$CHALLENGE.$source" --output "$out/challenge.$target"
+    resmlp-mt score "$out/challenge.$target" --ref "$CHALLENGE.$target"
+    cat "$CHALLENGE.$target" >"$out/challenge.reference"
+    awk '{ print (NF > 10) ? "longer" : "up to 10 words" }' "$CHALLENGE.$source" \
+        >"$out/challenge.domain"
+    python examples/ende-mix/by_domain.py "$out/challenge.$target" --ref "$out/challenge.reference"
+fi
 
 # What people write to each other.
 messages=examples/ende-mix/messages-test.tsv columns=(1 2)

@@ -21,6 +21,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import abandon
 
 
 @dataclass
@@ -199,6 +200,8 @@ def _work(rival: Rival, pipe) -> None:
             pipe.send(("refused", "too little memory on this machine; make the work smaller"))
         else:
             pipe.send(("failed", traceback.format_exc()))
+    finally:
+        abandon()  # the signal may have come while it removed its own
 
 
 def peak_memory() -> float:

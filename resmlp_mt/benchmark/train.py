@@ -5,7 +5,6 @@ The batches are random tokens, the same for all rivals; the sentences of both si
 
 import argparse
 import signal
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.compat.flags import check_hardware
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import scratch_folder
 
 # name: (channels, hidden channels, layers, attention heads, vocabulary, our presets)
 SIZES = {
@@ -149,9 +149,9 @@ class _Updates:
 
     def __init__(self, flags: list[str], vocabulary: int):
         torch.manual_seed(1)
-        with tempfile.TemporaryDirectory() as folder:
-            write_dictionaries(Path(folder), vocabulary)
-            cfg = convert_namespace_to_omegaconf(_parse(folder, flags))
+        with scratch_folder() as folder:
+            write_dictionaries(folder, vocabulary)
+            cfg = convert_namespace_to_omegaconf(_parse(str(folder), flags))
             # All batches have one shape, so that a plan for it pays.
             torch.backends.cuda.enable_cudnn_sdp(True)
             task = tasks.setup_task(cfg.task)

@@ -1,5 +1,6 @@
 """The mean of several checkpoints of one training run."""
 
+import logging
 import math
 from pathlib import Path
 
@@ -8,9 +9,14 @@ from tqdm import tqdm
 
 from resmlp_mt.checkpoints.pack import moving_average, save_weights
 from resmlp_mt.compat.checkpoints import load_checkpoint
-from resmlp_mt.errors import UserError
+from resmlp_mt.data.identity import Identity
+from resmlp_mt.data.image_folder import name_differences
+from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.finding import LAST, best_checkpoints, is_exported, numbered_checkpoints
+from resmlp_mt.files.kinds import is_of_images
 from resmlp_mt.files.output import prepare_target, refuse_overwriting, whole_file
+
+logger = logging.getLogger(__name__)
 
 
 def find_checkpoints(folder: Path, count: int) -> list[Path]:
@@ -38,9 +44,10 @@ def find_checkpoints(folder: Path, count: int) -> list[Path]:
         if 1 <= count <= len(paths):
             return paths
     there = " and ".join(f"{len(paths)} of {kind}" for kind, paths in kinds.items() if paths)
+    most, both = max(map(len, kinds.values())), all(kinds.values())
     raise UserError(
-        f"{folder} has numbered checkpoints, {there}, but not {count} of a kind; for a mean of "
-        "both kinds name the files"
+        f"{folder} has numbered checkpoints, {there}, but not {count} of a kind; take those with "
+        f"'resmlp-mt average {folder} --last {most}'{both * '; for a mean of both name the files'}"
     )
 
 
@@ -71,9 +78,10 @@ def choose_best(folder: Path, count: int) -> list[Path]:
         sign = -1 if state["cfg"].checkpoint.maximize_best_checkpoint_metric else 1
         scores[path] = sign * score
     if not 1 <= count <= len(scores):
+        taken = f"take 'resmlp-mt average {folder} --best {len(scores)}'"
         raise UserError(
-            f"{folder} has {len(scores)} checkpoints with a validation score, not {count}; name "
-            "files, or use --last"
+            f"{folder} has {len(scores)} checkpoints with a validation score, not {count}; "
+            f"{taken if scores else 'name files'}, or use --last"
         )
     return sorted(scores, key=scores.get)[:count]
 
@@ -91,16 +99,21 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
         ema: Take the moving average that --store-ema kept in each, instead of its weights.
 
     Raises:
-        UserError: If the checkpoints are not of the same model, hold no moving average or values
-            that are no numbers; or if `out` is one of them, or of what a training goes on from.
+        UserError: If the checkpoints are not of the same model, or of other text or classes, hold
+            no moving average or values that are no numbers; or if `out` is one of them, or of what
+            a training goes on from.
     """
     target = prepare_target(out)
     refuse_overwriting(out, paths)
     if target.is_file() and target in [target.parent / LAST, *_list_kept(target.parent)]:
         raise UserError(f"{out}: a training goes on from it; write to another file")
-    total, state = {}, None
+    total, state, known = {}, None, {}
     for path in tqdm(paths, desc="average", disable=None, leave=False):
         state = load_checkpoint(path)
+        known[path] = _name_trained(path, state)
+        first = next(filter(known.get, known), path)
+        if told := _tell_others(known[first], known[path]):
+            raise UserError(f"{path}: not trained on what {first} was: {told}; leave it out")
         if ema:
             state["model"] = moving_average(state, path)
         weights = {name: tensor.double() for name, tensor in state["model"].items()}
@@ -110,12 +123,30 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
             if not tensor.isfinite().all():
                 raise UserError(f"{path}: {name} holds values that are no numbers; leave it out")
         total = {name: total[name] + w if total else w for name, w in weights.items()}
+    if untold := [str(path) for path, found in known.items() if found is None]:
+        logger.warning("%s: not said what it was trained on, so not compared", name_some(untold))
     last = state["model"]
     for name, tensor in total.items():
         kept = torch.float32 if last[name].is_floating_point() else last[name].dtype
         last[name] = (tensor / len(paths)).to(kept)
     with whole_file(out) as path:
         save_weights(state, path)
+
+
+def _name_trained(path: Path, state: dict) -> Identity | list[str] | None:
+    """What a checkpoint knows: its text or its classes. An empty list is of images alone."""
+    if is_of_images(state["cfg"].task.get("_name")):
+        return list((state.get("task_state") or {}).get("classes") or ())
+    return Identity.of_checkpoint(path, state)
+
+
+def _tell_others(one: Identity | list[str] | None, other: Identity | list[str] | None) -> str:
+    """How what two checkpoints know differs; empty where it does not, or neither tells."""
+    if isinstance(one, Identity) and isinstance(other, Identity):
+        return one.differences(other)
+    if one and other and one != other:
+        return name_differences(one, other) or "its classes have another order"
+    return ""
 
 
 def _list_kept(folder: Path) -> list[Path]:

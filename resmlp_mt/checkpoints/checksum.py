@@ -1,11 +1,11 @@
 """Checksums, which tell a model from another one in the same place."""
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 
 from resmlp_mt.data.subwords import BESIDE
 from resmlp_mt.files.finding import EXPORT_CONFIG, find_checkpoint, is_exported
+from resmlp_mt.files.sums import sum_files
 
 
 def checksum_model(model: str | Path) -> str:
@@ -36,12 +36,3 @@ def list_files(model: str | Path) -> list[Path]:
     else:
         first, patterns = find_checkpoint(model), ()
     return [first, *(path for name in (*BESIDE, *patterns) for path in first.parent.glob(name))]
-
-
-def sum_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of files in a folder, by name."""
-    sums = {}
-    for name in names:
-        with open(folder / name, "rb") as stream:
-            sums[name] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return sums

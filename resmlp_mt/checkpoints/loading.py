@@ -12,6 +12,7 @@ from torch import nn
 
 from resmlp_mt.compat.checkpoints import find_and_read
 from resmlp_mt.compat.languages import infer_languages
+from resmlp_mt.data.identity import Identity
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.data.vocabulary import check_dictionaries
 from resmlp_mt.errors import UserError
@@ -33,16 +34,18 @@ def read_checkpoint(model: str | Path, kind: str | None = None) -> tuple[Path, d
     return path, state
 
 
-def find_companions(checkpoint: Path, task_cfg) -> tuple[Path, str, str]:
+def find_companions(checkpoint: Path, state: dict) -> tuple[Path, str, str]:
     """Where a checkpoint's dictionaries and SentencePiece models are, and its two languages.
 
     Args:
         checkpoint: The file; its own folder is searched first, then the data of its training.
-        task_cfg: The configuration of the translation task in it.
+        state: What it holds.
 
     Raises:
-        UserError: If they are in neither, or the languages are nowhere named.
+        UserError: If they are in neither, are not those that it was trained with, or the languages
+            are nowhere named.
     """
+    task_cfg = state["cfg"].task
     trained_from = Path(str(task_cfg.get("data", "")).split(":")[0])
     source, target = task_cfg.get("source_lang"), task_cfg.get("target_lang")
     if source is None or target is None:  # fairseq-train read them from the names of the data
@@ -58,6 +61,14 @@ def find_companions(checkpoint: Path, task_cfg) -> tuple[Path, str, str]:
     for folder in (checkpoint.parent, trained_from):
         dictionaries = all((folder / f"dict.{lang}.txt").is_file() for lang in (source, target))
         if dictionaries and find_subwords(folder, source) and find_subwords(folder, target):
+            check_dictionaries(folder, source, target)
+            trained = Identity.of_state(state.get("task_state"))
+            there = trained and Identity.of_folder(folder, (source, target))
+            if trained and (told := trained.differences(there)):
+                raise UserError(
+                    f"{checkpoint}: trained with other companions than those in {folder}: {told}; "
+                    "copy those of its training there"
+                )
             return folder, source, target
     raise UserError(
         f"{checkpoint}: dict.{source}.txt, dict.{target}.txt and spm.model (or spm.{source}.model "
@@ -90,8 +101,7 @@ def load_translator(path: Path, state: dict) -> TrainedTranslator:
     """
     if is_of_images(state["cfg"].task.get("_name")):
         raise UserError(f"{path}: a model of images; see 'resmlp-mt classify'")
-    folder, source, target = find_companions(path, state["cfg"].task)
-    check_dictionaries(folder, source, target)
+    folder, source, target = find_companions(path, state)
     state["cfg"].task.update(data=str(folder), source_lang=source, target_lang=target)
     model, task = build(path, state)
     if not isinstance(model, FairseqEncoderDecoderModel):

@@ -83,7 +83,7 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
         if state["cfg"].task._name != CLASSIFICATION and "ema" in (state.get("extra_state") or {}):
             state["model"] = moving_average(state, checkpoint)  # DINO's teacher, the better one
     else:
-        folder, source, target = find_companions(checkpoint, state["cfg"].task)
+        folder, source, target = find_companions(checkpoint, state)
         state["cfg"].task.update(source_lang=source, target_lang=target)
         for lang in (source, target):
             companions += [folder / f"dict.{lang}.txt", find_subwords(folder, lang)]

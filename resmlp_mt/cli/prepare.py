@@ -207,7 +207,7 @@ def _find_folder_of(model: str, langs: tuple[str, str]) -> Path:
     from resmlp_mt.checkpoints.loading import find_companions, read_checkpoint
 
     path, state = read_checkpoint(model, "text")
-    folder, *_ = find_companions(path, state["cfg"].task)
+    folder, *_ = find_companions(path, state)
     if not has_all(folder):
         raise UserError(
             f"--like {model}: its dictionaries in {folder} are not for {langs[0]} and {langs[1]}"

@@ -3,22 +3,25 @@
 resmlp-mt score --ref test.de ours.de theirs.de
 resmlp-mt translate --model my-model --input test.en | resmlp-mt score --ref test.de -
 
---paired-bs tells whether systems differ, or only happen to on these sentences. It adds the 95%
-interval of each score and, for each file but the first, p: how often chance alone would make so
-large a difference from the first file.
+--paired-ar tells whether systems differ, or only happen to on these sentences. It adds p for each
+file but the first: how often a difference from the first file would be as large, in either
+direction, if it were left to chance which of the two a translation is from. --paired-bs adds the
+95% interval of each score. Its p is about half of that, or less.
 """
 
 import argparse
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
 from resmlp_mt.cli.flags import check_positive
 from resmlp_mt.errors import UserError, name_flag
 
-_RESAMPLES = 1000
+# SacreBLEU's tests, and how often each draws unless it is told.
+_DRAWS = {"ar": 10_000, "bs": 1000}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,34 +39,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--lowercase", action="store_true", help="ignore case")
     add_tokenize(parser)
-    parser.add_argument(
-        "--paired-bs",
-        action="store_true",
-        help="test the difference from the first file, by paired bootstrap resampling",
-    )
-    parser.add_argument(
-        "--paired-bs-n",
-        type=int,
-        metavar="N",
-        help=f"resamples (default: {_RESAMPLES})",
-    )
+    tests = parser.add_mutually_exclusive_group()
+    for test, name in (("ar", "approximate randomization"), ("bs", "bootstrap resampling")):
+        tests.add_argument(
+            f"--paired-{test}",
+            action="store_const",
+            const=test,
+            dest="test",
+            help=f"test the difference from the first file, by paired {name}",
+        )
+        parser.add_argument(
+            f"--paired-{test}-n",
+            type=int,
+            metavar="N",
+            help=f"draws of it (default: {_DRAWS[test]})",
+        )
     parser.add_argument(
         "--seed",
         type=int,
         metavar="N",
-        help="of the resamples (default: SACREBLEU_SEED in the environment, or 12345)",
+        help="of the draws (default: SACREBLEU_SEED in the environment, or 12345)",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Score and print."""
-    check_positive(arguments, "paired_bs_n", "seed")  # with 0 SacreBLEU draws other ones each time
-    for name in ("paired_bs_n", "seed"):
-        if getattr(arguments, name) is not None and not arguments.paired_bs:
-            raise UserError(f"{name_flag(name)} is for --paired-bs, which is not given")
-    if arguments.paired_bs and len(arguments.hypotheses) < 2:
-        raise UserError("--paired-bs compares files: name two or more")
+    test = arguments.test
+    check_positive(arguments, "paired_ar_n", "paired_bs_n", "seed")
+    for name, tests in {"paired_ar_n": ["ar"], "paired_bs_n": ["bs"], "seed": [*_DRAWS]}.items():
+        if getattr(arguments, name) is not None and test not in tests:
+            flags = " or ".join(f"--paired-{test}" for test in tests)
+            raise UserError(f"{name_flag(name)} is for {flags}, which is not given")
+    if test and len(arguments.hypotheses) < 2:
+        raise UserError(f"--paired-{test} compares files: name two or more")
     paths = [*arguments.ref, *arguments.hypotheses]
     if paths.count(Path("-")) > 1:
         raise UserError("-: standard input can be read once; name files for the others")
@@ -77,30 +86,39 @@ def run(arguments: argparse.Namespace) -> None:
                 f"{path} has {len(lines):,} lines and {arguments.ref[0]} has {expected:,}: "
                 "a translation needs a line for a line"
             )
-    if arguments.paired_bs and expected < 2:
-        raise UserError("--paired-bs draws lines anew, and there is one: it says nothing")
-    references = [texts[path] for path in arguments.ref]
-    metrics = _metrics(arguments.tokenize, arguments.lowercase, sum(references, []))
+    if test and expected < 2:
+        raise UserError(f"--paired-{test} draws lines anew, and there is one: it says nothing")
+    references = _leave_out_missing([texts[path] for path in arguments.ref])
+    lines = [line for path in arguments.ref for line in texts[path]]
+    metrics = _metrics(arguments.tokenize, arguments.lowercase, lines)
     rows = []
     for path in arguments.hypotheses:
         scores = {name: m.corpus_score(texts[path], references) for name, m in metrics.items()}
         rows.append({"file": str(path)} | {name: round(s.score, 2) for name, s in scores.items()})
+        if not are_unspaced(lines):  # else the tokenizer is to blame
+            _explain_zero(path, scores["BLEU"])
     # Known only after scoring: it counts the references.
-    signatures = {name: str(metric.get_signature()) for name, metric in metrics.items()}
-    if arguments.paired_bs:
+    common = {"signatures": {name: str(m.get_signature()) for name, m in metrics.items()}}
+    if test:
         systems = [(str(path), texts[path]) for path in arguments.hypotheses]
-        signatures, tests = _test_pairs(systems, references, metrics, arguments)
-        rows = [row | {"paired_bs": test} for row, test in zip(rows, tests, strict=True)]
+        common["signatures"], tested = _test_pairs(systems, references, metrics, arguments)
+        rows = [row | {f"paired_{test}": one} for row, one in zip(rows, tested, strict=True)]
+    if len(references) > 1:
+        counts = (column.count(None) for column in references)
+        common["missing_references"] = dict(zip(map(str, arguments.ref), counts, strict=True))
     if arguments.json:
-        print(json.dumps([row | {"signatures": signatures} for row in rows], indent=1))
+        print(json.dumps([row | common for row in rows], indent=1))
         return
     table = [["", *metrics], *([row["file"], *(_cell(row, m) for m in metrics)] for row in rows)]
     first, *others = (max(map(len, column)) for column in zip(*table, strict=True))
     for file, *cells in table:
         padded = (f"{cell:>{max(width + 2, 8)}}" for cell, width in zip(cells, others, strict=True))
         print(f"{file:{first}}" + "".join(padded))
-    for name, signature in signatures.items():
+    for name, signature in common["signatures"].items():
         print(f"{name}: {signature}")
+    for name, missing in common.get("missing_references", {}).items():
+        if missing:
+            print(f"{name}: {missing:,} of {expected:,} lines are blank, and count as missing")
 
 
 def _read(path: Path) -> list[str]:
@@ -111,22 +129,48 @@ def _read(path: Path) -> list[str]:
     return list(read_lines(path))
 
 
+def _leave_out_missing(references: list[list[str]]) -> list[list[str | None]]:
+    """Several references, with None for a blank line where another reference has the sentence."""
+    if len(references) == 1:
+        return references
+    rows = [
+        [line if line.strip() else None for line in row] if any(map(str.strip, row)) else row
+        for row in zip(*references, strict=True)
+    ]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _explain_zero(path: Path, bleu) -> None:
+    """Note where BLEU is 0 since all lines are shorter than the sequences that it counts."""
+    if bleu.score or bleu.totals[-1] or not bleu.counts[0]:
+        return
+    from sacrebleu.metrics import BLEU
+
+    counted = bleu.counts, bleu.totals, bleu.sys_len, bleu.ref_len
+    effective = BLEU.compute_bleu(*counted, smooth_method="exp", effective_order=True).score
+    warnings.warn(
+        f"{path}: BLEU is 0.00, since it counts sequences of {len(bleu.totals)} tokens, and there "
+        f"is no line of {len(bleu.totals)} tokens. With SacreBLEU's effective order it is "
+        f"{effective:.2f}; chrF fits short lines too",
+        stacklevel=2,
+    )
+
+
 def _cell(row: dict, metric: str) -> str:
     score = f"{row[metric]:.2f}"
-    if "paired_bs" not in row:
-        return score
-    test = row["paired_bs"][metric]
-    p = "" if test["p_value"] is None else f", p {test['p_value']:.3f}"
-    return f"{score} ± {test['ci']:.2f}{p}"
+    test = (row.get("paired_ar") or row.get("paired_bs") or {}).get(metric, {})
+    if test.get("ci") is not None:
+        score += f" ± {test['ci']:.2f}"
+    return score if test.get("p_value") is None else f"{score}, p {test['p_value']:.3f}"
 
 
 def _test_pairs(
     systems: list[tuple[str, list[str]]],
-    references: list[list[str]],
+    references: list[list[str | None]],
     metrics: dict,
     arguments: argparse.Namespace,
 ) -> tuple[dict[str, str], list[dict[str, dict]]]:
-    """Signatures by metric; and by system and metric the mean, its interval and p."""
+    """Signatures by metric; and by system and metric p, and the bootstrap's mean and interval."""
     from sacrebleu.significance import PairedTest
 
     if arguments.seed is not None:
@@ -134,17 +178,28 @@ def _test_pairs(
     seed = os.environ.get("SACREBLEU_SEED", "none")
     if not seed.isdecimal() and seed.lower() != "none":
         raise UserError(f"SACREBLEU_SEED={seed} in the environment: no number")
-    resamples = arguments.paired_bs_n or _RESAMPLES
-    test = PairedTest(systems, metrics, references, test_type="bs", n_samples=resamples)
-    signatures, results = test()
+    if seed.isdecimal() and not int(seed):
+        raise UserError(
+            f"SACREBLEU_SEED={seed} in the environment: SacreBLEU takes 0 for no seed, and draws "
+            "anew each time; take 1 or more"
+        )
+    kind = arguments.test
+    draws = getattr(arguments, f"paired_{kind}_n") or _DRAWS[kind]
+    signatures, results = PairedTest(systems, metrics, references, kind, draws)()
+    differing = [sum(map(str.__ne__, lines, systems[0][1])) for _, lines in systems]
     rows = [{} for _ in systems]
     # SacreBLEU has names of its own for the metrics, in the same order.
     for name, key in zip(metrics, signatures, strict=True):
-        for row, result in zip(rows, results[key], strict=True):
+        for row, result, differ in zip(rows, results[key], differing, strict=True):
             p = result.p_value
+            # SacreBLEU counts draws that differ by more. Where few lines differ, none does.
             if p is not None and result.score == results[key][0].score:
-                p = 1.0  # where no resample differs SacreBLEU has the smallest p there is
-            row[name] = {"mean": float(result.mean), "ci": float(result.ci), "p_value": p}
+                p = 1.0
+            elif p is not None and kind == "ar":
+                p = max(p, 2.0 ** (1 - differ))  # two of all ways to exchange these lines
+            row[name] = {"p_value": p}
+            if kind == "bs":
+                row[name] |= {"mean": float(result.mean), "ci": float(result.ci)}
     named = {
         name: str(signature) for name, signature in zip(metrics, signatures.values(), strict=True)
     }

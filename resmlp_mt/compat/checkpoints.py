@@ -15,6 +15,7 @@ import torch
 from resmlp_mt.compat.archives import read_data
 from resmlp_mt.compat.contents import FOREIGN, TOO_LARGE, check_parts
 from resmlp_mt.compat.patching import Patch
+from resmlp_mt.data.identity import KEY, Identity
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import LAST, find_checkpoint
 from resmlp_mt.files.kinds import PRETRAINING
@@ -110,25 +111,29 @@ def adopting(adopt: Callable[[str, dict], None]) -> Iterator[None]:
 def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
     """Let a model not be greater than its checkpoint, whose configuration may say anything.
 
-    Models of other plugins may be. They may be built as ours, and then get other parts.
+    Models of other plugins may be. They may be built as ours, and then get other parts. Of older
+    checkpoints what lies beside them tells the task what text they know.
     """
     # Not above: fairseq imports the plugin, which imports this module.
     from resmlp_mt.compat.plugins import check_arch, is_of_another_plugin
 
-    if arg_overrides or not all(map(os.path.isfile, filenames)):
-        # Of sizes that the user chose, or in several files.
-        return load_ensemble(filenames, arg_overrides, *args, **kwargs)
     # Equal weights may be stored once, as those of a model are that was never trained.
-    left = 10**6 + sum(2 * os.path.getsize(name) for name in filenames)
-    here, adopt, counts = threading.get_ident(), _adopt.get(), True
+    left = 10**6 + sum(2 * os.path.getsize(name) for name in filenames if os.path.isfile(name))
+    here, adopt, current = threading.get_ident(), _adopt.get(), None
+    # Else of sizes that the user chose, or in several files.
+    counts = bounded = not arg_overrides and all(map(os.path.isfile, filenames))
 
     def look(path, state):
-        nonlocal counts
-        check_arch(path, state["cfg"])
-        counts = not is_of_another_plugin(state["cfg"])
+        nonlocal counts, current
+        current, cfg = path, state.get("cfg")  # a state that a program hands in may have none
+        counts = bounded and not (cfg and is_of_another_plugin(cfg))
+        if bounded and cfg:
+            check_arch(path, cfg)
 
     def take(path, state):
         look(path, state)
+        if text := Identity.of_checkpoint(path, state):
+            state["task_state"] = (state.get("task_state") or {}) | {KEY: text.as_state()}
         if adopt:
             adopt(path, state)
 
@@ -146,6 +151,10 @@ def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
             if state := kwargs.get("state"):
                 look(filenames[0], state)
             return load_ensemble(filenames, arg_overrides, *args, **kwargs)
+    except UserError as error:
+        if current is None or str(error).startswith(tuple(f"{name}: " for name in filenames)):
+            raise
+        raise UserError(f"{current}: {error}") from error
     finally:
         hook.remove()
 

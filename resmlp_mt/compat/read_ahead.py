@@ -43,7 +43,8 @@ def build_reader(build_thread, self, queue, source, *args, **kwargs):
 def get_batch_iterator(get_iterator, self, *args, **kwargs):
     """Keep processes beyond an epoch only where the next one has them read."""
     iterator = get_iterator(self, *args, **kwargs)
-    iterator.persistent_workers &= iterator in self.dataset_to_epoch_iter.values()
+    kept = getattr(self, "dataset_to_epoch_iter", {})  # a task of others may not have begun as one
+    iterator.persistent_workers &= iterator in kept.values()
     return iterator
 
 

@@ -34,6 +34,8 @@ PATCH = Patch(
     "The second of two trainings in one folder is refused. A moving average begins with the "
     "weights. --patience counts on, and a training that it ended is done",
 )
+# What is read here beyond what fairseq reads of its configuration.
+_READ = ("save_dir", "no_save", "patience", "continue_once")
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 _OTHER_OPTIMIZER = (
     "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
@@ -56,7 +58,10 @@ def find_and_load(load, cfg, trainer, **passed_on):
 
     checkpoint_last.pt may be gone though others of the same training lie beside it.
     """
-    if trainer.is_data_parallel_master and not cfg.no_save:
+    # Programs of others may give no more than fairseq reads.
+    if not all(hasattr(cfg, name) for name in _READ) or not cfg.save_dir:
+        return load(cfg, trainer, **passed_on)
+    if trainer.is_data_parallel_master and not cfg.no_save and os.path.isdir(cfg.save_dir):
         _claim(cfg.save_dir)
     last = os.path.join(cfg.save_dir, LAST)
     if trainer.checkpoint_suffix:  # in parts, of which each worker has its own

@@ -81,13 +81,22 @@ class Encoder:
         Raises:
             UserError: If a line is not UTF-8.
         """
+        sides, limits = block.decode(), self._limits
+        too_long = [np.array([bool(limits) and limits.is_too_long(x) for x in s]) for s in sides]
+        for lines, long in zip(sides, too_long, strict=True):
+            for i in np.flatnonzero(long):
+                lines[i] = ""
         found = [
             self._encode(*side)
-            for side in zip(self._models, self._dictionaries, block.decode(), strict=True)
+            for side in zip(self._models, self._dictionaries, sides, strict=True)
         ]
         kept, dropped = np.ones(len(block), bool), {}
-        if self._limits:
-            kept, dropped = find_kept((found[0][1], found[1][1]), self._limits)
+        if limits:
+            source, target = (
+                np.where(long, limits.max_length + 1, sizes)
+                for long, (_, sizes) in zip(too_long, found, strict=True)
+            )
+            kept, dropped = find_kept((source, target), limits)
         source, target = (
             self._finish(model, numbers, sizes, kept)
             for model, (numbers, sizes) in zip(self._models, found, strict=True)

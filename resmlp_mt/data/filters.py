@@ -55,6 +55,14 @@ class Limits:
     max_length: int
     max_ratio: float
 
+    def is_too_long(self, line: str) -> bool:
+        """Whether a line is dropped before it is cut, which would take 60 bytes a character.
+
+        A subword has 16 characters, SentencePiece's default. Four times as many leave room for
+        blanks and marks that are not counted, and for longer subwords.
+        """
+        return len(line) > 64 * self.max_length
+
 
 class Sieve:
     """Filters that look at blocks of text: as many blocks at once as there are processes.

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from resmlp_mt.data.pixels import decode
-from resmlp_mt.data.tars import index_tar
+from resmlp_mt.data.tars import index_tar, is_hidden, warn_of_odd
 from resmlp_mt.errors import UserError, name_some
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class ImageFolder:
         self.path = path = Path(path)
         if path.is_dir():
             tar, top, root = None, "", f"{path}/"
-            folders = {p.name for p in path.iterdir() if p.is_dir() and not p.name.startswith(".")}
+            folders = {p.name for p in path.iterdir() if p.is_dir() and not is_hidden(p.name)}
         else:
             tar = index_tar(path)
             top = _common_top(tar.names, split)
@@ -212,19 +212,38 @@ def _find_split(folders: set[str], split: str, path: str) -> str:
 def walk(top: str) -> Iterator[str]:
     """Yield what lies in a folder at any depth: files, and folders with a slash at the end.
 
+    What is neither is left out with a warning: a pipe would be waited for without end.
+
     Raises:
-        UserError: If a link leads to a folder that it lies in.
+        UserError: If a link leads to a folder that it lies in, or a folder cannot be read.
     """
-    for root, folders, files in os.walk(top, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for path in (os.path.join(root, name) for name in folders):
-            if os.path.islink(path) and f"{os.path.realpath(root)}/".startswith(
-                f"{os.path.realpath(path)}/"
-            ):
-                raise UserError(f"{path}: a link to a folder that it lies in; remove it")
-        base = "" if root == top else os.path.relpath(root, top) + "/"
-        yield from (f"{base}{name}/" for name in folders)
-        yield from (base + name for name in files if not name.startswith("."))
+    odd = []
+    yield from _walk(os.path.join(top, ""), "", odd)
+    if odd:
+        warn_of_odd(sorted(odd), top)
+
+
+def _walk(top: str, base: str, odd: list[str]) -> Iterator[str]:
+    try:
+        entries = [entry for entry in os.scandir(top + base) if not is_hidden(entry.name)]
+    except OSError as error:
+        raise UserError(f"{top}{base}: cannot be read ({error.strerror})") from None
+    for entry in entries:
+        name = base + entry.name
+        try:
+            is_folder, is_file = entry.is_dir(), entry.is_file()
+        except OSError:  # a link that leads back to itself
+            is_folder = is_file = False
+        if is_folder:
+            real = os.path.realpath(entry.path) if entry.is_symlink() else None
+            if real and f"{os.path.realpath(top + base)}/".startswith(f"{real}/"):
+                raise UserError(f"{entry.path}: a link to a folder that it lies in; remove it")
+            yield f"{name}/"
+            yield from _walk(top, f"{name}/", odd)
+        elif is_file:
+            yield name
+        else:
+            odd.append(name)
 
 
 def warn_of_unread(names: Iterable[str], where: str) -> None:

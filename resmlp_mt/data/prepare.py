@@ -14,6 +14,7 @@ import numpy as np
 import sentencepiece
 
 from resmlp_mt.data.binarize import write_binary
+from resmlp_mt.data.binary_check import REPORT_NAME
 from resmlp_mt.data.card import read_card, write_card
 from resmlp_mt.data.encode import Encoder, Totals, find_indices, write_numbers
 from resmlp_mt.data.filters import Limits, Sieve
@@ -32,9 +33,9 @@ from resmlp_mt.data.subwords import BESIDE, count_rewritten
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_folder
+from resmlp_mt.files.sums import sum_files
 from resmlp_mt.text.sentences import count_several
 
-REPORT_NAME = "report.json"
 # What else is made, here and by scripts that prepare text for a study.
 _SPLITS = ("train", "train[0-9]", "valid", "valid[0-9]", "test", "test[0-9]", "test[0-9][0-9]")
 _RAW = (*_SPLITS, "monolingual")
@@ -120,7 +121,8 @@ def prepare(
         for split, report in reports.items():
             _binarize(split, totals[split], models, known, langs, folder, report)
         sample = spread(read_pairs(splits["train"], *langs), counts["train"], _SAMPLE)
-        _look_at_all(sample, models[1], langs[0], workers, train)
+        short = (pair for pair in sample if not any(map(limits.is_too_long, pair)))
+        _look_at_all(short, models[1], langs[0], workers, train)
         usual = _find_usual(totals["train"].lengths[0])
         if isinstance(subwords, Path):  # its model knows longer lines, or all
             longer = read_card(subwords).usual_length
@@ -131,6 +133,8 @@ def prepare(
             if split != "train":
                 _write_raw(read_pairs(prefix, *langs), folder / "raw", split, langs)
         report = {split: asdict(report) for split, report in reports.items()}
+        made = sorted(path.name for path in folder.iterdir() if path.is_file())
+        report["sha256"] = sum_files(folder, made)
         (folder / REPORT_NAME).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return reports
 

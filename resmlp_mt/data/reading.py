@@ -5,13 +5,16 @@ import gzip
 import lzma
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
 
-_OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+# What unpacks a file on the way, by the ending of its name.
+OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 _BLOCK = 4096  # lines
 # What files begin with that are no text: their kind, and what makes text of them.
 _BEGINNINGS = {
@@ -59,16 +62,27 @@ def read_lines(path: Path) -> Iterator[str]:
     yield from decode_lines(_open_lines(path), str(path))
 
 
-def _open_lines(path: Path) -> Iterator[bytes]:
+@contextmanager
+def open_packed(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to read its bytes; .gz and .xz are unpacked on the way.
+
+    Raises:
+        UserError: If it is missing, a folder or broken, also while it is read in the block.
+    """
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rb") as stream:
-            yield from stream
+        with OPENERS.get(path.suffix, open)(path, "rb") as stream:
+            yield stream
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise UserError(f"{path}: a folder, not a text file") from None
     except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
         raise UserError(f"{path}: broken archive ({error}); copy the file again") from None
+
+
+def _open_lines(path: Path) -> Iterator[bytes]:
+    with open_packed(path) as stream:
+        yield from stream
 
 
 def find_side(prefix: str, lang: str) -> Path:
@@ -78,7 +92,7 @@ def find_side(prefix: str, lang: str) -> Path:
         UserError: If there is none.
     """
     plain = f"{prefix}.{lang}"
-    for path in (plain, *(plain + suffix for suffix in _OPENERS)):
+    for path in (plain, *(plain + suffix for suffix in OPENERS)):
         if Path(path).is_file():
             return Path(path)
     raise UserError(f"{plain}: no such file (nor {plain}.gz, {plain}.xz)")

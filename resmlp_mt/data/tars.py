@@ -1,6 +1,7 @@
 """Tar archives, read in place. Only their compression is unpacked. Errors name the fault."""
 
 import gzip
+import logging
 import lzma
 import os
 import posixpath
@@ -14,8 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.extras import Bar
+
+logger = logging.getLogger(__name__)
 
 _UNPACKERS = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 # What other archives begin with: their kind, and what makes a folder or a .tar of them.
@@ -33,12 +36,14 @@ _NOTES = (
     tarfile.GNUTYPE_LONGLINK,
 )
 _MAX_NOTE = 2**20
+# Folders that file servers and systems put beside pictures, with previews in them.
+_BESIDE = {"@eaDir", "__MACOSX", "#recycle", "$RECYCLE.BIN", "lost+found"}
 # Temporary files, open for as long as this process lives.
 _UNPACKED = []
 
 
 class TarIndex(NamedTuple):
-    """Where the members of a tar lie; hidden ones are left out."""
+    """Where the members of a tar lie; hidden ones are left out, and what is no file or folder."""
 
     path: Path  # the tar, or what it was unpacked to
     names: list[str]  # without ./ at the start; those of folders end with a slash
@@ -57,6 +62,11 @@ class _Header(tarfile.TarInfo):
         return header
 
 
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is none of the user's: its name has a dot first, or is known."""
+    return name.startswith(".") or name in _BESIDE
+
+
 def index_tar(path: Path) -> TarIndex:
     """Read the headers of a .tar, .tar.gz or .tar.xz.
 
@@ -64,7 +74,7 @@ def index_tar(path: Path) -> TarIndex:
 
     Raises:
         UserError: If the archive is missing, broken or of another kind, or has links to what is
-            not in it.
+            not in it, or to one another.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file or folder")
@@ -84,7 +94,7 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
     for magic, unpacker in _UNPACKERS.items():
         if start.startswith(magic):
             plain = _unpack(path, unpacker, stamp)
-    names, offsets, sizes = [], array("q"), array("q")
+    names, offsets, sizes, odd = [], array("q"), array("q"), []
     links = {}  # place of a link: the name it stands for
     size = plain.stat().st_size
     try:
@@ -100,7 +110,10 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
                 if member.issparse():
                     raise tarfile.ReadError("a file with holes; pack it without --sparse")
                 name = _normalise(member.name)
-                if name.startswith(".") or "/." in name:
+                if any(map(is_hidden, name.split("/"))):
+                    continue
+                if member.isdev():  # or a pipe
+                    odd.append(name)
                     continue
                 if member.issym():
                     folder = posixpath.dirname(name)
@@ -119,15 +132,28 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
             f"{path}: not a folder, nor a whole .tar, .tar.gz or .tar.xz ({error}); copy the file "
             "again"
         ) from None
+    if odd:
+        warn_of_odd(odd, str(path))
     places = {name: place for place, name in enumerate(names)} if links else {}
-    for link, name in links.items():
-        if name not in places:
-            raise UserError(
-                f"{path}:{names[link]}: a link to {name}, which is no file in the archive; pack "
-                "it with 'tar --dereference'"
-            )
-        offsets[link], sizes[link] = offsets[places[name]], sizes[places[name]]
+    for link in links:
+        place, passed = link, {link}
+        while place in links:
+            name = links[place]
+            if (place := places.get(name)) is None:
+                raise UserError(
+                    f"{path}:{names[link]}: a link to {name}, which is no file in the archive; "
+                    "pack it with 'tar --dereference'"
+                )
+            if place in passed:
+                raise UserError(f"{path}:{names[link]}: a link that leads back to itself")
+            passed.add(place)
+        offsets[link], sizes[link] = offsets[place], sizes[place]
     return TarIndex(plain, names, np.array(offsets), np.array(sizes))
+
+
+def warn_of_odd(names: list[str], where: str) -> None:
+    """Warn of what has a name among pictures and cannot be read."""
+    logger.warning("%s: left out %s: a pipe, or a link that leads nowhere", where, name_some(names))
 
 
 def _normalise(name: str) -> str:

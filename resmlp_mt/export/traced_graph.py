@@ -1,13 +1,12 @@
-"""The ONNX graph of any classifier, by torch's own exporter. Nothing is folded.
+"""The ONNX graph of any classifier, by torch's own exporter. Standardised weights are constants.
 
 Shapes: B images, K classes.
 """
 
+import copy
 import io
-import tempfile
 import warnings
 from contextlib import redirect_stdout
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -19,6 +18,8 @@ from torch import Tensor, nn
 
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.output import scratch_folder
+from resmlp_mt.nn.standardised import StandardisedConv
 
 _OPSET = 18
 
@@ -36,13 +37,23 @@ def trace_classifier(model: nn.Module, mean: list, std: list, image_size: int, i
     Raises:
         UserError: If torch cannot export the model, or what it exported gives other logits.
     """
-    whole = nn.Sequential(Normalise(mean, std), model).eval()
+    whole = nn.Sequential(Normalise(mean, std), _fold(model)).eval()
     shape = 3, len(mean), image_size, image_size
     chance = torch.Generator().manual_seed(1)  # the same images at each export
     pixels = torch.randint(256, shape, dtype=torch.uint8, generator=chance)
     graph = onnx.load_from_string(_export(whole, pixels[:2]))
     _compare(graph, whole, pixels)
     return _shorten(_quantise(graph) if int8 else graph).SerializeToString()
+
+
+def _fold(model: nn.Module) -> nn.Module:
+    """A copy in which no weights are standardised at each call."""
+    model = copy.deepcopy(model)
+    for part in list(model.modules()):
+        for name, child in part.named_children():
+            if isinstance(child, StandardisedConv):
+                setattr(part, name, child.fold())
+    return model
 
 
 def _export(model: nn.Module, pixels: Tensor) -> bytes:
@@ -109,8 +120,8 @@ def _compare(graph: onnx.ModelProto, model: nn.Module, pixels: Tensor) -> None:
 
 def _quantise(model: onnx.ModelProto) -> onnx.ModelProto:
     add_pre_process_metadata(model)  # else it advises, in every export, to optimise the graph first
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "int8.onnx"
+    with scratch_folder() as folder:
+        path = folder / "int8.onnx"
         products = ["MatMul", "Gemm"]
         quantize_dynamic(model, path, per_channel=True, op_types_to_quantize=products)
         return onnx.load(path)

@@ -11,7 +11,6 @@ import numpy as np
 from fairseq.models import BaseFairseqModel
 from safetensors.numpy import save
 
-from resmlp_mt.checkpoints.checksum import sum_files
 from resmlp_mt.checkpoints.loading import (
     TrainedClassifier,
     TrainedTranslator,
@@ -40,6 +39,7 @@ from resmlp_mt.files.export_layout import (
 )
 from resmlp_mt.files.kinds import is_of_images
 from resmlp_mt.files.output import whole_folder
+from resmlp_mt.files.sums import sum_files
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel

@@ -14,6 +14,23 @@ def claim_folder(folder: Path) -> bool:
     Returns:
         False where another process has it. A file system without locks has no such answer.
     """
+    return _lock(folder) is not False
+
+
+def claim_abandoned(folder: Path) -> bool:
+    """Take a folder that certainly no other process has, as `claim_folder` does."""
+    return _lock(folder) is True
+
+
+def release_folder(folder: Path) -> None:
+    """Give back what was claimed; what was not stays as it is."""
+    found = os.stat(folder)
+    if (descriptor := _claimed.pop((found.st_dev, found.st_ino), None)) is not None:
+        os.close(descriptor)
+
+
+def _lock(folder: Path) -> bool | None:
+    """Whether this process has it now; None where a file system cannot tell."""
     descriptor = os.open(folder, os.O_RDONLY)
     found = os.fstat(descriptor)
     try:
@@ -23,7 +40,7 @@ def claim_folder(folder: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError:  # a file system that has no locks, or none for folders
-        return True
+        return None
     finally:
         if descriptor is not None:
             os.close(descriptor)

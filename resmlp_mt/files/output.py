@@ -1,6 +1,7 @@
 """Output that appears whole or not at all."""
 
 import errno
+import glob
 import os
 import re
 import secrets
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from resmlp_mt.errors import UserError, name_some
+from resmlp_mt.files.claim import claim_abandoned, claim_folder, release_folder
 
 # What the system says of a disk, a quota or a limit of files that is full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -36,6 +38,23 @@ def abandon() -> None:
 
 
 @contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yield a new folder for temporary files, which is removed when the block ends.
+
+    A signal that raises leaves none, whenever it comes: tempfile's comes between the folder and its
+    block.
+    """
+    folder = Path(tempfile.gettempdir()) / f"resmlp-mt.{secrets.token_hex(8)}"
+    _unfinished.add(folder)
+    try:
+        folder.mkdir(0o700)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _unfinished.discard(folder)
+
+
+@contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to; it takes the place of `path` when the block ends without error.
 
@@ -47,9 +66,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     """
     given, path = path, prepare_target(path)
     if stream := open_stream(path):
-        with naming(given), stream, tempfile.TemporaryDirectory() as folder:
-            yield Path(folder) / "new"
-            with open(Path(folder) / "new", "rb") as new:
+        with naming(given), stream, scratch_folder() as folder:
+            yield folder / "new"
+            with open(folder / "new", "rb") as new:
                 shutil.copyfileobj(new, stream)
         return
     _unfinished.add(new := _name_beside(path))
@@ -69,7 +88,8 @@ def whole_file(path: Path) -> Iterator[Path]:
 def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
     """Yield a folder to fill; it takes the place of `path` when the block ends without error.
 
-    A README.md in it stays, since people write it.
+    A README.md in it stays, since people write it. What processes that were killed left of their
+    work on `path` is removed, and an old folder that one of them had moved is put back.
 
     Args:
         path: The folder to make, or to make anew; or a link to it, which stays.
@@ -82,6 +102,7 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
             be made.
     """
     given, path = path, follow_links(path)
+    _remove_abandoned(path)
     _refuse_mounts(path)
     _refuse_loss(path, [mark, _CARD, *others])
     _make_parents(path, given)
@@ -89,6 +110,7 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
     try:  # an interrupt from here on leaves nothing
         with creating(path):
             work.mkdir(0o700)
+        claim_folder(work)
         new, old = work / "new", work / "old"
         new.mkdir()
         with naming(given):
@@ -104,8 +126,23 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
                 os.rename(old, path)
             raise
     finally:
+        with suppress(FileNotFoundError):
+            release_folder(work)
         shutil.rmtree(work, ignore_errors=True)
         _unfinished.discard(work)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what killed processes left beside a folder that they made."""
+    for work in path.parent.glob(f".{glob.escape(path.name)}.{8 * '[0-9a-f]'}"):
+        new, old = (work / name for name in ("new", "old"))
+        # Without either, its process may not have come to claim it.
+        if work.is_symlink() or not (new.is_dir() or old.is_dir()) or not claim_abandoned(work):
+            continue
+        if new.is_dir() and old.is_dir() and not path.exists():  # killed between the renames
+            os.rename(old, path)
+        release_folder(work)
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _refuse_loss(path: Path, names: list[str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 import numpy as np
+import regex
 
 from resmlp_mt.inference.alignment import count_words
 from resmlp_mt.text.dividing import LINE_ENDS
@@ -16,7 +17,7 @@ from resmlp_mt.text.sentences import parts_sentences_by_blanks
 
 # Before a gap without white space. Others are within a word of a language that has blanks between
 # words: within a long address.
-_PARTED = re.compile(f"[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
+_PARTED = regex.compile(f"(?V1)[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
 MOSTLY = 0.5  # of a text's characters unknown: its translation may be made up
 
 

@@ -8,21 +8,60 @@ from torch import Tensor, nn
 class StandardisedConv(nn.Conv2d):
     """A convolution, each of whose outputs has weights of mean 0 and variance 1 (1903.10520).
 
-    It has no bias. Other arguments as for `nn.Conv2d`.
+    It has no bias. Other arguments as for `nn.Conv2d`. In `eval()` on a CPU, where no gradient of
+    the weights is wanted, they are standardised once, and again when they were changed.
     """
 
     EPS = 1e-8
+    # Which weights were standardised, and what came of them.
+    _kept: tuple[Tensor, tuple, Tensor] | None = None
 
     def __init__(self, in_dim: int, dim: int, kernel: int, stride: int = 1, padding: int = 0):
         super().__init__(in_dim, dim, kernel, stride, padding, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, in_dim, rows, columns) -> (B, dim, rows / stride, columns / stride)."""
+        return F.conv2d(x, self._find_weight(x.dtype), None, self.stride, self.padding)
+
+    def __getstate__(self) -> dict:
+        """Without what is kept: a copy has weights of its own."""
+        return self.__dict__ | {"_kept": None}
+
+    def fold(self) -> nn.Conv2d:
+        """The same function with weights that are standardised already."""
+        sizes = self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding
+        conv = nn.Conv2d(*sizes, bias=False, device="meta")
+        with torch.no_grad():
+            conv.weight = nn.Parameter(self._standardise(self.weight.dtype))
+        return conv.train(self.training)
+
+    def _find_weight(self, dtype: torch.dtype) -> Tensor:
+        weight = self.weight
+        if (
+            self.training
+            or torch.compiler.is_compiling()
+            or (torch.is_grad_enabled() and weight.requires_grad)
+            or type(weight) is not nn.Parameter  # torch.func or pruning put another in its place
+            or weight.is_inference()  # torch does not count its changes
+            or weight.device.type != "cpu"  # the sum would have to be waited for
+        ):
+            self._kept = None
+            return self._standardise(dtype)
+        # torch counts changes, but not those through weight.data. The sum tells of them.
+        now = weight.data_ptr(), weight._version, weight.sum().item(), dtype
+        if self._kept is None or self._kept[1] != now:
+            with torch.inference_mode(False), torch.no_grad():
+                # While the first lives, other weights lie elsewhere.
+                self._kept = weight.detach(), now, self._standardise(dtype)
+        return self._kept[2]
+
+    def _standardise(self, dtype: torch.dtype) -> Tensor:
         # In half precision epsilon would be 0.
         weight = self.weight if self.weight.dtype == torch.float64 else self.weight.float()
-        variance, mean = torch.var_mean(weight, (1, 2, 3), correction=0, keepdim=True)
-        weight = ((weight - mean) * torch.rsqrt(variance + self.EPS)).to(x.dtype)
-        return F.conv2d(x, weight, None, self.stride, self.padding)
+        # torch's fastest way to the mean and the variance: each output is a channel, over all else.
+        flat = weight.reshape(1, len(weight), -1)
+        flat = F.batch_norm(flat, None, None, training=True, momentum=0.0, eps=self.EPS)
+        return flat.view_as(weight).to(dtype)
 
 
 class PaddedMaxPool(nn.MaxPool2d):
@@ -71,7 +110,8 @@ class PreActivationBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix neighbours and channels."""
-        y = F.relu(self.norm_1(x))
+        # In place: nobody else has what a norm returns, and large maps take time to allocate.
+        y = F.relu(self.norm_1(x), inplace=True)
         kept = x if self.shortcut is None else self.shortcut(y)
-        y = self.conv_2(F.relu(self.norm_2(self.conv_1(y))))
-        return kept + self.drop(self.conv_3(F.relu(self.norm_3(y))))
+        y = self.conv_2(F.relu(self.norm_2(self.conv_1(y)), inplace=True))
+        return kept + self.drop(self.conv_3(F.relu(self.norm_3(y), inplace=True)))

@@ -41,6 +41,7 @@ from resmlp_mt.serving.middleware import (
     Apologise,
     CheckHost,
     LimitBody,
+    MergeSlashes,
     refuse,
 )
 from resmlp_mt.serving.models import Models
@@ -229,6 +230,7 @@ def _guard(
         )
     app.add_middleware(CheckHost, names=hosts)
     app.add_middleware(Measure, tell=tell)
+    app.add_middleware(MergeSlashes)
 
 
 def _either(limits: Limits):

@@ -6,10 +6,17 @@ LibreTranslate's.
 
 import json
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.inference.options import SearchOptions
@@ -19,15 +26,19 @@ from resmlp_mt.serving.jobs import Options
 from resmlp_mt.serving.keys import Keys, find_key
 from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.models import AUTO, Model, Models, name_language
-from resmlp_mt.serving.request import USUAL_BEAM, Text, Texts, explain, too_many
+from resmlp_mt.serving.request import USUAL_BEAM, Text, Texts, explain, set_limits, too_many
 
 _FIELDS = frozenset("q source target format alternatives api_key".split())
 
 
-class _Request(BaseModel):
-    """What LibreTranslate's clients ask: for LibreTranslate, what is empty or null is not there."""
+class DetectRequest(BaseModel):
+    """Texts in an unknown language. For LibreTranslate, what is empty or null is not there."""
 
     model_config = ConfigDict(extra="ignore")
+    limits: ClassVar[Limits] = Limits()
+
+    q: Texts = Field(description="A text, or several.", examples=["A dog sleeps."])
+    api_key: str = Field("", coerce_numbers_to_str=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -36,28 +47,26 @@ class _Request(BaseModel):
             return asked
         return {name: value for name, value in asked.items() if value not in (None, "", [])}
 
-
-class LibreRequest(_Request):
-    """What to translate, as LibreTranslate's clients ask."""
-
-    limits: ClassVar[Limits] = Limits()
-
-    q: Texts = Field(description="A text, or several.", examples=["A dog sleeps."])
-    source: Text = Field(description='Code of its language, or "auto".', examples=["auto"])
-    target: Text = Field(description="Code of the language to translate to.", examples=["de"])
-    format: Literal["text", "html"] = "text"
-    alternatives: int = Field(0, ge=0, description="Further translations of each text, at most.")
-    api_key: str = ""
-    house_terms: bool = Field(
-        True, description="Use the terms of the service, if it has some. Our own."
-    )
-
     @field_validator("q", mode="before")
     @classmethod
     def _count(cls, texts: object) -> object:
         if isinstance(texts, list) and len(texts) > cls.limits.queue_size:
             raise too_many(len(texts), cls.limits.queue_size)
         return texts
+
+
+class LibreRequest(DetectRequest):
+    """What to translate, as LibreTranslate's clients ask."""
+
+    source: Text = Field(description='Code of its language, or "auto".', examples=["auto"])
+    target: Text = Field(description="Code of the language to translate to.", examples=["de"])
+    format: Literal["text", "html"] = "text"
+    alternatives: Annotated[int, AfterValidator(lambda number: max(number, 0))] = Field(
+        0, description="Further translations of each text, at most."
+    )
+    house_terms: bool = Field(
+        True, description="Use the terms of the service, if it has some. Our own."
+    )
 
 
 class LibreResponse(BaseModel):
@@ -68,15 +77,8 @@ class LibreResponse(BaseModel):
     detectedLanguage: dict | list[dict] | None = None
 
 
-class DetectRequest(_Request):
-    """A text in an unknown language."""
-
-    q: Text = Field(examples=["Ein Hund."])
-    api_key: str = ""
-
-
 class Detected(BaseModel):
-    """A language, and how sure that is, of 100."""
+    """A language, and how sure that is among all languages, of 100."""
 
     confidence: float
     language: str
@@ -176,7 +178,7 @@ class LibreTranslate:
 
     def _find_source(self, asked: str, texts: list[str]) -> tuple[str, dict | None]:
         """The language of texts; and what is said of it, where it was found out."""
-        if asked == AUTO:
+        if asked.lower() == AUTO:
             ranked = self.models.detect(texts)
             if not ranked:
                 raise HTTPException(400, "auto: the languages here cannot be told; name the source")
@@ -210,16 +212,20 @@ def build_router(models: Models, keys: Keys, limits: Limits) -> APIRouter:
         ]
 
     @router.post("/detect")
-    async def detect(asked: DetectRequest, request: Request) -> list[Detected]:
-        """Which of these languages a text is in, the likeliest first."""
+    async def detect(asked: set_limits(DetectRequest, limits), request: Request) -> list[Detected]:
+        """Which of these languages texts are in, that with most text first."""
         keys.admit(asked.api_key or find_key(request.headers))
-        ranked = models.detect([asked.q])
+        ranked = models.detect([asked.q] if isinstance(asked.q, str) else asked.q)
         found = [_describe(*pair) for pair in ranked]
         return [Detected(**one) for one in found if one["confidence"] > 0 or one is found[0]]
 
     @router.post("/translate_file", include_in_schema=False)
     async def refuse_file():
         raise HTTPException(403, "files are not translated here; send their text to /translate")
+
+    @router.post("/suggest", include_in_schema=False)
+    async def refuse_suggestion():
+        raise HTTPException(403, "Suggestions are disabled on this server.")
 
     @router.get("/health")
     async def health() -> dict[str, str]:
@@ -228,7 +234,9 @@ def build_router(models: Models, keys: Keys, limits: Limits) -> APIRouter:
 
     @router.get("/spec", include_in_schema=False)
     async def show_spec(request: Request) -> dict:
-        return request.app.openapi()
+        described = request.app.openapi()
+        # Clients, such as Dialect, ask for the title.
+        return described | {"info": described["info"] | {"title": "LibreTranslate"}}
 
     @router.get("/frontend/settings")
     async def show_settings() -> dict:
@@ -261,10 +269,14 @@ def _write(asked: LibreRequest, translations: list[list[str]], rest: dict) -> by
 
     Args:
         asked: What was asked.
-        translations: Of each text, best first.
+        translations: Of each text, best first. A blank text stays as it is.
         rest: What else is said.
     """
-    different = [list(dict.fromkeys(texts)) for texts in translations]
+    asked_texts = [asked.q] if isinstance(asked.q, str) else asked.q
+    different = [
+        list(dict.fromkeys(found)) if text.strip() else [text]
+        for text, found in zip(asked_texts, translations, strict=True)
+    ]
     best, others = [texts[0] for texts in different], [texts[1:] for texts in different]
     answer = {"translatedText": best, "alternatives": others}
     if isinstance(asked.q, str):

@@ -1,6 +1,7 @@
 """What stands before the application: requests for another host, or too large, go no further."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from ipaddress import ip_address
@@ -52,6 +53,23 @@ class CheckHost:
             return bool(ip_address(name))
         except ValueError:
             return False
+
+
+class MergeSlashes:
+    """ASGI middleware: `//translate`, as clients write that add a slash, is `/translate`.
+
+    Args:
+        app: What answers.
+    """
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send) -> None:
+        """Answer a request."""
+        if scope["type"] == "http":
+            scope = scope | {"path": re.sub("//+", "/", scope["path"])}
+        await self.app(scope, receive, send)
 
 
 class AnswerHead:

@@ -1,7 +1,6 @@
 """The models of a service: which languages they know, and which of them a request is for."""
 
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -64,11 +63,9 @@ class Models:
         self.languages = list(dict.fromkeys(code for pair in pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
-        self._identifier = copy(_load_identifier())  # its languages are set below
-        known = [code for code in self._codes if code in self._identifier.labels]
-        if known:
-            self._identifier.set_languages(known)
-        self._knows = bool(known)
+        known = [label for label in _load_identifier().labels if label in self._codes]
+        known.sort(key=lambda label: label != "en")  # what a text without letters is taken for
+        self._known = [self._codes[label] for label in known]
 
     @property
     def name(self) -> str:
@@ -81,13 +78,25 @@ class Models:
         return min(model.translator.threads for model in self.all)
 
     def detect(self, texts: Iterable[str]) -> list[tuple[str, float]]:
-        """Which of the service's languages texts are in: codes with probabilities, likely first.
+        """Which of the service's languages texts are in: codes, that with most text first.
 
-        Empty, if py3langid knows none of these languages.
+        With each comes its probability among all languages that there are, from 0 to 1: the mean
+        over the texts, in which a text counts by how much it is in this language. Empty, if
+        py3langid knows none of the service's languages.
         """
-        sample = "\n".join(text[:_SAMPLE] for text in texts)[:_SAMPLE]
-        ranked = self._identifier.rank(sample) if self._knows else []
-        return [(self._codes[code], float(share)) for code, share in ranked]
+        found, squares = dict.fromkeys(self._known, 0.0), dict.fromkeys(self._known, 0.0)
+        left = _SAMPLE
+        for text in texts:
+            sample = text[:left]
+            left -= len(sample)
+            if not any(map(str.isalpha, sample)):
+                continue
+            for label, share in _load_identifier().rank(sample):
+                if (code := self._codes.get(label)) in found:
+                    found[code] += len(sample) * share
+                    squares[code] += len(sample) * share**2
+        ranked = sorted(found, key=found.get, reverse=True)
+        return [(code, squares[code] / found[code] if found[code] else 0.0) for code in ranked]
 
     def find_language(self, asked: str) -> str | None:
         """The code of a language of the service that is asked for, as "en" or "EN-us".
@@ -120,7 +129,7 @@ class Models:
             ValueError: If there is none, or there are several.
         """
         left = self.all
-        if source != AUTO:
+        if source.lower() != AUTO:
             left = [model for model in left if model.source == self.find_language(source)]
         if target is not None:
             left = [model for model in left if model.target == self.find_language(target)]

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -10,9 +11,12 @@ from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from hydra.core.config_store import ConfigStore
 from omegaconf import II
+from torch import nn
 
 from resmlp_mt.compat.languages import infer_languages
 from resmlp_mt.compat.patching import Patch
+from resmlp_mt.data.binary_check import check_pairs
+from resmlp_mt.data.identity import KEY, Identity
 from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.batches import AllInBatches
@@ -21,6 +25,7 @@ from resmlp_mt.tasks.search import FASTER, mend_generator
 from resmlp_mt.tasks.subword_sampling import sample_subwords
 
 logger = logging.getLogger(__name__)
+_UNKNOWN = "%s does not say which dictionaries and subwords it was trained with: going on"
 
 PATCH = Patch(
     "translation",
@@ -30,7 +35,8 @@ PATCH = Patch(
     "--no-repeat-ngram-size. It writes a line to --log-file once for every epoch so far. It makes "
     "a batch sentence by sentence, which a GPU waits for. It reads over --truncate-source in "
     "fairseq-interactive, and elsewhere cuts to more than a model takes. It names no line of a "
-    "broken dictionary. It does not know languages with a hyphen by the names of the data",
+    "broken dictionary. It does not know languages with a hyphen by the names of the data. It goes "
+    "on with a training on other dictionaries, or the other way round, and trains on damaged data",
     "whoever trains or translates with --task translation, which fairseq takes where none is given",
     "a subclass stands under that name, so that commands and checkpoints stay as they are",
 )
@@ -82,7 +88,15 @@ class ResMLPTranslationConfig(TranslationConfig):
     ),
 )
 class ResMLPTranslationTask(AllInBatches, TranslationTask):
-    """What fairseq's task of this name does, on all of the data."""
+    """What fairseq's task of this name does, on all of the data, and on what a model knows.
+
+    Attributes:
+        identity: Of the text in the data folder, where `setup_task` made the task.
+        first: Of the first model whose state was loaded.
+    """
+
+    identity: Identity | None = None
+    first: Identity | None = None
 
     @classmethod
     def setup_task(cls, cfg: ResMLPTranslationConfig, **kwargs):
@@ -101,7 +115,65 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
                     "images give --task image_classification"
                 )
             cfg.source_lang, cfg.target_lang = pair
-        return super().setup_task(cfg, **kwargs)
+        task = super().setup_task(cfg, **kwargs)
+        folder, languages = Path(utils.split_paths(cfg.data)[0]), (cfg.source_lang, cfg.target_lang)
+        task.identity = Identity.of_folder(
+            folder, languages, (task.src_dict.symbols, task.tgt_dict.symbols)
+        )
+        # fairseq writes this into every checkpoint, and reads over what it does not know.
+        task.state.merge_state_dict({KEY: task.identity.as_state()})
+        return task
+
+    def adopt_state(self, state: dict, path: str, model: nn.Module, tunes: bool) -> None:
+        """Let a training take only a checkpoint of its own text.
+
+        Fine-tuning may be for other languages with the same subwords, as from en-de to de-en with
+        one vocabulary for both. A warning says so.
+
+        Args:
+            state: The checkpoint.
+            path: Where it is from.
+            model: What will take its weights.
+            tunes: Whether fine-tuning starts from it; else a training goes on.
+
+        Raises:
+            UserError: If it knows other languages, dictionaries or subwords.
+        """
+        trained = Identity.of_checkpoint(path, state)
+        if trained is None:
+            logger.info(_UNKNOWN, path)
+            return
+        if told := trained.differences(self.identity, languages=not tunes):
+            advice = f"prepare the text anew with 'resmlp-mt prepare --like {path}'"
+            if not tunes:
+                advice = "train on that, or into another --save-dir"
+            raise UserError(
+                f"{self.cfg.data}: not the text that {path} was trained on: {told}; {advice}"
+            )
+        if trained.languages != self.identity.languages:
+            told = trained.differences(self.identity)
+            logger.warning("%s: not the languages of %s: %s", self.cfg.data, path, told)
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Take the state of a model's checkpoint, of several one after the other.
+
+        Raises:
+            UserError: If a model has other dictionaries or subwords than this task, or other
+                languages than those before it.
+        """
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != KEY})
+        trained = Identity.of_state(state_dict)
+        if trained is None or self.identity is None:
+            logger.info(_UNKNOWN, "the checkpoint")
+            return
+        if told := trained.differences(self.identity, languages=False):
+            raise UserError(
+                f"not trained on text as in {self.cfg.data}: there {told}; prepare the text anew "
+                "with 'resmlp-mt prepare --like MODEL'"
+            )
+        self.first = self.first or trained
+        if told := self.first.differences(trained):
+            raise UserError(f"not trained on the text of the models before it: {told}")
 
     @classmethod
     def load_dictionary(cls, filename: str) -> Dictionary:
@@ -129,6 +201,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
         Raises:
             UserError: If its subwords shall be sampled, and are not known or not to be sampled so.
         """
+        self._check_files(split, combine)
         super().load_dataset(split, epoch, combine, **kwargs)
         alpha = getattr(self.cfg, "subword_sampling", 0.0)
         if not 0 <= alpha < 1:
@@ -143,6 +216,33 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
                 self.cfg.seed,
                 self.max_positions(),
             )
+
+    def _check_files(self, split: str, combine: bool) -> None:
+        """Refuse damaged files of all folders, also of those that later epochs read.
+
+        fairseq takes the dictionaries of the first folder for all.
+        """
+        if self.cfg.dataset_impl not in (None, "mmap"):
+            return
+        langs = self.cfg.source_lang, self.cfg.target_lang
+        sizes = len(self.src_dict), len(self.tgt_dict)
+        folders = list(map(Path, utils.split_paths(self.cfg.data)))
+        for folder in folders if split == self.cfg.train_subset else folders[:1]:
+            own = all((folder / f"dict.{lang}.txt").is_file() for lang in langs)
+            if own and folder != folders[0]:
+                told = self.identity.differences(Identity.of_folder(folder, langs))
+            else:
+                told = ""
+            if told:
+                raise UserError(
+                    f"{folder}: not the text of {folders[0]}, whose dictionaries are taken: "
+                    f"{told}; prepare both with the same ones (--like, or --srcdict)"
+                )
+            for k in count() if combine else range(1):
+                name = f"{split}{k or ''}"
+                if not any(folder.glob(f"{name}.*-*.*")):
+                    break
+                check_pairs(folder, name, langs, sizes)
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
         """The sentences that fairseq-interactive has read; arguments as fairseq's.

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, repeat
 
+import regex
+
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.punctuation import (
@@ -16,6 +18,7 @@ from resmlp_mt.text.punctuation import (
     ENDS,
     UNSPACED,
     cut_at,
+    may_cut,
 )
 from resmlp_mt.text.rules.edges import BEGINNING, BULLET
 from resmlp_mt.text.rules.literals import find_whole
@@ -39,7 +42,7 @@ _ALWAYS = re.compile(rf"(?<=\s)(?:[|·•]|::|{_ARROW}|[»›])\s+")
 # These stand within sentences too. So entries are short, have no stops, and are parted alike.
 _AT_TIMES = re.compile(r"(?<=\s)[/–—-]\s+")
 _SHORT, _SHORTEST = 4, 3  # words: of several entries, and of two
-_STOP = re.compile(rf"[.!?…;:,{ENDS}{COMMAS}]\s*$")
+_STOP = regex.compile(rf"(?V1)[.!?…;:,{ENDS}{COMMAS}]\s*$")
 # Emphasis of Markdown around what names the rest: "**Note:** Keep it", "**Name**: Anna".
 _LABEL = re.compile(r"\s*(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
 _BLANKS = re.compile(r"\s*")
@@ -195,4 +198,5 @@ def _cut_finely(sentences: list[str]) -> list[str]:
     for start, sentence in zip([0, *ends], sentences, strict=False):
         if label := _LABEL.match(sentence):
             places.add(start + label.end())
-    return cut_at(text, sorted(places))
+    inside = places - {0, len(text)}
+    return cut_at(text, sorted(i for i in inside if text[i - 1].isspace() or may_cut(text, i)))

@@ -106,22 +106,20 @@ def test_memory_is_that_of_a_case_and_not_of_a_larger_one_before():
 
 
 INTERRUPTED = """
-import os, signal, sys, tempfile, time
+import signal, sys
 from resmlp_mt.benchmark.rounds import Rival, race
+from resmlp_mt.files.output import scratch_folder
 
-class Slow:
-    def __init__(self, folder):
-        self.folder = folder
-
+class Busy:
     def __call__(self, case):
-        with tempfile.TemporaryDirectory(dir=self.folder):
-            while True:
-                time.sleep(0.1)
+        while True:
+            with scratch_folder() as folder:
+                (folder / "file").touch()
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))
-    rivals = [Rival(name, Slow, dict(folder=sys.argv[1])) for name in "ab"]
+    rivals = [Rival(name, Busy) for name in "ab"]
     try:
         race(rivals, [1], rounds=1, threads=1)
     except KeyboardInterrupt:
@@ -133,19 +131,21 @@ if __name__ == "__main__":
 def test_a_signal_ends_the_race_and_all_rivals_and_leaves_nothing(number, tmp_path):
     (script := tmp_path / "script.py").write_text(INTERRUPTED)
     (begun := tmp_path / "begun").mkdir()
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, script, begun]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(begun)}
+    command = [sys.executable, script]
     race = subprocess.Popen(command, env=environment, start_new_session=True)
-    while not list(begun.iterdir()):
+    while not list(begun.iterdir()):  # some folder of a rival, at any moment of its life
         assert race.poll() is None
         time.sleep(0.05)
     if number == signal.SIGINT:
         os.killpg(race.pid, number)  # as Ctrl-C does
     else:
         race.send_signal(number)
-    assert race.wait(60) == 128 + number
+    assert race.wait(1800) == 128 + number
     assert not list(begun.iterdir())
-    until = time.monotonic() + 60  # those that multiprocessing started beside them end on their own
+    until = (
+        time.monotonic() + 1800
+    )  # those that multiprocessing started beside them end by themselves
     with pytest.raises(ProcessLookupError):
         while time.monotonic() < until:
             os.killpg(race.pid, 0)
@@ -194,6 +194,6 @@ for _ in range(50):
 def test_rows_of_several_processes_keep_apart(tmp_path):
     command = [sys.executable, "-c", APPENDER, tmp_path / "rows.csv"]
     processes = [subprocess.Popen([*command, letter]) for letter in "xy"]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert [process.wait(1800) for process in processes] == [0, 0]
     header, *rows = (tmp_path / "rows.csv").read_text().splitlines()
     assert header == "a" and sorted(rows) == ["x" * 99] * 1500 + ["y" * 99] * 1500

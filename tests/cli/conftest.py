@@ -42,6 +42,7 @@ def much_to_validate(shared, prepared) -> Path:
     with FileLock(shared / "much-to-validate.lock"):
         if not out.exists():
             shutil.copytree(prepared, out)
+            (out / "report.json").unlink()  # it has the sums of another validation set
             for path in out.glob("train.*"):
                 shutil.copy(path, path.with_name(path.name.replace("train", "valid")))
     return out

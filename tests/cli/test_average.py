@@ -97,15 +97,18 @@ def test_a_mean_generates_and_continues_training(trained, prepared, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--last", 9], "3 of epochs, but not 9 of a kind"),
+        (["--last", 9], "3 of epochs, but not 9 of a kind; take those with 'resmlp-mt average "),
         ([], "--last N or --best N"),
         (["--last", 0], "3 of epochs, but not 0 of a kind"),
-        (["--best", 4], "3 checkpoints with a validation score, not 4"),
+        (["--best", 4], "3 checkpoints with a validation score, not 4; take 'resmlp-mt average "),
     ],
 )
 def test_impossible_choices_are_refused(trained, tmp_path, arguments, said):
-    assert_refused(average(trained, *arguments, "--out", tmp_path / "x.pt", check=False), said)
+    refused = average(trained, *arguments, "--out", tmp_path / "x.pt", check=False)
+    assert_refused(refused, said)
     assert not list(tmp_path.iterdir())
+    if advised := re.search(r"'resmlp-mt average (.+)'", refused.stderr):
+        average(*advised[1].split(), "--out", tmp_path / "x.pt")
 
 
 def test_what_a_training_goes_on_from_is_not_replaced(trained, tmp_path):

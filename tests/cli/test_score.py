@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import assert_refused, run
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 REFERENCE = ["Der Hund sieht die Katze.", "Heute schläft das alte Kind.", "Er liest ein Buch."]
 HYPOTHESIS = ["Der Hund sieht eine Katze.", "heute schläft das Kind.", "Er liest ein Buch ."]
@@ -53,6 +53,26 @@ def test_several_references_are_used_together(files):
     one, other = ["--ref", files["ref"]], ["--ref", files["hyp"]]
     rows = json.loads(run("resmlp-mt", "score", files["hyp"], *one, *other, "--json").stdout)
     assert rows[0]["BLEU"] == 100 and "nrefs:2" in rows[0]["signatures"]["BLEU"]
+    assert rows[0]["missing_references"] == {str(files["ref"]): 0, str(files["hyp"]): 0}
+
+
+def test_a_blank_line_among_several_references_is_none(files, tmp_path):
+    """As SacreBLEU's None. An empty reference would be nearest in length to any short line."""
+    other = tmp_path / "other.de"
+    other.write_text(f"{REFERENCE[1]}\n \n\n")
+    command = ["resmlp-mt", "score", files["hyp"], "--ref", files["ref"], "--ref", other]
+    (row,) = json.loads(run(*command, "--json").stdout)
+    references = [REFERENCE, [REFERENCE[1], None, None]]
+    for name, metric in {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}.items():
+        assert row[name] == round(metric.corpus_score(HYPOTHESIS, references).score, 2)
+        assert row["signatures"][name] == str(metric.get_signature())
+    assert row["missing_references"] == {str(files["ref"]): 0, str(other): 2}
+    assert f"{other}: 2 of 3 lines are blank, and count as missing" in run(*command).stdout
+    # A line with none at all, and a single file, have an empty reference.
+    files["ref"].write_text("\n".join([*REFERENCE[:2], "", ""]))
+    rows = [json.loads(run(*c, "--json").stdout)[0] for c in (command, command[:-2])]
+    assert rows[1]["BLEU"] == sacrebleu(files)[0]["score"] == rows[0]["BLEU"]
+    assert "missing_references" not in rows[1]
 
 
 def test_tokenizer_is_sacrebleus(files):
@@ -121,40 +141,65 @@ def test_files_out_of_step_are_refused(files, tmp_path):
     assert_refused(run(*command, tmp_path / "none.de", check=False), "none.de: no such file")
 
 
+def test_bleu_of_lines_too_short_for_it_is_explained(files, tmp_path):
+    short, other = tmp_path / "short.de", tmp_path / "other.de"
+    short.write_text("Er liest viel\nein Hund\n")
+    other.write_text("Er liest wenig\nein Hund\n")
+    done = run("resmlp-mt", "score", other, "--ref", short, "--json")
+    lines = [path.read_text().splitlines() for path in (other, short)]
+    effective = BLEU(effective_order=True).corpus_score(lines[0], lines[1:]).score
+    assert json.loads(done.stdout)[0]["BLEU"] == 0 < effective
+    assert "no line of 4 tokens" in done.stderr and done.stderr.count("\n") == 1
+    assert f"effective order it is {effective:.2f}" in done.stderr
+    other.write_text("x y z\nx y\n")  # what is all wrong needs no note
+    assert run("resmlp-mt", "score", other, "--ref", short).stderr == ""
+    assert run("resmlp-mt", "score", files["hyp"], "--ref", files["ref"]).stderr == ""
+
+
+@pytest.mark.parametrize("test", ["bs", "ar"])
 @pytest.mark.parametrize(("options", "seed"), [([], 12345), (["--seed", 7], 7)])
-def test_paired_bootstrap_is_that_of_sacrebleu(files, tmp_path, options, seed):
+def test_paired_tests_are_those_of_sacrebleu(files, tmp_path, test, options, seed):
     (tmp_path / "other.de").write_text("\n".join([HYPOTHESIS[0], *REFERENCE[1:]]) + "\n")
     systems = [files["hyp"], tmp_path / "other.de", files["same"]]
+    # Fifteen lines: three would prove less than SacreBLEU says.
+    for path in (files["ref"], *systems):
+        path.write_text(path.read_text() * 5)
+    flags = [f"--paired-{test}", f"--paired-{test}-n", 60]
     command = [sys.executable, "-m", "sacrebleu", files["ref"], "-m", "bleu", "chrf", "ter"]
-    # Its JSON fails with TER.
-    command += ["-i", *systems, "--paired-bs", "--paired-bs-n", "60", "-f", "latex", "-w", "4"]
+    command += ["-i", *systems, *flags, "-f", "latex", "-w", "4"]  # its JSON fails with TER
     environment = os.environ | {"SACREBLEU_SEED": str(seed)}
     done = subprocess.run([*map(str, command)], env=environment, capture_output=True, check=True)
-    table = [line.split("&") for line in done.stdout.decode().splitlines() if "±" in line]
-    expected = [cells[1:] for cells in table[1:]]
-    command = ["resmlp-mt", "score", *systems, "--ref", files["ref"], "--paired-bs"]
-    command += ["--paired-bs-n", 60, *options]
+    table = [line for line in done.stdout.decode().splitlines() if ".de & " in line]
+    command = ["resmlp-mt", "score", *systems, "--ref", files["ref"], *flags, *options]
     rows = json.loads(run(*command, "--json").stdout)
-    for row, cells in zip(rows, expected, strict=True):
-        for name, cell in zip(("BLEU", "chrF", "TER"), cells, strict=True):
-            test = row["paired_bs"][name]
-            found = [row[name], test["mean"], test["ci"], test["p_value"]]
+    for row, line in zip(rows, table, strict=True):
+        for name, cell in zip(("BLEU", "chrF", "TER"), line.split("&")[1:], strict=True):
+            result = row[f"paired_{test}"][name]
+            found = [row[name], *(result[key] for key in ("mean", "ci") if test == "bs")]
+            found += [result["p_value"]] if row is not rows[0] else []
             theirs = [float(number) for number in re.findall(r"\d+\.\d+", cell)]
-            assert found[: len(theirs)] == pytest.approx(theirs, abs=0.006)
-            assert (test["p_value"] is None) == (len(theirs) == 3) == (row is rows[0])
-            assert f"bs:60|seed:{seed}|" in row["signatures"][name]
-    if seed == 12345:
-        refused = run(*command, env={"SACREBLEU_SEED": "abc"}, check=False)
-        assert_refused(refused, "SACREBLEU_SEED=abc in the environment: no number")
+            assert found == pytest.approx(theirs, abs=0.006)
+            assert f"{test}:60|seed:{seed}|" in row["signatures"][name]
     table = run(*command).stdout
-    assert f"p {rows[1]['paired_bs']['BLEU']['p_value']:.3f}" in table
-    assert f"bs:60|seed:{seed}|" in table
+    assert f"p {rows[1][f'paired_{test}']['BLEU']['p_value']:.3f}" in table
+    assert f"{test}:60|seed:{seed}|" in table
 
 
-def test_a_system_does_not_differ_from_itself(files):
+@pytest.mark.parametrize("test", ["bs", "ar"])
+def test_a_system_does_not_differ_from_itself(files, test):
     command = ["resmlp-mt", "score", files["hyp"], files["hyp"], "--ref", files["ref"], "--json"]
-    rows = json.loads(run(*command, "--paired-bs", "--paired-bs-n", 20).stdout)
-    assert [test["p_value"] for test in rows[1]["paired_bs"].values()] == [1.0, 1.0, 1.0]
+    rows = json.loads(run(*command, f"--paired-{test}", f"--paired-{test}-n", 20).stdout)
+    assert [result["p_value"] for result in rows[1][f"paired_{test}"].values()] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("changed", [1, 2, 3])
+def test_a_few_lines_are_no_proof(files, changed):
+    """All ways of exchanging k lines are equally likely, and two make the whole difference."""
+    files["hyp"].write_text("\n".join([*["falsch"] * changed, *REFERENCE[changed:]]))
+    command = ["resmlp-mt", "score", files["hyp"], files["same"], "--ref", files["ref"], "--json"]
+    rows = json.loads(run(*command, "--paired-ar").stdout)
+    for result in rows[1]["paired_ar"].values():
+        assert result["p_value"] == 2 / 2**changed
 
 
 def test_standard_input_is_named_once(files):
@@ -163,15 +208,22 @@ def test_standard_input_is_named_once(files):
         assert_refused(refused, "-: standard input can be read once")
 
 
-def test_impossible_comparisons_are_refused(files):
-    command = ["resmlp-mt", "score", "--ref", files["ref"], "--paired-bs", files["hyp"]]
-    assert_refused(run(*command, check=False), "name two or more")
-    for flag in ("--seed", "--paired-bs-n"):
-        refused = run(*command, files["same"], flag, 0, check=False)
+@pytest.mark.parametrize("test", ["bs", "ar"])
+def test_impossible_comparisons_are_refused(files, test):
+    score = ["resmlp-mt", "score", "--ref", files["ref"], files["hyp"]]
+    paired, number = f"--paired-{test}", f"--paired-{test}-n"
+    assert_refused(run(*score, paired, check=False), "name two or more")
+    both = run(*score, files["same"], "--paired-ar", "--paired-bs", check=False)
+    assert_refused(both, "not allowed with")
+    for flag in ("--seed", number):
+        refused = run(*score, files["same"], paired, flag, 0, check=False)
         assert_refused(refused, f"{flag} must be at least 1")
-        alone = run("resmlp-mt", "score", "--ref", files["ref"], files["hyp"], flag, 9, check=False)
-        assert_refused(alone, f"{flag} is for --paired-bs, which is not given")
+        alone = run(*score, flag, 9, check=False)
+        assert_refused(alone, f"{flag} is for --paired-")
+    for seed, said in (("0", "=0 in the environment: SacreBLEU"), ("abc", "=abc in the env")):
+        refused = run(*score, files["same"], paired, env={"SACREBLEU_SEED": seed}, check=False)
+        assert_refused(refused, f"SACREBLEU_SEED{said}")
     one = Path(files["ref"]).with_name("one")
     one.write_text("ein Hund\n")
-    refused = run("resmlp-mt", "score", one, one, "--ref", one, "--paired-bs", check=False)
-    assert_refused(refused, "--paired-bs draws lines anew, and there is one")
+    refused = run("resmlp-mt", "score", one, one, "--ref", one, paired, check=False)
+    assert_refused(refused, f"{paired} draws lines anew, and there is one")

@@ -398,6 +398,30 @@ def threads_after_work_together(distributed_main, folder) -> set[str]:
     return {path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}
 
 
+def nothing_worse_is_kept_though_there_is_room(folder):
+    assert best_of(folder, [5, 6, 4], 3) == [4, 5]
+
+
+def best_of(folder, scores, most, **flags):
+    """The scores of the best checkpoints that are kept of a training that has such scores."""
+    cfg = CheckpointConfig(save_dir=str(folder), keep_best_checkpoints=most, **flags)
+    vars(cfg).update(flags)
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
+    for epoch, score in enumerate(scores, 1):
+        trainer = SimpleNamespace(
+            data_parallel_rank=0,
+            checkpoint_suffix="",
+            should_save_checkpoint_on_current_rank=True,
+            consolidate_optimizer=lambda: None,
+            get_num_updates=lambda: 10 * epoch,  # noqa: B023
+            save_checkpoint=lambda path, state: Path(path).write_text(str(score)) and path,  # noqa: B023
+            task=None,
+        )
+        batches = SimpleNamespace(epoch=epoch, end_of_epoch=lambda: True, state_dict=dict)
+        checkpoint_utils.save_checkpoint(cfg, trainer, batches, score)
+    return sorted(float(path.read_text()) for path in folder.glob("checkpoint.best_*"))
+
+
 # stopping
 
 
@@ -482,6 +506,7 @@ OF_PATCHES = {
     "checkpoints whole": [
         a_copy_that_fails_leaves_nothing_whole,
         a_full_disk_is_left_with_a_part,
+        nothing_worse_is_kept_though_there_is_room,
     ],
     "going on": [
         a_training_starts_afresh_where_its_checkpoint_is_missing,

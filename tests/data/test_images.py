@@ -184,6 +184,36 @@ def test_links_within_an_archive_are_followed(root, tmp_path, make_link):
     assert folder.open(linked).tobytes() == Image.open(target).tobytes()
 
 
+def test_links_to_links_within_an_archive_are_followed_unless_they_lead_round(root, tmp_path):
+    for name, target in (("x", "y"), ("y", "z"), ("z", "a")):  # the tar has them in this order
+        (root / f"train/ant/{name}.png").symlink_to(f"{target}.png")
+    folder = ImageFolder(pack(root, tmp_path / "x.tar"), "train")
+    linked = folder.names.index(next(name for name in folder.names if name.endswith("x.png")))
+    assert folder.open(linked).tobytes() == Image.open(root / "train/ant/a.png").tobytes()
+    (root / "train/ant/z.png").unlink()
+    (root / "train/ant/z.png").symlink_to("y.png")
+    with pytest.raises(UserError, match=r"ant/\w.png: a link that leads back to itself"):
+        ImageFolder(pack(root, tmp_path / "y.tar"), "train")
+
+
+@pytest.mark.parametrize("suffix", ["", ".tar"])
+def test_what_is_no_picture_of_the_user_is_left_out(root, tmp_path, suffix, caplog):
+    names = len(ImageFolder(root, "train"))
+    for folder in (root, root / "train", root / "train/ant"):  # as a Synology makes them
+        (folder / "@eaDir/a.png").mkdir(parents=True)
+        shutil.copy(root / "train/ant/a.png", folder / "@eaDir/a.png/SYNOPHOTO_THUMB_M.png")
+    os.mkfifo(root / "train/ant/pipe.png")
+    if not suffix:
+        (root / "train/ant/gone.png").symlink_to("nowhere.png")
+        (root / "train/ant/round.png").symlink_to("round.png")
+    path = pack(root, tmp_path / "x.tar") if suffix else root
+    found = ImageFolder(path, "train")
+    assert len(found) == len(pixels_of(found)) == names and sorted(found.classes) == sorted(CLASSES)
+    (said,) = caplog.messages
+    assert "left out" in said and "pipe.png" in said
+    assert suffix or ("gone.png" in said and "round.png" in said)
+
+
 def test_a_link_out_of_an_archive_is_refused(root, tmp_path):
     (root / "train/bee/z.png").symlink_to("/nowhere/z.png")
     with pytest.raises(UserError, match=r"bee/z.png: a link to nowhere/z.png.*--dereference"):

@@ -62,7 +62,7 @@ def test_processes_do_not_outlive_the_first(tmp_path):
     pids = [int(process.stdout.readline()) for _ in range(2)]
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 1800  # what hangs
     while (alive := [pid for pid in pids if is_alive(pid)]) and time.monotonic() < deadline:
         time.sleep(0.01)
     for pid in alive:

@@ -25,8 +25,10 @@ from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
 from resmlp_mt.nn.norm import LayerScale
 from resmlp_mt.nn.patches import PatchEmbedding
 from resmlp_mt.nn.stages import Stage
+from resmlp_mt.nn.standardised import StandardisedConv
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+onnx = pytest.importorskip("onnx", reason="the extra [export] is not installed")
 
 from resmlp_mt.export.image_graph import (  # noqa: E402
     build_classifier,
@@ -131,7 +133,7 @@ def test_compiled_code_computes_in_a_process_that_was_forked(kind, randomised):
     if not child:
         os._exit(not (several(pixels) == expected).all())
     ended = (0, 0)
-    for _ in range(600):
+    for _ in range(18_000):  # half an hour, in which it hangs
         if (ended := os.waitpid(child, os.WNOHANG))[0]:
             break
         time.sleep(0.1)
@@ -353,6 +355,18 @@ def test_a_classifier_without_a_fold_is_exported_as_it_is(name, randomised, tmp_
             found = torch.from_numpy(session.run(["logits"], {"pixels": batch.numpy()})[0])
             assert_close(found, expected[: len(batch)], rtol=error, atol=error)
     assert capfd.readouterr() == ("", "")
+
+
+def test_standardised_weights_are_constants_of_the_graph():
+    conv = StandardisedConv(3, 4, 3)
+    model = nn.Sequential(conv, nn.Flatten(), nn.Linear(4 * 14 * 14, 7))
+    graph = onnx.load_from_string(trace_classifier(model, MEAN, STD, 16, False)).graph
+    (node,) = (node for node in graph.node if node.op_type == "Conv")
+    weights = {weight.name: onnx.numpy_helper.to_array(weight) for weight in graph.initializer}
+    flat = weights[node.input[1]].reshape(4, -1)
+    assert np.allclose(flat.mean(1), 0, atol=1e-5) and np.allclose(flat.std(1), 1, atol=1e-5)
+    shapes = [weight.shape for weight in weights.values()]
+    assert shapes.count((4, 3, 3, 3)) == 1  # what it was made of is left out
 
 
 def test_what_a_graph_cannot_follow_is_refused():

@@ -1,5 +1,7 @@
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -186,6 +188,48 @@ def test_an_interrupt_while_folders_change_places_keeps_the_old_one(tmp_path, mo
     monkeypatch.undo()
     assert (tmp_path / "x" / "mark").read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["x"]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from resmlp_mt.files.output import whole_folder
+
+def stop():
+    print("here", flush=True)
+    sys.stdin.read()
+
+rename = os.rename
+if sys.argv[2] == "renaming":
+    os.rename = lambda source, target: (rename(source, target), stop())
+with whole_folder(Path(sys.argv[1]), mark="mark") as folder:
+    (folder / "mark").write_text("new")
+    if sys.argv[2] == "filling":
+        stop()
+"""
+
+
+@pytest.mark.parametrize("moment", ["filling", "renaming"])
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, moment):
+    target = tmp_path / "x[1]"  # no pattern
+    with whole_folder(target, mark="mark") as folder:
+        (folder / "mark").write_text("old")
+    command = [sys.executable, "-c", KILLED, target, moment]
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with subprocess.Popen(command, **pipes) as process:
+        assert process.stdout.readline() == b"here\n"
+        if moment == "filling":
+            with whole_folder(target, mark="mark") as folder:
+                (folder / "mark").write_text("old")
+            assert len(list(tmp_path.iterdir())) == 2  # that of the other, which is at work
+        process.kill()
+    (other := tmp_path / ".x[1].notes").mkdir()
+    (tmp_path / ".x[1].01234567").mkdir()  # not its work
+    with whole_folder(target, mark="mark") as folder:
+        assert (target / "mark").read_text() == "old"
+        (folder / "mark").write_text("newer")
+    assert (target / "mark").read_text() == "newer"
+    assert {*tmp_path.iterdir()} == {target, other, tmp_path / ".x[1].01234567"}
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from inference.test_alignment import Copying, codec
+from resmlp_mt.text.stand_ins import compare_names
 
 from resmlp_mt import Translator
 from resmlp_mt.inference.reader import Reader
-from resmlp_mt.text.stand_ins import compare_names
 
 FIXED = [
     "setup.py",

@@ -1,12 +1,12 @@
 """Sentences in capitals are translated as those in normal case, and their translations raised."""
 
 import pytest
+from resmlp_mt.inference.segments import split_text
 
 from resmlp_mt import Translator
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.alignment import align_words
 from resmlp_mt.inference.glossary import Glossary
-from resmlp_mt.inference.segments import split_text
 
 DOGS, MAN = "Two dogs play in the snow.", "A man rides a bike."
 

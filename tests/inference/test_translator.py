@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
+from resmlp_mt.inference.segments import Segment
 
 from resmlp_mt import Classifier, Translator
 from resmlp_mt.data.card import Card
@@ -16,7 +17,6 @@ from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.search.stopping import Stopped, stop_when
-from resmlp_mt.inference.segments import Segment
 
 
 @pytest.fixture(scope="module")

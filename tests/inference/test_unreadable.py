@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inference.test_alignment import Copying, codec
+from resmlp_mt.text.stand_ins import find_unreadable, name_words, put_back, put_in
 
 from resmlp_mt import Translator
 from resmlp_mt.inference.alignment import align_words
 from resmlp_mt.inference.reader import Reader
-from resmlp_mt.text.stand_ins import find_unreadable, name_words, put_back, put_in
 
 READABLE = [
     "dog",

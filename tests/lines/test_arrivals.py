@@ -7,9 +7,9 @@ from itertools import chain
 
 import pytest
 from cli.commands import ENVIRONMENT
+from resmlp_mt.lines.joined import JoinedLines
 
 from resmlp_mt.lines.arrivals import Lines, take_arrived
-from resmlp_mt.lines.joined import JoinedLines
 from resmlp_mt.lines.places import Places
 
 READ = """

@@ -2,10 +2,10 @@ import threading
 from types import SimpleNamespace
 
 import numpy as np
+from resmlp_mt.inference.segments import Segment
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.inference.search.stopping import check_wanted
-from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.models import Model, Models
 

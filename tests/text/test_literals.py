@@ -67,6 +67,6 @@ PARTS = "a a. - a_ a- aA 9 9. 9, 9- /a a@ %( {{{a ${a <%=a ( {n, {n,plural,one{ 
 
 @pytest.mark.parametrize("part", [*PARTS.split(), "9 ", "{{ ", "` ", FIRST_MARK, "🐶", "m²"])
 def test_long_text_takes_no_time(part):
-    began = time.monotonic()
+    began = time.process_time()
     find(part * 10**5)
-    assert time.monotonic() - began < 20  # where it grew with the square, minutes
+    assert time.process_time() - began < 20  # where it grew with the square, minutes

@@ -255,11 +255,3 @@ def test_a_glossary_looks_through_marks_and_not_into_them():
 @pytest.mark.parametrize("text", ["Johnson &Johnson", "Drag&drop", "Q&A", "R&d", "User_name"])
 def test_other_ampersands_and_low_lines_mark_no_letter(text):
     assert not take_spans(text).spans
-
-
-@pytest.mark.parametrize(("text", "plain"), [("E&xit", "Exit"), ("Regula&r…", "Regular…")])
-def test_a_letter_marked_for_a_key_gives_the_mark_to_its_word(text, plain):
-    taken = take_spans(text)
-    assert taken.text == plain
-    mark = text.translate(str.maketrans("", "", plain))
-    assert put_back(plain, taken)[0] == mark + plain

@@ -23,7 +23,7 @@ from resmlp_mt.compat.flags.training import (
     check_packages,
     check_schedule,
     check_start,
-    mend_schedule,
+    mend_writing,
 )
 from resmlp_mt.compat.flags.validation import check_best, check_bleu, check_metric
 from resmlp_mt.compat.flags.values import check_numbers, check_overrides
@@ -36,8 +36,8 @@ _CHECKS = (
     check_modality,
     check_model,
     check_numbers,
-    check_schedule,
     check_optimizer,
+    check_schedule,
     check_packages,
     check_metric,
     check_best,
@@ -56,13 +56,13 @@ PATCH = Patch(
     "ends with a bare RuntimeError without --arch. It answers a wrong value with hundreds of "
     "flags. With --bf16 it looks for a TPU, and on CPUs it talks by NCCL. It takes "
     "--fp16 on CPUs, and with optimizers that do not fit it, and fails later. It ends in a "
-    "traceback where a number is out of range, as in --update-freq 0. It divides by zero where "
-    "the warm-up leaves no update for a cosine. It ends in a traceback where a schedule has no "
-    "length, where --best-checkpoint-metric is not measured, after an epoch, where a training has "
-    "two places to start from, and where --valid-subset names valid1. It calls it a bug of its own "
-    "where --sampling has no number of translations. It lists an archive of images as if it were a "
-    "folder. It trains from scratch where --finetune-from-model names a folder. On new GPUs it "
-    "lets torch plan the attention for each shape of a batch",
+    "traceback where a number is out of range, as in --update-freq 0, where a schedule has no "
+    "length, no warm-up or no decay, where --best-checkpoint-metric is not measured, after an "
+    "epoch, where a training has two places to start from, and where --valid-subset names valid1. "
+    "It calls it a bug of its own where --sampling has no number of translations. It lists an "
+    "archive of images as if it were a folder. It trains from scratch where "
+    "--finetune-from-model names a folder. On new GPUs it lets torch plan the attention for each "
+    "shape of a batch",
     "whoever mistypes a value, or trains on CPUs, in 16 bits, for a few updates, on a .tar of "
     "images, or on from a folder, or translates on a GPU, or samples translations",
     "each is put right or refused before anything is loaded. --path and --finetune-from-model "
@@ -71,23 +71,38 @@ PATCH = Patch(
 
 
 @PATCH.replaces("fairseq.options:parse_args_and_arch", "535ef0431681")
-def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
+def parse(
+    parse_args_and_arch,
+    parser,
+    input_args=None,
+    parse_known=False,
+    suppress_defaults=False,
+    modify_parser=None,
+):
     """Parse as fairseq does, and put right what it made of it."""
     error = parser.error
-    parser.error = partial(refuse, parser, error, None)
-    known, _ = name_what_fails(parser.parse_known_args, input_args)
-    if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
-        parser.set_defaults(task=find_task(known.path))
-    # Programs that train nothing have fairseq's default there, which nobody gave.
-    trains = hasattr(known, "max_update")
-    arch = getattr(known, "arch", None) if trains else None
-    parser.error = partial(refuse, parser, error, arch)
-    if getattr(known, "arch", "given") is None:
-        raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
-    parsed = name_what_fails(parse_args_and_arch, parser, input_args, *args, **kwargs)
+
+    def look(parser):
+        """Look at what will be parsed. fairseq calls this when it has imported --user-dir."""
+        if modify_parser is not None:
+            modify_parser(parser)
+        parser.error = partial(refuse, parser, error, None)
+        known, _ = parser.parse_known_args(input_args)
+        if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
+            parser.set_defaults(task=find_task(known.path))
+        # Programs that train nothing have fairseq's default there, which nobody gave.
+        trains = hasattr(known, "max_update")
+        arch = getattr(known, "arch", None) if trains else None
+        parser.error = partial(refuse, parser, error, arch)
+        if getattr(known, "arch", "given") is None:
+            raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
+
+    parsed = name_what_fails(
+        parse_args_and_arch, parser, input_args, parse_known, suppress_defaults, look
+    )
     given = parsed[0] if isinstance(parsed, tuple) else parsed
     flags = Flags(given)
-    if not kwargs.get("suppress_defaults"):  # else they are some of what was parsed before
+    if not suppress_defaults:  # else they are some of what was parsed before
         for check in _CHECKS:
             check(flags)
     is_from_shell = input_args is None  # a command line in a list may be meant for another place
@@ -95,10 +110,10 @@ def parse(parse_args_and_arch, parser, input_args=None, *args, **kwargs):
         check_data(flags)
         if flags.optimizer:
             check_hardware(given)
-    mend_schedule(flags)
     mend_hardware(flags)
     mend_paths(flags)
     mend_sets(flags)
+    mend_writing(flags)
     if flags.optimizer:
         mend_precision(flags)
     warn_of_whole_words(given)

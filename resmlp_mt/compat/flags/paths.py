@@ -1,7 +1,6 @@
 """Folders and names of models, where fairseq wants checkpoints."""
 
 import os
-from pathlib import Path
 
 from fairseq.file_io import PathManager
 from fairseq.utils import split_paths
@@ -9,7 +8,6 @@ from fairseq.utils import split_paths
 from resmlp_mt.compat.checkpoints import find_and_read, load_checkpoint
 from resmlp_mt.compat.flags.given import Flags
 from resmlp_mt.compat.flags.models import modality_of
-from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint
 
@@ -18,7 +16,7 @@ def mend_paths(flags: Flags) -> None:
     """Put checkpoints where folders and names of models stand.
 
     Raises:
-        UserError: Naming what is not there, or text that does not fit the model.
+        UserError: Naming what is not there.
     """
     modality = modality_of(flags.task)
     if (start := flags.finetune_from_model) is not None:
@@ -27,25 +25,9 @@ def mend_paths(flags: Flags) -> None:
         flags.finetune_from_model = _find(start, modality)
         if modality == "images" and os.path.isdir(start):
             flags.finetune_from_model = str(find_and_read(start)[0])
-        _check_subwords(start, flags)
     in_parts = flags.checkpoint_suffix or (flags.checkpoint_shard_count or 1) > 1
     if flags.path and not in_parts:
         flags.path = os.pathsep.join(_find(part, modality) for part in split_paths(flags.path))
-
-
-def _check_subwords(start: str, flags: Flags) -> None:
-    """Refuse text of other subwords than those of the model that is trained further.
-
-    Dictionaries of one size pass everything else, and each word then stands for another.
-    """
-    data = Path(split_paths(flags.data)[0])
-    for path in Path(flags.finetune_from_model).parent.glob("dict.*.txt"):
-        given = data / path.name
-        if given.is_file() and Vocabulary(given).symbols != Vocabulary(path).symbols:
-            raise UserError(
-                f"{given}: other subwords than those of {start}, which is to be trained further: "
-                f"prepare the text anew with 'resmlp-mt prepare --like {start}'"
-            )
 
 
 def find_task(path: str | None) -> str:

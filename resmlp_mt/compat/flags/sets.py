@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 def check_data(flags: Flags) -> None:
     """Refuse data that are not there before a training makes its folder."""
-    for path in split_paths(flags.data or ""):
+    for path in [] if flags.data is None else split_paths(flags.data):  # a task may take none
         if not (PathManager.path_requires_pathmanager(path) or os.path.exists(path)):
             raise UserError(f"{path}: no such file or folder, where the data should be")
 

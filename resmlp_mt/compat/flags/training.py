@@ -1,49 +1,76 @@
 """What a training starts from, and how it goes on: schedules, optimizers and packages."""
 
+import logging
+import math
+import traceback
+from argparse import ArgumentParser
 from importlib.util import find_spec
 
-from resmlp_mt.compat.flags.given import Flags, read_literal
+import torch
+from fairseq.optim import OPTIMIZER_REGISTRY, FairseqOptimizer
+from fairseq.optim.lr_scheduler import LR_SCHEDULER_DATACLASS_REGISTRY, LR_SCHEDULER_REGISTRY
+from omegaconf import OmegaConf
+
+from resmlp_mt.compat.flags.given import Flags
 from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.files.finding import LAST
 
+logger = logging.getLogger(__name__)
+_HERE = ("fairseq.", "resmlp_mt.")
+
 
 def check_schedule(flags: Flags) -> None:
-    """Refuse schedules without a length."""
-    kind, most = flags.lr_scheduler, flags.max_update or 0
-    # A longer warm-up is harmless, since the training ends in it.
-    if kind == "cosine" and flags.lr_period_updates <= 0 and flags.warmup_updates == most > 0:
-        raise UserError(
-            f"--warmup-updates {most} leaves no update for --lr-scheduler cosine: --max-update is "
-            f"{most}"
-        )
-    if kind == "cosine" and flags.lr_period_updates <= 0 and most <= 0:
-        raise UserError("--lr-scheduler cosine needs --max-update, or --lr-period-updates")
-    if kind == "polynomial_decay" and flags.total_num_update is None and most <= 0:
-        raise UserError("--lr-scheduler polynomial_decay needs --max-update, or its own length")
-    if kind == "tri_stage":
-        steps = flags.warmup_steps + flags.hold_steps + flags.decay_steps
-        if steps <= 0 and (flags.phase_ratio is None or most <= 0):
-            raise UserError(
-                "--lr-scheduler tri_stage needs --warmup-steps, --hold-steps and --decay-steps, or "
-                "--phase-ratio and --max-update"
-            )
-    if kind == "manual":
-        for name in ("epoch2lr", "update2lr"):
-            _check_rates(f"--{name}", getattr(flags, name))
+    """Refuse a schedule that fails at an update, or has no rate there, by trying it.
 
-
-def _check_rates(flag: str, given: str) -> None:
-    rates = read_literal(given.replace(" ", ""))
-    if not (isinstance(rates, dict) and all(isinstance(key, str) for key in rates)):
-        raise UserError(
-            f"{flag} {given}: give rates with their keys in quotes, as \"{{'1-9': 1e-3}}\""
-        )
-
-
-def mend_schedule(flags: Flags) -> None:
-    """Give a polynomial decay the length that fairseq promises."""
+    Where a training has no last update, that is up to one that hardly any training reaches. A
+    polynomial decay gets the length that fairseq promises.
+    """
+    if flags.max_update is None:  # nothing is trained
+        return
+    optimizer = OPTIMIZER_REGISTRY.get(flags.optimizer, FairseqOptimizer)
+    of_others = not optimizer.__module__.startswith(_HERE)
+    if flags.lr_scheduler == "pass_through" and of_others:  # it may have a schedule of its own
+        return
     if flags.lr_scheduler == "polynomial_decay" and flags.total_num_update is None:
-        flags.total_num_update = flags.max_update or 0
+        flags.total_num_update = flags.max_update
+    kind = LR_SCHEDULER_REGISTRY[flags.lr_scheduler]
+    kind.add_args(parser := ArgumentParser(add_help=False))
+    names = dict.fromkeys(["lr", "max_update", *(action.dest for action in parser._actions)])
+    given = {name: getattr(flags, name) for name in names}
+    optimizer = FairseqOptimizer(None)  # fairseq's own take half a second to be configured
+    optimizer._optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.0)
+    talks = logging.getLogger(kind.__module__)
+    talks.disabled, update = True, 0
+    try:
+        cfg = flags.of_program
+        if config := LR_SCHEDULER_DATACLASS_REGISTRY.get(flags.lr_scheduler):
+            cfg = OmegaConf.structured(config.from_namespace(cfg))  # with the types of its fields
+        schedule = kind(cfg, optimizer)
+        schedule.step_begin_epoch(1)
+        for update in _choose_updates(given):
+            schedule.step_update(update)
+            if not 0 <= (rate := optimizer.get_lr()) < math.inf:
+                raise ValueError(f"a rate of {rate}")
+        schedule.step(1, 1.0)
+    except UserError:
+        raise
+    except Exception as error:  # whatever a schedule divides by, asserts or reads
+        reason = str(error) or traceback.extract_tb(error.__traceback__)[-1].line
+        values = [f"{name_flag(name)} {str(value).strip('[]')}" for name, value in given.items()]
+        raise UserError(
+            f"--lr-scheduler {flags.lr_scheduler} fails at update {update} ({reason}): change one "
+            f"of {', '.join(values)}"
+        ) from None
+    finally:
+        talks.disabled = False
+
+
+def _choose_updates(given: dict) -> list[int]:
+    """The first and the last update, those where a schedule changes, and some between."""
+    last = given["max_update"] or 2**17
+    numbers = [int(n) for n in given.values() if isinstance(n, int | float) and abs(n) < math.inf]
+    near = {n + i for n in numbers for i in (0, 1)} | {2**i for i in range(18)} | {0, last}
+    return sorted(n for n in near if 0 <= n <= last)
 
 
 def check_optimizer(flags: Flags) -> None:
@@ -60,11 +87,24 @@ def check_optimizer(flags: Flags) -> None:
             )
 
 
+def mend_writing(flags: Flags) -> None:
+    """Write no checkpoint beside the training, and say so.
+
+    fairseq writes such a one in place, where a kill leaves half of it, and under one of its names:
+    neither checkpoint_last.pt nor checkpoint_best.pt where there is one for the epoch.
+    """
+    if flags.write_checkpoints_asynchronously:
+        logger.warning(
+            "--write-checkpoints-asynchronously does nothing: training waits until a checkpoint is "
+            "whole, under all of its names"
+        )
+        flags.write_checkpoints_asynchronously = False
+
+
 def check_packages(flags: Flags) -> None:
     """Refuse what needs a package that is not installed."""
     sharded = "--ddp-backend fully_sharded"
     for package, flag, is_given in (
-        ("iopath", "--write-checkpoints-asynchronously", flags.write_checkpoints_asynchronously),
         ("wandb", "--wandb-project", flags.wandb_project),
         ("fairscale", sharded, flags.ddp_backend == "fully_sharded"),
     ):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from resmlp_mt.checkpoints.checksum import sum_files
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.files.export_layout import (
@@ -25,6 +24,7 @@ from resmlp_mt.files.export_layout import (
     TRANSLATOR,
     WEIGHTS,
 )
+from resmlp_mt.files.sums import sum_files
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.engines.arrays import read_arrays
 from resmlp_mt.inference.engines.broken import computing, explain_broken

@@ -49,7 +49,7 @@ _WITHOUT_BLANKS = (
     # side of the colon: "Question :how are you?", "Answer :Yes".
     rf"(?<![^\s(\[\"'„“>|*]):(?!(?:{_NO_NAMES})\b)"
     r"(?:[a-z]|(?<![^\s] :)[A-Z])[A-Za-z0-9_]+(?![\w`]|:`)",
-    r"(?<![\w;])&(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});",
+    r"(?<![\w;])&(?:amp;)*(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});",
 )
 WHOLE = "|".join(_WITH_BLANKS)
 _WHOLE, _LITERAL = re.compile(WHOLE), re.compile("|".join((WHOLE, *_WITHOUT_BLANKS)))

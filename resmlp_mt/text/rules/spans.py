@@ -140,7 +140,7 @@ def write(
         run = _find_run(shares, free, [other.run for other in inside])
         if not run:  # no word is left: around the span that has the likeliest one
             word = int(shares.argmax())
-            around = max((one for one in placed if word in one.run), key=lambda one: len(one.run))
+            around = max((o for o in reversed(placed) if word in o.run), key=lambda o: len(o.run))
             placed.append(_Placed(span, around.run, around.start, around.end))
             continue
         start, end = words[run[0]][0], words[run[-1]][1]

@@ -3,17 +3,20 @@
 import re
 from collections.abc import Callable
 
+import regex
+
 from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import CLOSERS, ENDS, UNSEEN
 from resmlp_mt.text.sentences import split_sentences
 from resmlp_mt.text.traced import Traced
 
 # The end of a source that ends in a word, perhaps within quotes, brackets or emphasis.
-_OPEN_END = re.compile(rf"[^\W_][{CLOSERS}“*_~{UNSEEN}\s]*$")
+_OPEN_END = regex.compile(rf"(?V1)[^\W_][{CLOSERS}“*_~{UNSEEN}\s]*$")
 # One mark at the end of a translation. Several say more than that the sentence ends.
-_STOP = re.compile(rf"(?<=[^.!?…\s{ENDS}])[.!?{ENDS}]\Z")
-# A word with a stop within it, as "p.m.", which the splitter does not know in all languages.
-_DOTTED = re.compile(r"\w\.\w+\.\Z")
+_STOP = regex.compile(rf"(?V1)(?<=[^.!?…\s{ENDS}])[.!?{ENDS}]\Z")
+# A word with a stop within it, as "p.m.", which the splitter does not know in all languages; and
+# abbreviations that end sentences too.
+_DOTTED = re.compile(r"(?:\w\.\w+|\b(?:al|etc|usw))\.\Z")
 # In English the splitter knows words that sentences begin with, behind abbreviations too.
 _NEXT = "The"
 
