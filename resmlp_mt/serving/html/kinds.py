@@ -40,9 +40,9 @@ class Kinds:
     def __getitem__(self, node: PageElement) -> str:
         if not isinstance(node, Tag):  # comments stay, as what is in a script
             return "text" if type(node) is NavigableString else "atom"
-        if (kind := self._told.get(id(node))) is None:
-            kind = self._told[id(node)] = self._tell(node)
-        return kind
+        if id(node) not in self._told:
+            self._told[id(node)] = self._tell(node)
+        return self._told[id(node)]
 
     def _tell(self, tag: Tag) -> str:
         if tag.name in _READINGS:

@@ -1,8 +1,4 @@
-"""HTML whose text is translated while its markup stays.
-
-A paragraph is translated as a whole. Each tag within it is then put around the words that translate
-its own.
-"""
+"""HTML whose text is translated, a paragraph as a whole, while its markup stays."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
@@ -18,14 +14,12 @@ from resmlp_mt.serving.html.runs import Run
 _ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label")
 
 
-def read_documents(documents: Sequence[str]) -> list[str]:
+def read_documents(documents: list[str]) -> list[str]:
     """The texts of all of them, one after the other; ValueError as by `Markup`."""
     return [text for html in documents for text in Markup(html).texts]
 
 
-def write_documents(
-    documents: Sequence[str], translations: Sequence[Sequence[str]]
-) -> list[list[str]]:
+def write_documents(documents: list[str], translations: list[list[str]]) -> list[list[str]]:
     """The translations of each document, best first, from those of their texts."""
     answers, rest = [], iter(translations)
     for html in documents:
@@ -62,8 +56,7 @@ class Markup:
                 run.nodes = run.draw(said)
                 changed.add(run)
         for (tag, name, text), said in zip(self.attributes, rest, strict=True):
-            if said != text:
-                tag[name] = said
+            tag[name] = tag[name] if said == text else said
         for parent, row in self.rows:
             if any(isinstance(part, Run) and part in changed for part in row):
                 parts = (part.nodes if isinstance(part, Run) else [part] for part in row)
@@ -78,28 +71,24 @@ class Markup:
             parent["value"] = " ".join("".join(own).split())
         row, nodes = [], []
         for node in parent.contents:
-            kind = self.kinds[node]
-            if kind in ("block", "wall"):
+            if self.kinds[node] in ("block", "wall"):
                 row += [*self._collect_run(nodes), node]
                 nodes = []
             else:
                 nodes.append(node)
-            if kind == "block":
+            if self.kinds[node] == "block":
                 self._collect(node)
         self.rows.append((parent, row + self._collect_run(nodes)))
 
     def _collect_run(self, nodes: list[PageElement]) -> list[PageElement | Run]:
         words = [node for node in nodes if self.kinds[node] != "text" or node.strip()]
         # An element by itself; and links with nothing between them, which are entries of a menu.
-        are_apart = len(words) == 1 or all(node.name == "a" for node in words)
-        if are_apart and all(self.kinds[node] == "inline" for node in words):
-            run, apart = None, words
-        else:
-            run = Run(nodes, self.kinds, self.page.free)
-            held = chain(*run.held.values())
-            apart = [node for node in held if self.kinds[node] == "apart"]
-        for node in apart:
-            self._collect(node)
+        are_links = all(node.name == "a" and self.kinds[node] == "inline" for node in words)
+        is_one = len(words) == 1 and self.kinds[words[0]] == "inline"
+        run = None if is_one or are_links else Run(nodes, self.kinds, self.page.free)
+        for node in chain(*run.held.values()) if run else words:
+            if self.kinds[node] == ("apart" if run else "inline"):
+                self._collect(node)
         return [run] if run and run.text else nodes
 
 

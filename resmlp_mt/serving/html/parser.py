@@ -7,16 +7,17 @@ from html import unescape
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PageElement
 
-from resmlp_mt.text.rules.literals import find_whole
+from resmlp_mt.text.rules.literals import WHOLE
 from resmlp_mt.text.rules.pictures import FIRST_MARK
 from resmlp_mt.text.surrogates import mend_surrogates
 
-_DEEPEST = 100  # Deeper documents are made to do harm.
+_DEEPEST = 100  # deeper documents are made to do harm
 # What stands before a document, and is no part of the tree.
 _HEAD = re.compile(r"(?is)(\s*+(?:(?:<!--.*?-->|<\?.*?>|<!doctype[^>]*>)\s*+)*+)(.*)")
 _DOCUMENT = re.compile(r"(?i)<(?:html|head|body)[\s>]")
 # Of ERB and PHP. They stand in attributes too.
-_CODE = re.compile(r"<%(?:(?!<%|%>).){1,1000}%>|<\?(?:php|=)(?:(?!<\?|\?>).){1,1000}\?>", re.DOTALL)
+_CODE = r"(?s:<%(?:(?!<%|%>).){1,1000}%>|<\?(?:php|=)(?:(?!<\?|\?>).){1,1000}\?>)"
+_LITERAL = re.compile(f"{_CODE}|{WHOLE}")
 _MARK = re.compile(f'([{FIRST_MARK}-\U0010ffff])(?:="")?')
 
 
@@ -38,8 +39,7 @@ class Page:
         used = set(html).union(*map(unescape, set(re.findall(r"&#\w{1,50};?", html))))
         self.free = (chr(i) for i in range(ord(FIRST_MARK), 0x10FFFE) if chr(i) not in used)
         self._literals: dict[str, str] = {}
-        html = self._take_literals(html)
-        self._head, html = _HEAD.match(html).group(1, 2)
+        self._head, html = _HEAD.match(_LITERAL.sub(self._hold, html)).group(1, 2)
         self._is_whole = bool(_DOCUMENT.match(html))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # advice
@@ -60,14 +60,10 @@ class Page:
             return "".join(map(self._show, node.contents))
         return node.decode() if isinstance(node, Tag) else node.output_ready()
 
-    def _take_literals(self, html: str) -> str:
-        """Put characters in the place of code, and of placeholders without tags in them."""
-        found = [place for place in find_whole(html) if not re.search("[<>]", html[slice(*place)])]
-        texts, done = [], 0
-        for start, end in sorted([*found, *(match.span() for match in _CODE.finditer(html))]):
-            mark = next(self.free, None) if start >= done else None
-            if mark:
-                self._literals[mark] = html[start:end]
-                texts += [html[done:start], mark]
-                done = end
-        return "".join([*texts, html[done:]])
+    def _hold(self, found: re.Match) -> str:
+        """The character that stands for code, and for a placeholder without tags in it."""
+        is_code = found[0][:2] in ("<%", "<?")
+        stays = is_code or " " in found[0] and not re.search("[<>]", found[0])
+        mark = next(self.free, found[0]) if stays else found[0]
+        self._literals[mark] = found[0]
+        return mark

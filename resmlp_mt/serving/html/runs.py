@@ -38,8 +38,7 @@ class Run:
         # Of each number its tag, and what stands before its words and behind them.
         self._pairs: list[tuple[Tag | None, Nodes, Nodes]] = []
         # What is said; and what is before the next word: a blank, and tags.
-        self._said: list[str] = []
-        self._blank, self._opened = False, []
+        self._said, self._blank, self._opened = [], False, []
         self._write(nodes)
         text = "".join(self._said)
         self.text = text if any(map(str.isalnum, re.sub(_TAG, "", text))) else ""
@@ -58,9 +57,8 @@ class Run:
         for token in _TOKEN.split(re.sub(r" ((?:</g\d+>)+)", r"\1 ", translation)):
             number = int(token.strip("</g>")) if re.fullmatch(_TAG, token) else None
             if number is None:
-                opened[-1][1].extend(
-                    held.pop(token, ()) if token in self.held else [NavigableString(token)]
-                )
+                said = held.pop(token, []) if token in self.held else [NavigableString(token)]
+                opened[-1][1].extend(said)
             elif token[1] != "/" and number in left:
                 left.remove(number)
                 opened.append((number, []))
@@ -69,16 +67,15 @@ class Run:
                 close(opened[-2][0])
         close(-1)
         # Of some there may be nothing in the translation.
-        nodes = opened[0][1] + [
-            node for lost in held.values() for node in (NavigableString(" "), *lost)
-        ]
+        nodes = opened[0][1]
+        for lost in held.values():
+            nodes += [NavigableString(" "), *lost]
         for number in sorted(left, reverse=True):
             nodes = self._wrap(number, nodes)
         ends = self.nodes[0], self.nodes[-1]
-        first, last = (str(node) if self._kinds[node] == "text" else "" for node in ends)
-        before = first[: len(first) - len(first.lstrip(_BLANKS))]
-        behind = last[len(last.rstrip(_BLANKS)) :]
-        return [NavigableString(before), *nodes, NavigableString(behind)]
+        first, last = (node if self._kinds[node] == "text" else "" for node in ends)
+        before, behind = len(first) - len(first.lstrip(_BLANKS)), len(last.rstrip(_BLANKS))
+        return [NavigableString(first[:before]), *nodes, NavigableString(last[behind:])]
 
     def _wrap(self, number: int, inner: Nodes) -> Nodes:
         tag, before, behind = self._pairs[number]
@@ -147,7 +144,6 @@ class Run:
         return len(self._pairs) - 1
 
     def _attach(self, start: int, nodes: Sequence) -> None:
-        """Put nodes behind what is said from a place on."""
         number = self._open(None, behind=nodes)
         self._said.insert(start, self._opened.pop())
         self._said.append(f"</g{number}>")
@@ -159,5 +155,5 @@ def _are_one_word(last, piece, raised: bool) -> bool:
         return len(last.get_text().split()) == 1
     if isinstance(last, list) and isinstance(piece, list):
         return raised
-    texts = [part for part in (last, piece) if type(part) is str and _WORD.fullmatch(part)]
-    return len(texts) == 1 and (isinstance(last, list) or isinstance(piece, list))
+    stays, other = (last, piece) if isinstance(last, list) else (piece, last)
+    return isinstance(stays, list) and type(other) is str and bool(_WORD.fullmatch(other))
