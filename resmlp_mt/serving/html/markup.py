@@ -67,8 +67,8 @@ class Markup:
     def _collect(self, parent: Tag) -> None:
         if parent.name == "option" and "value" not in parent.attrs:
             # A form sends the text of such an option, and must send the same as before.
-            own = [str(child) for child in parent.children if self.kinds[child] == "text"]
-            parent["value"] = " ".join("".join(own).split())
+            own = "".join(child for child in parent.children if self.kinds[child] == "text")
+            parent["value"] = " ".join(own.split())
         row, nodes = [], []
         for node in parent.contents:
             if self.kinds[node] in ("block", "wall"):

@@ -62,8 +62,7 @@ class Page:
 
     def _hold(self, found: re.Match) -> str:
         """The character that stands for code, and for a placeholder without tags in it."""
-        is_code = found[0][:2] in ("<%", "<?")
-        stays = is_code or " " in found[0] and not re.search("[<>]", found[0])
+        stays = found[0][0] == "<" or (" " in found[0] and not re.search("[<>]", found[0]))
         mark = next(self.free, found[0]) if stays else found[0]
         self._literals[mark] = found[0]
         return mark

@@ -72,7 +72,7 @@ class Run:
             nodes += [NavigableString(" "), *lost]
         for number in sorted(left, reverse=True):
             nodes = self._wrap(number, nodes)
-        ends = self.nodes[0], self.nodes[-1]
+        ends = self.nodes[:1] + self.nodes[-1:]
         first, last = (node if self._kinds[node] == "text" else "" for node in ends)
         before, behind = len(first) - len(first.lstrip(_BLANKS)), len(last.rstrip(_BLANKS))
         return [NavigableString(first[:before]), *nodes, NavigableString(last[behind:])]
