@@ -59,7 +59,8 @@ setup(
         # examples/corpus: translation with many workers, on one machine or a cluster.
         "ray": ["ray[data]"],
         # `resmlp-mt serve`: the documents of its interface without a network (fastapi-offline),
-        # forms (python-multipart), HTML (beautifulsoup4), languages (py3langid) and names (babel).
+        # forms (python-multipart), HTML (beautifulsoup4 and lxml), languages (py3langid) and names
+        # (babel).
         "serve": [
             "fastapi",
             "fastapi-offline",
@@ -67,6 +68,7 @@ setup(
             "prometheus-client",
             "python-multipart",
             "beautifulsoup4",
+            "lxml",
             "py3langid",
             "babel",
         ],

@@ -74,8 +74,6 @@ def test_requests_of_libretranslate_have_them_too(house, translator):
         {"text": "A man rides a bike.", "prefix": "Ein ", "alternatives": True, "nbest": 3},
         # Of several words, which cannot be named where words are counted.
         {"text": "A man plays in the snow.", "attention": True},
-        {"q": "<p>A <b>man</b> plays in the snow.</p>", "format": "html"}
-        | {"source": "en", "target": "de"},
         # Of more subwords than are held with such a beam.
         {"text": "A big dog rides a bike in the snow.", "beam": 32},
         {"text": "{n, plural, one {A dog and a bike.} other {A big dog in snow.}}", "beam": 32},

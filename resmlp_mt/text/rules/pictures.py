@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import Place
+from resmlp_mt.text.punctuation import UNSPACED, Place
 from resmlp_mt.text.rules.names import Names, find_names, read_names
 from resmlp_mt.text.traced import Traced
 
@@ -17,6 +17,7 @@ PICTURE = (
 # From this character on, in Unicode's last plane, all are private. Callers put one in the place of
 # what they take out of a sentence, as a word.
 FIRST_MARK = "\U00100000"
+_LETTER = re.compile(rf"[^\W_{UNSPACED}]")
 _PICTURES = re.compile(rf"(?:{PICTURE}|[{FIRST_MARK}-\U0010ffff])+")
 
 
@@ -72,5 +73,5 @@ def _find(text: str) -> Iterator[Place]:
     for match in _PICTURES.finditer(text):
         start, end = match.span()
         beside = text[max(0, start - 1) : start] + text[end : end + 1]
-        if not any(map(str.isalnum, beside)):
+        if not _LETTER.search(beside):
             yield start, end

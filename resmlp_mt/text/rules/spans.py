@@ -31,6 +31,9 @@ _TAG = (
     r"(?<!\\)<(?P<tag>[A-Za-z0-9][\w:-]*)(?:[\s.][^<>]*)?>(?!\s)"
     r"(?P<tagged>(?:(?!</?(?P=tag)\b).){1,1000})(?<!\s)</(?P=tag)>"
 )
+# Of callers that have a tree: each element once, by its number, whatever its words are. A text may
+# begin within it, or end.
+NUMBERED = re.compile(r"<(/?)g(\d+)>")
 _SPAN = re.compile(f"{WHOLE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
 _BEGINS_SPAN = re.compile(r"[*_~[<]")
 # Deeper ones are made to do harm.
@@ -69,6 +72,10 @@ class Span:
     ends: int
 
 
+# Where it begins and ends in the text without marks, and these.
+_Found = tuple[int, int, str, str]
+
+
 @dataclass(frozen=True)
 class _Placed:
     """A span, the words of a translation that it is put around, and where it begins and ends."""
@@ -81,17 +88,28 @@ class _Placed:
 
 def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
     """Take emphasis, links and tags off a sentence."""
-    kept: list[int] = []
-    found: list[tuple[int, int, str, str]] = []
-    if _BEGINS_SPAN.search(text.text) and all(map(parts_sentences_by_blanks, about.languages)):
-        _read(text.text, 0, kept, found)
-    if not found:
+    numbered, around = _find_numbered(text.text)
+    plain = text.replace((tag.span(), "") for tag in NUMBERED.finditer(text.text))
+    if not plain.text.strip():
         return text, None
-    ends = [*kept, len(text.text)]
-    starts = [0, *(place + 1 for place in kept)]
-    plain = text.replace(((s, e), "") for s, e in zip(starts, ends, strict=True) if s < e)
+    kept: list[int] = []
+    found: list[_Found] = []
+    if _BEGINS_SPAN.search(plain.text) and all(map(parts_sentences_by_blanks, about.languages)):
+        _read(plain.text, 0, kept, found)
+    if found:
+        ends = [*kept, len(plain.text)]
+        starts = [0, *(place + 1 for place in kept)]
+        plain = plain.replace(((s, e), "") for s, e in zip(starts, ends, strict=True) if s < e)
+        numbered = [
+            (bisect_left(kept, start), bisect_left(kept, end), *marks)
+            for start, end, *marks in numbered
+        ]
+    if not (found or numbered or around):
+        return text, None
     words = [word.span() for word in re.finditer(r"\S+", plain.text)]
-    spans = [_find_words(plain.text, words, *span) for span in found]
+    spans = [_find_words(plain.text, words, *span) for span in [*found, *numbered]]
+    spans.sort(key=lambda span: len(span.words))  # one within another comes before it
+    spans += [_find_words(plain.text, words, 0, len(plain.text), *marks) for marks in around]
     return plain, [span for span in spans if span.words]
 
 
@@ -144,16 +162,47 @@ def write(
 def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield four places each: emphasis or a tag begins, its text begins, its text ends, it ends."""
     for match in _SPAN.finditer(text):
-        if match["emphasised"] or match["tagged"]:
+        if (match["emphasised"] or match["tagged"]) and not NUMBERED.match(match[0]):
             inner = match.span("emphasised" if match["emphasised"] else "tagged")
             yield match.start(), *inner, match.end()
+
+
+def _find_numbered(text: str) -> tuple[list[_Found], list[tuple[str, str]]]:
+    """Numbered tags of a text, by their places without them, inner ones first.
+
+    Those around no words of it come apart: what is put before its translation, and what behind it.
+    """
+    found: list[_Found] = []
+    around: list[tuple[str, str]] = []
+    opened: list[tuple[int, re.Match]] = []
+    size = 0
+
+    def add(start: int, end: int, before: str, behind: str) -> None:
+        if start < end:
+            found.append((start, end, before, behind))
+        else:
+            around.append((before + behind, "") if not start else ("", before + behind))
+
+    for tag in NUMBERED.finditer(text):
+        place = tag.start() - size
+        size += len(tag[0])
+        if not tag[1]:
+            opened.append((place, tag))
+        elif opened and opened[-1][1][2] == tag[2]:
+            start, first = opened.pop()
+            add(start, place, first[0], tag[0])
+        else:
+            add(0, place, "", tag[0])
+    for start, first in reversed(opened):
+        add(start, len(text) - size, first[0], "")
+    return found, around
 
 
 def _read(
     text: str,
     offset: int,
     kept: list[int],
-    found: list[tuple[int, int, str, str]],
+    found: list[_Found],
     room: int = _DEEPEST,
 ) -> None:
     """Note which characters are kept, and what was taken off them, inner spans first."""
