@@ -13,6 +13,7 @@ from resmlp_mt.text.dividing import divide
 from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.rules import RULES, numbers
 from resmlp_mt.text.rules.capitals import read_capitals
+from resmlp_mt.text.rules.spans import NUMBERED
 from resmlp_mt.text.segments import Memo, Segment
 from resmlp_mt.text.sentences import split_sentences
 from resmlp_mt.text.traced import Traced
@@ -150,7 +151,7 @@ class Pipeline:
         return numbers.rewrite(text, segment.about) if is_number else text
 
     def _split_as_read(self, text: str) -> Sequence[str]:
-        return self._split(read_capitals(text, self.languages[0]).strip())
+        return self._split(read_capitals(NUMBERED.sub("", text), self.languages[0]).strip())
 
     def _find_symbols(self, text: str) -> str:
         """The tokens of a special meaning that a text begins with, and the blanks behind them."""

@@ -13,9 +13,9 @@ BULLET = r"[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}"
 # What a line begins with: these, quotes of mails, boxes to tick.
 BEGINNING = re.compile(rf"\s*(?:(?:{BULLET}|>+(?:\s*>)*)\s+)+(?:\[[ xX]\]\s+)?(?=\S)")
 # They may stand for a verb within a sentence, and for what is meant at its beginning: "♥ you".
-_PICTURES = rf"(?:{PICTURE})+(?:\s+(?:{PICTURE})+)*"
+_PICTURES = rf"(?:{PICTURE}){{1,20}}(?:\s{{1,9}}(?:{PICTURE}){{1,20}}){{0,9}}"
 _LEFT = re.compile(rf"{_PICTURES}(?:\s+|$)|{_PICTURES}(?=[^\W\d_])")
-_RIGHT = re.compile(rf"(?<!\s)\s+{_PICTURES}$|(?<=[^\w\s]){_PICTURES}$|(?<=[^\W\d_]){_PICTURES}$")
+_RIGHT = re.compile(rf"(?:(?<!\s)\s{{1,9}}|(?<=[^\w\s])|(?<=[^\W\d_])){_PICTURES}$")
 # Emphasis of Markdown around a sentence, or around what names the rest: "**Note:** Keep it".
 _EMPHASIS = re.compile(
     r"(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?:[.!?:…](?=\1\s*$)|(?=\1:\s*$))(\1:?\s*$)"
@@ -23,6 +23,8 @@ _EMPHASIS = re.compile(
 # A sentence in quotes that ends in a word, behind which a model would close them with a stop, or
 # not at all.
 _QUOTED = re.compile(r'(["“”„«»])(?=\w)[^"“”„«»]*\w(?=(["“”«»])\s*$)')
+
+_MOST = 9  # times that something stands around a text
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ def read(text: Traced, about: About) -> tuple[Traced, Edges | None]:
     whole = text.text
     begin = BEGINNING.match(whole) if about.begins else None
     start, end = begin.end() if begin else 0, len(whole)
-    while found := _find(whole[start:end]):
+    for _ in range(_MOST):
+        if not (found := _find(whole[start:end])):
+            break
         start, end = start + found[0], start + found[1]
     if (start, end) == (0, len(whole)):
         return text, None

@@ -20,9 +20,9 @@ _LONG = re.compile(
     r"|\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b"
     r"|(?<![\w/])\d{1,4}[-/]\d{1,2}[-/]\d{1,4}(?:T[\d:.]+Z?)?(?![\w/-])"  # a date
     r"|\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4,12})+\b"  # of Unicode's UUIDs
-    r"|\b[a-z]{2,}(?=[a-z0-9-]*\d)(?:-[a-z0-9]+){2,}\b"
+    r"|\b[a-z]{2,}+(?=[a-z0-9-]*\d)(?:-[a-z0-9]+){2,}\b"
     rf"|(?<![\w.-])(?=[\w.-]{{5}})(?:{_MIXED}){_WHOLE}"
-    rf"|[\w\u2044]*[{_MARKED}][\w\u2044{_MARKED}]*"
+    rf"|(?<![\w\u2044{_MARKED}])[\w\u2044]*[{_MARKED}][\w\u2044{_MARKED}]*"
 )
 _SHORT = re.compile(rf"(?<![\w.-])(?!{NAME}\b)(?:{_MIXED})(?![\w-])")
 

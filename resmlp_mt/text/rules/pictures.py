@@ -1,6 +1,7 @@
 """Emoji within a sentence, and what stands for a part of a page there."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -39,8 +40,8 @@ def read(text: Traced, about: About) -> tuple[Traced, Pictures | None]:
     places = list(_find(text.text))
     if not places:
         return text, None
-    count = max(1, len(text.text.split()))
-    shares = [(text.text[s:e], len(text.text[:s].split()) / count) for s, e in places]
+    words = [word.start() for word in re.finditer(r"\S+", text.text)]
+    shares = [(text.text[s:e], bisect_left(words, s) / len(words)) for s, e in places]
     fixed = list(zip(places, (picture for picture, _ in shares), strict=True))
     said, names = read_names(text, fixed, about)
     if names is None:
