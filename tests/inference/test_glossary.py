@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inference.test_alignment import Copying, codec
-from inference.test_fixed import Forgetting
+from inference.test_rules import Forgetting
 
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError

@@ -5,9 +5,11 @@ import numpy as np
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.inference.search.stopping import check_wanted
-from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.models import Model, Models
+from resmlp_mt.text.about import About
+from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.traced import Traced
 
 
 class Held:
@@ -46,4 +48,5 @@ def held_models(translator):
 
 
 def cut(*texts):
-    return [Segment(text, tuple(text), text) for text in texts]
+    about = About(("de", "en"), model=None)
+    return [Segment(text, about, Traced.of(text), tuple(text)) for text in texts]

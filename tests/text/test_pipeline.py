@@ -17,8 +17,8 @@ LONGEST = 60
 KEPT = [
     "4711", "12,500", "8.15", "1:00", "12 000 000", "DE89 3704 0044 0532 0130 00", "+49 30 123456",
     "978-3-16-148410-0", "2026-11-29", "KB5034441", "us-east-1", "node-18-alpine", "v1.2.3", "mp3",
-    "A4", "m²", "10³", "my_name", "getName()", "setup.py", "https://a.b/c?d=e,f", "x@y.z", "~/a/b",
-    "--size", "{{ name | upper }}", "{% if new %}", "<%= a b %>", "{n, plural, one {a} other {b}}",
+    "web-db2", "A4", "m²", "10³", "my_name", "getName()", "setup.py", "https://a.b/c?d=e,f", "x@y.z",
+    "~/a/b", "--size", "{{ name | upper }}", "{% if new %}", "<%= a b %>", "{n, plural, one {a} other {b}}",
     "%(count)s", "${name}", "`git commit -m`", "&amp;", "🐶", "✓ ✓", "東京", "Łódź",
     "rgb(255,128,100)", "(120,450)", "x=100,200",
 ]  # fmt: skip
