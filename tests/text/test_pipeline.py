@@ -17,10 +17,10 @@ LONGEST = 60
 KEPT = [
     "4711", "12,500", "8.15", "1:00", "12 000 000", "DE89 3704 0044 0532 0130 00", "+49 30 123456",
     "978-3-16-148410-0", "2026-11-29", "KB5034441", "us-east-1", "node-18-alpine", "v1.2.3", "mp3",
-    "web-db2", "A4", "m²", "10³", "my_name", "getName()", "setup.py", "https://a.b/c?d=e,f", "x@y.z",
-    "~/a/b", "--size", "{{ name | upper }}", "{% if new %}", "<%= a b %>", "{n, plural, one {a} other {b}}",
+    "A4", "m²", "10³", "my_name", "getName()", "setup.py", "https://a.b/c?d=e,f", "x@y.z", "~/a/b",
+    "--size", "{{ name | upper }}", "{% if new %}", "<%= a b %>", "{n, plural, one {a} other {b}}",
     "%(count)s", "${name}", "`git commit -m`", "&amp;", "🐶", "✓ ✓", "東京", "Łódź",
-    "rgb(255,128,100)", "(120,450)", "x=100,200",
+    "rgb(255,128,100)", "(120,450)", "x=100,200", "web-db2",
 ]  # fmt: skip
 WORDS = ["dog", "Dogs", "is", "THE", "**very**", "[a b](u)", "<b>x</b>", "naïve", "-", "—", "(so)"]
 ENDS = ["", ".", "!", ",", ":", "…", '"']
@@ -161,7 +161,7 @@ def test_words_are_traced_through_names_and_emphasis():
     (segment,) = whole.split("Use `git commit -m` with **this** here.", LONGEST, True)
     assert segment.read.text == "Use D3 with this here."
     typed = Traced.of(segment.text)
-    assert segment.read.match_words(typed) == [0, 1, 4, 5, 6]
+    assert segment.read.match_words(typed) == [0, 3, 4, 5, 6]
     said = "here with D3 this use."
     looks = [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [1, 0, 0, 0, 0]]
     done = whole.write(segment, said, lambda: np.array(looks, float))
