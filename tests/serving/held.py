@@ -41,7 +41,7 @@ class Held:
     def split(self, text, **reading):
         return cut(*text.split("|"))
 
-    join = Translator.join
+    join, _share_unknown = Translator.join, Translator._share_unknown
 
 
 def held_models(translator):
