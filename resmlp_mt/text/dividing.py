@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate, repeat
+from itertools import accumulate, groupby, repeat
 
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.fitting import Ruler
@@ -16,6 +16,7 @@ from resmlp_mt.text.punctuation import (
     ENDS,
     UNSPACED,
     cut_at,
+    may_cut,
 )
 from resmlp_mt.text.rules.edges import BEGINNING, BULLET
 from resmlp_mt.text.rules.literals import find_whole
@@ -156,8 +157,9 @@ def _cut_line(
             yield Part(part)
         else:
             entries = _cut_entries(part) if finely else [part]
-            for entry in entries:
-                for sentence in _cut_finely(cut(entry)) if finely else cut(entry):
+            for entry in _join_marks(entries):
+                whole = cut(entry) if any(map(str.isalnum, entry)) else [entry]
+                for sentence in _cut_finely(whole) if finely else whole:
                     for piece in ruler.cut(sentence):
                         yield Part(piece, is_item=len(entries) > 1)
 
@@ -168,8 +170,8 @@ def _cut_entries(line: str) -> list[str]:
         return [line]
     first = _BLANKS.match(line).end()
     if line.startswith("|", first):
-        places = [place for edge in _EDGES.finditer(line) for place in edge.span()]
-        return cut_at(line, places)
+        places = (place for edge in _EDGES.finditer(line) for place in edge.span())
+        return cut_at(line, [i for i in places if i == len(line) or may_cut(line, i)])
     begin = BEGINNING.match(line)
     begin = begin.end() if begin else first
     marks = [] if "«" in line or "‹" in line else list(_ALWAYS.finditer(line, begin))
@@ -185,6 +187,12 @@ def _cut_entries(line: str) -> list[str]:
     return cut_at(line, sorted(places | {tab.end() for tab in _TABS.finditer(line, begin)}))
 
 
+def _join_marks(entries: list[str]) -> Iterator[str]:
+    """The entries, with those as one that stand side by side and have no words."""
+    for has_words, run in groupby(entries, key=lambda entry: any(map(str.isalnum, entry))):
+        yield from run if has_words else ["".join(run)]
+
+
 def _cut_finely(sentences: list[str]) -> list[str]:
     """Cut sentences behind a label, and at the marks of what is around several of them."""
     text, ends = "".join(sentences), list(accumulate(map(len, sentences)))
@@ -195,4 +203,4 @@ def _cut_finely(sentences: list[str]) -> list[str]:
     for start, sentence in zip([0, *ends], sentences, strict=False):
         if label := _LABEL.match(sentence):
             places.add(start + label.end())
-    return cut_at(text, sorted(places))
+    return cut_at(text, sorted(i for i in places if i == len(text) or may_cut(text, i)))
