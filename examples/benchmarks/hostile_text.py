@@ -1,6 +1,6 @@
 """Time that a text takes that was made to take long, without a model.
 
-    python examples/benchmarks/hostile_text.py --out examples/benchmarks/hostile_text.csv
+    python examples/benchmarks/hostile_text.py --csv examples/benchmarks/hostile_text.csv
 
 Each text is one thing over and over, in two sizes. It is split and read by all rules, and what is
 read is written again, as if a model had said it: what remains beside the search. The subwords are
@@ -72,8 +72,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--bytes", type=int, default=1_000_000, metavar="N", help="of the larger")
-    parser.add_argument("--only", metavar="NAME", help="one text alone")
-    parser.add_argument("--out", type=Path, required=True, metavar="CSV")
+    parser.add_argument("--only", choices=list(TEXTS), metavar="NAME", help="one text alone")
+    parser.add_argument("--csv", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
     folder = PRETRAINED / "en-de"
     reader = Reader(TextCodec.from_folder(folder, ("en", "de")), read_card(folder).usual_length)
@@ -87,7 +87,7 @@ def main() -> int:
             rows.append([name, count, *(f"{t:.3f}" for t in whole), f"{sum(whole) / size:.2f}"])
             rows[-1].append(f"{sum(whole) / sum(half):.1f}")
             print(*rows[-1], sep="\t", flush=True)
-    with whole_file(arguments.out) as path, open(path, "w", newline="", encoding="utf-8") as stream:
+    with whole_file(arguments.csv) as path, open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["text", "count", "split_s", "write_s", "s_per_mb", "growth", "machine"])
         writer.writerows([*row, f"{platform.machine()} CPU, 1 thread"] for row in rows)

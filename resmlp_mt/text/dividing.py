@@ -190,7 +190,8 @@ def _cut_entries(line: str) -> list[str]:
 def _join_marks(entries: list[str]) -> Iterator[str]:
     """The entries, with those as one that stand side by side and have no words."""
     for has_words, run in groupby(entries, key=lambda entry: any(map(str.isalnum, entry))):
-        yield from run if has_words else ["".join(run)]
+        found = list(run)
+        yield from found if has_words else ["".join(found)]
 
 
 def _cut_finely(sentences: list[str]) -> list[str]:
