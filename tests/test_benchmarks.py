@@ -38,6 +38,14 @@ def test_options_of_a_training_are_raced_with_its_plain_form(tmp_path):
     assert found == expected
 
 
+def test_texts_that_were_made_to_take_long_are_measured(tmp_path):
+    command = ["python", SCRIPTS / "hostile_text.py", "--bytes", 3000, "--only", "tags"]
+    run(*command, "--csv", tmp_path / "h.csv")
+    with open(tmp_path / "h.csv", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["text"], row["count"]) == ("tags", "1000") and float(row["s_per_mb"]) > 0
+
+
 def test_fewer_bits_are_sized_and_scored(tmp_path):
     sentences = {
         "en": ["A man rides a bike.", "A dog."],

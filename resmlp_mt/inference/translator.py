@@ -315,6 +315,8 @@ class Translator(Loaded):
         }
         lost = set(ways)
         for turn in range(TRIES):
+            if not ways:
+                break
             numbers = list(ways)
             held = [_hold(each[i], ways[i]) for i in numbers]
             asked = options

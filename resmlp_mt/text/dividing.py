@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate, repeat
+from itertools import accumulate, groupby, repeat
 
 import regex
 
@@ -159,8 +159,9 @@ def _cut_line(
             yield Part(part)
         else:
             entries = _cut_entries(part) if finely else [part]
-            for entry in entries:
-                for sentence in _cut_finely(cut(entry)) if finely else cut(entry):
+            for entry in _join_marks(entries):
+                whole = cut(entry) if any(map(str.isalnum, entry)) else [entry]
+                for sentence in _cut_finely(whole) if finely else whole:
                     for piece in ruler.cut(sentence):
                         yield Part(piece, is_item=len(entries) > 1)
 
@@ -171,8 +172,8 @@ def _cut_entries(line: str) -> list[str]:
         return [line]
     first = _BLANKS.match(line).end()
     if line.startswith("|", first):
-        places = [place for edge in _EDGES.finditer(line) for place in edge.span()]
-        return cut_at(line, places)
+        places = (place for edge in _EDGES.finditer(line) for place in edge.span())
+        return cut_at(line, [i for i in places if i == len(line) or may_cut(line, i)])
     begin = BEGINNING.match(line)
     begin = begin.end() if begin else first
     marks = [] if "«" in line or "‹" in line else list(_ALWAYS.finditer(line, begin))
@@ -186,6 +187,13 @@ def _cut_entries(line: str) -> list[str]:
             marks = []
     places = {place for mark in marks for place in mark.span()}
     return cut_at(line, sorted(places | {tab.end() for tab in _TABS.finditer(line, begin)}))
+
+
+def _join_marks(entries: list[str]) -> Iterator[str]:
+    """The entries, with those as one that stand side by side and have no words."""
+    for has_words, run in groupby(entries, key=lambda entry: any(map(str.isalnum, entry))):
+        found = list(run)
+        yield from found if has_words else ["".join(found)]
 
 
 def _cut_finely(sentences: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 
 from resmlp_mt.text.about import About, Knowledge
-from resmlp_mt.text.dividing import divide
+from resmlp_mt.text.dividing import divide, holds_text
 from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.rules import RULES, numbers
 from resmlp_mt.text.rules.capitals import read_capitals
@@ -107,7 +107,7 @@ class Pipeline:
         if about.symbols and stripped.text.startswith(about.symbols):
             stripped = stripped.replace([((0, len(about.symbols)), "")])
         said, memos = stripped, []
-        for rule in rules:
+        for rule in rules if about.find_terms or holds_text(stripped.text) else ():
             done = rule.read(said, about)
             if done is None:
                 pieces = self._split(stripped.text)[:longest]

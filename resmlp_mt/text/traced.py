@@ -15,7 +15,8 @@ class Traced:
     Attributes:
         text: As it is now.
         places: Of each character the place in the other text that it comes from. They never fall.
-            What was put in comes from where it was put.
+            What was put in comes from where it was put, and its last character from the last one
+            of what it stands for.
     """
 
     text: str
@@ -39,6 +40,8 @@ class Traced:
             texts += [self.text[done:start], new]
             places += self.places[done:start]
             places += [self._place(start)] * len(new)
+            if new and start < end:
+                places[-1] = self.places[end - 1]
             done = end
         if not texts:
             return self

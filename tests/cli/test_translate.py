@@ -267,7 +267,6 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
         ([], "", "", None),
         (["--shard", "2/2"], "a\nb\n", "B\n", None),
         (["--nbest", 2], "a\n", "A\nB\n", None),
-        (["--join-lines"], "a\nb.\n", "A B.\n", None),
     ],
 )
 def test_what_another_input_gave_is_not_taken_for_finished(options, given, found, said, tmp_path):

@@ -20,8 +20,10 @@ KEPT = [
     "A4", "m²", "10³", "my_name", "getName()", "setup.py", "https://a.b/c?d=e,f", "x@y.z", "~/a/b",
     "--size", "{{ name | upper }}", "{% if new %}", "<%= a b %>", "{n, plural, one {a} other {b}}",
     "%(count)s", "${name}", "`git commit -m`", "&amp;", "🐶", "✓", "東京", "Łódź",
-    "rgb(255,128,100)", "(120,450)", "x=100,200",
+    "rgb(255,128,100)", "(120,450)", "x=100,200", "web-db2",
 ]  # fmt: skip
+# What a model may write otherwise, as far as the digits stand.
+LEFT = ["mp3", "A4", "1:00", "8.15", "12,500", "rgb(255,128,100)", "x=100,200"]
 WORDS = ["dog", "Dogs", "is", "THE", "**very**", "[a b](u)", "<b>x</b>", "naïve", "-", "—", "(so)"]
 ENDS = ["", ".", "!", ",", ":", "…", '"']
 texts = st.lists(
@@ -82,13 +84,13 @@ def test_a_translation_that_is_taken_has_all_that_is_kept(text, tries, drawn):
             changed = re.sub(r"\d", lambda _: str(drawn.randrange(10)), word)
             said += drawn.choice([[word]] * 6 + [[word, word], [], [changed], [word.upper()]])
         done = whole.write(segment, " ".join(said), lambda s=segment, t=said: weigh(" ".join(t), s))
-        if done is None or segment.stays:
+        if done is None or not segment.is_translated:
             continue
         runs = Counter(re.findall(r"\d+", re.sub(r"\b0(?=\d:)|(?<=\d):00\b", "", segment.text)))
         found = Counter(re.findall(r"\d+", re.sub(r"\b0(?=\d:)|(?<=\d):00\b", "", done.text)))
         assert not runs - found
         for word in KEPT:
-            if word in segment.text and word not in ("mp3", "A4", "1:00", "8.15", "12,500"):
+            if word in segment.text and word not in LEFT:
                 assert word in done.text
 
 
@@ -161,7 +163,7 @@ def test_words_are_traced_through_names_and_emphasis():
     (segment,) = whole.split("Use `git commit -m` with **this** here.", LONGEST, True)
     assert segment.read.text == "Use D3 with this here."
     typed = Traced.of(segment.text)
-    assert segment.read.match_words(typed) == [0, 1, 4, 5, 6]
+    assert segment.read.match_words(typed) == [0, 3, 4, 5, 6]
     said = "here with D3 this use."
     looks = [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [1, 0, 0, 0, 0]]
     done = whole.write(segment, said, lambda: np.array(looks, float))
@@ -180,6 +182,7 @@ def test_words_are_traced_through_names_and_emphasis():
         ("um 9:00 Uhr", "at 9 am", True),
         ("12 and 12", "12 und 13", False),
         ("in 2024", "in 2024 und 2025", True),
+        ("$5 at 7:30 pm", "5:30 Dollar um 19:30 Uhr", False),
         ("It is 1.5", "Es sind 1,5", True),
         ("an A4 and 4", "ein A4 und 4", True),
         ("an A4", "ein 4", False),
