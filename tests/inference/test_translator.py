@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
-from resmlp_mt.inference.segments import Segment
 
 from resmlp_mt import Classifier, Translator
 from resmlp_mt.data.card import Card

@@ -2,7 +2,6 @@ import threading
 from types import SimpleNamespace
 
 import numpy as np
-from resmlp_mt.inference.segments import Segment
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.inference.search.stopping import check_wanted
