@@ -157,7 +157,7 @@ def test_nothing_is_lost_and_everything_fits(text, longest, sentences, language)
     assert "".join(part.text for part in found) == (text if letters(text) else "")
     held = [part for part in found if not ("`" in part.text or "{" in part.text)]
     assert all(0 < len(letters(part.text)) <= longest for part in held if not part.stays)
-    blanks = "\x01\x1f \n\u3000\u2028\x85"
+    blanks = "\x01\x1f \t\n\u3000\u2028\x85"
     assert not any({"\n", "\u2028"} & set(part.text.strip(blanks)) for part in held)
 
 
