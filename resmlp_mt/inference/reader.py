@@ -8,7 +8,7 @@ from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.inference.guides import Line, divide_begun
 from resmlp_mt.inference.options import ReadingOptions
 from resmlp_mt.text.pipeline import Pipeline
-from resmlp_mt.text.rules import NAMING, RULES, terms
+from resmlp_mt.text.rules import NAMING, RULES, capitals, terms
 from resmlp_mt.text.segments import Segment
 
 # How often a segment is translated at most: as usual, with care, and without what may be missing.
@@ -90,8 +90,7 @@ class Reader:
             longest = min(longest, card.usual_length)
         if split_sentences is None:
             split_sentences = card.split_sentences
-        usual = recase and not begun
-        rules = RULES if usual else (terms,) if glossary else ()
+        rules = RULES if recase and not begun else (terms, capitals) if recase else (terms,)
         about = replace(
             self.pipeline.about, is_item=is_item, find_terms=glossary.find if glossary else None
         )
@@ -109,5 +108,7 @@ class Reader:
         return again if (again.pieces, again.held) != (segment.pieces, segment.held) else None
 
     def name(self, segment: Segment) -> Segment:
-        """A segment as it is typed, but for names in the place of what stays as it is."""
-        return self.pipeline.read(segment.text, segment.about, NAMING, self.longest)
+        """A segment that is begun elsewhere, with names in the place of what stays as it is."""
+        rules = {*NAMING, *(memo.rule for memo in segment.memos)}
+        in_order = [rule for rule in RULES if rule in rules]
+        return self.pipeline.read(segment.text, segment.about, in_order, self.longest)

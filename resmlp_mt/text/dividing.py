@@ -5,7 +5,7 @@ Joined, the parts are the text.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, repeat
 
@@ -173,7 +173,7 @@ def _cut_entries(line: str) -> list[str]:
     first = _BLANKS.match(line).end()
     if line.startswith("|", first):
         places = (place for edge in _EDGES.finditer(line) for place in edge.span())
-        return cut_at(line, [i for i in places if i == len(line) or may_cut(line, i)])
+        return _cut_whole(line, places)
     begin = BEGINNING.match(line)
     begin = begin.end() if begin else first
     marks = [] if "«" in line or "‹" in line else list(_ALWAYS.finditer(line, begin))
@@ -206,5 +206,10 @@ def _cut_finely(sentences: list[str]) -> list[str]:
     for start, sentence in zip([0, *ends], sentences, strict=False):
         if label := _LABEL.match(sentence):
             places.add(start + label.end())
-    inside = places - {0, len(text)}
-    return cut_at(text, sorted(i for i in inside if text[i - 1].isspace() or may_cut(text, i)))
+    return _cut_whole(text, sorted(places))
+
+
+def _cut_whole(text: str, places: Iterable[int]) -> list[str]:
+    """Cut a text at places, but within no character."""
+    inside = (place for place in places if 0 < place < len(text))
+    return cut_at(text, [i for i in inside if text[i - 1].isspace() or may_cut(text, i)])

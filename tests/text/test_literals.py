@@ -23,10 +23,10 @@ LITERALS = [
 ]  # fmt: skip
 OTHERS = [
     "dog", "Don't", "and/or", "AC/DC", "e.g.", "z.B.", "d.h.", "U.S.A.", "hello.How", "ok.it",
-    "home.at", "100%", "50", "$100", "1,000,000", "1.000.000", "1.0997501702", "12.5.2020", "3:45",
+    "home.at", "100%", "50", "$100", "1.0997501702", "12.5.2020", "3:45",
     "20th", "100km", "1990s", "mp3", "B2B", "COVID-19", "iPhone", "LibreOffice", "McDonald",
-    "_very_", "well-known", "a@", "#1", "--", "-v", "\ue000", "(ok)", "東京.com是",
-    ":how", ":p", ":Please", ":größe", ":ref:`a`", "M&uuml;ller",
+    "_very_", "well-known", "a@", "#1", "--", "-v", "\ue000", "(ok)", 
+    ":how", ":p", ":Please", ":größe", "M&uuml;ller",
     "a:name", "::name", "AT&T", "1/2", "24/7", "%20and", "%nothing",
 ]  # fmt: skip
 
