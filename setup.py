@@ -41,6 +41,7 @@ setup(
         "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
         "sentencepiece>=0.2.3",  # which tells where in a text its subwords stand
         "sentencex",  # sentence ends, in all languages
+        "regex",  # properties of Unicode
         "py3langid",  # which language a text is in
         "sacrebleu",
         "numpy",
@@ -58,7 +59,8 @@ setup(
         # examples/corpus: translation with many workers, on one machine or a cluster.
         "ray": ["ray[data]"],
         # `resmlp-mt serve`: the documents of its interface without a network (fastapi-offline),
-        # forms (python-multipart), HTML (beautifulsoup4), languages (py3langid) and names (babel).
+        # forms (python-multipart), HTML (beautifulsoup4 and lxml), languages (py3langid) and names
+        # (babel).
         "serve": [
             "fastapi",
             "fastapi-offline",
@@ -66,6 +68,7 @@ setup(
             "prometheus-client",
             "python-multipart",
             "beautifulsoup4",
+            "lxml",
             "py3langid",
             "babel",
         ],

@@ -20,7 +20,18 @@ from pathlib import Path
 _PLACE = re.compile(r"(<!-- results: (.+?) -->\n).*?(<!-- end of results -->)", re.S)
 # What readers compare, where a file has it; the rest of a row stays in the CSV.
 _COLUMNS = {
+    "text": "text",
+    "count": "times",
+    "s_per_mb": "s a megabyte",
+    "growth": "growth",
     "rival": "rival",
+    "splitter": "splitter",
+    "language": "language",
+    "misses": "misses, %",
+    "false_pairs": "false ends, %",
+    "false_abbreviations": "behind abbreviations, %",
+    "microseconds": "µs a sentence",
+    "worst_seconds": "worst text, s",
     "job": "job",
     "workers": "processes",
     "size": "size",

@@ -38,6 +38,14 @@ def test_options_of_a_training_are_raced_with_its_plain_form(tmp_path):
     assert found == expected
 
 
+def test_texts_that_were_made_to_take_long_are_measured(tmp_path):
+    command = ["python", SCRIPTS / "hostile_text.py", "--bytes", 3000, "--only", "tags"]
+    run(*command, "--csv", tmp_path / "h.csv")
+    with open(tmp_path / "h.csv", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["text"], row["count"]) == ("tags", "1000") and float(row["s_per_mb"]) > 0
+
+
 def test_fewer_bits_are_sized_and_scored(tmp_path):
     sentences = {
         "en": ["A man rides a bike.", "A dog."],
@@ -312,3 +320,27 @@ def test_what_starts_is_measured_against_an_import_of_torch(tmp_path):
 @pytest.mark.parametrize("script", ["translate.sh", "train.sh", "images.sh", "pareto.sh"])
 def test_scripts_of_races_are_shell(script):
     subprocess.run(["bash", "-n", SCRIPTS / script], check=True)
+
+
+def test_splitters_are_scored_on_sentences_of_which_the_ends_are_known(tmp_path):
+    data = {
+        "multi30k/val": ["A dog sleeps.", "We see Dr. Wu.", "Two men sit.", "He left. She stayed."],
+        "ende-mix/train": ["Dr. Wu met Dr. Lee.", "Dr. Wu is Dr. Lee.", "A dog."] * 3,
+    }
+    for name in ("multi30k/test_2016_flickr", "tatoeba/valid", "tatoeba/test"):
+        data[name] = []
+    data |= dict.fromkeys(("wmt/newstest2013", "wmt/newstest2014"), [])
+    for name, lines in data.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        for language in ("en", "de"):
+            (tmp_path / f"{name}.{language}").write_text("\n".join(lines))
+    command = ["python", SCRIPTS / "sentences.py", "--data", tmp_path, "--worst", 100]
+    run(*command, "--splitters", "resmlp_mt", "sentencex", "--csv", tmp_path / "s.csv")
+    with open(tmp_path / "s.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["splitter"], row["language"]) for row in rows] == [
+        (name, language) for language in ("en", "de") for name in ("resmlp_mt", "sentencex")
+    ]
+    # "A dog sleeps. Two men sit." and what has "Dr." within.
+    assert {(row["pairs"], row["abbreviations"]) for row in rows} == {("1", "7")}
+    assert {row["misses"] for row in rows} == {row["false_pairs"] for row in rows} == {"0.00"}

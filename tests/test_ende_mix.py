@@ -471,9 +471,6 @@ def test_forms_differ_from_the_clean_text_in_one_thing_each(tmp_path):
     assert form["curly-quotes"] == curly
     bold = ['"It\'s late", **she** said.', "**Tom**", "Where   **is** “he”?", "No … **stop**."]
     assert form["bold"] == [*bold, "'Yes,' **said** he!"]
-    paragraphs = (tmp_path / "forms" / "newline.source").read_text().removesuffix("\n\n")
-    assert [p.replace("\n", " ", 1) for p in paragraphs.split("\n\n")] == CLEAN
-    assert [p.count("\n") for p in paragraphs.split("\n\n")] == [1, 0, 1, 1, 1]
     (tmp_path / "x.de").write_text('Er sagt: "Nein"\n')
     run(*command, "write", tmp_path / "x.de", "--out", tmp_path / "german")
     assert (tmp_path / "german/curly-quotes.source").read_text() == "Er sagt: „Nein“\n"
@@ -491,16 +488,11 @@ def test_what_a_form_costs_is_told_of_the_sentences_that_it_changes(tmp_path):
     rows = [row.split(" | ") for row in said.splitlines() if row.startswith("| ")]
     kept = {row[0][2:]: (row[1], row[4], row[7][:-2]) for row in rows[2:]}
     assert kept["clean"] == kept["bold"] == ("6", "100%", "100%")
-    assert kept["newline"] == ("4", "100%", "100%")
     assert kept["capitals"][0] == "6" and kept["capitals"][1] != "100%" == kept["capitals"][2]
     assert kept["straight-quotes"][0] == "1" and kept["curly-quotes"][0] == "2"
-    # It does not matter whether the lines of a sentence are put together before or behind it.
-    newline = tmp_path / "forms" / "newline.translation"
-    joined = "".join(f"{sentence}\n\n" for sentence in sentences if sentence.strip())
-    newline.write_text("\n" + joined.replace(" … ", " …\n").removesuffix("\n"))
-    assert run(*command).stdout == said
-    newline.write_text("Nein.\nNein.\n\n" * 5)
-    assert_refused(run(*command, check=False), "newline.translation has 5 paragraphs, not 6")
+    translation = tmp_path / "forms" / "bold.translation"
+    translation.write_text("Nein.\n")
+    assert_refused(run(*command, check=False), "bold.translation has 1 lines, not 8")
 
 
 def test_forms_of_nothing_are_refused(tmp_path):
@@ -522,6 +514,11 @@ def test_forms_of_nothing_are_refused(tmp_path):
     refuse("score", tmp_path / "forms", "--ref", one, said="1 sources")
 
 
+def half_a_day(time):
+    hour = int(time[1])
+    return f"{(hour - 1) % 12 + 1}:{time[2]} {'ap'[hour > 11]}m"
+
+
 @pytest.mark.parametrize("lang", ["en", "de"])
 def test_what_must_be_kept_is_found_as_whole_words(tmp_path, lang):
     command = ["python", EXAMPLE / "kept.py"]
@@ -530,22 +527,28 @@ def test_what_must_be_kept_is_found_as_whole_words(tmp_path, lang):
         run(*write, folder)
     source = tmp_path / "kept" / f"source.{lang}"
     assert source.read_bytes() == (tmp_path / "again" / f"source.{lang}").read_bytes()
-    score = [*command, "score", tmp_path / "kept", source, "--json"]
+    original, said = source.read_text(), tmp_path / "translation"
+    said.write_text(original)
+    score = [*command, "score", tmp_path / "kept", said, "--json"]
     found = json.loads(run(*score).stdout)
     shares = found["kept"]
     assert {share for kind, share in shares.items() if kind not in ("long", "all")} == {1.0}
-    assert len(shares) == 12 and shares["long"] == 0 and len(found["lost"]) == 4
-    other = re.sub(r"(\d)[.,](?=\d{3}\b)", lambda n: n[1] + ".,"[lang == "de"], source.read_text())
-    original = source.read_text()
-    source.write_text(other)
-    assert set(json.loads(run(*score).stdout)["kept"].values()) == {1.0}
+    assert len(shares) == 19 and shares["long"] == 0 and len(found["lost"]) == 4
+    other = re.sub(r"(\d)[.,](?=\d{3}\b)", lambda n: n[1] + ".,"[lang == "de"], original)
+    said.write_text(other)
+    found = json.loads(run(*score).stdout)
+    assert set(found["kept"].values()) == {1.0} and "long" not in found["stays"]
     text = re.sub(r"\b(\d+)\b(?=\D*$)", r"\g<1>0", original, flags=re.M)
-    source.write_text(text.replace("https://", "https:// "))
+    said.write_text(text.replace("https://", "https:// "))
     found = json.loads(run(*score).stdout)["kept"]
     assert found["number"] == found["version"] == found["url"] == 0
     assert {found[kind] for kind in ("name", "place", "emoji", "script", "inside")} == {1}
-    source.write_text("nichts\n")
-    assert_refused(run(*score, check=False), "has 1 lines, not 44")
+    assert found["iban"] == found["isbn"] == found["phone"] == found["groups"] == 0
+    halves = re.sub(r"\b(\d+):(\d\d)", half_a_day, original)
+    said.write_text(halves)
+    assert json.loads(run(*score).stdout)["kept"]["time"] == 1
+    said.write_text("nichts\n")
+    assert_refused(run(*score, check=False), "has 1 lines, not 72")
     (tmp_path / "kept" / "kept.tsv").write_text("name\tTom\nTom\n")
     assert_refused(run(*score, check=False), "kept.tsv, line 2: not a kind, a tab and a text")
 
@@ -576,9 +579,9 @@ def test_one_script_measures_what_a_card_says(tmp_path, commands):
     assert scores == ["newstest2014", "tatoeba", "domains", "challenge", "messages", "same"]
     assert "| up to 10 words | 2 |" in done.stdout
     assert "| all | 2 |" in done.stdout and "| double-spaces | 2 |" in done.stdout
-    assert re.search(r"^all .* of 44$", done.stdout, re.M)
+    assert re.search(r"^all .* of 72, \d+ stay as they are$", done.stdout, re.M)
     same = (tmp_path / "out" / "same.de").read_text().splitlines()
     expected = sum(map(str.__eq__, same, (raw / "test1.de").read_text().splitlines()))
     assert f"{expected} of 2 lines stay as they are" in done.stdout
     kept = (tmp_path / "out" / "kept" / "translation").read_text().splitlines()
-    assert len(kept) == 44 and all(kept)
+    assert len(kept) == 72 and all(kept)

@@ -2,15 +2,9 @@ r"""A test set in the forms in which people type, and what each form costs.
 
     python examples/ende-mix/forms.py write data-bin/ende-mix/raw/test2.en --out forms
     for form in forms/*.source; do
-        join=$([ "$form" != forms/newline.source ] || echo --join-lines)
-        resmlp-mt translate --model MODEL $join --input "$form" \
-            --output "${form%.source}.translation"
+        resmlp-mt translate --model MODEL --input "$form" --output "${form%.source}.translation"
     done
     python examples/ende-mix/forms.py score forms --ref data-bin/ende-mix/raw/test2.de
-
-`write` makes a file of sources for each form. That of the form `newline` has two lines for each
-sentence, and a blank one behind them. Whether they are put together before they are translated is
-up to the translator: what stands between blank lines of the translation is one sentence.
 
 `score` compares with the clean form the sentences that a form changes, and no others: of those,
 BLEU of the clean form, BLEU of this form, and the second as a share of the first; then the same
@@ -23,7 +17,7 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial
-from itertools import cycle, groupby
+from itertools import cycle
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU
@@ -61,13 +55,11 @@ def main() -> int:
 
 
 def write(sentences: list[str], lang: str, folder: Path) -> None:
-    """Write FORM.source for each form. That of `newline` has a blank line behind each sentence."""
+    """Write FORM.source for each form."""
     for name in FORMS:
         form = find_form(name, lang)
         with whole_file(folder / f"{name}.source") as path:
             texts = map(form, sentences)
-            if name == "newline":
-                texts = (f"{text}\n" for text in texts if text.strip())
             path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
 
@@ -82,8 +74,8 @@ def score(folder: Path, references: list[str]) -> None:
     clean = _read_sentences(folder / "clean.source")
     if len(clean) != len(references):
         raise UserError(f"{len(clean):,} sources in {folder}, but {len(references):,} references")
-    sources = {form: _read_form(folder, form, "source", clean) for form in FORMS}
-    translations = {form: _read_form(folder, form, "translation", clean) for form in FORMS}
+    sources = {form: _read_form(folder / f"{form}.source", clean) for form in FORMS}
+    translations = {form: _read_form(folder / f"{form}.translation", clean) for form in FORMS}
     translations["bold"] = [_BOLD.sub(r"\1", text) for text in translations["bold"]]
     there = [i for i, text in enumerate(clean) if text.strip()]
     metrics = BLEU(), BLEU(lowercase=True)
@@ -110,22 +102,12 @@ def _read_sentences(path: Path) -> list[str]:
     return sentences
 
 
-def _read_form(folder: Path, form: str, part: str, clean: list[str]) -> list[str]:
-    """A text for each of the clean sentences. That of `newline` is a paragraph, or none of a blank.
-
-    The lines of a paragraph are joined: by newlines in the source, by blanks in the translation.
-    """
-    path = folder / f"{form}.{part}"
-    texts, expected, kind = list(read_lines(path)), clean, "lines"
-    if form == "newline":
-        joint = "\n" if part == "source" else " "
-        groups = groupby(texts, key=lambda line: bool(line.strip()))
-        texts = [joint.join(lines) for is_text, lines in groups if is_text]
-        expected, kind = [text for text in clean if text.strip()], "paragraphs"
-    if len(texts) != len(expected):
-        raise UserError(f"{path} has {len(texts):,} {kind}, not {len(expected):,}")
-    rest = iter(texts)
-    return [next(rest) if text.strip() or kind == "lines" else "" for text in clean]
+def _read_form(path: Path, clean: list[str]) -> list[str]:
+    """A text for each of the clean sentences."""
+    texts = list(read_lines(path))
+    if len(texts) != len(clean):
+        raise UserError(f"{path} has {len(texts):,} lines, not {len(clean):,}")
+    return texts
 
 
 def _curl(text: str, quotes: str = "“”‘") -> str:
@@ -140,16 +122,6 @@ def find_form(name: str, lang: str) -> Callable[[str], str]:
     if name == "curly-quotes" and lang == "de":
         return partial(_curl, quotes="„“‚")
     return FORMS[name]
-
-
-def _break(text: str) -> str:
-    """Two lines, cut at the blank next to the middle; one where there is none."""
-    words = text.strip()
-    blanks = [match.start() for match in re.finditer(" ", words)]
-    if not blanks:
-        return text
-    cut = min(blanks, key=lambda i: abs(2 * i - len(words)))
-    return f"{words[:cut]}\n{words[cut + 1 :]}"
 
 
 def _embolden(text: str) -> str:
@@ -170,7 +142,6 @@ FORMS: dict[str, Callable[[str], str]] = {
     "double-spaces": lambda text: text.replace(" ", "  "),
     "capitals": str.upper,
     "bold": _embolden,
-    "newline": _break,
 }
 
 

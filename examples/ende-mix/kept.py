@@ -4,11 +4,12 @@
     resmlp-mt translate --model MODEL --input kept/source.en --output kept/translation
     python examples/ende-mix/kept.py score kept kept/translation
 
-The sentences, English or German, hold names, numbers, addresses, emoji (behind a sentence and
-inside it), words of other scripts, and literals, as names of files. They are drawn anew with each
---seed, so that few of them stood in any training text. Only long numbers are written in another
-way in the other language: 12,500 becomes 12.500. `score` looks for each as a whole word in the
-translation of its line.
+The sentences, English or German, hold names, numbers, accounts, telephones, times of day,
+addresses, emoji (behind a sentence and inside it), words of other scripts, literals, as names of
+files, identifiers, and placeholders with blanks. They are drawn anew with each --seed, so that few
+of them stood in any training text. Only long numbers and times are written in another way in the
+other language: 12,500 becomes 12.500, and 19:30 may become 7:30 pm. `score` looks for each as a
+whole word in the translation of its line, and counts the lines that stay as they are.
 """
 
 import argparse
@@ -32,6 +33,13 @@ _EMOJI = "😀 😂 🎉 👍 🚀 💙 🐕 🌍 🍕 ☕".split()
 _FOREIGN = (
     "Эрмитаж Гоголь Παρθενών λόγος 東京 ありがとう 首尔 서울 안녕 القاهرة سلام ירושלים ताज ไทย"
 )
+_IDENTIFIERS = (
+    "KB{n} us-{a}-{d} node-{t}-{a} {a}-{b}{d} v{d}.{d}.{t}-rc{d} A{t}B{n} {a}_{n}".split()
+)
+_BLANKS = (
+    "{{ %s | upper }}", "{%% if %s %%}", "<%%= %s.%s %%>", "{%s, number}", "${ %s }",
+    "{%s, plural, one {# file} other {# files}}", "`git %s -m %s`",
+)  # fmt: skip
 _LITERALS = "{}.py {}_{}.txt %({})s ${{{}}} --{}-{} {}_{} /etc/{}/{} {}()".split()
 
 # For each kind sentences in both languages, of which {} is what must stay.
@@ -170,6 +178,70 @@ _SENTENCES = {
             "Die Firma hat {} Mitarbeiter.",
         ],
     },
+    "iban": {
+        "en": [
+            "Please transfer the money to {}.",
+            "My account number is {} now.",
+            "Is {} still your account?",
+        ],
+        "de": [
+            "Bitte überweisen Sie das Geld auf {}.",
+            "Meine Kontonummer ist jetzt {}",
+            "Ist {} noch Ihr Konto?",
+        ],
+    },
+    "isbn": {
+        "en": ["The book {} is out of print.", "I am looking for {}", "Have you ordered {} yet?"],
+        "de": ["Das Buch {} ist vergriffen.", "Ich suche {}", "Haben Sie {} schon bestellt?"],
+    },
+    "phone": {
+        "en": [
+            "Call us at {}.",
+            "My new number is {}, and yours?",
+            "You can reach me at {} today.",
+        ],
+        "de": [
+            "Rufen Sie uns unter {} an.",
+            "Meine neue Nummer ist {}, und deine?",
+            "Heute erreichen Sie mich unter {}.",
+        ],
+    },
+    "groups": {
+        "en": ["The town has {} inhabitants.", "It costs {} euros a year.", "We sold {} books."],
+        "de": [
+            "Die Stadt hat {} Einwohner.",
+            "Es kostet {} Euro im Jahr.",
+            "Wir verkauften {} Bücher.",
+        ],
+    },
+    "time": {
+        "en": ["The train leaves at {}.", "We will meet at {} tomorrow.", "The shop opens at {}"],
+        "de": [
+            "Der Zug fährt um {} Uhr.",
+            "Wir treffen uns morgen um {} Uhr.",
+            "Der Laden öffnet um {} Uhr",
+        ],
+    },
+    "identifier": {
+        "en": ["Please install {} first.", "The server is called {}.", "What does {} mean?"],
+        "de": [
+            "Bitte installieren Sie zuerst {}.",
+            "Der Server heißt {}.",
+            "Was bedeutet {}?",
+        ],
+    },
+    "blanks": {
+        "en": [
+            "There are {} in the list.",
+            "Please write {} first.",
+            "You have {}, and I have none.",
+        ],
+        "de": [
+            "In der Liste gibt es {}.",
+            "Bitte schreiben Sie zuerst {}.",
+            "Sie haben {}, und ich habe keine.",
+        ],
+    },
 }
 
 
@@ -228,6 +300,10 @@ def _draw(kind: str, draw: random.Random) -> str:
     if kind == "literal":
         one, other = draw.sample(_WORDS, 2)
         return draw.choice(_LITERALS).format(one, other)
+    if kind in ("identifier", "blanks"):
+        return _draw_code(kind, draw)
+    if kind in ("iban", "isbn", "phone", "groups"):
+        return _draw_digits(kind, draw)
     word = f"{draw.choice(_WORDS)}-{draw.choice(_WORDS)}"
     return {
         "name": f"{draw.choice(_FIRST)} {draw.choice(_LAST)}",
@@ -238,38 +314,77 @@ def _draw(kind: str, draw: random.Random) -> str:
         "url": f"https://www.{word}.org/{draw.choice(_WORDS)}/{draw.randint(1, 999)}",
         "e-mail": f"{draw.choice(_WORDS)}.{draw.randint(1, 99)}@{word}.com",
         "emoji": draw.choice(_EMOJI),
+        "time": f"{draw.randint(1, 23)}:{draw.choice((0, 0, 5, 15, 30, 45, 50)):02}",
     }[kind]
 
 
+def _draw_digits(kind: str, draw: random.Random) -> str:
+    def digits(*counts: int) -> list[str]:
+        return ["".join(draw.choices("0123456789", k=count)) for count in counts]
+
+    if kind == "iban":
+        return f"DE{' '.join(digits(2, 4, 4, 4, 4, 2))}"
+    if kind == "isbn":
+        return draw.choice(["978-{}-{}-{}-{}", "978 {} {} {} {}"]).format(*digits(1, 2, 6, 1))
+    if kind == "phone":
+        shape = draw.choice(
+            ["+49 {} {} {}", "0{}/{}{}", "(0{}) {}-{}", "01 {} {} {}", "+1-{}-{}-{}"]
+        )
+        return shape.format(*digits(2, 2, 2) if shape[:2] == "01" else digits(3, 3, 4))
+    return " ".join([str(draw.randint(1, 999)), *digits(*draw.choice([(3,), (3, 3)]))])
+
+
+def _draw_code(kind: str, draw: random.Random) -> str:
+    one, other = draw.sample(_WORDS, 2)
+    if kind == "blanks":
+        shape = draw.choice(_BLANKS)
+        return shape % (one, other)[: shape.replace("%%", "").count("%s")]
+    digit, ten, number = draw.randint(1, 9), draw.randint(10, 99), draw.randint(100_000, 9_999_999)
+    return draw.choice(_IDENTIFIERS).format(a=one, b=other, d=digit, t=ten, n=number)
+
+
 def score(folder: Path, translation: Path, as_json: bool) -> None:
-    """Print the share that is kept, of each kind and of all.
+    """Print the share that is kept, of each kind and of all, and how many lines stay as they are.
 
     Raises:
-        UserError: If a file is missing, or the two are out of step.
+        UserError: If a file is missing, or they are out of step.
     """
+    sources = [line for path in sorted(folder.glob("source.*")) for line in read_lines(path)]
     wanted = [line.split("\t") for line in read_lines(folder / "kept.tsv")]
     for number, row in enumerate(wanted, 1):
         if len(row) != 2:
             raise UserError(f"{folder / 'kept.tsv'}, line {number}: not a kind, a tab and a text")
     lines = list(read_lines(translation))
-    if len(lines) != len(wanted):
-        raise UserError(f"{translation} has {len(lines):,} lines, not {len(wanted):,}")
-    total, found, lost = Counter(), Counter(), []
-    for line, (kind, kept) in zip(lines, wanted, strict=True):
+    for path, read in (translation, lines), (folder / "source.*", sources):
+        if len(read) != len(wanted):
+            raise UserError(f"{path} has {len(read):,} lines, not {len(wanted):,}")
+    total, found, stays, lost = Counter(), Counter(), Counter(), []
+    for source, line, (kind, kept) in zip(sources, lines, wanted, strict=True):
+        pattern = _match_time(kept) if kind == "time" else re.escape(kept)
         whole = (
-            re.search(rf"(?<![\w@])(?<!\w[.,/-]){re.escape(kept)}(?!\w|[.,@/-]\w)", line)
-            is not None
+            re.search(rf"(?<![\w@])(?<!\w[.,/-])(?:{pattern})(?!\w|[.,@/-]\w)", line) is not None
         )
         total.update([kind, "all"])
         found.update([kind, "all"] * whole)
+        stays.update([kind, "all"] * (line == source))
         if not whole:
             lost.append({"kind": kind, "text": kept, "translation": line})
     shares = {kind: found[kind] / total[kind] for kind in [*_SENTENCES, "all"] if total[kind]}
     if as_json:
-        print(json.dumps({"kept": shares, "lost": lost}, indent=1, ensure_ascii=False))
+        found = {"kept": shares, "stays": stays, "lost": lost}
+        print(json.dumps(found, indent=1, ensure_ascii=False))
         return
     for kind, share in shares.items():
-        print(f"{kind:8} {share:7.1%} of {total[kind]}")
+        print(f"{kind:10} {share:7.1%} of {total[kind]}, {stays[kind]} stay as they are")
+
+
+def _match_time(time: str) -> str:
+    """A pattern for a time of day, which languages count to 12 or to 24."""
+    hour, minutes = time.split(":")
+    behind = rf"[:.]{minutes}" if int(minutes) else r"(?:[:.]00|(?![:.]\d))"
+    half = "[aA]" if int(hour) < 12 else "[pP]"
+    early = rf"{(int(hour) - 1) % 12 + 1}{behind}\s?{half}\.?[mM]"
+    return rf"0?{hour}{behind}|{early}"
 
 
 if __name__ == "__main__":

@@ -52,9 +52,7 @@ resmlp-mt score "$out/messages.$target" --ref "$out/messages.reference"
 
 python examples/ende-mix/forms.py write "$data/raw/test1.$source" --out "$out/forms"
 for form in "$out"/forms/*.source; do
-    join=()
-    [ "${form##*/}" != newline.source ] || join=(--join-lines)
-    translate "${join[@]}" --input "$form" --output "${form%.source}.translation"
+    translate --input "$form" --output "${form%.source}.translation"
 done
 python examples/ende-mix/forms.py score "$out/forms" --ref "$data/raw/test1.$target"
 

@@ -111,16 +111,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--recase",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="read text in capitals in lower case and answer in capitals, read emphasis, links and "
-        "tags within a sentence as plain words, keep addresses, placeholders and words that the "
-        "model cannot read, and write long numbers as the target language does (default), or "
-        "translate all as it is typed",
-    )
-    parser.add_argument(
-        "--join-lines",
-        action="store_true",
-        help="put each line that does not end its sentence together with the next, as in mails and "
-        "other wrapped text; each line that results gives a line",
+        help="read text in capitals in lower case and answer in capitals, put emphasis, links and "
+        "tags around the words they belong to, and keep numbers, names of programs, addresses and "
+        "placeholders (default), or translate all as it is typed",
     )
     parser.add_argument(
         "--batch-tokens",
@@ -160,7 +153,6 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
     search, field = read_search(arguments), _choose_field(arguments)
-    _check_joining(arguments)
     check_positive(arguments, "batch_tokens", "buffer_size")
     check_threads(arguments)
     if arguments.output == STANDARD:
@@ -180,7 +172,7 @@ def run(arguments: argparse.Namespace) -> None:
     with open_output(arguments, terms) if arguments.output else nullcontext(sys.stdout) as out:
         load = Translator.from_pretrained
         translator = load(arguments.model, arguments.device, arguments.threads)
-        given = open_input(arguments, translator.codec.source_language)
+        given = open_input(arguments)
         if arguments.output:
             given.lines, given.first = out.follow(given.lines), given.first + out.lines
         else:
@@ -219,18 +211,6 @@ def _choose_field(arguments: argparse.Namespace):
     return choose_field(arguments.field, arguments.into, arguments.score_into)
 
 
-def _check_joining(arguments: argparse.Namespace) -> None:
-    """Refuse --join-lines with what goes by the lines of the input."""
-    names = ("shard", "field", "prefix_column", "constraints")
-    for name in names if arguments.join_lines else ():
-        if getattr(arguments, name) is not None:
-            flag = "--field (or --tsv-column)" if name == "field" else name_flag(name)
-            raise UserError(
-                f"{flag} goes by the lines of the input, which --join-lines puts together: give "
-                "one of the two"
-            )
-
-
 def _write(
     arguments: argparse.Namespace,
     translate: Callable[..., Iterator[list]],
@@ -248,7 +228,7 @@ def _write(
         out: Where to.
     """
     from resmlp_mt.extras import Bar
-    from resmlp_mt.inference.hypotheses import MOSTLY, explain_unknown
+    from resmlp_mt.inference.hypotheses import MOSTLY, explain_lost, explain_unknown
 
     shown = sys.stderr.isatty() and not (out is sys.stdout and out.isatty())
     number, warned = given.first, arguments.quiet
@@ -261,12 +241,13 @@ def _write(
             sources, guides = split_columns(lines, arguments)
             found = translate(sources, **guides, first=number, buffer_size=len(sources))
             for i, hypotheses in enumerate(found):
-                if hypotheses[0].unknown > MOSTLY and not warned:
+                best = hypotheses[0]
+                if (best.unknown > MOSTLY or best.lost) and not warned:
                     warned = True
-                    said = f"{given.find(number)}: {explain_unknown(sources[i])}"
+                    explain = explain_lost if best.lost else explain_unknown
+                    said = f"{given.find(number)}: {explain(sources[i])}"
                     bar.write(f"resmlp-mt translate: {said}", file=sys.stderr)
                 if puts:
-                    best = hypotheses[0]
                     out.write(puts[i](best.text, best.score) + "\n")
                 else:
                     out.write(format_line(arguments, number, sources[i], hypotheses))

@@ -11,7 +11,6 @@ from pathlib import Path
 from resmlp_mt.cli.search_flags import search_settings
 from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.lines.arrivals import Lines
-from resmlp_mt.lines.joined import JoinedLines
 from resmlp_mt.lines.places import Places
 from resmlp_mt.lines.shards import take_shard
 from resmlp_mt.text.surrogates import mend_surrogates
@@ -36,12 +35,11 @@ class Input:
     first: int = 1
 
 
-def open_input(arguments: argparse.Namespace, language: str) -> Input:
+def open_input(arguments: argparse.Namespace) -> Input:
     """The lines that the flags name.
 
     Args:
         arguments: Of the command.
-        language: Of the lines: its code.
 
     Raises:
         UserError: If --shard is none. While the lines are read, if they cannot be.
@@ -60,9 +58,6 @@ def open_input(arguments: argparse.Namespace, language: str) -> Input:
             print("type lines to translate; Ctrl-D ends", file=sys.stderr)
         files = Lines(arguments.input or [STANDARD], places)
         texts, ready = files.texts(), files.ready
-    if arguments.join_lines:
-        joined = JoinedLines(texts, language, ready)
-        return Input(joined, joined.ready, "line {}".format)
     return Input(chain.from_iterable(texts), ready, places.find)
 
 
@@ -74,7 +69,7 @@ def is_done(arguments: argparse.Namespace) -> bool:
     """Whether the --output is there, and no stopped run was making it anew.
 
     How many lines the input gives is not known before the work of standard input and pipes, and of
-    several translations or joined lines only whether there are any.
+    several translations only whether there are any.
 
     Raises:
         UserError: If it is there, and has other lines than the input gives.
@@ -87,10 +82,9 @@ def is_done(arguments: argparse.Namespace) -> bool:
     files = arguments.input and all(path.is_file() for path in arguments.input)
     if not (arguments.text or files):
         return True
-    # The language says which lines are joined, not whether there are any.
-    given = sum(1 for _ in open_input(arguments, "en").lines)
+    given = sum(1 for _ in open_input(arguments).lines)
     found = sum(1 for _ in read_lines(arguments.output))
-    is_line_for_line = not arguments.join_lines and (arguments.json or arguments.nbest == 1)
+    is_line_for_line = arguments.json or arguments.nbest == 1
     if found != given if is_line_for_line else bool(found) != bool(given):
         raise UserError(
             f"{arguments.output} has {found:,} lines, and the input {given:,}: it is no finished "
@@ -123,7 +117,6 @@ def open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> 
     options = {"--model": arguments.model}  # first, as what a refusal begins with
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
     options |= {name_flag(name): getattr(arguments, name) for name in names}
-    options["--join-lines"] = arguments.join_lines or None  # which a part of before lacks
     options |= search_settings(arguments, terms)
     options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
     folder = follow_links(arguments.output).parent

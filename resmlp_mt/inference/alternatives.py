@@ -8,10 +8,10 @@ import numpy as np
 from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Translator
+from resmlp_mt.text.rules.names import put_names
+from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
-from resmlp_mt.text.stand_ins import put_names
 
 # Twice as many subwords are tried as translations are wanted: some only end the last word of the
 # prefix, and some lead to the same translation.
@@ -44,10 +44,10 @@ def find_alternatives(
     """
     codec = translator.codec
     for segment in segments:
-        if segment.code or not (segment.is_translated or prefix):
+        if not (segment.pieces and (segment.is_translated or prefix)):
             yield from translator.translate_segments([segment], options, attention=attention)
             continue
-        segment = translator.reader.name(segment, attention).named or segment
+        segment = translator.reader.name(segment)
         source = codec.encode(segment.pieces)
         begun = codec.encode_target(put_names(prefix, segment.names))
         guides = [Guide(begun)]
@@ -58,8 +58,9 @@ def find_alternatives(
         room = len(source) * max(1, _BEAMS // options.beam)
         found = translator.search([source] * len(guides), options, room, guides, threads=1)
         best = {tuple(beams[0][0]): beams[0] for beams in found}.values()
-        beams = sorted(best, key=lambda pair: -pair[1])[: options.nbest]
-        yield translator.describe(segment, source, beams, attention)
+        beams = sorted(best, key=lambda pair: -pair[1])
+        found = translator.describe(segment, beams, options.nbest, attention)
+        yield found or [translator.writer.copy(segment, attention, lost=True)]
 
 
 def _find_following(

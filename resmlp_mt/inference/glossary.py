@@ -16,8 +16,8 @@ import numpy as np
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.text.capitals import lower, upper
 from resmlp_mt.text.punctuation import UNSPACED, Place, may_cut
+from resmlp_mt.text.rules.capitals import lower, upper
 from resmlp_mt.text.sentences import base_language
 from resmlp_mt.text.surrogates import mend_surrogates
 
@@ -29,10 +29,11 @@ _PARTS = re.compile(r"\w+|\W")
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What a translation shall hold for a term: text, and the indices of its tokens."""
+    """What a translation shall hold for a term: text, the indices of its tokens, if it must."""
 
     text: str
     tokens: np.ndarray
+    must: bool = True
 
 
 class Terms:
@@ -80,13 +81,14 @@ class Glossary:
     Args:
         terms: {term: its translation}.
         codec: The model's.
+        must: Whether a translation may not go without any of them.
 
     Raises:
         UserError: If the model has no subwords for a translation, or one is empty.
         ValueError: If they are no terms and translations.
     """
 
-    def __init__(self, terms: Mapping[str, str], codec: TextCodec):
+    def __init__(self, terms: Mapping[str, str], codec: TextCodec, must: bool = True):
         if not isinstance(terms, Mapping):
             raise ValueError(
                 f"glossary {shorten(terms)} must be a dict, such as {{'bike': 'Rad'}}, or the path "
@@ -108,7 +110,7 @@ class Glossary:
             alike = _write_alike(term)
             if alike in known:
                 raise UserError(f"glossary: {shorten(term)} stands there twice")
-            known[alike] = Wanted(_join_blanks(translation), wanted)
+            known[alike] = Wanted(_join_blanks(translation), wanted, must)
         for term, wanted in known.items():
             self._terms.add(term, wanted)
         # Of two that are alike in capitals, the one that has some counts.

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import repeat
 from reprlib import repr as shorten
 
 import numpy as np
 
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.segments import Segment, group_lines, split_lines
 from resmlp_mt.text.code import join_code
+from resmlp_mt.text.dividing import LINE_ENDS, cut_lines
+from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.sentences import parts_sentences_by_blanks, split_sentences
 from resmlp_mt.text.surrogates import mend_surrogates
 
@@ -36,15 +37,6 @@ class Guide:
     def leads(self) -> bool:
         """Whether a translation must hold something."""
         return bool(len(self.prefix) or self.constraints)
-
-    def list_ways(self, segment: Segment) -> list[Segment]:
-        """The ways to read a segment: one, the next if names are lost by it; none if it stays."""
-        if segment.code or not (segment.is_translated or self.leads):
-            return []
-        if segment.named is None or len(self.prefix):
-            return [segment]
-        can_do_without = self.leads or not segment.needs_names
-        return [segment.named, *[segment] * can_do_without]
 
 
 def check_beside(lines: object, prefix: object, words: object) -> None:
@@ -133,8 +125,8 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list
     if not prefix or len(parts) < 2:
         return [], prefix
     # One more letter shows where text would go on: in its last line and sentence, or in new ones.
-    *finished, _ = (line for line, _ in join_code(split_lines(f"{prefix}X")))
-    *before, last = group_lines(parts)
+    *finished, _ = (line for line, _ in join_code(_split_lines(f"{prefix}X")))
+    *before, last = _group_lines(parts)
     kept: list[str] = []
     for line, of_line in zip(finished, before, strict=False):
         kept += _lay_out(split_sentences(line, language), len(of_line))
@@ -153,21 +145,11 @@ def _lay_out(sentences: list[str], count: int) -> list[str]:
     return laid + [""] * (count - len(laid))
 
 
-def hold_terms(segment: Segment) -> tuple[np.ndarray, ...]:
-    """Token indices of what a translation must hold for the terms of a segment, each once.
-
-    Of a composed one these are the terms of all its parts.
-    """
-    parts = segment.composed.segments if segment.composed else []
-    found = chain((wanted.tokens for wanted in segment.terms), *map(hold_terms, parts))
-    return tuple({tokens.tobytes(): tokens for tokens in found}.values())
-
-
 def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
     """A guide for every part of lines that is left to translate.
 
     The prefix of a line goes to the first of these that is no code. Each holds the words of its
-    line and its own terms.
+    line.
 
     Args:
         codec: The model's.
@@ -181,7 +163,7 @@ def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
     guides = []
     for number, line in enumerate(lines, first):
         try:
-            if line.words and len(group_lines(line.left)) > 1:
+            if line.words and len(_group_lines(line.left)) > 1:
                 raise UserError("holds several lines; constraints are for one")
             if line.words and len(line.left) > 1:
                 raise UserError("too long for the model to hold constraints; shorten it")
@@ -190,10 +172,10 @@ def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
         except UserError as error:
             raise LineError([number], str(error)) from None
         for i, segment in enumerate(line.left):
-            if segment.code:
+            if not segment.pieces:  # it stays as it is
                 guides.append(Guide(number=(number, i)))
                 continue
-            guides.append(Guide(begin, held + hold_terms(segment), (number, i)))
+            guides.append(Guide(begin, held, (number, i)))
             begin = begin[:0]
     return guides
 
@@ -218,3 +200,25 @@ def blame(guides: Iterable[Guide], problem: str) -> UserError:
     """An error about one of them. It names their lines; those of a request have the number 0."""
     numbers = sorted({guide.number[0] for guide in guides if guide.leads} - {0})
     return LineError(numbers, problem) if numbers else UserError(problem)
+
+
+def _split_lines(text: str) -> list[str]:
+    """The lines of a text, each with its end and the blank lines around it."""
+    lines: list[str] = []
+    for line in cut_lines(text):
+        if lines and not (line.strip() and lines[-1].strip()):
+            lines[-1] += line
+        else:
+            lines.append(line)
+    return lines
+
+
+def _group_lines(segments: list[Segment]) -> list[list[Segment]]:
+    """The segments of each line of a text."""
+    lines: list[list[Segment]] = [[]]
+    for segment in segments:
+        lines[-1].append(segment)
+        behind = segment.text[len(segment.text.rstrip()) :]
+        if any(end in behind for end in LINE_ENDS) and segment is not segments[-1]:
+            lines.append([])
+    return lines

@@ -1,17 +1,23 @@
 """Translations: what is found for a text, and how its parts become one again."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
+import regex
 
-from resmlp_mt.inference.alignment import count_words, weigh_words
-from resmlp_mt.inference.segments import LINE_ENDS, Segment, find_spaces
+from resmlp_mt.inference.alignment import count_words
+from resmlp_mt.text.dividing import LINE_ENDS
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED
+from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
-from resmlp_mt.text.spans import put_spans
 
+# Before a gap without white space. Others are within a word of a language that has blanks between
+# words: within a long address.
+_PARTED = regex.compile(f"(?V1)[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
 MOSTLY = 0.5  # of a text's characters unknown: its translation may be made up
 
 
@@ -46,12 +52,14 @@ class Hypothesis:
 
     `attention`, if it was asked for, is one of each part of the line that was translated at once:
     mostly of the whole. `unknown` is the share of the source's characters that the model never saw.
+    `lost` says that a part stays as it is, since each translation of it lost a number or a name.
     """
 
     text: str
     score: float
     attention: list[Attention] = field(default_factory=list, repr=False)
     unknown: float = field(default=0.0, repr=False)
+    lost: bool = field(default=False, repr=False)
 
 
 def explain_unknown(text: str) -> str:
@@ -60,6 +68,14 @@ def explain_unknown(text: str) -> str:
     return (
         f"the model never saw most characters of this ({start} ...); they stay as they are, or "
         "the translation is made up. Further ones are not named"
+    )
+
+
+def explain_lost(text: str) -> str:
+    """What to say of the first text of which a part is `lost`."""
+    return (
+        f"no translation keeps all numbers and names of a sentence of this ({text.strip():.20} "
+        "...), which stays as it is. Further ones are not named"
     )
 
 
@@ -86,7 +102,7 @@ def join(
             text = "".join(letter for letter in text if letter in LINE_ENDS)
         return [Hypothesis(text, 0.0)]
     usual = " " if parts_sentences_by_blanks(language) else ""
-    first, *spaces = find_spaces(segments[len(before) :], usual)
+    first, *spaces = _find_spaces(segments[len(before) :], usual)
     sources, begun = [segment.text for segment in segments], [h.text for h in before]
     joined = []
     for kth in zip(*parts, strict=False):  # as many as the part with the fewest
@@ -95,32 +111,9 @@ def join(
             texts[0] = first + texts[0]
         score = sum(hypothesis.score for hypothesis in kth) / len(kth)
         attention = _join_attention([*before, *kth], sources, texts)
-        joined.append(Hypothesis("".join(texts), score, attention))
+        lost = any(hypothesis.lost for hypothesis in kth)
+        joined.append(Hypothesis("".join(texts), score, attention, lost=lost))
     return joined
-
-
-def put_spans_back(hypothesis: Hypothesis, segment: Segment) -> Hypothesis:
-    """Put what was taken off a segment around the words of its translation, by its attention.
-
-    Args:
-        hypothesis: With one attention, of which the words are counted in the texts as the model
-            reads and says them. Then they are counted in those with what was taken off.
-        segment: What was translated. It is stripped.
-    """
-    (attention,) = hypothesis.attention
-    if not attention.target_words:
-        return hypothesis
-    words = len(hypothesis.text.split()), len(segment.read.split())
-    text, places = put_spans(
-        hypothesis.text, segment.stripped.spans, weigh_words(attention, *words)
-    )
-    said = count_words(text, places)
-    attention = replace(
-        attention,
-        source_words=[segment.stripped.words[word] for word in attention.source_words],
-        target_words=[said[word] for word in attention.target_words],
-    )
-    return replace(hypothesis, text=text, attention=[attention])
 
 
 def _is_blank(letter: str) -> bool:
@@ -153,3 +146,32 @@ def _join_attention(
 def _begin(parts: list[str]) -> list[int]:
     """The number of the word with which each part of a text begins."""
     return count_words("".join(parts), accumulate(map(len, parts[:-1]), initial=0))
+
+
+def _find_spaces(segments: list[Segment], usual: str) -> list[str]:
+    """The white space before, between and after segments.
+
+    Args:
+        segments: Of one text, in order; one at least.
+        usual: What the language puts between sentences, in the place of nothing or a blank.
+    """
+    texts = [segment.text for segment in segments]
+    before = [text[: len(text) - len(text.lstrip())] for text in texts]
+    after = [text[len(text.rstrip()) :] for text in texts]
+    between = []
+    for x, y, (one, other) in zip(after, before[1:], pairwise(segments), strict=False):
+        gap, said = x + y, [one.is_translated, other.is_translated]
+        if gap:
+            parted = gap in (" ", "\u3000") and any(said)
+        else:
+            parted = all(said) and _is_parted(one.text, other.text)
+        between.append(usual if parted else gap)
+    return [before[0], *between, after[-1]]
+
+
+def _is_parted(before: str, after: str) -> bool:
+    """Whether more than a cut within a word parts two texts."""
+    last = (before.rstrip(UNSEEN) or before)[-1]
+    if last in ".!?":  # within an address, a small letter or a digit follows
+        return not re.match("[0-9a-z]", after)
+    return bool(_PARTED.match(last))

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from reprlib import repr as shorten
 from typing import Any, Self, overload
@@ -20,11 +20,16 @@ from resmlp_mt.inference.guides import (
     Guide,
     Row,
     check_beside,
-    hold_terms,
     lay_beside,
     make_guides,
 )
-from resmlp_mt.inference.hypotheses import MOSTLY, Hypothesis, explain_unknown, join
+from resmlp_mt.inference.hypotheses import (
+    MOSTLY,
+    Hypothesis,
+    explain_lost,
+    explain_unknown,
+    join,
+)
 from resmlp_mt.inference.loaded import Loaded
 from resmlp_mt.inference.loading import load_engine
 from resmlp_mt.inference.options import (
@@ -34,12 +39,16 @@ from resmlp_mt.inference.options import (
     choose_search,
     is_count,
 )
-from resmlp_mt.inference.reader import Reader
+from resmlp_mt.inference.reader import TRIES, Reader
 from resmlp_mt.inference.search.batched import search_batches
 from resmlp_mt.inference.search.engine import Engine
-from resmlp_mt.inference.segments import Composed, Segment, list_pieces
 from resmlp_mt.inference.writer import Writer
+from resmlp_mt.text.dividing import holds_text
+from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.surrogates import mend_surrogates
+
+# How many times as many hypotheses are kept where all that were kept before lost something.
+_WIDER = 4
 
 
 class Translator(Loaded):
@@ -66,7 +75,8 @@ class Translator(Loaded):
         self.engine: Engine | None = engine
         # One position is for the end of the sentence.
         self.longest = min(engine.source_positions, 10**6) - 1
-        self.codec, self.reader, self.writer = codec, Reader(codec, self.longest), Writer(codec)
+        self.codec, self.reader = codec, Reader(codec, self.longest)
+        self.writer = Writer(codec, self.reader.pipeline)
         self.threads = threads
 
     @classmethod
@@ -144,8 +154,9 @@ class Translator(Loaded):
         texts = list(_read_texts(lines))
         found = [best[0] for best in self.translate_nbest(texts, **options)]
         for number, (text, best) in enumerate(zip(texts, found, strict=True), 1):
-            if best.unknown > MOSTLY:
-                warnings.warn(f"text {number}: {explain_unknown(text)}", stacklevel=2)
+            if best.unknown > MOSTLY or best.lost:
+                said = explain_lost(text) if best.lost else explain_unknown(text)
+                warnings.warn(f"text {number}: {said}", stacklevel=2)
                 break
         return found[0].text if isinstance(lines, str) else [best.text for best in found]
 
@@ -154,7 +165,15 @@ class Translator(Loaded):
 
         Neither white space counts nor a sentence without letters, which stays as it is.
         """
-        return self.codec.share_unknown(list_pieces(self.split(_read_text(text))))
+        return self._share_unknown(self.split(_read_text(text)))
+
+    def _share_unknown(self, segments: list[Segment]) -> float:
+        pieces = (
+            self.codec.split(segment.text) if segment.names else segment.pieces
+            for segment in segments
+            if segment.pieces and holds_text(segment.text)
+        )
+        return self.codec.share_unknown(chain.from_iterable(pieces))
 
     def translate_nbest(
         self,
@@ -263,7 +282,7 @@ class Translator(Loaded):
             before: Translations that a prefix had.
         """
         best = join(text, found, segments, self.codec.target_language, before)
-        unknown = self.codec.share_unknown(list_pieces(segments))
+        unknown = self._share_unknown(segments)
         return [replace(hypothesis, unknown=unknown) for hypothesis in best]
 
     def translate_segments(
@@ -287,82 +306,42 @@ class Translator(Loaded):
             guides: What leads the search of each segment, if anything does.
             threads: Batches searched side by side. Default: as many as this translator has.
         """
-        if any(segment.composed for segment in segments):
-            kind = options, batch_tokens, attention
-            yield from self._translate_composed(segments, *kind, guides, threads)
-            return
         each = guides or [Guide()] * len(segments)
-        ways = [guide.list_ways(segment) for guide, segment in zip(each, segments, strict=True)]
-        found: dict[int, tuple[Segment, list]] = {}
-        for turn in range(max([1, *map(len, ways)])):
-            left = {i: w[turn] for i, w in enumerate(ways) if i not in found and turn < len(w)}
-            # Terms that have names need not be held besides.
-            of_each = guides and [
-                replace(guides[i], constraints=()) if read.names else guides[i]
-                for i, read in left.items()
-            ]
-            sources = [self.codec.encode(read.pieces) for read in left.values()]
-            results = self.search(sources, options, batch_tokens, of_each, threads)
-            for (i, read), beams in zip(left.items(), results, strict=True):
-                # What leads a search says itself which beams are best.
-                if read.names or not each[i].leads:
-                    beams = self.writer.rank(read, beams)
-                if beams:
-                    found[i] = read, beams[: options.nbest]
+        found: dict[int, list[Hypothesis]] = {}
+        ways = {
+            i: segment
+            for i, (guide, segment) in enumerate(zip(each, segments, strict=True))
+            if segment.pieces and (segment.is_translated or guide.leads)
+        }
+        lost = set(ways)
+        for turn in range(TRIES):
+            if not ways:
+                break
+            numbers = list(ways)
+            held = [_hold(each[i], ways[i]) for i in numbers]
+            asked = options
+            if any(guide.constraints for guide in held) and not options.constraints:
+                asked = replace(options, constraints="unordered")
+            if turn and not options.sampling:  # a wider search finds more that lose nothing
+                asked = replace(asked, beam=min(_WIDER * asked.beam, self._widest))
+            results = self.search(
+                [self.codec.encode(ways[i].pieces) for i in numbers],
+                asked,
+                batch_tokens,
+                held if guides or asked.constraints else None,
+                threads,
+            )
+            for i, beams in zip(numbers, results, strict=True):
+                read = ways.pop(i)
+                if kept := self.describe(read, beams, options.nbest, attention):
+                    found[i] = kept
+                    lost.discard(i)
+                # There may be another way to read what lost something by this one.
+                elif again := self.reader.read_again(read):
+                    ways[i] = again
         for i, segment in enumerate(segments):
-            read, beams = found.get(i, (segment, []))
-            source = self.codec.encode(read.pieces)
-            if beams:
-                yield self.describe(read, source, beams, attention)
-            else:
-                yield [self.writer.copy(segment, source, attention) for _ in range(options.nbest)]
-
-    def _translate_composed(
-        self,
-        segments: list[Segment],
-        options: SearchOptions,
-        batch_tokens: int,
-        attention: bool,
-        guides: list[Guide] | None,
-        threads: int | None,
-    ) -> Iterator[list[Hypothesis]]:
-        """`translate_segments` where some are composed: the parts of these are translated.
-
-        A message stays as it is where a translation lost the number that stands for "#" in it.
-        """
-        parts = [
-            segment.composed.segments if segment.composed else [segment] for segment in segments
-        ]
-        led = guides and [
-            Guide(constraints=hold_terms(part), number=(*guide.number, i))
-            if segment.composed
-            else guide
-            for guide, segment, of_it in zip(guides, segments, parts, strict=True)
-            for i, part in enumerate(of_it)
-        ]
-        found = self.translate_segments(
-            [part for of_it in parts for part in of_it],
-            options,
-            batch_tokens,
-            attention,
-            led,
-            threads,
-        )
-        for segment in segments:
-            composed = segment.composed
-            if composed is None:
-                yield next(found)
-                continue
-            texts = [
-                self.join(text, list(of_it), list(islice(found, len(of_it))))
-                for text, of_it in zip(composed.form.texts, composed.parts, strict=True)
-            ]
-            # Of a text that stays there is one translation, whatever was asked for.
-            ranks = range(max(map(len, texts)))
-            made = [
-                _put_together(composed, [kth[min(k, len(kth) - 1)] for kth in texts]) for k in ranks
-            ]
-            yield [m for m in made if m] or [Hypothesis(segment.text.strip(), 0.0)] * len(ranks)
+            best = found.get(i) or [self.writer.copy(segment, attention, i in lost)]
+            yield best + best[-1:] * (options.nbest - len(best))
 
     def search(
         self,
@@ -391,6 +370,10 @@ class Translator(Loaded):
         engine, threads = self._get_engine(), threads or self.threads
         return search_batches(engine, sources, options, batch_tokens, guides, threads)
 
+    @property
+    def _widest(self) -> int:
+        return len(self.codec.target_dictionary) - 1
+
     def _check_beam(self, beam: int) -> None:
         if beam >= (symbols := len(self.codec.target_dictionary)):
             raise UserError(f"beam {beam} must be less than the model's {symbols} subwords")
@@ -400,17 +383,16 @@ class Translator(Loaded):
         return self.reader.split(text, **reading)
 
     def describe(
-        self, segment: Segment, source: np.ndarray, beams: list, attention: bool
+        self, segment: Segment, beams: list, count: int, attention: bool
     ) -> list[Hypothesis]:
         """Make text of beams, as `search` returns them; arguments as for `Writer.write`."""
-        return self.writer.write(segment, source, beams, attention, self._get_engine)
+        return self.writer.write(segment, beams, count, attention, self._get_engine)
 
 
-def _put_together(composed: Composed, found: list[Hypothesis]) -> Hypothesis | None:
-    """A translation of a composed segment, of those of its texts, if it can be put together."""
-    text = composed.form.put_together([hypothesis.text for hypothesis in found])
-    score = sum(hypothesis.score for hypothesis in found) / len(found)
-    return None if text is None else Hypothesis(text, score)
+def _hold(guide: Guide, segment: Segment) -> Guide:
+    """What leads the search of a segment, with what it must hold for terms, each once."""
+    held = {wanted.tokens.tobytes(): wanted.tokens for wanted in segment.held}
+    return replace(guide, constraints=(*guide.constraints, *held.values())) if held else guide
 
 
 def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:

@@ -10,11 +10,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.search.stopping import Stopped, check_wanted, stop_when
-from resmlp_mt.inference.segments import Segment
 from resmlp_mt.serving.jobs import Impossible, Job, Options
 from resmlp_mt.serving.request import USUAL_BEAM
+from resmlp_mt.text.segments import Segment
 
 logger = logging.getLogger(__name__)
 
@@ -63,20 +62,17 @@ class Batcher:
         """Texts that wait for a thread, without those of cancelled jobs."""
         return sum(job.waiting for job in self.jobs)
 
-    def submit(
-        self, segments: list[Segment], options: Options, guides: list[Guide] | None = None
-    ) -> Job:
+    def submit(self, segments: list[Segment], options: Options) -> Job:
         """Queue segments, all or none.
 
         Args:
             segments: What is to be translated.
             options: By which model, and how.
-            guides: What each of them must hold, if any must.
 
         Raises:
             QueueFull: If there is no room for them now.
         """
-        job = Job(segments, options, self.answer_bytes, guides or [Guide()] * len(segments))
+        job = Job(segments, options, self.answer_bytes)
         if not segments:
             job.answer.set_result([])
         with self.changed:
@@ -146,10 +142,9 @@ class Batcher:
         job, index = batch[0]
         options = job.get_options(index)
         segments = [job.segments[i] for job, i in batch]
-        guides = [job.guides[i] for job, i in batch]
         try:
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
-                found = options.translate(segments, guides)
+                found = options.translate(segments)
                 # One after the other: the attention of all of them may be larger than memory.
                 for job, index in batch:
                     check_wanted()

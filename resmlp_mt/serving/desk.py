@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from reprlib import repr as shorten
 
@@ -11,14 +11,15 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.glossary import Glossary
-from resmlp_mt.inference.guides import Guide, check_room, hold_terms
+from resmlp_mt.inference.guides import Guide, check_room
 from resmlp_mt.inference.hypotheses import Hypothesis
-from resmlp_mt.inference.segments import LINE_ENDS, Segment, count_sentences
 from resmlp_mt.serving.batcher import Batcher, QueueFull
 from resmlp_mt.serving.house import House
 from resmlp_mt.serving.jobs import Impossible, Options
 from resmlp_mt.serving.limits import AnswerTooLarge, Limits
 from resmlp_mt.serving.request import HELD, SEARCHED, too_many
+from resmlp_mt.text.dividing import LINE_ENDS
+from resmlp_mt.text.segments import Segment
 
 # Characters of a request that take noticeably long to split, and how many such requests may wait.
 _LONG, _LONG_WAITING = 20_000, 16
@@ -102,10 +103,10 @@ class Desk:
         recase = recase and not options.prefix
         reading = dict(split_sentences=split_sentences, recase=recase, is_item=are_items)
         terms = glossary, house
-        split, guides = await self.read(to_read, self._split_now, texts, options, reading, *terms)
+        split = await self.read(to_read, self._split_now, texts, options, reading, *terms)
         segments = [segment for parts in split for segment in parts]
         try:
-            job = self.batcher.submit(segments, options, guides)
+            job = self.batcher.submit(segments, options)
             found = await asyncio.wrap_future(job.answer)
             size += written
             answer = await self._run(size, lambda: describe(_join(texts, split, found, options)))
@@ -158,29 +159,29 @@ class Desk:
         reading: dict[str, bool | None],
         terms: Mapping[str, str] | None,
         house: House | None,
-    ) -> tuple[list[list[Segment]], list[Guide]]:
-        """The parts of texts, and what each part must hold if there are terms."""
+    ) -> list[list[Segment]]:
+        """The parts of texts."""
         most = self.limits.queue_size
         count = sum(text.count(end) for text in texts for end in LINE_ENDS)
         if count > _BLANK * most:
             raise too_many(count, _BLANK * most, "lines")
         begun = bool(options.prefix or options.alternatives)
-        own = _read_terms(terms, options) if terms else None
-        of_house = house.read() if house and not begun else None
-        split, guides, count = [], [], 0
-        reading = reading | {"begun": begun, "attention": options.attention}
+        glossary = _read_terms(terms, options) if terms else None
+        if house and not begun:
+            of_house = house.read()
+            glossary = glossary.over(of_house) if glossary else of_house
+        split, count = [], 0
         for text in texts:
-            parts = options.translator.split(text, **reading)
-            count += max(1, sum(map(count_sentences, parts)))
+            parts = options.translator.split(text, begun=begun, glossary=glossary, **reading)
+            count += max(1, len(parts))
             if count > most:
                 raise too_many(count, most)
-            if own or of_house:
-                parts = [_name_terms(part, own, of_house, options) for part in parts]
-                guides += [Guide(constraints=hold_terms(part)) for part in parts]
+            for part in parts:
+                _check_terms(part, options)
             split.append(parts)
         if begun:
             _check_beginning(sum(map(len, split)), options)
-        return split, guides
+        return split
 
 
 def _read_terms(terms: Mapping[str, str], options: Options) -> Glossary:
@@ -190,30 +191,12 @@ def _read_terms(terms: Mapping[str, str], options: Options) -> Glossary:
         raise HTTPException(422, str(error)) from None
 
 
-def _name_terms(
-    part: Segment, own: Glossary | None, house: Glossary | None, options: Options
-) -> Segment:
-    """A part of a text with its terms: its own, and those of the house if they can be held."""
-    name = options.translator.reader.name_terms
-    both = own.over(house) if own and house else own or house
-    named = name(part, both, options.attention)
-    most, beam = HELD // options.search.beam, options.search.beam
-    if house and hold_terms(named):
-        without = name(part, own, options.attention) if own else part
-        # A page of HTML has hundreds of sentences: to hold words in many of them takes minutes.
-        takes_long = options.attention and named.named is None
-        if takes_long or _count_held(named) > most:
-            named = without
-        else:
-            named = replace(named, without=without)
-    if (held := _count_held(named)) > most:
+def _check_terms(part: Segment, options: Options) -> None:
+    """Check that a search could hold the terms of a part."""
+    held, beam = sum(len(wanted.tokens) for wanted in part.wanted), options.search.beam
+    if held > (most := HELD // beam):
         most_held = f"the terms in it have {held} subwords; with beam {beam} {most} at most"
         raise HTTPException(422, f"glossary: {shorten(part.text.strip())}: {most_held}")
-    return named
-
-
-def _count_held(part: Segment) -> int:
-    return sum(map(len, hold_terms(part)))
 
 
 def _too_busy() -> HTTPException:

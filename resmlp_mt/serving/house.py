@@ -31,7 +31,7 @@ class House:
         self.file, self.codec, self.lock = file, codec, Lock()
         self.known = file.content
         try:
-            self.glossary = Glossary(self.known, codec)
+            self.glossary = Glossary(self.known, codec, must=False)
         except UserError as error:
             raise UserError(f"{file.flag} {self._name_file(error)}") from None
 
@@ -42,7 +42,7 @@ class House:
             if known is not self.known:
                 self.known = known
                 try:
-                    self.glossary = Glossary(known, self.codec)
+                    self.glossary = Glossary(known, self.codec, must=False)
                 except UserError as error:
                     self.file.keep(self._name_file(error))
             return self.glossary

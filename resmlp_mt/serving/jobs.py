@@ -1,19 +1,19 @@
 """What a request has translated: its segments, and how they are searched."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from resmlp_mt.errors import BrokenModel, UserError
 from resmlp_mt.inference.alternatives import MORE, find_alternatives
-from resmlp_mt.inference.guides import Guide, hold_terms
+from resmlp_mt.inference.guides import Guide
 from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.request import USUAL_BEAM
+from resmlp_mt.text.segments import Segment
 
 # Bytes of a weight in JSON: "0.1234, ".
 _WEIGHT = 8
@@ -42,49 +42,34 @@ class Options:
         beams = self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
         return beams if self.search.is_plain else beams * _FAIRSEQ
 
-    def translate(
-        self, segments: list[Segment], guides: Sequence[Guide] = ()
-    ) -> Iterator[list[Hypothesis]]:
+    def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis]]:
         """Yield the translations of each segment.
 
-        A segment alone whose terms cannot all be held goes without those that it may do without.
-
-        Args:
-            segments: What is translated.
-            guides: What each must hold, where the search has constraints.
-
         Raises:
-            Impossible: If more than a plain search was asked for, and cannot be had.
+            Impossible: If more than a plain search was asked for, or terms must be held, and that
+                cannot be had.
         """
         try:
-            yield from self._search(segments, guides)
+            yield from self._search(segments)
         except BrokenModel:
             raise
         except UserError as error:
-            if self.search.is_plain:
+            holds = any(segment.wanted for segment in segments)
+            if self.search.is_plain and not holds:
                 raise
-            without = segments[0].without
-            # Of several it may be another one that cannot be had so.
-            if len(segments) > 1 or not without:
-                said = "glossary: " * bool(self.search.constraints) + str(error)
-                raise Impossible(said) from None
-            yield from self.translate([without], [Guide(constraints=hold_terms(without))])
+            raise Impossible("glossary: " * holds + str(error)) from None
 
-    def _search(
-        self, segments: list[Segment], guides: Sequence[Guide]
-    ) -> Iterator[list[Hypothesis]]:
+    def _search(self, segments: list[Segment]) -> Iterator[list[Hypothesis]]:
         if self.alternatives:
             return find_alternatives(
                 self.translator, segments, self.search, self.prefix, self.attention
             )
-        led = {}
+        guides = None
         if self.prefix:
             guides = [Guide(self.translator.codec.encode_target(self.prefix))] * len(segments)
-        if self.prefix or self.search.constraints:
-            led["guides"] = list(guides)
         # The batches side by side are those of this queue.
         return self.translator.translate_segments(
-            segments, self.search, attention=self.attention, threads=1, **led
+            segments, self.search, attention=self.attention, guides=guides, threads=1
         )
 
 
@@ -93,21 +78,20 @@ class Job:
     """The segments of one request.
 
     `answer` is done when all are translated: a list of hypotheses for each. Cancel it when it is
-    wanted no more. Segments that must hold something come last, in batches of their own.
+    wanted no more. Segments whose search must hold something come last, in batches of their own.
     """
 
     segments: list[Segment]
     options: Options
     room: int  # bytes that the answer may still grow by
-    guides: list[Guide]  # what each segment must hold
     answer: Future = field(default_factory=Future)
     taken: int = 0
 
     def __post_init__(self):
         self.found: list[list[Hypothesis] | None] = [None] * len(self.segments)
         self.missing = len(self.segments)
-        self.leads = [guide.leads for guide in self.guides]
-        self.order = sorted(range(self.missing), key=self.leads.__getitem__)
+        self.holds = [bool(segment.held) for segment in self.segments]
+        self.order = sorted(range(self.missing), key=self.holds.__getitem__)
 
     @property
     def waiting(self) -> int:
@@ -120,7 +104,7 @@ class Job:
 
     def get_options(self, index: int) -> Options:
         """How a text is translated."""
-        return self._holding if self.leads[index] else self.options
+        return self._holding if self.holds[index] else self.options
 
     @property
     def next_options(self) -> Options:

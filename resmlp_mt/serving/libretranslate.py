@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving.desk import Desk, Found
-from resmlp_mt.serving.html.documents import read_documents, write_documents
+from resmlp_mt.serving.html.markup import read_documents, write_documents
 from resmlp_mt.serving.jobs import Options
 from resmlp_mt.serving.keys import Keys, find_key
 from resmlp_mt.serving.limits import Limits
@@ -153,7 +153,7 @@ class LibreTranslate:
         count = 1 + asked.alternatives
         beam = max(min(USUAL_BEAM, self.limits.beam), count)
         html = asked.format == "html"
-        options = Options(model.translator, SearchOptions(beam=beam, nbest=count), attention=html)
+        options = Options(model.translator, SearchOptions(beam=beam, nbest=count))
         plain, written = texts, 0
         if html:
             size = sum(map(len, texts))
@@ -167,11 +167,8 @@ class LibreTranslate:
                 raise too_many(len(plain), self.limits.queue_size)
 
         def describe(found: list[Found]) -> bytes:
-            if html:
-                each = write_documents(texts, found, self.limits.answer_bytes)
-            else:
-                each = [[hypothesis.text for hypothesis in one.hypotheses] for one in found]
-            return _write(asked, each, rest)
+            each = [[hypothesis.text for hypothesis in one.hypotheses] for one in found]
+            return _write(asked, write_documents(texts, each) if html else each, rest)
 
         # Authors of HTML leave out the stops of headings, buttons and menus alone.
         house = model.house if asked.house_terms else None

@@ -36,10 +36,26 @@ PATCH = Patch(
     "a batch sentence by sentence, which a GPU waits for. It reads over --truncate-source in "
     "fairseq-interactive, and elsewhere cuts to more than a model takes. It names no line of a "
     "broken dictionary. It does not know languages with a hyphen by the names of the data. It goes "
-    "on with a training on other dictionaries, or the other way round, and trains on damaged data",
+    "on with a training on other dictionaries, or the other way round, and trains on damaged data. "
+    "It takes wide and narrow blanks within subwords for blanks between them",
     "whoever trains or translates with --task translation, which fairseq takes where none is given",
     "a subclass stands under that name, so that commands and checkpoints stay as they are",
 )
+
+
+def _split_pieces(line: str) -> list[str]:
+    return [piece for piece in line.rstrip("\r\n").split(" ") if piece]
+
+
+class PieceDictionary(Dictionary):
+    """A dictionary of subwords, which plain blanks alone part.
+
+    Within them may be what Unicode takes for blanks too, as U+3000, U+00A0 and U+202F.
+    """
+
+    def encode_line(self, line: str, line_tokenizer=_split_pieces, *others, **kwargs):
+        """Token indices of a line; arguments as fairseq's."""
+        return super().encode_line(line, line_tokenizer, *others, **kwargs)
 
 
 @PATCH.replaces(
@@ -183,7 +199,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
             UserError: If it is broken, with the line.
         """
         try:
-            return super().load_dictionary(filename)
+            return PieceDictionary.load(filename)
         except OSError:
             raise
         except Exception:  # of a text that is not UTF-8, fairseq raises no less

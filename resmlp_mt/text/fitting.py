@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
+import regex
+
 from resmlp_mt.text.punctuation import COMMAS, UNSPACED, cut_at, may_cut
 
 # Where a sentence that is too long is cut: after a clause, or else between words. Burmese, Khmer
 # and Thai may have blanks without width between words; Tibetan has a mark between syllables.
-_CLAUSE = re.compile(rf"(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
+_CLAUSE = regex.compile(rf"(?V1)(?<=[;:,–—])\s+|(?<=[{COMMAS}])\s*|(?<=[…—])(?=[{UNSPACED}])")
 _WORD = re.compile("\\s+|(?<=[\u200b\u0f0b])")
 _LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
 

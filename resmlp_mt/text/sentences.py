@@ -1,26 +1,47 @@
 """Text cut into sentences by Wikimedia's splitter."""
 
-import re
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 
-from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, cut_at
+import regex
+import sentencex
+
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN
+
+
+def _compile(pattern: str) -> regex.Pattern:
+    return regex.compile(pattern, regex.VERSION1)
+
 
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
-_WINDOW = 5000
-# The stop within a number, which the splitter knows between digits of ASCII alone.
-_POINT = re.compile(r"(?<=\d)[.．](?=\d)")
-# Ends of all scripts. A shad may be doubled.
-_FOREIGN_END = re.compile(rf"[{ENDS}．](?!\s*།)")
-# The splitter lacks some of them, but knows "。". Behind it digits and small letters of ASCII go on
-# with the sentence, for the splitter; and it takes three commas for ends.
+_WINDOW = 2000
+
+# A text is given to the splitter in a spelling of the same length. There a stop that ends nothing
+# is a comma, and one that ends a sentence in any case an exclamation mark. The splitter takes
+# digits and small letters of ASCII for what goes on with a sentence.
+_COMMA, _END, _BEGINS = ",", "!", "A"
+# It knows this end, but not those of all scripts. A shad may be doubled.
 _KNOWN_END = "。"
-_GOES_ON = re.compile(rf"(?<={_KNOWN_END})[{CLOSERS}]* *[0-9a-z]")
-_FOREIGN_COMMA = re.compile(f"[{COMMAS}]")
-# Quotes and brackets that the splitter lacks, in the place of those that it finds within others.
-_QUOTES = str.maketrans("『〈【［｛｢〝』〉】］｝｣〟", "《" * 7 + "》" * 7)
+_FOREIGN_END = _compile(rf"[{ENDS}．](?!\s*།)")
+_GREEK_END = _compile("[;\u037e]")
+# One sentence in any case: no mark is before its last ones.
+_ONE = _compile(rf"[^.!?…．;\u037e{ENDS}]*+[.!?…．;\u037e{ENDS}]*+[{CLOSERS}{UNSEEN}\s]*+")
+# The stop within a number, which it knows between digits of ASCII alone; commas, of which it takes
+# three for ends; the mark of an image of Markdown: ![text](address); and the last digit within
+# brackets, which it takes for the number of an item: "(p. 3) (p. 4)".
+_GOES_ON = _compile(
+    rf"(?<=\d)[.．](?=\d)|[{COMMAS}]|(?<![^\s(*_])!(?=\[)|\d(?=\))(?<=\([^()]{{1,80}})"
+)
+# What begins a sentence behind the end of another script, or behind doubled marks as in chats.
+_BEGINNING = _compile(rf"{_KNOWN_END}[{CLOSERS}]*\ *\K[0-9a-z]|[!?]{{2}}\s+\K[a-z]")
+# Quotes and brackets that it lacks, in the place of those that it finds within others; and straight
+# quotes, which it takes in pairs, by what stands beside them.
+_BLANK, _QUOTE_OPENS, _QUOTE_CLOSES = map(
+    _compile, (r"[\s--\ ]", "[『〈【［｛｢〝]", "[』〉】］｝｣〟]")
+)
+_OPENING = _compile(r'(?<![^\s(])"(?=\w)')
+_CLOSING = _compile(r'(?<=[^\s(])"')
 # What goes on with a sentence behind a quote that ends in a stop. Particles of Japanese also begin
 # words, but seldom before kanji. In Korean no sentence begins without a blank.
 _MORE = {
@@ -29,27 +50,59 @@ _MORE = {
     ("ko", "kor"): r"[\u1100-\u11ff가-힣]|\ (?:이?라[고는며]|하[고며])(?!\w)",
     ("zh", "zho", "cmn"): "的(?![确確士])",
 }
-# What the splitter begins a sentence with, and what is of the one before: Markdown's emphasis too.
-_BEHIND = re.compile(rf"[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+")
-_UNSEEN = re.compile(rf"[{UNSEEN}\s]*")
+# A stop within an address, a name with dots, as "System.IO.File", or one such as "README.MD".
+_DOTTED = _compile(r"(?<!\S)[^\s.]*\.\w\S*")
+_NAME = _compile(r"(?i)://|@|^www\.|\w\.\w{2,}\.\w|\w\.\w+\(\)")
+_INNER = _compile(r"\.(?=\w)")
+_BEFORE_CAPITALS = _compile(r"\.(?=[A-Z]{2,}\b)")
+
 # Before a number with a stop that is an ordinal in German: "am 3. Oktober".
 OF_ORDINAL = r"d(?:er|ie|as|en|em|es)|(?:dies|jed)e[mnrs]?|[ai]m|vom|zu[mr]|ab|bis|seit"
-_ORDINAL = re.compile(
-    rf"(?i)\b(?:{OF_ORDINAL}|(?:mein|dein|sein|ihr|unser|euer|eur|ein|kein)(?:e[mnrs]?)?|beim|ins?"
-    r"|und|oder)\s\d{1,3}\.\s+$"
+_ORDINAL = (
+    rf"{OF_ORDINAL}|(?:mein|dein|sein|ihr|unser|euer|eur|ein|kein)(?:e[mnrs]?)?|beim|ins?|an|auf|und"
+    r"|oder"
 )
-_OPENERS = re.compile(r"(?:Dann|Danach|Da|Das|Der|Die|Er|Sie|Es|Wir|Ich|Aber|Und)\b")
-# What the splitter takes for ends of sentences: before numbers, and in German before names.
-_BEFORE_NUMBER = re.compile(r"(?i)\b(?:vol|eq|approx|tel)\.\s*$")
-_NUMBER = re.compile(r"[(+]?\d")
-_GERMAN_SHORT = re.compile(r"\b(?:Fa|Inh|zzgl)\.\s*$")
-_BEGINS_IMAGE = re.compile(r"(?:^|[\s(*_])!$")  # of Markdown: ![text](address)
-_ADDRESS = re.compile(r"(?i)://|@|^www\.")
-_IN_CAPITALS = re.compile(r"[A-Z]{2,}\b")
-_LOUD = re.compile(r"[!?]{2,}\s+(?=[^\W\d_])")
-# Without the splitter: punctuation that ends a sentence, what closes behind it, and white space,
-# which the ends of other scripts go without. German and French close with what others open with.
-_END = re.compile(rf"[.!?…]+[{CLOSERS}“‘«‹{UNSEEN}]*\s+|{_KNOWN_END}+[{CLOSERS}{UNSEEN}]*\s*(?!,)")
+_MONTH = (
+    r"(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Apr(?:il)?|Mai|Jun[io]?|Jul[iy]?|Aug(?:ust)?"
+    r"|Sept?(?:ember)?|Okt(?:ober)?|Nov(?:ember)?|Dez(?:ember)?)\b"
+)
+# Words that begin sentences, and stand within none with a capital letter.
+_OPENER = (
+    r"(?:Aber|Als|Am|An|Auch|Auf|Bei|Beim|Da|Daher|Damit|Danach|Dann|Das|Dem|Den|Denn|Der|Des"
+    r"|Dies(?:e[mnrs]?)?|Die|Doch|Dort|Du|Ein(?:e[mnrs]?)?|Er|Es|Für|Hier|Ich|Im|In|Ist|Jede[mnrs]?"
+    r"|Jetzt|Kann|Kein(?:e[mnrs]?)?|Man|Mit|Nach|Nicht|Noch|Nun|Nur|Ob|Obwohl|Oder|So|Und|Um|Vom|Von"
+    r"|Vor|Wann|War|Warum|Was|Weil|Wenn|Wer|Wie|Wir|Wird|Wo|Zu|Zum|Zur)\b"
+)
+# In German the splitter takes numbers and months for what goes on with a sentence.
+_GERMAN_BEGINNING = _compile(rf"\.(?<=\p{{Ll}}{{3}}\.)\s+\K(?:\d|(?={_MONTH})\w)")
+# Abbreviations that the splitter lacks, each before what it belongs to.
+_SHORT = {
+    "en": r"\.(?<=\b(?i:vol|eq|approx|tel)\.)(?=\s*[(+]?[\d,])",
+    "de": r"\.(?<=\b(?:[Aa](?:bb|bs|bzgl|llg|nm|ufl)|[Bb](?:earb|es|etr|spw)|Bd|Bsp|[Dd]iv"
+    r"|[Ee](?:hem|inkl|inschl|ntspr|vtl|xkl)|Fam?|[Gg](?:eb|egr|em|est?|ez|gf)|Hbf|Hl|Hrn?|Hrsg|Inh|[Ii]nkl"
+    r"|[Ii]nsb(?:es)?|[Jj]ährl|Kap|max|[Mm]ind?|[Mm]ögl|[Mm]onatl|[Mm]tl|[Nn]ördl|[Öö]stl|[Rr]öm"
+    r"|[Ss]og|[Ss]pez|[Ss]tellv|[Ss]üdl|[Tt]ägl|[Tt]gl|[Tt]eilw|[Uu]rspr|[Vv]erh|[Vv]ersch|[Vv]gl"
+    r"|[Vv]orm|[Ww]estl|[Ww]öchentl|[Zz]it|[Zz]us|[Zz]zgl"
+    rf"|(?i:{_ORDINAL})\s\d{{1,3}})\.)(?=\s)(?!\s+{_OPENER})|\.(?<=\b\d{{1,2}}\.)(?=\s+{_MONTH})",
+}
+# Words that the splitter takes for abbreviations, by the language of the text; those of English for
+# German too. Before a capital letter they are none.
+_WORDS = {
+    "en": r"al|arc|ark|art|cal|con|del|etc|exec|fed|gen|id|ill|ken|la|man|mar|mass|may|me|med|mex"
+    r"|min|miss|mo|no|ok|op|ore|pa|re|rep|res|tex|ver|wash|Al|Art|Bart|Ida|Ill|Ken|May|No|Ok|TeX|CA|ID|LA"
+    r"|ME|NO|OK",
+    "de": "ass|bart|kath|mag|mich|Ass|Mai|Mass|usw",
+}
+_BEFORE_CAPITAL = rf"(?=[{CLOSERS}]*\s+[\p{{Ps}}\p{{Pi}}\"']*(?:\p{{Lu}}\p{{Ll}}|[AI]\b))"
+# In German it knows no words that only sentences begin with.
+_ENDS = {
+    "en": rf"\.(?<=\b(?:{_WORDS['en']})\.){_BEFORE_CAPITAL}",
+    "de": rf"\.(?<=\b(?:{'|'.join(_WORDS.values())})\.){_BEFORE_CAPITAL}"
+    rf"|\.(?<=\p{{L}}\.)(?=\s+{_OPENER})",
+}
+# What the splitter begins a sentence with, and what is of the one before: Markdown's emphasis too.
+_BEHIND = _compile(rf"[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+")
+_UNSEEN = _compile(rf"[{UNSEEN}\s]*")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -60,67 +113,38 @@ def split_sentences(text: str, language: str) -> list[str]:
         language: Its code, as "en", "de_AT" or "zh-Hans"; English rules hold for unknown ones.
 
     Returns:
-        The sentences in order; joined they are the text. Where sentencex is not installed they end
-        at punctuation alone, with a warning.
+        The sentences in order; joined they are the text.
     """
-    find_sentences = _splitter()
+    if _ONE.fullmatch(text):
+        return [text] if text else []
     language = base_language(language)
     plain = _spell_plainly(text, language)
     sentences: list[str] = []
     start = 0
     while start < len(text):
         window = plain[start : start + _WINDOW]
-        found = find_sentences(language, window)
+        found = sentencex.segment(language, window)
         if start + _WINDOW < len(text):
             # The last sentence may end behind the window.
             found = found[:-1] or [window[: window.rfind(" ") + 1] or window]
         for sentence in found:
             sentences.append(text[start : start + len(sentence)])
             start += len(sentence)
-    return [part for sentence in _mend(sentences, language) for part in _cut_loud(sentence)]
+    return _mend(sentences)
 
 
-def _mend(sentences: list[str], language: str) -> list[str]:
-    """The sentences, each with what stands behind it, and those as one that were torn."""
+def _mend(sentences: list[str]) -> list[str]:
+    """The sentences, each with what stands behind it."""
     mended = sentences[:1]
     for sentence in sentences[1:]:
-        if _goes_on(mended[-1], sentence, language):
-            mended[-1] += sentence
-            continue
         behind = _UNSEEN.fullmatch(sentence)
         if not behind and not mended[-1][-1].isspace():
             behind = _BEHIND.match(sentence)
-        end = behind.end() if behind else 0
+        end = len(sentence) if sentence[0] in ",:;" else behind.end() if behind else 0
         mended[-1] += sentence[:end]
         if end < len(sentence):
             mended.append(sentence[end:])
     return mended
-
-
-def _goes_on(before: str, behind: str, language: str) -> bool:
-    """Whether what the splitter took for two sentences is one."""
-    near = before[-40:]
-    if behind[0] in ",:;" or _NUMBER.match(behind) and _BEFORE_NUMBER.search(near):
-        return True
-    if language == "de" and _GERMAN_SHORT.search(near):
-        return True
-    if behind[0] == "[" and _BEGINS_IMAGE.search(near):
-        return True
-    if before[-1].isspace():
-        ordinal = language == "de" and _ORDINAL.search(near)
-        return bool(ordinal and not _OPENERS.match(behind))
-    if before[-1] != ".":
-        return False
-    # Within an address, or a name with dots: "README.MD", "System.IO.File".
-    first, last = re.split(r"\s", before[-200:])[-1], re.split(r"\s", behind[:200], maxsplit=1)[0]
-    if _ADDRESS.search(first) or re.search(r"\w\.\w+\.\w", first + last):
-        return True
-    return bool(_IN_CAPITALS.match(last)) and not before[-200:].isupper()
-
-
-def _cut_loud(sentence: str) -> list[str]:
-    """Cut behind marks that are doubled, as in chats, where small letters begin sentences."""
-    return cut_at(sentence, (match.end() for match in _LOUD.finditer(sentence)))
 
 
 def _spell_plainly(text: str, language: str) -> str:
@@ -128,42 +152,48 @@ def _spell_plainly(text: str, language: str) -> str:
 
     It fails on a wide blank after an initial.
     """
-    text = re.sub(r"\s", " ", text)
+    text = _BLANK.sub(" ", text)
     if language == "el":
-        text = re.sub("[;\u037e]", "?", text)
-    text = _FOREIGN_END.sub(_KNOWN_END, _POINT.sub(",", text))
-    text = _FOREIGN_COMMA.sub(",", text).translate(_QUOTES)
+        text = _GREEK_END.sub("?", text)
+    text = _GOES_ON.sub(_COMMA, text)
+    text = _FOREIGN_END.sub(_KNOWN_END, text)
+    text = _QUOTE_CLOSES.sub("》", _QUOTE_OPENS.sub("《", text))
+    if '"' in text:
+        text = _CLOSING.sub("》", _OPENING.sub("《", text))
     text = _quoted_stop(language).sub(_spell_quoted, text)
-    return _GOES_ON.sub(lambda match: match[0][:-1] + "A", text)
+    if _INNER.search(text):
+        text = _DOTTED.sub(_spell_name, text)
+    if language in _SHORT:
+        text = _stops(_SHORT[language]).sub(_COMMA, text)
+        text = _stops(_ENDS[language]).sub(_END, text)
+    if language == "de":
+        text = _GERMAN_BEGINNING.sub(_BEGINS, text)
+    return _BEGINNING.sub(_BEGINS, text)
+
+
+_stops = cache(_compile)
+
+
+def _spell_name(match: regex.Match) -> str:
+    """A word with stops within it, as commas where they end no sentence."""
+    word = match[0]
+    if _NAME.search(word):
+        return _INNER.sub(_COMMA, word)
+    before = match.string[max(0, match.start() - 200) : match.start()]
+    loud = (before + word[: word.index(".")]).isupper()
+    return word if loud else _BEFORE_CAPITALS.sub(_COMMA, word)
 
 
 @cache
-def _quoted_stop(language: str) -> re.Pattern:
+def _quoted_stop(language: str) -> regex.Pattern:
     """Stops, with what closes a quote behind them where the sentence goes on."""
     more = [",", *(words for codes, words in _MORE.items() if language in codes)]
-    return re.compile(rf"([.!?{_KNOWN_END}]+)([{CLOSERS}]+(?={'|'.join(more)}))?")
+    return _compile(rf"([.!?{_KNOWN_END}]+)([{CLOSERS}]+(?={'|'.join(more)}))?")
 
 
-def _spell_quoted(match: re.Match) -> str:
+def _spell_quoted(match: regex.Match) -> str:
     stops, closers = match.groups()
-    return "," * len(stops) + closers if closers else stops
-
-
-@cache
-def _splitter() -> Callable[[str, str], list[str]]:
-    try:
-        import sentencex
-    except ModuleNotFoundError:  # an exported model in a small container may do without
-        return _cut_at_punctuation
-    return sentencex.segment
-
-
-def _cut_at_punctuation(language: str, text: str) -> list[str]:
-    parts = cut_at(text, (match.end() for match in _END.finditer(text)))
-    if len(parts) > 1:  # Python shows it once
-        message = "sentencex is not installed: sentences end at punctuation, abbreviations too"
-        warnings.warn(message, stacklevel=3)
-    return parts
+    return _COMMA * len(stops) + closers if closers else stops
 
 
 def parts_sentences_by_blanks(language: str) -> bool:
@@ -173,7 +203,7 @@ def parts_sentences_by_blanks(language: str) -> bool:
 
 def base_language(language: str) -> str:
     """The language of a code, without region and script: "de" of "de_AT"."""
-    return re.split("[-_]", language)[0].lower()
+    return language.replace("_", "-").partition("-")[0].lower()
 
 
 def count_several(lines: Iterable[str], language: str) -> int:

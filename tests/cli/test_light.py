@@ -24,7 +24,7 @@ pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
 TEXT = "A man rides a bike. Two dogs play in the snow."
 # All that README names for a small container.
-PACKAGES = ("numpy", "onnxruntime", "sentencepiece", "pillow")
+PACKAGES = ("numpy", "onnxruntime", "sentencepiece", "pillow", "sentencex", "regex")
 # Plausible arguments of each command. MODEL is an export; what begins with "a." is a file.
 ASKED = {
     "prepare": "--source-lang en --target-lang de --train a --valid a --test a --out data",

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inference.test_alignment import Copying, codec
-from inference.test_fixed import Forgetting
+from inference.test_rules import Forgetting
 
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
@@ -160,24 +160,28 @@ def test_terms_are_read_as_names_and_become_their_translations(text, expected):
     assert translator.translate(text, glossary=glossary) == expected
 
 
-def test_terms_of_one_word_are_aligned_with_their_translations():
+def test_terms_are_aligned_with_their_translations():
     translator = Translator(Copying(), codec("en-de"))
-    (found,) = translator.translate_nbest("A red dog", glossary={"red": "blau"}, attention=True)
-    assert found[0].text == "A blau dog"
-    assert align_words(found[0].attention) == [(0, 0), (1, 1), (2, 2)]
+    glossary = {"red": "blau", "big dog": "Hund"}
+    (found,) = translator.translate_nbest("A red big dog", glossary=glossary, attention=True)
+    assert found[0].text == "A blau Hund"
+    assert align_words(found[0].attention) == [(0, 0), (1, 1), (3, 2)]
 
 
-def test_a_term_whose_name_was_lost_is_held_by_the_search():
+@pytest.mark.parametrize(("must", "held"), [(True, [0, 1]), (False, [0, 0, 0])])
+def test_a_term_whose_name_was_lost_is_held_by_the_search_if_it_must_be(must, held):
     asked = []
 
     class Noting(Forgetting):
         def search(self, sources, options, guides):
-            asked.append([len(guide.constraints) for guide in guides or ()])
+            asked.append(sum(len(guide.constraints) for guide in guides or ()))
             return super().search(sources, options, guides)
 
     translator = Translator(Noting(), codec("en-de"))
-    assert translator.translate("A red dog", glossary={"red": "blau"}) == "A red dog"
-    assert asked == [[], [1]]
+    glossary = Glossary({"red": "blau"}, translator.codec, must=must)
+    (found,) = translator.translate_nbest("A red dog", glossary=glossary)
+    assert (found[0].text, found[0].lost) == ("A red dog", False)
+    assert asked == held
 
 
 def test_a_file_of_terms_is_read_and_its_faults_are_named(tmp_path):

@@ -16,7 +16,8 @@ from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.hypotheses import Hypothesis, join
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.search.stopping import Stopped, stop_when
-from resmlp_mt.inference.segments import Segment
+from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.traced import Traced
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +119,9 @@ def test_languages_without_blanks_between_sentences_lose_and_gain_them():
         ("en", ["نعم؟", "لا،", "نعم"], "1 2 1"),
         ("en", ["https://a.", "b/c-", "d."], "121"),  # a word that was too long
         ("ja", ["Ein Satz. ", "\n\nNoch einer."], "1 \n\n2"),
+        ("de", ["One.\u200f", "Two!\u200b\ufeff", "Three."], "1 2 1"),
     ]:
-        parts = [Segment(text, (), text) for text in texts]
+        parts = [Segment(text, None, Traced.of(text)) for text in texts]
         translations = [one, two, one, two][: len(parts)]
         assert join("".join(texts), translations, parts, language)[0].text == expected
 

@@ -9,7 +9,6 @@ import pytest
 from cli.commands import ENVIRONMENT
 
 from resmlp_mt.lines.arrivals import Lines, take_arrived
-from resmlp_mt.lines.joined import JoinedLines
 from resmlp_mt.lines.places import Places
 
 READ = """
@@ -36,9 +35,8 @@ def test_standard_input_that_does_not_block_is_waited_for():
     assert reader.communicate(timeout=60)[0] == b"" and reader.returncode == 0
 
 
-@pytest.mark.parametrize("joins", [False, True])
 @pytest.mark.parametrize("first", ["stored", "pipe"])
-def test_the_end_of_a_file_does_not_wait_for_the_next(first, joins, tmp_path):
+def test_the_end_of_a_file_does_not_wait_for_the_next(first, tmp_path):
     stored, pipe, late = (tmp_path / name for name in ("stored", "pipe", "late"))
     stored.write_text("One.\nTwo\n")
     for path, seconds, data in ((pipe, 0, b"One.\nTwo\n"), (late, 1, b"Late.\n")):
@@ -47,9 +45,6 @@ def test_the_end_of_a_file_does_not_wait_for_the_next(first, joins, tmp_path):
         writer.daemon = True  # where nobody reads
         writer.start()
     files = Lines([stored if first == "stored" else pipe, late], Places())
-    joined = JoinedLines(files.texts(), "en", files.ready)
-    lines = joined if joins else chain.from_iterable(files.texts())
-    groups = take_arrived(lines, 10, (joined if joins else files).ready)
-    found = [next(groups) for _ in range(1 + joins)]
-    assert found == ([["One."], ["Two"]] if joins else [["One.", "Two"]])
+    groups = take_arrived(chain.from_iterable(files.texts()), 10, files.ready)
+    assert next(groups) == ["One.", "Two"]
     assert next(groups) == ["Late."]

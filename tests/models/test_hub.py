@@ -1,13 +1,16 @@
 """What torch.hub and fairseq's own way to load models give."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from cli.commands import run
 
 from resmlp_mt import Classifier, Translator
+from resmlp_mt.data.subwords import train_subwords
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.models.translation import ResMLPModel
@@ -50,6 +53,28 @@ def test_a_folder_is_loaded_with_its_own_subwords(subwords, expected, tmp_path):
     several = dict(checkpoint_file="checkpoint_best.pt:checkpoint_best.pt")
     twice = ResMLPModel.from_pretrained(str(tmp_path / "mine"), **several)
     assert len(twice.models) == 2 and twice.translate(LINES) == expected
+
+
+@pytest.mark.parametrize("blank", "\u3000\xa0\u202f\x85")
+def test_blanks_within_subwords_are_read_as_the_command_reads_them(blank, tmp_path):
+    folder, text = tmp_path / "mine", f"A{blank}man rides{blank} a bike."
+    shutil.copytree(PRETRAINED / "multi30k-en-de", folder)
+    # Which keeps all blanks but the plain one.
+    spm = train_subwords([text] * 9, 30, "bpe", normalization_rule_name="identity")
+    (folder / "spm.model").write_bytes(spm)
+    model = ResMLPModel.from_pretrained(str(folder))
+    codec = Translator.from_pretrained(folder).codec
+    pieces = codec.split(text)
+    assert any(blank in piece for piece in pieces)
+    assert model.encode(text).tolist() == codec.encode(pieces).tolist()
+    spm = folder / "spm.model"
+    flags = ["--path", folder / "model.pt", "--bpe", "sentencepiece", "--sentencepiece-model", spm]
+    plugin = ["--user-dir", ROOT / "resmlp_mt", "--source-lang", "en", "--target-lang", "de"]
+    said = run("fairseq-interactive", folder, *plugin, *flags, "--unkpen", 1000, stdin=f"{text}\n")
+    own = run("resmlp-mt", "translate", "--model", folder, "--no-recase", stdin=f"{text}\n")
+    # These subwords join no others than their own.
+    found = re.findall(r"^D-0\t\S+\t(.*)", said.stdout, re.M)
+    assert found == [own.stdout.replace("\u2581", " ").strip()]
 
 
 def test_alignments_are_asked_for_with_a_sentence(capsys):

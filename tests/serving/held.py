@@ -5,9 +5,12 @@ import numpy as np
 
 from resmlp_mt.inference.hypotheses import Attention, Hypothesis
 from resmlp_mt.inference.search.stopping import check_wanted
-from resmlp_mt.inference.segments import Segment
 from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.models import Model, Models
+from resmlp_mt.text.about import About
+from resmlp_mt.text.rules import terms
+from resmlp_mt.text.segments import Memo, Segment
+from resmlp_mt.text.traced import Traced
 
 
 class Held:
@@ -38,12 +41,21 @@ class Held:
     def split(self, text, **reading):
         return cut(*text.split("|"))
 
-    join = Translator.join
+    join, _share_unknown = Translator.join, Translator._share_unknown
 
 
 def held_models(translator):
     return Models([Model("held", translator)])
 
 
-def cut(*texts):
-    return [Segment(text, tuple(text), text) for text in texts]
+def cut(*texts, holds=""):
+    """A segment for each text. Those with a mark have a term that only a search can hold."""
+    wanted = (SimpleNamespace(text="Rad", tokens=np.array([1]), must=True),)
+    about = About(("de", "en"), model=None)
+    segments = []
+    for text in texts:
+        read = Traced.of(text)
+        memo = Memo(terms, terms.Terms(wanted, None, wanted), read)
+        memos = (memo,) if holds and holds in text else ()
+        segments.append(Segment(text, about, read, tuple(text), memos))
+    return segments

@@ -1,7 +1,6 @@
 """Terms of the house, which hold in every request."""
 
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 
 import httpx
@@ -9,16 +8,12 @@ import numpy as np
 import pytest
 from cli.commands import run
 from serving.conftest import serving
-from serving.held import Held, cut
 from serving.test_terms import TEXTS, answer, ask
 
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.guides import Guide
-from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.serving.batcher import Batcher
+from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.serving.house import House, follow_terms
-from resmlp_mt.serving.jobs import Impossible, Options
 from resmlp_mt.serving.models import Model, give_terms
 
 TERMS = {"bike": "Drahtesel", "big dog": "Riese", "IT": "EDV", "snow": "ewiges Eis"}
@@ -53,7 +48,9 @@ def translator():
     ],
 )
 def test_terms_of_the_house_and_of_a_request_are_one_glossary(house, translator, asked, terms):
-    expected = translator.translate_nbest(TEXTS, glossary=terms)
+    terms, held = Glossary(terms, translator.codec, must=False), asked.get("glossary", {})
+    glossary = Glossary(held, translator.codec).over(terms)
+    expected = translator.translate_nbest(TEXTS, glossary=glossary)
     expected = [[hypothesis.text for hypothesis in best] for best in expected]
     assert answer(house, text=TEXTS, **asked) == expected
 
@@ -72,18 +69,19 @@ def test_requests_of_libretranslate_have_them_too(house, translator):
     [
         {"text": "A man rides a bike.", "prefix": "Ein Mann "},
         {"text": "A man rides a bike.", "prefix": "Ein ", "alternatives": True, "nbest": 3},
-        # Of several words, which cannot be named where words are counted.
-        {"text": "A man plays in the snow.", "attention": True},
-        {"q": "<p>A <b>man</b> plays in the snow.</p>", "format": "html"}
-        | {"source": "en", "target": "de"},
-        # Of more subwords than are held with such a beam.
-        {"text": "A big dog rides a bike in the snow.", "beam": 32},
-        {"text": "{n, plural, one {A dog and a bike.} other {A big dog in snow.}}", "beam": 32},
+        # No place of a term is known in a text with letters that are decomposed.
+        {"text": "A man, a\u0308, rides a bike."},
     ],
 )
-def test_what_cannot_hold_them_goes_on_without(house, server, body):
+def test_what_cannot_name_them_goes_on_without(house, server, body):
     found, expected = ask(house, **body), ask(server, **body)
     assert found.status_code == 200 and found.json() == expected.json()
+
+
+def test_they_are_named_whatever_else_is_asked(house):
+    text = "A big dog rides a bike in the snow."
+    for asked in ({"attention": True}, {"beam": 32}, {"no_repeat_ngram_size": 2}):
+        assert "Drahtesel" in answer(house, text=text, **asked)[0][0]
 
 
 def test_what_a_request_asks_itself_is_refused_as_ever(house):
@@ -98,48 +96,15 @@ def test_what_a_request_asks_itself_is_refused_as_ever(house):
     assert "Drahtesel" in answer(house, text=" " * 100_001 + "A man rides a bike.")[0][0]
 
 
-def test_texts_without_terms_are_translated_together(house):
+def test_texts_with_terms_and_without_are_translated_together(house):
     def count_batches():
         metrics = httpx.get(f"{house}/metrics").text
         return float(re.search(r"resmlp_batch_texts_count ([\d.]+)", metrics)[1])
 
-    for texts, batches in ((["A dog."] * 40, 1), (["A dog."] * 38 + ["A bike."] * 2, 2)):
+    for texts in (["A dog."] * 40, ["A dog."] * 38 + ["A bike."] * 2):
         before = count_batches()
         answer(house, text=texts)
-        assert count_batches() == before + batches
-
-
-def test_what_a_search_cannot_hold_is_searched_without_the_terms_of_the_house():
-    class Lacking(Held):
-        def translate_segments(self, segments, *arguments, guides=(), **options):
-            if any(guide.constraints for guide in guides):
-                raise UserError("more needs fairseq")
-            return super().translate_segments(segments, *arguments, **options)
-
-    translator = Lacking()
-    translator.let_go.set()
-    options = Options(translator, SearchOptions(constraints="unordered"))
-    (named,), (plain,) = cut("named"), cut("plain")
-    holds = [Guide(constraints=(np.array([1]),))]
-    (found,) = options.translate([replace(named, without=plain)], holds)
-    assert found[0].text == "nialp"
-    wanted = SimpleNamespace(text="Rad", tokens=np.array([1]))
-    for segment in (named, replace(named, without=replace(plain, terms=(wanted,)))):
-        with pytest.raises(Impossible, match="glossary: more needs fairseq"):
-            list(options.translate([segment], holds))
-    # In a batch each gets what it would get alone, whatever the others are.
-    batcher = Batcher(1, 64, 1000, 10**6)
-    try:
-        segments = [named, replace(named, without=plain), *cut("free")]
-        jobs = [
-            batcher.submit([segment], Options(translator), [guide])
-            for segment, guide in zip(segments, [*holds, *holds, Guide()], strict=True)
-        ]
-        with pytest.raises(Impossible):
-            jobs[0].answer.result(60)
-        assert [job.answer.result(60)[0][0].text for job in jobs[1:]] == ["nialp", "eerf"]
-    finally:
-        batcher.close()
+        assert count_batches() == before + 1
 
 
 def test_terms_are_made_ready_once_and_again_where_their_file_changes(tmp_path, caplog, translator):

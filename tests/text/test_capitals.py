@@ -6,7 +6,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resmlp_mt.text.capitals import is_in_capitals, read_capitals, write_capitals
+from resmlp_mt.text.about import About
+from resmlp_mt.text.rules.capitals import is_in_capitals, read_capitals, write
+from resmlp_mt.text.traced import Traced
+
+
+def write_capitals(translation, source, language):
+    return write(Traced.of(translation), source, About(("en", language), None), None).text
 
 
 @pytest.mark.parametrize(
@@ -26,6 +32,8 @@ from resmlp_mt.text.capitals import is_in_capitals, read_capitals, write_capital
         "ГДЕ ВОКЗАЛ?",
         "ᲡᲐᲓ ᲐᲠᲘᲡ ᲡᲐᲓᲒᲣᲠᲘ",
         "I THINK THAT 你 IS A PRONOUN",
+        "DO NOT USE THE iPHONE OR WiFi",
+        "5 kg OF APPLES",
         "THE HOTEL IS CALLED 東京.",
         "WE MET IN محطة القطار YESTERDAY AT NOON, ALL OF US",
     ],
@@ -61,6 +69,7 @@ def test_sentences_in_capitals_are_found_in_all_scripts_that_have_them(text):
         "ᎣᏏᏲ ᏙᎯᏧ ᎣᏍᏓ",  # Cherokee has small letters, but is written without them
         "The first Letter Of Each",
         "WHERE DID YOU LEARN That?",
+        "USA, UK AND UN of it",
     ],
 )
 def test_acronyms_addresses_and_scripts_without_capitals_are_not(text):

@@ -1,93 +1,68 @@
-"""HTML read as browsers read it, where Beautiful Soup with Python's parser does not.
-
-- It takes the `/` of an empty tag for the end of an earlier one of that name, where that had none:
-  what follows would lie within the tag. It also looks through all of these at each end.
-- It knows no end tags that may be left out: in `<p>One.<p>Two.` the second would lie in the first.
-- It finds references to characters in addresses, as `&copy` in `?a=1&copy=2`. HTML has none in an
-  attribute where a name without a `;` goes on, or has a `=` behind it.
-"""
+"""HTML as a tree and back, by Beautiful Soup with lxml, which reads it as browsers do."""
 
 import re
 import warnings
 from html import unescape
-from html.entities import html5
-from html.parser import attrfind_tolerant, tagfind_tolerant
 
-from bs4 import BeautifulSoup, Doctype, MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning
-from bs4.builder import HTMLParserTreeBuilder
-from bs4.builder._htmlparser import BeautifulSoupHTMLParser
+from bs4 import BeautifulSoup, Tag
+from bs4.element import PageElement
 
-# The tags that another one ends where it begins right in them: most of HTML's rules for end tags
-# that may be left out.
-_PARAGRAPH = frozenset(["p"])
-_CELL = _PARAGRAPH | {"td", "th"}
-_ROW = _CELL | {"tr"}
-_ENDS = {
-    **dict.fromkeys(
-        """address article aside blockquote center details dialog dir div dl fieldset figcaption
-        figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section
-        summary table ul""".split(),
-        _PARAGRAPH,
-    ),
-    "li": _PARAGRAPH | {"li"},
-    **dict.fromkeys(["dt", "dd"], _PARAGRAPH | {"dt", "dd"}),
-    "option": frozenset(["option"]),
-    "optgroup": frozenset(["option", "optgroup"]),
-    **dict.fromkeys(["td", "th"], _CELL),
-    "tr": _ROW,
-    **dict.fromkeys(["thead", "tbody", "tfoot"], _ROW | {"thead", "tbody", "tfoot"}),
-}
-_REFERENCE = re.compile(r"&([a-z][a-z0-9]*)(;?)(=?)", re.IGNORECASE)
+from resmlp_mt.text.rules.literals import WHOLE
+from resmlp_mt.text.rules.pictures import FIRST_MARK
+from resmlp_mt.text.surrogates import mend_surrogates
+
+_DEEPEST = 100  # deeper documents are made to do harm
+# What stands before a document, and is no part of the tree.
+_HEAD = re.compile(r"(?is)(\s*+(?:(?:<!--.*?-->|<\?.*?>|<!doctype[^>]*>)\s*+)*+)(.*)")
+_DOCUMENT = re.compile(r"(?i)<(?:html|head|body)[\s>]")
+# Of ERB and PHP. They stand in attributes too.
+_CODE = r"(?s:<%(?:(?!<%|%>).){1,1000}%>|<\?(?:php|=)(?:(?!<\?|\?>).){1,1000}\?>)"
+_LITERAL = re.compile(f"{_CODE}|{WHOLE}")
+_MARK = re.compile(f'([{FIRST_MARK}-\U0010ffff])(?:="")?')
 
 
-def parse_html(html: str) -> BeautifulSoup:
-    """The tree of a document or of a part of one.
+class Page:
+    """An HTML document or a part of one, as a tree.
 
-    Raises:
-        ParserRejectedMarkup, ValueError: As Beautiful Soup raises them.
+    Private characters stand in it for placeholders and code that have blanks.
+
+    Attributes:
+        top: What holds all of it.
+        free: Private characters that it does not have.
     """
-    with warnings.catch_warnings():
-        for advice in (MarkupResemblesLocatorWarning, XMLParsedAsHTMLWarning):
-            warnings.simplefilter("ignore", advice)
-        return BeautifulSoup(html, builder=_Builder(), element_classes={Doctype: _Doctype})
 
+    def __init__(self, html: str):
+        html = mend_surrogates(html)
+        # No tag begins behind the last that ends: browsers would leave out what is there.
+        cut = html.rfind(">") + 1
+        html = html[:cut] + html[cut:].replace("<", "&lt;")
+        used = set(html).union(*map(unescape, set(re.findall(r"&#\w{1,50};?", html))))
+        self.free = (chr(i) for i in range(ord(FIRST_MARK), 0x10FFFE) if chr(i) not in used)
+        self._literals: dict[str, str] = {}
+        self._head, html = _HEAD.match(_LITERAL.sub(self._hold, html)).group(1, 2)
+        self._is_whole = bool(_DOCUMENT.match(html))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # advice
+            # In a body the parser puts no text in paragraphs of its own.
+            self.top = BeautifulSoup(html if self._is_whole else f"<html><body>{html}", "lxml")
+        depths = {id(self.top): 0 if self._is_whole else -2}
+        for node in self.top.descendants:
+            depths[id(node)] = 1 + depths[id(node.parent)]
+            if depths[id(node)] > _DEEPEST:
+                raise ValueError(f"the HTML is more than {_DEEPEST} tags deep")
 
-class _Doctype(Doctype):
-    """One without a line end of its own: that of the document is kept."""
+    def __str__(self) -> str:
+        html = self._head + "".join(map(self._show, self.top.contents))
+        return _MARK.sub(lambda mark: self._literals.get(mark[1], mark[0]), html)
 
-    SUFFIX = ">"
+    def _show(self, node: PageElement) -> str:
+        if not self._is_whole and node.name in ("html", "body"):  # which the parser has added
+            return "".join(map(self._show, node.contents))
+        return node.decode() if isinstance(node, Tag) else node.output_ready()
 
-
-class _Builder(HTMLParserTreeBuilder):
-    def feed(self, markup: str) -> None:
-        super().feed(markup, _Parser)
-
-
-class _Parser(BeautifulSoupHTMLParser):
-    def handle_starttag(self, tag, attrs, handle_empty_element=True) -> None:
-        raw = self.get_starttag_text()
-        if "&" in raw:
-            attrs = _read_attributes(raw)
-        while self.soup.currentTag.name in _ENDS.get(tag, ()):
-            self.soup.handle_endtag(self.soup.currentTag.name)
-        super().handle_starttag(tag, attrs, handle_empty_element)
-        self.already_closed_empty_element.clear()
-
-
-def _read_attributes(tag: str) -> list[tuple[str, str]]:
-    """The attributes of a tag as it was typed, found as Python's parser finds them."""
-    found, place = [], tagfind_tolerant.match(tag, 1).end()
-    while attribute := attrfind_tolerant.match(tag, place):
-        name, value = attribute[1], attribute[3] or ""
-        if value[:1] in ("'", '"') and value[:1] == value[-1:]:
-            value = value[1:-1]
-        found.append((name.lower(), unescape(_REFERENCE.sub(_mark_text, value))))
-        place = attribute.end()
-    return found
-
-
-def _mark_text(found: re.Match) -> str:
-    """What looks like a reference, with its & escaped where it is none."""
-    name, end, assigned = found.groups()
-    known = name + end in html5 and (end or not assigned)
-    return found[0] if known else f"&amp;{found[0][1:]}"
+    def _hold(self, found: re.Match) -> str:
+        """The character that stands for code, and for a placeholder without tags in it."""
+        stays = found[0][0] == "<" or (" " in found[0] and not re.search("[<>]", found[0]))
+        mark = next(self.free, found[0]) if stays else found[0]
+        self._literals[mark] = found[0]
+        return mark

@@ -7,13 +7,15 @@ them. Then they are put around the words that translate the marked ones.
 import re
 import string
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
-from resmlp_mt.text.code import CODE
+from resmlp_mt.text.about import About
+from resmlp_mt.text.rules.literals import WHOLE
+from resmlp_mt.text.sentences import parts_sentences_by_blanks
+from resmlp_mt.text.traced import Traced
 
 # A mark has no blank on its inner side. On the other one it has a blank, or punctuation and then
 # a blank: what is within a name or an address, as in __init__.py, is none. __init__ is a name too.
@@ -29,21 +31,14 @@ _TAG = (
     r"(?<!\\)<(?P<tag>[A-Za-z0-9][\w:-]*)(?:[\s.][^<>]*)?>(?!\s)"
     r"(?P<tagged>(?:(?!</?(?P=tag)\b).){1,1000})(?<!\s)</(?P=tag)>"
 )
-# Of templates: "{link}terms of use{/link}".
-_BRACED = (
-    r"\{(?P<brace>[A-Za-z]\w*)\}(?!\s)"
-    r"(?P<braced>(?:(?!\{/?(?P=brace)\}).){1,1000})(?<!\s)\{/(?P=brace)\}"
-)
-_SPAN = re.compile(f"{CODE}|{_EMPHASIS}|{_LINK}|{_TAG}|{_BRACED}", re.DOTALL)
-_BEGINS_SPAN = re.compile(r"[*_~[<]|\{/")
-# The letter of a menu that a key stands for: "&File", "E&xit", "_Open". Not "AT&T" and "_open".
-_KEY = re.compile(
-    r"(?<!\S)(?P<head>[^\W\d_]*)(?P<key>[&_])(?P<tail>[^\W\d_]+)(?![\w;&])(?!\S*[&@/=])"
-)
-_LONGEST_LABEL = 6  # words
+# Of callers that have a tree: each element once, by its number, whatever its words are. A text may
+# begin within it, or end.
+NUMBERED = re.compile(r"<(/?)g(\d+)>")
+_SPAN = re.compile(f"{WHOLE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
+_BEGINS_SPAN = re.compile(r"[*_~[<]")
 # Deeper ones are made to do harm.
 _DEEPEST = 10
-_INNER = ("emphasised", "label", "tagged", "braced")
+_INNER = ("emphasised", "label", "tagged")
 _BLANK = re.compile(r"\s")
 # What is within a word stays: m<sup>2</sup>, house[1](...).
 _WORD_BEFORE = re.compile(r"\w[^\s\w]*$")
@@ -77,19 +72,8 @@ class Span:
     ends: int
 
 
-@dataclass(frozen=True)
-class Plain:
-    """A text without what stands around its words.
-
-    Attributes:
-        text: What is left.
-        spans: What was taken off. One within another comes before it.
-        places: Where the last character of each word stands in the text as it was.
-    """
-
-    text: str
-    spans: tuple[Span, ...]
-    places: tuple[int, ...]
+# Where it begins and ends in the text without marks, and these.
+_Found = tuple[int, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -102,88 +86,123 @@ class _Placed:
     end: int
 
 
-def take_spans(text: str) -> Plain:
-    """Take emphasis, links and tags off a sentence.
-
-    >>> take_spans("This is **very** good.").text
-    'This is very good.'
-
-    Args:
-        text: A part of a source that is translated at once.
-    """
+def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
+    """Take emphasis, links and tags off a sentence."""
+    numbered, around = _find_numbered(text.text)
+    plain = text.replace((tag.span(), "") for tag in NUMBERED.finditer(text.text))
+    if not plain.text.strip():
+        return text, None
     kept: list[int] = []
-    found: list[tuple[int, int, str, str]] = []
-    if _BEGINS_SPAN.search(text):
-        _read(text, 0, kept, found)
-    if not found and (key := _find_key(text)):
-        start, end = key.span()
-        kept = [place for place in range(len(text)) if place != key.start("key")]
-        found = [(start, end - 1, key["key"], "")]
-    plain = "".join(text[place] for place in kept) if found else text
-    words = [word.span() for word in re.finditer(r"\S+", plain)]
-    spans = [_find_words(plain, words, *span) for span in found]
-    places = tuple(kept[end - 1] if found else end - 1 for _, end in words)
-    return Plain(plain, tuple(span for span in spans if span.words), places)
+    found: list[_Found] = []
+    if _BEGINS_SPAN.search(plain.text) and all(map(parts_sentences_by_blanks, about.languages)):
+        _read(plain.text, 0, kept, found)
+    if found:
+        ends = [*kept, len(plain.text)]
+        starts = [0, *(place + 1 for place in kept)]
+        plain = plain.replace(((s, e), "") for s, e in zip(starts, ends, strict=True) if s < e)
+        numbered = [
+            (bisect_left(kept, start), bisect_left(kept, end), *marks)
+            for start, end, *marks in numbered
+        ]
+    if not (found or numbered or around):
+        return text, None
+    words = [word.span() for word in re.finditer(r"\S+", plain.text)]
+    spans = [_find_words(plain.text, words, *span) for span in [*found, *numbered]]
+    spans.sort(key=lambda span: len(span.words))  # one within another comes before it
+    spans += [_find_words(plain.text, words, 0, len(plain.text), *marks) for marks in around]
+    return plain, [span for span in spans if span.words]
 
 
-def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield four places each: emphasis or a tag begins, its text begins, its text ends, it ends."""
-    for match in _SPAN.finditer(text):
-        if match["emphasised"] or match["tagged"]:
-            inner = match.span("emphasised" if match["emphasised"] else "tagged")
-            yield match.start(), *inner, match.end()
-
-
-def put_spans(
-    translation: str, spans: Iterable[Span], weights: np.ndarray
-) -> tuple[str, list[int]]:
-    """Put what was taken off a sentence around the words of its translation.
+def write(
+    said: Traced, memo: Sequence[Span], about: About, weigh: Callable[[Traced], np.ndarray]
+) -> Traced:
+    """Put each around the words that translate the marked ones.
 
     Args:
-        translation: Of what `take_spans` left.
-        spans: What it took off.
-        weights: How much each word of the translation is of each of the source: shares. (T, S).
-
-    Returns:
-        The translation with each span once, and where the last character of each of its words
-        stands there. A span is left out where there is no word for it.
+        said: The translation of what `read` left.
+        memo: What it took off. One within another comes before it.
+        about: Of the text.
+        weigh: How much each word of the translation is of each of the source: shares. (T, S).
     """
-    words = [word.span() for word in re.finditer(r"\S+", translation)]
+    text = said.text
+    words = [word.span() for word in re.finditer(r"\S+", text)]
+    weights = weigh(said) if words else np.zeros((0, 0))
     placed: list[_Placed] = []
-    for span in spans:
+    for span in memo if words else ():
         free = np.ones(len(words), bool)
         for other in placed:
             free[other.run] &= _holds(span, other.span)
         inside = [other for other in placed if _holds(span, other.span)]
         shares = weights[:, span.words].sum(1)
-        if len(same := _find_text(span.text, words, translation)) == 1:
+        if len(same := _find_text(span.text, words, text)) == 1:
             shares[:] = 0
             shares[same[0]] = 1
         run = _find_run(shares, free, [other.run for other in inside])
-        if not run:
+        if not run:  # no word is left: around the span that has the likeliest one
+            word = int(shares.argmax())
+            around = max((o for o in reversed(placed) if word in o.run), key=lambda o: len(o.run))
+            placed.append(_Placed(span, around.run, around.start, around.end))
             continue
         start, end = words[run[0]][0], words[run[-1]][1]
-        first, last = _find_core(translation, start, end)
+        first, last = _find_core(text, start, end)
         if first < last:  # else it is punctuation alone
             start, end = max(start, first - span.begins), min(end, last + span.ends)
         held = [other for other in inside if other.run[0] in run]
         start = min([start, *(other.start for other in held)])
         end = max([end, *(other.end for other in held)])
         placed.append(_Placed(span, run, start, end))
-    before, behind = [""] * (len(translation) + 1), [""] * (len(translation) + 1)
+    before, behind = [""] * (len(text) + 1), [""] * (len(text) + 1)
     for one in placed:  # inner ones first
         before[one.start] = one.span.open + before[one.start]
         behind[one.end] += one.span.close
-    parts = [*map("".join, zip(behind, before, [*translation, ""], strict=True))]
-    ends = list(accumulate(map(len, parts)))
-    return "".join(parts), [ends[end - 1] - 1 for _, end in words]
+    put = [closed + opened for closed, opened in zip(behind, before, strict=True)]
+    return said.replace(((i, i), marks) for i, marks in enumerate(put) if marks)
+
+
+def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
+    """Yield four places each: emphasis or a tag begins, its text begins, its text ends, it ends."""
+    for match in _SPAN.finditer(text):
+        if (match["emphasised"] or match["tagged"]) and not NUMBERED.match(match[0]):
+            inner = match.span("emphasised" if match["emphasised"] else "tagged")
+            yield match.start(), *inner, match.end()
+
+
+def _find_numbered(text: str) -> tuple[list[_Found], list[tuple[str, str]]]:
+    """Numbered tags of a text, by their places without them, inner ones first.
+
+    Those around no words of it come apart: what is put before its translation, and what behind it.
+    """
+    found: list[_Found] = []
+    around: list[tuple[str, str]] = []
+    opened: list[tuple[int, re.Match]] = []
+    size = 0
+
+    def add(start: int, end: int, before: str, behind: str) -> None:
+        if start < end:
+            found.append((start, end, before, behind))
+        else:
+            around.append((before + behind, "") if not start else ("", before + behind))
+
+    for tag in NUMBERED.finditer(text):
+        place = tag.start() - size
+        size += len(tag[0])
+        if not tag[1]:
+            opened.append((place, tag))
+        elif opened and opened[-1][1][2] == tag[2]:
+            start, first = opened.pop()
+            add(start, place, first[0], tag[0])
+        else:
+            add(0, place, "", tag[0])
+    for start, first in reversed(opened):
+        add(start, len(text) - size, first[0], "")
+    return found, around
 
 
 def _read(
     text: str,
     offset: int,
     kept: list[int],
-    found: list[tuple[int, int, str, str]],
+    found: list[_Found],
     room: int = _DEEPEST,
 ) -> None:
     """Note which characters are kept, and what was taken off them, inner spans first."""
@@ -205,24 +224,6 @@ def _read(
         found.append((first, len(kept), text[match.start() : start], text[end : match.end()]))
         place = match.end()
     kept += range(offset + place, offset + len(text))
-
-
-def _find_key(label: str) -> re.Match | None:
-    """The word of a short text that has a letter marked for a key, if it is one."""
-    if not ("&" in label or "_" in label) or len(label.split()) > _LONGEST_LABEL:
-        return None
-    keys = list(_KEY.finditer(label))
-    if len(keys) != 1:
-        return None
-    (key,) = keys
-    head, tail, word = key["head"], key["tail"], key["head"] + key["tail"]
-    if not head:
-        is_first = not label[: key.start()].strip()  # not "Johnson &Johnson"
-        return key if is_first and (key["key"] == "&" or tail[0].isupper()) else None
-    # "E&xit", "Cu&t". Not "Drag&drop", "R&d" and "User_name".
-    is_word = key["key"] == "&" and word.istitle() and len(word) > 2
-    is_inside = is_word and label.strip(" .…:") == key[0]
-    return key if is_inside and (len(head) < 3 or len(tail) == 1) else None
 
 
 def _find_words(

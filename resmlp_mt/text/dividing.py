@@ -1,0 +1,219 @@
+"""Text cut into what a model translates at once: lines, entries, sentences, and what fits.
+
+Joined, the parts are the text.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby, repeat
+
+import regex
+
+from resmlp_mt.text.code import join_code
+from resmlp_mt.text.fitting import Ruler
+from resmlp_mt.text.punctuation import (
+    COMMAS,
+    ENDS,
+    UNSPACED,
+    cut_at,
+    may_cut,
+)
+from resmlp_mt.text.rules.edges import BEGINNING, BULLET
+from resmlp_mt.text.rules.literals import find_whole
+from resmlp_mt.text.rules.spans import find_spans
+
+LINE_ENDS = "\n\u2028\u2029"
+_LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
+# In subwords, and more than any word has. A longer one is data, or a key that was held down: to
+# translate it takes as long as pages of text. A character has four bytes at most, each a subword.
+_LONGEST_WORD = 100
+_LONG_WORD = re.compile(f"[^\\s\u200b{UNSPACED}]{{{_LONGEST_WORD // 4},}}")
+# Stands for what has blanks in it and stays whole: a character of private use.
+_HOLE = "\U000fffff"
+# A line that is a heading of Markdown, an item of a list or a row of a table.
+_ITEM = re.compile(rf"\s*(?:{BULLET}|\d{{1,3}}[.)])\s+\S")
+# Between entries of a line: tabs, and marks between blanks. » may close a quote.
+_TABS = re.compile(r"\t\s*")
+_EDGES = re.compile(r"\|\s*")
+_ARROW = "[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11]+"
+_ALWAYS = re.compile(rf"(?<=\s)(?:[|·•]|::|{_ARROW}|[»›])\s+")
+# These stand within sentences too. So entries are short, have no stops, and are parted alike.
+_AT_TIMES = re.compile(r"(?<=\s)[/–—-]\s+")
+_SHORT, _SHORTEST = 4, 3  # words: of several entries, and of two
+_STOP = regex.compile(rf"(?V1)[.!?…;:,{ENDS}{COMMAS}]\s*$")
+# Emphasis of Markdown around what names the rest: "**Note:** Keep it", "**Name**: Anna".
+_LABEL = re.compile(r"\s*(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
+_BLANKS = re.compile(r"\s*")
+# What is in a text and no words of it.
+_MARKUP = re.compile(
+    r"\[[xX]\]|</?[A-Za-z][^<>]*>"
+    r"|^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->.*$"  # when a subtitle is shown, and where
+    r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a text.
+
+    Attributes:
+        text: With the white space around it.
+        stays: Whether it is code, or too long for a word.
+        is_item: Whether it needs no final stop.
+        begins: Whether its line begins with it.
+    """
+
+    text: str
+    stays: bool = False
+    is_item: bool = False
+    begins: bool = False
+
+
+def holds_text(text: str) -> bool:
+    """Whether there is something to translate. Numbers, rules, emoji, boxes and tags stay."""
+    return any(map(str.isalpha, _MARKUP.sub("", text)))
+
+
+def cut_lines(text: str) -> list[str]:
+    """Its lines, each with its end."""
+    return _LINE.findall(text)
+
+
+def divide(
+    text: str,
+    cut: Callable[[str], list[str]],
+    ruler: Ruler,
+    sentences: bool,
+    finely: bool = True,
+    are_items: bool = False,
+) -> list[Part]:
+    """Cut a text into parts that fit the model.
+
+    Lines are kept apart. A line is cut no further than it must be: into sentences, a sentence into
+    clauses, a clause between words, a word between subwords, or else between characters with all
+    their marks. Sentences are kept apart too; smaller parts fill a part. What is too long for a
+    word, in a script that has blanks between words, is no language: it stays whole.
+
+    Args:
+        text: Raw text.
+        cut: Cuts a line into sentences that joined are the line.
+        ruler: Measures parts in subwords.
+        sentences: Cut lines into sentences that fit as they are, too. Leave blocks of code whole.
+        finely: Cut lines of entries, and off from sentences what is none.
+        are_items: Every line is a heading, an item or a row.
+
+    Returns:
+        The parts, in order. None of a text without subwords and code.
+    """
+    whole = find_whole(text) if finely and _HOLE not in text else []
+    held = iter([text[start:end] for start, end in whole])
+    parts, done = [], 0
+    for start, end in whole:
+        parts += [text[done:start], _HOLE]
+        done = end
+    text = "".join([*parts, text[done:]])
+
+    def fill(part: str) -> str:
+        return re.sub(_HOLE, lambda _: next(held), part) if whole else part
+
+    found: list[Part] = []
+    blank = ""  # what comes before the first
+    lines = cut_lines(text)
+    for line, is_code in join_code(lines) if sentences else zip(lines, repeat(False)):
+        is_item, first = are_items or bool(_ITEM.match(line)), len(found)
+        parts = (
+            [Part(line, stays=True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
+        )
+        for part in parts:
+            if part.stays or ruler.measure(part.text):
+                part = replace(
+                    part,
+                    text=blank + fill(part.text),
+                    is_item=is_item or part.is_item,
+                    begins=len(found) == first,
+                )
+                found.append(part)
+                blank = ""
+            elif found:
+                found[-1] = replace(found[-1], text=found[-1].text + fill(part.text))
+            else:
+                blank += fill(part.text)
+        # What ends within a line is a part of a sentence, which was cut at a mark or at a comma.
+        found[first:-1] = [replace(part, is_item=True) for part in found[first:-1]]
+    return found
+
+
+def _cut_line(
+    line: str, cut: Callable[[str], list[str]], ruler: Ruler, sentences: bool, finely: bool
+) -> Iterator[Part]:
+    def is_endless(part: str) -> bool:
+        return ruler.measure(part) > max(ruler.longest, _LONGEST_WORD)
+
+    words = [word for word in _LONG_WORD.finditer(line) if is_endless(word[0])]
+    for part in cut_at(line, (place for word in words for place in word.span())):
+        if _LONG_WORD.fullmatch(part) and is_endless(part):
+            yield Part(part, stays=True)
+        elif not sentences and ruler.fits(part):
+            yield Part(part)
+        else:
+            entries = _cut_entries(part) if finely else [part]
+            for entry in _join_marks(entries):
+                whole = cut(entry) if any(map(str.isalnum, entry)) else [entry]
+                for sentence in _cut_finely(whole) if finely else whole:
+                    for piece in ruler.cut(sentence):
+                        yield Part(piece, is_item=len(entries) > 1)
+
+
+def _cut_entries(line: str) -> list[str]:
+    """The entries of a line, each with what parts it from the next one."""
+    if "\t" not in line and " " not in line:
+        return [line]
+    first = _BLANKS.match(line).end()
+    if line.startswith("|", first):
+        places = (place for edge in _EDGES.finditer(line) for place in edge.span())
+        return _cut_whole(line, places)
+    begin = BEGINNING.match(line)
+    begin = begin.end() if begin else first
+    marks = [] if "«" in line or "‹" in line else list(_ALWAYS.finditer(line, begin))
+    if not marks:
+        marks = list(_AT_TIMES.finditer(line, begin))
+        entries = cut_at(line, (place for mark in marks for place in mark.span()))[::2]
+        most = _SHORT if len(marks) > 1 else _SHORTEST
+        are_short = all(len(entry.split()) <= most for entry in entries)
+        kinds = {mark[0].strip() for mark in marks}
+        if len(kinds) != 1 or not are_short or any(map(_STOP.search, entries)):
+            marks = []
+    places = {place for mark in marks for place in mark.span()}
+    return cut_at(line, sorted(places | {tab.end() for tab in _TABS.finditer(line, begin)}))
+
+
+def _join_marks(entries: list[str]) -> Iterator[str]:
+    """The entries, with those as one that stand side by side and have no words."""
+    for has_words, run in groupby(entries, key=lambda entry: any(map(str.isalnum, entry))):
+        found = list(run)
+        yield from found if has_words else ["".join(found)]
+
+
+def _cut_finely(sentences: list[str]) -> list[str]:
+    """Cut sentences behind a label, and at the marks of what is around several of them."""
+    text, ends = "".join(sentences), list(accumulate(map(len, sentences)))
+    places = set(ends)
+    for start, inner, end, stop in find_spans(text) if len(sentences) > 1 else ():
+        if bisect_right(ends, start) < bisect_right(ends, stop - 1):
+            places |= {start, inner, end, _BLANKS.match(text, stop).end()}
+    for start, sentence in zip([0, *ends], sentences, strict=False):
+        if label := _LABEL.match(sentence):
+            places.add(start + label.end())
+    return _cut_whole(text, sorted(places))
+
+
+def _cut_whole(text: str, places: Iterable[int]) -> list[str]:
+    """Cut a text at places, but within no character."""
+
+    def is_plain(place: int) -> bool:
+        return text[place - 1].isspace() and text[place].isalnum()
+
+    inside = (place for place in places if 0 < place < len(text))
+    return cut_at(text, [i for i in inside if is_plain(i) or may_cut(text, i)])

@@ -1,0 +1,43 @@
+"""Rules for text, a file each.
+
+A rule takes something off a text that a model cannot translate well, and puts it back:
+
+    read(text, about) -> (text, memo), with the memo None where there is nothing to take off;
+        or None, if the text stays as it is
+    write(translation, memo, about, weigh) -> translation, or None if it lost something
+
+Texts are `Traced`, so that words of the source and of the translation can be compared. `weigh`
+gives the shares of the source's words in those of a translation.
+"""
+
+from resmlp_mt.text.rules import (
+    capitals,
+    digits,
+    edges,
+    identifiers,
+    literals,
+    numbers,
+    pictures,
+    spans,
+    stops,
+    terms,
+    unreadable,
+)
+
+# In the order in which they read. They write in the opposite one.
+RULES = (
+    edges,
+    spans,
+    digits,
+    terms,
+    numbers,
+    literals,
+    identifiers,
+    unreadable,
+    pictures,
+    capitals,
+    stops,
+)
+
+# Those that put names in the place of what stays as it is.
+NAMING = (numbers, literals, identifiers, unreadable, pictures)

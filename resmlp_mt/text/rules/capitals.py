@@ -1,0 +1,145 @@
+"""Sentences in capitals, which models know less well: read in lower case, answered in capitals."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from resmlp_mt.text.about import About
+from resmlp_mt.text.punctuation import Place
+from resmlp_mt.text.sentences import base_language, split_sentences
+from resmlp_mt.text.traced import Traced
+
+# Words that stay as they are typed: addresses, abbreviations with dots, what holds digits, and
+# names as iPHONE.
+_KEPT = re.compile(r"@|://|\w\.\w|\d|[a-z][A-Z]")
+# Such a word without the punctuation around it.
+_CORE = re.compile(r"[\w@#](?:\S*[\w/])?")
+# English "I" and "I'm", but not the end of "Hawai'i".
+_I = re.compile(r"(?<!\w)(?<!\w['’])i(?!\w)")
+# The i with a dot and the one without are two letters in Turkish and Azerbaijani.
+_DOTTED = ("tr", "tur", "az", "aze")
+# Georgian has capitals in Unicode, which many fonts lack and few people write.
+_UNRAISED = ("ka", "kat", "geo")
+# A word by itself that is too long for most acronyms, as on a button.
+_LONE = re.compile(r"[\W_]*[^\W\d_]{5,}[\W_]*")
+# As many words, and letters, of scripts without capitals may come on one in capitals; and as many
+# small letters, in words as kg.
+_WORDS, _LETTERS, _SMALL = 1 / 3, 1 / 2, 1 / 4
+# Words that a heading has, and a list of names has not.
+_TITLE = re.compile(
+    r"(?i)\b(?:a|an|and|are|as|at|by|can|do|for|from|how|in|into|is|it|its|my|new|no|not|of|on|or"
+    r"|our|that|the|this|to|we|what|when|why|with|you|your)\b"
+)
+_BIG_WORD = re.compile(r"(?<=\s)[A-Z][a-z]+(?:['’-]\w+)*(?=[:,]?(?:\s|$))")
+
+
+def read(text: Traced, about: About) -> tuple[Traced, str | None]:
+    """Read a text in capitals, and an English Heading In Title Case, as a sentence."""
+    source = about.languages[0]
+    said = read_capitals(text.text, source)
+    if said != text.text:
+        return Traced(said, text.places), text.text
+    if base_language(source) in ("en", "eng") and _is_title(text.text):
+        said = _BIG_WORD.sub(lambda word: word[0].lower(), text.text)
+        return Traced(said, text.places), ""
+    return text, None
+
+
+def write(said: Traced, memo: str, about: About, weigh: Callable) -> Traced:
+    """Put the translation of a text in capitals into capitals."""
+    text, target = said.text, about.languages[1]
+    if not memo:
+        return said
+    kept = {place for span in _find_kept(text, memo) for place in range(*span)}
+    raised = ((i, upper(letter, target)) for i, letter in enumerate(text) if i not in kept)
+    return said.replace(((i, i + 1), letter) for i, letter in raised if letter != text[i])
+
+
+def is_in_capitals(text: str) -> bool:
+    """Whether a text is written in capitals, and is more than a name or two: "IBM PC" is not.
+
+    It has three words in capitals, or two, one of them of four letters. Few letters are small, in
+    words as kg; those that have no capital, as the German sharp s, do not count. Words that stay as
+    they are typed do not count either. Acronyms do not put a Chinese or an Arabic text in capitals,
+    and a word in such a script does not hide that the others are in them.
+    """
+    # How many letters each word has that is in capitals, and each other one.
+    capitals, others, small = [], [], 0
+    for word in text.split():
+        letters = [] if _KEPT.search(word) else list(filter(str.isalpha, word))
+        lowered = sum(map(_is_small, letters))
+        small += lowered
+        if lowered and len(letters) > 2:
+            return False
+        # What folds to itself has no small form, or as in Cherokee a rare one.
+        if letters and not lowered:
+            raised = all(letter.casefold() != letter for letter in letters)
+            (capitals if raised else others).append(len(letters))
+    enough = len(capitals) > 2 or (len(capitals) == 2 and max(capitals) > 3)
+    enough = enough or bool(_LONE.fullmatch(text))
+    few = len(others) <= len(capitals) * _WORDS and sum(others) <= sum(capitals) * _LETTERS
+    return enough and few and small <= sum(capitals) * _SMALL
+
+
+def read_capitals(text: str, language: str) -> str:
+    """A text as a model shall read it: in lower case where it is in capitals, else as it is.
+
+    Each of its sentences begins with a capital, and so does English "I". It has as many characters,
+    each in the place of the same one.
+    """
+    if not is_in_capitals(text):
+        return text
+    return "".join(_read(part, base_language(language)) for part in split_sentences(text, language))
+
+
+def lower(text: str, language: str) -> str:
+    """A text in small letters. The language tells which small letter I has."""
+    if base_language(language) in _DOTTED:
+        text = text.replace("I", "ı").replace("İ", "i")
+    return text.lower()
+
+
+def upper(text: str, language: str) -> str:
+    """A text in capitals. The language tells which capital i has. Georgian stays as it is."""
+    language = base_language(language)
+    if language in _UNRAISED:
+        return text
+    return (text.replace("i", "İ") if language in _DOTTED else text).upper()
+
+
+def _find_kept(translation: str, source: str) -> Iterator[Place]:
+    """The words of a translation that stay as they are typed in its source."""
+    words = [_CORE.search(word) for word in source.split() if _KEPT.search(word)]
+    if kept := {word[0] for word in words if word and word[0] != word[0].upper()}:
+        longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
+        # Within ASCII, since Chinese puts no blank before an address.
+        for match in re.finditer(rf"(?a:(?<!\w)(?:{longest_first})(?!\w))", translation):
+            yield match.span()
+
+
+def _is_title(text: str) -> bool:
+    """Whether it is a heading: all its longer words begin with a capital, and no stop ends it."""
+    words = text.split()
+    long = [word for word in words if len(word) > 3 and word[0].isalpha()]
+    is_short = 3 <= len(words) <= 20 and text[-1].isalnum() and len(long) > 1
+    return is_short and all(word[0].isupper() for word in long) and bool(_TITLE.search(text))
+
+
+def _is_small(letter: str) -> bool:
+    """Whether it has a capital and is none. The capital of the sharp s is two letters."""
+    capital = letter.upper()
+    return len(capital) == 1 and capital != letter
+
+
+def _read(sentence: str, language: str) -> str:
+    places = (i for i, letter in enumerate(sentence) if letter.upper() != letter.lower())
+    begin = next(places, 0) + 1  # behind the first letter that has two forms
+    read = re.sub(r"\S+", lambda word: _read_word(word[0], language), sentence)
+    return sentence[:begin] + read[begin:]
+
+
+def _read_word(word: str, language: str) -> str:
+    small = lower(word, language)
+    # Elsewhere two characters would come of the dotted capital I, and of no other letter.
+    if _KEPT.search(word) or len(small) != len(word):
+        return word
+    return _I.sub("I", small) if language in ("en", "eng") else small

@@ -1,0 +1,45 @@
+"""Digits and short identifiers of a text: its translation must have them all."""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from resmlp_mt.text.about import About
+from resmlp_mt.text.rules.identifiers import find_short
+from resmlp_mt.text.traced import Traced
+
+_RUN = re.compile(r"\d+")
+# Times of day, which languages count to 12 or to 24.
+_HALF_DAY = re.compile(r"(?<![\d.:])(\d{1,2})(?:[:.](\d\d))?\s?([aApP])\.?\s?[mM]\b\.?")
+_FULL_HOUR = re.compile(r"(?<=\d):00\b(?!:)|(?<=\d)[.]00(?=\s(?:Uhr|h)\b)")
+_EARLY = re.compile(r"(?<![\d.:])0(?=\d[:.]\d\d\b)")
+
+
+def read(text: Traced, about: About) -> tuple[Traced, Counter[str] | None]:
+    """Count what a translation must have."""
+    if not any(map(str.isdigit, text.text)):
+        return text, None
+    return text, _count(text.text) + Counter(find_short(text.text))
+
+
+def write(said: Traced, memo: Counter[str], about: About, weigh: Callable) -> Traced | None:
+    """The translation, if it has all of them. At first none may be doubled, as 30 in "5:30"."""
+    words = [word for word in memo if not word.isdigit()]
+    found = _count(said.text) + Counter({w: memo[w] for w in words if w in said.text})
+    doubled = not about.careful and any(found[word] > often for word, often in memo.items())
+    return None if memo - found or doubled else said
+
+
+def _count(text: str) -> Counter[str]:
+    """How often there is each run of digits. 7:30 pm counts as 19:30, and 9:00 as 9.
+
+    >>> _count("at 7:30 p.m.") == _count("um 19.30 Uhr")
+    True
+    """
+    text = _HALF_DAY.sub(_read_time, text)
+    return Counter(_RUN.findall(_EARLY.sub("", _FULL_HOUR.sub("", text))))
+
+
+def _read_time(match: re.Match) -> str:
+    hour = int(match[1]) % 12 + 12 * (match[3] in "pP")
+    return f"{hour}:{match[2]}" if match[2] else str(hour)

@@ -1,0 +1,95 @@
+"""Words that are the same in all languages: code, addresses, files, placeholders."""
+
+import re
+from collections.abc import Iterator
+
+from resmlp_mt.text.about import About
+from resmlp_mt.text.punctuation import Place
+from resmlp_mt.text.rules.names import Fixed, make_hands
+
+_FILES = (
+    "7z apk avi bak bat bmp bz2 c cfg conf cpp css csv deb dll doc docx exe flac gif gz h htm "
+    "html ini ipynb iso jar java jpeg jpg js json log lua md mkv mov mp3 mp4 msi odp ods odt ogg "
+    "pdf php png ppt pptx ps1 py rar rb rpm rs rst rtf sh sql sqlite svg tar tex tgz tif "
+    "tiff toml ts tsv txt wav webm webp xls xlsx xml xz yaml yml zip"
+)
+# Without those that are English or German words, which may follow a stop and no blank: "ok.it".
+_SITES = "biz ch co com de dev edu eu fr gov io jp net nl org tv uk"
+_ENDINGS = "|".join(f"{_FILES} {_SITES}".split())
+_NO_NAMES = "|".join(
+    "a an and are but how i if in is it not or so that the there they this to we what when where "
+    "who why yes no you aber das der die du er es ich ihr ist ja mit nein nicht oder sie sind so "
+    "und warum was wenn wer wie wir wo zu".split()
+)
+# What may have blanks in it: code of Markdown, statements and expressions of templates, messages
+# of ICU with all their branches. Of "{{ name }}" alone models keep the braces, and translate
+# better with them.
+_BRACED = r"\{[^{}]*+\}"
+for _ in range(4):  # messages within branches of others
+    _BRACED = rf"\{{(?:[^{{}}]++|{_BRACED})*+\}}"
+_WITH_BLANKS = (
+    r"(?<!`)(?P<ticks>`{1,3})(?!`)[^`\n]+(?P=ticks)(?!`)",
+    r"(?<!\w)(?:(?!\{\{ [\w.-]+ \}\})\{{2,3}[^{}]{1,200}\}{2,3}|\{%[^{}%]{1,200}%\}"
+    r"|<%=?[^<>%]{1,200}%>|[$#%]\{[^{}]{1,200}\})(?!\w)",
+    rf"(?<!\w)(?=\{{\s*\w+\s*,\s*[a-z]+){_BRACED}(?!\w)",
+)
+# Each begins where nothing of its kind comes before. So the time grows with the text, not faster.
+_WITHOUT_BLANKS = (
+    # An address of the web.
+    r"(?<![a-z0-9+.])(?:[a-z][a-z0-9+]{1,20}://|mailto:|www\.)[^\s<>\"“”„«»‹›‘’]{1,2000}",
+    r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+",  # of mail
+    r"(?<![\w/])[@#][A-Za-z_][\w-]*\w",
+    r"(?<![\w/])(?:(?:~|\.{1,2})(?:/[\w.+-]+)+|(?:/[\w.+-]+){2,}|[A-Z]:\\[\w\\.+-]+)/?",
+    rf"(?<![\w./+-])[\w+-]{{2,}}(?:[./][\w+-]+)*\.(?i:{_ENDINGS})(?:/[^\s<>\"]*)?(?![\w-]|\.\w)",
+    r"(?<![\w-])--[a-z][\w-]*(?:=[^\s,;\"']+)?",
+    # Placeholders of C, Python, iOS and Qt, of Mustache and of shells. Behind one "%%" is a
+    # percent sign.
+    r"(?<![\w%])(?:%(?:\(\w+\))?(?:\d+\$)?[-+#0]?\d*(?:\.\d+)?l{0,2}[cdfgisuxX@])+(?:%%)*(?!\w)"
+    r"|(?<![\w%])%(?:n|L?[1-9]\d?)(?![\w%])"
+    r"|\{\{[\w.-]+\}\}|(?<=\{\{ )[\w.-]+(?= \}\})|\$?\{[\w.-]*\}|\$[A-Za-z_]\w*",
+    # Of Laravel and of SQL, and :smile: of chats. Before other words a blank was put on the wrong
+    # side of the colon: "Question :how are you?", "Answer :Yes".
+    rf"(?<![^\s(\[\"'„“>|*]):(?!(?:{_NO_NAMES})\b)"
+    r"(?:[a-z]|(?<![^\s] :)[A-Z])[A-Za-z0-9_]+(?![\w`]|:`)",
+    r"(?<![\w;])&(?:amp;)*(?:#\d{2,7}|#x[0-9A-Fa-f]{2,6}|[A-Za-z][A-Za-z0-9]{1,30});",
+)
+WHOLE = "|".join(_WITH_BLANKS)
+_WHOLE, _LITERAL = re.compile(WHOLE), re.compile("|".join((WHOLE, *_WITHOUT_BLANKS)))
+# What stands behind an address, and is of the sentence.
+_BEHIND = ".,;:!?…'*_~"
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def find_literals(text: str) -> Iterator[Place]:
+    """Yield the places of such words in a text, without the punctuation around them.
+
+    >>> [text[start:end] for text in ["Edit setup.py, e.g. %(count)s."]
+    ...  for start, end in find_literals(text)]
+    ['setup.py', '%(count)s']
+    """
+    for match in _LITERAL.finditer(text):
+        word = match[0]
+        is_entity = word[0] == "&"
+        while word and not is_entity and (word[-1] in _BEHIND or _closes(word)):
+            word = word[:-1]
+        if word:
+            yield match.start(), match.start() + len(word)
+
+
+def find_whole(text: str) -> list[Place]:
+    """The places of those that have blanks in them: no sentence ends there."""
+    return [match.span() for match in _WHOLE.finditer(text) if " " in match[0]]
+
+
+def _find(text: str, about: About) -> Iterator[Fixed]:
+    for place in find_literals(text):
+        yield place, text[slice(*place)]
+
+
+read, write = make_hands(_find)
+
+
+def _closes(word: str) -> bool:
+    """Whether the last character closes a bracket that was opened before the word."""
+    opener = _PAIRS.get(word[-1])
+    return opener is not None and word.count(word[-1]) > word.count(opener)

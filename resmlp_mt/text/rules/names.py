@@ -1,0 +1,138 @@
+"""Names that a model reads in the place of what is known to stay, or how it is translated.
+
+Models copy such short names nearly always, and decline none of them.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from resmlp_mt.text.about import About
+from resmlp_mt.text.punctuation import Place
+from resmlp_mt.text.traced import Traced
+
+_LETTERS, _DIGITS = "DGKLMPRSTX", "3456789"
+ALPHABET = _LETTERS + _DIGITS
+NAME = f"[{_LETTERS}][{_DIGITS}]"  # as a pattern
+_NAMES = [letter + digit for digit in _DIGITS for letter in _LETTERS]
+# For numbers, with which other words agree.
+_NUMBERS = [ten + one for one in _DIGITS for ten in _DIGITS[1:] if ten != one]
+_NUMBER = re.compile(r"[0-9][0-9.,]*")
+
+# What stands in a text, where, and what its translation has in its place.
+Fixed = tuple[Place, str]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What names stand for.
+
+    Attributes:
+        words: What a translation has in the place of each name.
+        often: How often each name was put into the text.
+    """
+
+    words: Mapping[str, str]
+    often: Counter[str]
+
+
+def reads_names(about: About) -> bool:
+    """Whether the model can read names."""
+    return all(map(about.model.knows, ALPHABET))
+
+
+def read_names(text: Traced, fixed: Sequence[Fixed], about: About) -> tuple[Traced, Names | None]:
+    """Put names in the place of what is known.
+
+    Left out is what touches a letter or a digit, since its name would not be found again, and all
+    where the model cannot read names.
+
+    Args:
+        text: What is read.
+        fixed: What is known, in order.
+        about: Whether the text is read with care: it has other names then.
+    """
+    fixed = _join_touching(fixed)
+    fixed = [(place, word) for place, word in fixed if _stands_free(text.text, *place)]
+    if not fixed or not reads_names(about):
+        return text, None
+    names = _choose(text.text, (word for _, word in fixed), about.careful)
+    edits = [(place, names[word]) for place, word in fixed if word in names]
+    said = text.replace(edits)
+    often = Counter(name for _, name in edits)
+    words = {name: word for word, name in names.items()}
+    return (said, Names(words, often)) if edits else (text, None)
+
+
+def write_names(said: Traced, names: Names) -> Traced | None:
+    """Put the words themselves in the place of their names; None if some are lost or doubled."""
+    found = list(find_names(said.text, names))
+    if Counter(name for _, name in found) != names.often:
+        return None
+    return said.replace((place, names.words[name]) for place, name in found)
+
+
+def find_names(text: str, names: Names | None) -> Iterator[tuple[Place, str]]:
+    """Yield the place of each name in a translation."""
+    for match in _match(names.words).finditer(text) if names else ():
+        yield match.span(), match[0].upper()
+
+
+def put_names(text: str, names: Mapping[str, str]) -> str:
+    """The beginning of a translation with names, {name: word}, in the place of their words."""
+    for name, word in sorted(names.items(), key=lambda pair: -len(pair[1])):
+        text = text.replace(word, name)
+    return text
+
+
+def make_hands(find: Callable[[str, About], Iterable[Fixed]]) -> tuple[Callable, Callable]:
+    """`read` and `write` of a rule that names what it finds.
+
+    Args:
+        find: Yields what is known of a text, in order.
+    """
+
+    def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
+        return read_names(text, list(find(text.text, about)), about)
+
+    def write(said: Traced, memo: Names, about: About, weigh: Callable) -> Traced | None:
+        return write_names(said, memo)
+
+    return read, write
+
+
+def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
+    """A short name for each of these words, as far as there are any that the text has not."""
+    # As subwords spell it: D3 of D₃ too, or all in lower case.
+    spelled = unicodedata.normalize("NFKC", text).upper()
+    step = -1 if others else 1
+    names = (name for name in _NAMES[::step] if name not in spelled)
+    numbers = (number for number in _NUMBERS[::step] if number not in spelled)
+    chosen = {
+        word: next(numbers if _NUMBER.fullmatch(word) else names, None)
+        for word in dict.fromkeys(words)
+    }
+    return {word: name for word, name in chosen.items() if name}
+
+
+def _join_touching(fixed: Iterable[Fixed]) -> list[Fixed]:
+    joined: list[Fixed] = []
+    for (start, end), word in fixed:
+        if joined and joined[-1][0][1] == start:
+            (start, _), before = joined.pop()
+            word = before + word
+        joined.append(((start, end), word))
+    return joined
+
+
+def _stands_free(text: str, start: int, end: int) -> bool:
+    before, behind = text[start - 1 : start], text[end : end + 1]
+    touches = before.isascii() and (before.isalnum() or before == "_")
+    return not touches and not (behind.isascii() and behind.isdigit())
+
+
+def _match(names: Iterable[str]) -> re.Pattern:
+    # Within ASCII, since Chinese puts no blank around a name.
+    return re.compile(rf"(?ai:(?<!\w)(?:{'|'.join(names)})(?!\d))")

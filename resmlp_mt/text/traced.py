@@ -1,0 +1,67 @@
+"""A text that knows where its characters come from."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from resmlp_mt.text.punctuation import Place
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A text that was made of another one.
+
+    Attributes:
+        text: As it is now.
+        places: Of each character the place in the other text that it comes from. They never fall.
+            What was put in comes from where it was put, and its last character from the last one
+            of what it stands for.
+    """
+
+    text: str
+    places: Sequence[int]
+
+    @classmethod
+    def of(cls, text: str) -> "Traced":
+        """A text that nothing was done to yet."""
+        return cls(text, range(len(text)))
+
+    def replace(self, edits: Iterable[tuple[Place, str]]) -> "Traced":
+        """The text with others in the place of its parts.
+
+        Args:
+            edits: Places, in order and apart, and what is put there.
+        """
+        texts: list[str] = []
+        places: list[int] = []
+        done = 0
+        for (start, end), new in edits:
+            texts += [self.text[done:start], new]
+            places += self.places[done:start]
+            places += [self._place(start)] * len(new)
+            if new and start < end:
+                places[-1] = self.places[end - 1]
+            done = end
+        if not texts:
+            return self
+        places += self.places[done:]
+        return Traced("".join([*texts, self.text[done:]]), places)
+
+    def match_words(self, other: "Traced") -> list[int]:
+        """The word of another text that each word of this one stands for.
+
+        Words are what stands between white space, counted from 0.
+
+        Args:
+            other: A text that was made of the same one. It has at least one word.
+        """
+        starts = [word.start() for word in re.finditer(r"\S+", other.text)]
+        last = [word.end() - 1 for word in re.finditer(r"\S+", self.text)]
+        there = [bisect_right(other.places, self.places[place]) - 1 for place in last]
+        return [max(bisect_right(starts, place) - 1, 0) for place in there]
+
+    def _place(self, index: int) -> int:
+        if index < len(self.places):
+            return self.places[index]
+        return self.places[-1] + 1 if self.places else 0

@@ -1,0 +1,249 @@
+"""What is taken off a text comes back, whatever a model makes of the rest."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resmlp_mt.text.about import About
+from resmlp_mt.text.pipeline import Pipeline
+from resmlp_mt.text.rules import RULES, capitals, digits, numbers, stops
+from resmlp_mt.text.traced import Traced
+
+LONGEST = 60
+KEPT = [
+    "4711", "12,500", "8.15", "1:00", "12 000 000", "DE89 3704 0044 0532 0130 00", "+49 30 123456",
+    "978-3-16-148410-0", "2026-11-29", "KB5034441", "us-east-1", "node-18-alpine", "v1.2.3", "mp3",
+    "A4", "m²", "10³", "my_name", "getName()", "setup.py", "https://a.b/c?d=e,f", "x@y.z", "~/a/b",
+    "--size", "{{ name | upper }}", "{% if new %}", "<%= a b %>", "{n, plural, one {a} other {b}}",
+    "%(count)s", "${name}", "`git commit -m`", "&amp;", "🐶", "✓", "東京", "Łódź",
+    "rgb(255,128,100)", "(120,450)", "x=100,200", "web-db2",
+]  # fmt: skip
+# What a model may write otherwise, as far as the digits stand.
+LEFT = ["mp3", "A4", "1:00", "8.15", "12,500", "rgb(255,128,100)", "x=100,200"]
+WORDS = ["dog", "Dogs", "is", "THE", "**very**", "[a b](u)", "<b>x</b>", "naïve", "-", "—", "(so)"]
+ENDS = ["", ".", "!", ",", ":", "…", '"']
+texts = st.lists(
+    st.tuples(st.sampled_from(KEPT + WORDS), st.sampled_from(ENDS)).map("".join), max_size=9
+).map(" ".join)
+
+
+class Latin:
+    """Knows ASCII and some letters more."""
+
+    def knows(self, character):
+        return character.isascii() or character in "ï“„…—✓"
+
+    def knows_script(self, letter):
+        return letter < "\u0250"
+
+
+def split(text):
+    """Subwords of a model that has a few symbols."""
+    return re.findall(r"<2de>|>>deu<<|\[x\]|__de__|[^<>\s]+|[<>]", text)
+
+
+def pipeline(source="en", target="en"):
+    return Pipeline((source, target), split, Latin())
+
+
+def about(source="en", target="en", **known):
+    return About((source, target), Latin(), **known)
+
+
+def weigh(said, segment):
+    """The weights of a model that looks at the word of the same number."""
+    return np.eye(len(said.split()), len(segment.read.text.split()))
+
+
+@given(texts, st.integers(0, 2))
+def test_what_is_read_and_said_as_it_is_comes_back(text, tries):
+    whole = pipeline()
+    segments = whole.split(text, LONGEST, True, about=about(tries=tries))
+    assert "".join(segment.text for segment in segments) == (text if text.split() else "")
+    for segment in segments:
+        said = segment.read.text
+        done = whole.write(segment, said, lambda s=segment, t=said: weigh(t, s))
+        expected = segment.text.strip()
+        if any(memo.rule is capitals for memo in segment.memos):
+            assert done.text.lower() == expected.lower()
+        else:
+            assert done.text == expected
+
+
+@given(texts, st.integers(0, 2), st.randoms(use_true_random=False))
+def test_a_translation_that_is_taken_has_all_that_is_kept(text, tries, drawn):
+    """Of a model that says some words twice, some not at all, and some otherwise."""
+    whole = pipeline()
+    for segment in whole.split(text, LONGEST, True, about=about(tries=tries)):
+        said = []
+        for word in segment.read.text.split():
+            changed = re.sub(r"\d", lambda _: str(drawn.randrange(10)), word)
+            said += drawn.choice([[word]] * 6 + [[word, word], [], [changed], [word.upper()]])
+        done = whole.write(segment, " ".join(said), lambda s=segment, t=said: weigh(" ".join(t), s))
+        if done is None or not segment.is_translated:
+            continue
+        runs = Counter(re.findall(r"\d+", re.sub(r"\b0(?=\d:)|(?<=\d):00\b", "", segment.text)))
+        found = Counter(re.findall(r"\d+", re.sub(r"\b0(?=\d:)|(?<=\d):00\b", "", done.text)))
+        assert not runs - found
+        for word in KEPT:
+            if word in segment.text and word not in LEFT:
+                assert word in done.text
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__.split(".")[-1])
+@given(text=texts)
+def test_a_rule_writes_what_it_read_and_traces_each_word(rule, text):
+    read = rule.read(Traced.of(text), about(is_item=True))
+    if read is None or read[1] is None:
+        assert read is None or read[0].text == text
+        return
+    left, memo = read
+    assert len(left.places) == len(left.text) and list(left.places) == sorted(left.places)
+    said = Traced.of(left.text)
+    done = rule.write(said, memo, about(is_item=True), lambda now: np.eye(len(now.text.split())))
+    assert done.text == text or (rule is capitals and done.text.lower() == text.lower())
+    words = done.match_words(said) if left.text.strip() else []
+    assert words == sorted(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("- Keep it 😀", "Keep it"),
+        ("> - [x] milk", "milk"),
+        ('"Do not touch it"', "Do not touch it"),
+        ("DO NOT USE THE iPHONE", "Do not use the iPHONE"),
+        ("5 kg OF APPLES", "5 kg of apples"),
+        ("STRAßE UND WEG", "Straße und weg"),
+        ("New Rules For All Members", "New rules for all members"),
+        ("Anna Maria Schmidt", "Anna Maria Schmidt"),
+        ("IBM PC", "IBM PC"),
+        ("It is **very** [good](u).", "It is very good."),
+        ("We saw setup.py and 東京.", "We saw D3 and G3."),
+        ("Account DE89 3704 0044 0532 0130 00.", "Account D3."),
+        ("We saw 12,500 dogs.", "We saw 43 dogs."),
+        ("We saw 5 dogs.", "We saw 5 dogs."),
+    ],
+)
+def test_a_model_reads_words(text, read):
+    (segment,) = pipeline().split(text, LONGEST, True)
+    assert segment.read.text == read
+
+
+def test_more_is_named_and_otherwise_where_something_was_lost():
+    whole = pipeline()
+    (usual,) = whole.split("Edit setup.py at 1:00 on A4.", LONGEST, True)
+    (careful,) = whole.split("Edit setup.py at 1:00 on A4.", LONGEST, True, about=about(tries=1))
+    assert usual.read.text == "Edit D3 at 1:00 on A4." and len(usual.names) == 1
+    assert set(careful.names.values()) == {"setup.py", "1:00", "A4"}
+    assert not usual.names.keys() & careful.names.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("<2de> A dog. Two.", ["<2de> A dog.", "<2de> Two."]),
+        (">>deu<< [x] A dog. Two.", [">>deu<< [x] A dog.", ">>deu<< [x] Two."]),
+        ("__de__ A dog.\nTwo.", ["__de__ A dog.", "__de__ Two."]),
+        ("<b>A</b> dog.", ["A dog."]),
+    ],
+)
+def test_each_part_begins_with_the_symbols_of_its_text(text, read):
+    segments = pipeline().split(text, LONGEST, True)
+    assert "".join(segment.text for segment in segments) == text
+    assert [segment.read.text for segment in segments] == read
+
+
+def test_words_are_traced_through_names_and_emphasis():
+    whole = pipeline()
+    (segment,) = whole.split("Use `git commit -m` with **this** here.", LONGEST, True)
+    assert segment.read.text == "Use D3 with this here."
+    typed = Traced.of(segment.text)
+    assert segment.read.match_words(typed) == [0, 3, 4, 5, 6]
+    said = "here with D3 this use."
+    looks = [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [1, 0, 0, 0, 0]]
+    done = whole.write(segment, said, lambda: np.array(looks, float))
+    assert done.text == "here with `git commit -m` **this** use."
+    assert Traced.of(said).match_words(done) == [0, 1, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "is_kept"),
+    [
+        ("at 1:00", "um 1:00 Uhr", True),
+        ("at 1:00", "um 13:00 Uhr", False),
+        ("at 7:30 pm", "um 19.30 Uhr", True),
+        ("at 7:30 p.m.", "um 7:30 Uhr", False),
+        ("um 19:30 Uhr", "at 7:30 pm", True),
+        ("um 9:00 Uhr", "at 9 am", True),
+        ("12 and 12", "12 und 13", False),
+        ("in 2024", "in 2024 und 2025", True),
+        ("$5 at 7:30 pm", "5:30 Dollar um 19:30 Uhr", False),
+        ("It is 1.5", "Es sind 1,5", True),
+        ("an A4 and 4", "ein A4 und 4", True),
+        ("an A4", "ein 4", False),
+    ],
+)
+def test_digits_are_kept_and_times_of_day_too(source, said, is_kept):
+    text, memo = digits.read(Traced.of(source), about())
+    assert (digits.write(Traced.of(said), memo, about(), None) is not None) == is_kept
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text", "said"),
+    [
+        ("en", "de", "It has 12,500.5 m².", "It has 12.500,5 m²."),
+        ("de", "en", "Es sind 12.500,50 €, also 1.000.", "Es sind 12,500.50 €, also 1,000."),
+        ("en", "fr", "About 1,000,000 people.", "About 1\u202f000\u202f000 people."),
+        ("en", "de", "It weighs 1.500 kg.", "It weighs 1,500 kg."),
+        ("de", "de", "12.500", "12.500"),
+        ("en", "xx", "12,500", "12,500"),
+    ],
+)
+def test_long_numbers_are_written_as_the_target_language_does(source, target, text, said):
+    assert numbers.rewrite(text, about(source, target)) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rgb(255,128,100)", "(120,450)", "x=100,200", "--size 640,480", "f(1,000)", "1,000 * 2,000",
+        "/a/1,000", "?a=1,000&b", "[1,000]", "192.168.100.200", "1,23,456", "#12,500", "a12,500",
+    ],
+)  # fmt: skip
+def test_a_list_is_no_number(text):
+    assert numbers.rewrite(text, about("en", "de")) == text
+
+
+def test_a_cell_means_what_its_row_means():
+    whole = pipeline("en", "de")
+    cell, sentence = whole.split("| 12,500 | It weighs 12,500 kg", LONGEST, True)[1::2]
+    said = whole.write(sentence, sentence.read.text, lambda: None)
+    assert whole.copy(cell) in said.text and whole.copy(cell) == "12.500"
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "language", "expected"),
+    [
+        ("two loaves", "Zwei Brote.", "de", "Zwei Brote"),
+        ("two loaves.", "Zwei Brote.", "de", "Zwei Brote."),
+        ("two loaves", "Zwei Brote ...", "de", "Zwei Brote ..."),
+        ("loaves and more", "Brote usw.", "de", "Brote usw."),
+        ("at two", "at 2 p.m.", "en", "at 2 p.m."),
+        ("**two** )", "二つ。", "ja", "二つ"),
+    ],
+)
+def test_an_item_gets_no_stop_that_it_lacks(source, said, language, expected):
+    known = about("en", language, is_item=True)
+    _, memo = stops.read(Traced.of(source), known)
+    done = stops.write(Traced.of(said), memo, known, None).text if memo else said
+    assert done == expected
+
+
+def test_a_text_of_unreadable_words_stays():
+    (segment,) = pipeline().split("東京 京都 is", LONGEST, True)
+    assert segment.stays and not segment.is_translated
