@@ -43,7 +43,7 @@ python examples/ende-mix/forms.py write "$data/raw/test1.$source" --out "$out/fo
 for form in "$out"/forms/*.source; do
     join=()
     [ "${form##*/}" != newline.source ] || join=(--join-lines)
-    translate "${join[@]}" --input "$form" --output "${form%.source}.translation"
+    translate ${join[@]+"${join[@]}"} --input "$form" --output "${form%.source}.translation"
 done
 python examples/ende-mix/forms.py score "$out/forms" --ref "$data/raw/test1.$target"
 
