@@ -46,14 +46,16 @@ setup(
     package_data={
         "resmlp_mt": ["py.typed", "pretrained/README.md", "pretrained/*/*", "serving/page/*"]
     },
+    # Whoever trains the models that ship further takes them from the repository.
+    exclude_package_data={"resmlp_mt": ["pretrained/*/model.pt"]},
     # scripts/floors.sh installs the oldest of these, and tries them.
     install_requires=[
-        "numpy>=1.26",
+        "numpy>=2.0",
         "onnxruntime>=1.21",  # 1.20 computes in 8 bits otherwise each time
         "sentencepiece>=0.2.3",  # which tells where in a text its subwords stand
         "pillow>=10.3",
         "sacrebleu>=2.4",
-        "sentencex>=1.0",  # sentence ends, in all languages
+        "sentencex>=1.0.12",  # sentence ends, in all languages
         "py3langid>=0.3",  # which language a text is in
         "tqdm>=4.66",
         "packaging>=23.2",

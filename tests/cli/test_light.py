@@ -22,6 +22,7 @@ from resmlp_mt.cli.parser import COMMANDS, build_parser
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
+CHECKPOINT = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de" / "model.pt"
 TEXT = "A man rides a bike. Two dogs play in the snow."
 # All that README names for a small container.
 PACKAGES = ("numpy", "onnxruntime", "sentencepiece", "pillow")
@@ -64,6 +65,17 @@ def guarded(tmp_path_factory):
     return {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 
+def test_models_that_ship_translate_and_classify(guarded, picture):
+    command = ["resmlp-mt", "translate", "--model", "multi30k-en-de", "A man rides a bike."]
+    native = run(*command, env=guarded, own=True).stdout
+    graph = run(*command, env=guarded | {"RESMLP_CPU_ISA": "none"}, own=True).stdout
+    assert native == graph == "Ein Mann fährt Fahrrad.\n"
+    assert (
+        picture.stem
+        in run("resmlp-mt", "classify", "cifar10", picture, env=guarded, own=True).stdout
+    )
+
+
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
     """A translator and a classifier, exported from those that come with the package."""
@@ -80,7 +92,7 @@ def picture(pictures):
 
 def test_the_guard_sees_torch(guarded):
     done = run(
-        "resmlp-mt", "translate", "--model", "cifar10", "a", check=False, env=guarded, own=True
+        "resmlp-mt", "translate", "--model", CHECKPOINT, "a", check=False, env=guarded, own=True
     )
     assert "AssertionError: torch is imported" in done.stderr
 
@@ -153,7 +165,7 @@ def test_what_needs_fairseq_says_so(exports, small, tmp_path):
     held = [*sample[:3], "--glossary", tmp_path / "terms"]
     assert "ein Mann" in small(*held, "A man.").stdout  # by a name for it
     assert_refused(small(*held, "A man **sits**."), "a glossary", "torch", "not installed")
-    assert_refused(small("translate", "--model", "multi30k-en-de", "a"), "torch", "not installed")
+    assert_refused(small("translate", "--model", CHECKPOINT, "a"), "torch", "not installed")
     assert_refused(small("train", "data-bin/x"), "fairseq is not installed")
 
 
@@ -188,7 +200,7 @@ def test_the_wheel_has_all_of_the_package_and_its_size_is_stated(wheel):
     known = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
     known = {name for name in known.stdout.split() if (ROOT / name).is_file()}
     compiled = {name for name in packed if name.startswith("resmlp_mt/native/")}
-    assert packed - compiled == {name for name in known if not name.endswith((".c", ".h"))}
+    assert packed - compiled == {name for name in known if not name.endswith((".c", ".h", ".pt"))}
     assert len(compiled) == (shutil.which("cc") is not None)
     assert "resmlp_mt/py.typed" in packed and "LICENSE" in about
     text = " ".join((ROOT / "docs" / "export.md").read_text("utf-8").split())

@@ -124,7 +124,8 @@ def test_doctor_says_what_is_missing_or_broken(tmp_path):
             assert "CPU threads" in done.stdout
             assert "PROBLEM: onnxruntime is missing: pip install onnxruntime\n" in done.stdout
             assert f"extra [train]     if you want it: {command}\n" in done.stdout
-            done = start("translate", "--model", "multi30k-en-de")
+            checkpoint = ROOT / "resmlp_mt/pretrained/multi30k-en-de/model.pt"
+            done = start("translate", "--model", checkpoint)
             assert_refused(done, "needs fairseq, which is not installed", "[train]")
     (tmp_path / "torch" / "torch").mkdir()
     (tmp_path / "torch" / "torch" / "__init__.py").write_text("raise OSError('libcudart.so')")
