@@ -26,6 +26,7 @@ TRAIN = [
     "torch>=2.6",
     "ve-fairseq==0.12.3; python_version < '3.13' and platform_machine == 'x86_64'"
     " and sys_platform == 'linux'",
+    "omegaconf<2.4",  # 2.4.0 refuses fairseq's --adam-betas '(0.9, 0.98)'
     "safetensors>=0.4.3",
     "onnx>=1.17",
     "tensorboard>=2.17",

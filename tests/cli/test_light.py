@@ -76,6 +76,25 @@ def test_models_that_ship_translate_and_classify(guarded, picture):
     )
 
 
+def test_where_there_is_no_unix_an_export_translates_in_python(tmp_path):
+    """The command names WSL there."""
+    blocked = "import sys; sys.modules |= dict.fromkeys(['fcntl', 'resource', 'termios', 'pwd'])"
+    (tmp_path / "sitecustomize.py").write_text(blocked)
+    code = """if True:
+        import sys, resmlp_mt.files.claim, resmlp_mt.benchmark.report, resmlp_mt.serving.server
+        from resmlp_mt import Translator
+        from resmlp_mt.cli import main
+        print(Translator.from_pretrained("multi30k-en-de").translate("A man rides a bike."))
+        assert resmlp_mt.files.claim.claim_folder("nowhere")
+        sys.platform = "win32"
+        sys.exit(main())
+    """
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = run("python", "-c", code, env=environment, own=True, check=False)
+    assert done.stdout == "Ein Mann fährt Fahrrad.\n"
+    assert_refused(done, "in WSL: wsl --install")
+
+
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory):
     """A translator and a classifier, exported from those that come with the package."""
