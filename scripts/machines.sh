@@ -44,6 +44,7 @@ make_root() {
     }
     bind /proc "$root/proc"
     bind /dev "$root/dev"
+    bind /dev/shm "$root/dev/shm"  # which users other than root may write to
     cp /etc/resolv.conf "$root/etc/"
     for path in $copies; do cp -L "$path" "$root$path" || install -D "$path" "$root$path"; done
     for path in $binds; do bind "$path" "$root$path"; done
