@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Try the project on other systems, as root: bash scripts/machines.sh [OPTIONS] SYSTEM ...
-# SYSTEM is one that debootstrap knows: bookworm, trixie, sid (Debian 12, 13 and unstable), noble; or
+# SYSTEM is one that debootstrap knows: bookworm, trixie, sid (Debian 12, 13 and unstable); or
 # aarch64: Debian 13 for ARM, under the qemu-user of Debian 13. Chroots are made in a folder, and
 # kept. In each the core is installed from this checkout and tried by smoke.py: by root and by
 # another user, in a path with a blank. Takes 1 GB for each, and 8 GB more with --train.
@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
         --copy) copies+=" $2"; shift ;;
         --bind) binds+=" $2"; shift ;;
         --train) train=1 ;;
-        bookworm | trixie | sid | noble | aarch64) systems+=" $1" ;;
+        bookworm | trixie | sid  | aarch64) systems+=" $1" ;;
         *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift
