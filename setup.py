@@ -20,6 +20,19 @@ NATIVE = Extension(
     optional=True,
 )
 
+# What trains, and what reads checkpoints. There are wheels of ve-fairseq, the module `fairseq`, for
+# few machines: for all others `python -m resmlp_mt.compat.fairseq_wheel` makes one.
+TRAIN = [
+    "torch>=2.6",
+    "ve-fairseq==0.12.3; python_version < '3.13' and platform_machine == 'x86_64'"
+    " and sys_platform == 'linux'",
+    "omegaconf<2.4",  # 2.4.0 refuses fairseq's --adam-betas '(0.9, 0.98)'
+    "safetensors>=0.4.3",
+    "onnx>=1.17",
+    "tensorboard>=2.17",
+    "matplotlib>=3.9",
+]
+
 setup(
     name="resmlp_mt",
     version=VERSION,
@@ -36,31 +49,32 @@ setup(
     package_data={
         "resmlp_mt": ["py.typed", "pretrained/README.md", "pretrained/*/*", "serving/page/*"]
     },
+    # Whoever trains the models that ship further takes them from the repository.
+    exclude_package_data={"resmlp_mt": ["pretrained/*/model.pt"]},
+    # scripts/floors.sh installs the oldest of these, and tries them.
     install_requires=[
-        "torch>=2.6",
-        "ve-fairseq==0.12.3",  # the module `fairseq` for Python 3.11 and 3.12
+        "numpy>=2.0",
+        "onnxruntime>=1.21",  # 1.20 computes in 8 bits otherwise each time
         "sentencepiece>=0.2.3",  # which tells where in a text its subwords stand
-        "sentencex",  # sentence ends, in all languages
-        "regex",  # properties of Unicode
-        "py3langid",  # which language a text is in
-        "sacrebleu",
-        "numpy",
-        "pillow",
-        "safetensors",
-        "tqdm",
-        "matplotlib",
-        "tensorboard",
+        "pillow>=10.3",
+        "sacrebleu>=2.4",
+        "sentencex>=1.0.12",  # sentence ends, in all languages
+        "regex>=2024.5",  # properties of Unicode
+        "babel>=2.15",  # numbers and names of languages
+        "py3langid>=0.3",  # which language a text is in
+        "tqdm>=4.66",
+        "packaging>=23.2",
     ],
     extras_require={
+        "train": TRAIN,
+        # `resmlp-mt export` reads checkpoints, so it needs the same.
+        "export": TRAIN,
         # Training on images.
         "image": ["kornia"],
-        # `resmlp-mt export`, and translation with what it wrote.
-        "export": ["onnx", "onnxruntime"],
         # examples/corpus: translation with many workers, on one machine or a cluster.
         "ray": ["ray[data]"],
         # `resmlp-mt serve`: the documents of its interface without a network (fastapi-offline),
-        # forms (python-multipart), HTML (beautifulsoup4 and lxml), languages (py3langid) and names
-        # (babel).
+        # forms (python-multipart) and HTML (beautifulsoup4 and lxml).
         "serve": [
             "fastapi",
             "fastapi-offline",
@@ -69,8 +83,6 @@ setup(
             "python-multipart",
             "beautifulsoup4",
             "lxml",
-            "py3langid",
-            "babel",
         ],
         # What `resmlp-mt benchmark translate` can race with.
         "benchmark": ["ctranslate2"],

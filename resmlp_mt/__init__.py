@@ -61,7 +61,10 @@ class _RegisterLater:
             execute = spec.loader.exec_module
 
             def execute_and_register(module) -> None:
-                with importlib.import_module("resmlp_mt.compat.noise").quiet_import():
+                compat = importlib.import_module("resmlp_mt.compat")
+                if compat.is_program():
+                    compat.silence_noise()
+                with compat.quiet_import():
                     execute(module)
                 importlib.import_module("resmlp_mt.plugin")
 

@@ -2,27 +2,36 @@
 
 import importlib
 import importlib.metadata
+import platform
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from resmlp_mt.errors import UserError
 
 # What every installation asks for in setup.py, by the names that pip knows, and what for.
-USES = {
-    "torch": "training, and models that were not exported",
-    "ve-fairseq": "training, models that were not exported, and rarer searches",
+CORE = {
+    "numpy": "everything",
+    "onnxruntime": "models, where compiled code cannot run them",
     "sentencepiece": "subwords",
     "sentencex": "ends of sentences",
     "regex": "ends of sentences, and of what readers take for a character",
-    "py3langid": "telling languages apart, in prepare and serve",
-    "sacrebleu": "score and benchmark",
-    "numpy": "everything",
+    "babel": "long numbers, as the target language writes them, and names of languages",
     "pillow": "pictures, in classify",
-    "safetensors": "export, and weights for images",
+    "sacrebleu": "score and benchmark",
+    "py3langid": "telling languages apart, in prepare and serve",
     "tqdm": "bars of progress, prepare and benchmark",
-    "matplotlib": "curves, and other pictures that are drawn",
+    "packaging": "telling what the extras ask for",
+}
+# The extra [train].
+TRAINING = {
+    "torch": "training, and models that were not exported",
+    "ve-fairseq": "training, models that were not exported, and rarer searches",
+    "safetensors": "export, and weights for images",
+    "onnx": "export",
     "tensorboard": "train --tensorboard-logdir",
+    "matplotlib": "curves, and other pictures that are drawn",
 }
 _PACKAGES = {"fairseq": "ve-fairseq", "PIL": "pillow"}  # of modules that have other names
 _CHECKOUT = Path(__file__).parents[1]
@@ -35,15 +44,22 @@ def list_requirements(extra: str = "") -> list[str]:
         extra: What this extra asks for beside what is always asked for. "" is the latter.
 
     Returns:
-        As in setup.py. Nothing where the project is found by a path, and not installed.
+        As in setup.py, what this Python and machine have no use for left out. Nothing where the
+        project is found by a path, and not installed.
     """
     try:
-        asked = importlib.metadata.requires("resmlp_mt") or []
-    except importlib.metadata.PackageNotFoundError:
+        from packaging.requirements import Requirement
+
+        asked = map(Requirement, importlib.metadata.requires("resmlp_mt") or [])
+    except (importlib.metadata.PackageNotFoundError, ModuleNotFoundError):
         return []
-    wanted = f'extra == "{extra}"' if extra else ""
-    parts = [line.replace("'", '"').partition(";") for line in asked]
-    return [requirement.strip() for requirement, _, on in parts if on.strip() == wanted]
+    wanted = []
+    for requirement in asked:
+        marker, requirement.marker = requirement.marker, None
+        always = marker is None or marker.evaluate({"extra": ""})
+        if always != bool(extra) and (always or marker.evaluate({"extra": extra})):
+            wanted.append(str(requirement))
+    return wanted
 
 
 def list_extras() -> list[str]:
@@ -62,35 +78,49 @@ def advise(extra: str = "") -> str:
     if (_CHECKOUT / "constraints.txt").exists():
         wanted = f"'.[{extra}]'" if extra else "."
         folder = shlex.quote(str(_CHECKOUT))
-        return f"cd {folder} && pip install -e {wanted} -c constraints.txt"
-    if requirements := list_requirements(extra):
-        return shlex.join(["pip", "install", *requirements])
-    return f"install what setup.py asks for{f' with [{extra}]' * bool(extra)}"
+        command = f"cd {folder} && pip install -e {wanted} -c constraints.txt"
+    elif requirements := list_requirements(extra):
+        command = shlex.join(["pip", "install", *requirements])
+    else:
+        return f"install what setup.py asks for{f' with [{extra}]' * bool(extra)}"
+    made = ' && pip install "$(python -m resmlp_mt.compat.fairseq_wheel)"'
+    return command + made * (extra in ("train", "export") and not _has_fairseq_wheel())
+
+
+def _has_fairseq_wheel() -> bool:
+    """Whether ve-fairseq is published for this Python and machine, as setup.py says it too."""
+    machine = sys.platform, platform.machine()
+    return machine == ("linux", "x86_64") and sys.version_info < (3, 13)
 
 
 def explain_missing(module: str | None) -> str | None:
     """What to say where a module is missing; None of one that no installation asks for."""
     package = _PACKAGES.get(str(module), str(module))
-    if package not in USES:
-        return None
-    return (
-        f"{module} is not installed: pip install {package} (resmlp-mt doctor says what else is "
-        "missing)"
-    )
+    if package in CORE:
+        return (
+            f"{module} is not installed: pip install {package} (resmlp-mt doctor says what else is "
+            "missing)"
+        )
+    if package in TRAINING:
+        return f"{module} is not installed: {advise('train')} (the extra [train])"
+    return None
 
 
 def import_with_onnx(name: str):
-    """Import a module that needs the extra [export].
+    """Import a module that needs ONNX, of the extra [export], or ONNX Runtime.
 
     Raises:
         UserError: If that is not installed.
     """
-    said = "this needs ONNX and ONNX Runtime"
-    return _import_or_say(name, ("onnx", "onnxruntime"), lambda _: f"{said}: {advise('export')}")
+    return _import_or_say(
+        name,
+        ("onnx", "onnxruntime"),
+        lambda package: f"this needs {package}: {advise('export' if package == 'onnx' else '')}",
+    )
 
 
 def import_with_fairseq(name: str, use: str):
-    """Import a module that needs fairseq and torch, which exported models do without.
+    """Import a module that needs the extra [train], which exported models do without.
 
     Args:
         name: The module.
@@ -99,8 +129,13 @@ def import_with_fairseq(name: str, use: str):
     Raises:
         UserError: If one of them is not installed.
     """
-    said = f"{use} needs {{}}, which is not installed; resmlp-mt doctor says what is"
-    return _import_or_say(name, ("torch", "fairseq"), said.format)
+    return _import_or_say(
+        name,
+        ("torch", "fairseq"),
+        lambda package: (
+            f"{use} needs {package}, which is not installed: {advise('train')} (the extra [train])"
+        ),
+    )
 
 
 def import_kornia(name: str = "kornia.augmentation"):

@@ -5,7 +5,7 @@
 # 1.5 minutes on a CPU thread, after the installation. Run again, it reuses what is there; remove the
 # folder quickstart/ to begin anew. --locked installs the files of requirements.lock, by their hashes;
 # --locked=cuda those of requirements-cuda.lock.
-#   PYTHON=python3  what makes .venv: Python 3.11 or 3.12
+#   PYTHON=python3  what makes .venv: Python 3.11 to 3.14
 set -euo pipefail
 case "$*" in
     '') lock= ;;
@@ -17,6 +17,7 @@ case "$*" in
         ;;
 esac
 cd "$(dirname "$0")/.."
+extras=train,export
 . scripts/environment.sh
 . scripts/training.sh
 

@@ -2,10 +2,10 @@
 # Run all tests: bash scripts/test.sh [--locked] [PYTEST OPTIONS]
 # Makes or reuses the environment in .venv; with --locked first, the one of requirements.lock.
 #   WORKERS=3        processes that run tests, a GB each
-#   PYTHON=python3   what makes .venv: Python 3.11 or 3.12
+#   PYTHON=python3   what makes .venv: Python 3.11 to 3.14
 #   RESMLP_DATA=DIR  holds real data; tests on it are skipped without
 set -euo pipefail
-lock=
+lock= extras=train,export,dev,image,serve,benchmark
 if [ "${1:-}" = --locked ]; then
     lock=requirements.lock
     shift

@@ -30,6 +30,7 @@ from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.data.subwords import load_subwords
+from resmlp_mt.files.export_layout import FORMAT
 from resmlp_mt.files.finding import pretrained_names
 from resmlp_mt.nn.old_names import rename
 from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
@@ -137,14 +138,11 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     draw_pictures(tmp_path / "drawn", {"one": 1})
     shutil.copy(next((tmp_path / "drawn").rglob("*.png")), tmp_path / "photo.jpg")
-    from cli.test_light import PACKAGES  # whose tests build the wheel, and run with these alone
-
     translated, small, smaller, listed, ahead, classified, _, contained, packed = (
         t for _, t in FENCE.findall(EXPORT)
     )
-    packages = " ".join(PACKAGES)
-    assert contained.startswith(f"pip install {packages}\npip install --no-deps ")
-    assert f"`pip install {packages}`" in re.sub(r"\s+", " ", README)
+    install, *asked = contained.splitlines()  # cli/test_light.py builds the wheel and runs it
+    assert install == "pip install dist/resmlp_mt-*.whl" and "Wo" in run_each(*asked, tmp_path)
     for lang, text in (("en", "A man rides a bike."), ("de", "Ein Mann fährt Fahrrad.")):
         (tmp_path / f"train.{lang}").write_text(text + "\n", "utf-8")
     for commands in (translated, small, smaller, listed, ahead):
@@ -579,13 +577,21 @@ def test_shipped_models_are_small_and_have_cards():
     assert pretrained_names() == ["cifar10", "de-en", "en-de", "multi30k-en-de"]
     listed = (ROOT / "resmlp_mt/pretrained/README.md").read_text("utf-8")
     rows = re.findall(
-        r"^\| \[([\w-]+)\].*?\| ([\d,]+) \| ([\d.]+) \| [\d.]+ \| (.*) \|$", listed, re.M
+        r"^\| \[([\w-]+)\].*?\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.*) \|$", listed, re.M
     )
     assert sorted(name for name, *_ in rows) == pretrained_names()
-    for name, parameters, megabytes, scores in rows:
+    for name, parameters, whole, exported, scores in rows:
         folder = ROOT / "resmlp_mt" / "pretrained" / name
-        size = sum(path.stat().st_size for path in folder.iterdir())
-        assert size <= 16 * 2**20 and f"{size / 1e6:.1f}" == megabytes
+        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
+        config = json.loads((folder / "export.json").read_text())
+        of_export = {"export.json", *config["sha256"]}
+        of_both = {path.name for path in folder.iterdir() if path.suffix in (".txt", ".model")}
+        of_both |= {"text.json"} & {*sizes}
+        size = sum(size for file, size in sizes.items() if file not in of_export - of_both)
+        assert size <= 16 * 2**20 and f"{size / 1e6:.1f}" == whole
+        size = sum(sizes[file] for file in of_export)
+        assert f"{size / 1e6:.1f}" == exported
+        assert config["format"] == FORMAT and config["int8"]
         card = (folder / "README.md").read_text(encoding="utf-8")
         for heading in ("Data", "Terms", "Scores", "Limits"):
             assert f"## {heading}" in card
@@ -612,7 +618,7 @@ def test_shipped_classifier_reaches_the_accuracy_on_its_card(tmp_path):
     output = shell(f"resmlp-mt validate {data} --path {path} --batch-size 250 2>&1", tmp_path)
     validated = float(re.search(r"top1 ([\d.]+)", output)[1])
     assert validated == pytest.approx(claimed, abs=0.2)
-    output = shell(f"resmlp-mt confusion cifar10 {data} --split valid --json", tmp_path)
+    output = shell(f"resmlp-mt confusion {path} {data} --split valid --json", tmp_path)
     found = json.loads(output)
     # Rounding may differ between batches of other sizes, in an image or two.
     assert found["images"] == 3000 and found["top1"] == pytest.approx(validated, abs=0.1)

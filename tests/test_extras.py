@@ -35,5 +35,31 @@ def test_in_a_checkout_the_command_can_be_copied(monkeypatch, tmp_path):
 
 
 def test_what_is_always_needed_is_told_from_what_is_not():
-    assert "fairseq is not installed: pip install ve-fairseq" in extras.explain_missing("fairseq")
+    assert "numpy is not installed: pip install numpy" in extras.explain_missing("numpy")
+    assert extras.explain_missing("fairseq").endswith(
+        f"{extras.advise('train')} (the extra [train])"
+    )
     assert extras.explain_missing("resmlp_mt.nowhere") is extras.explain_missing(None) is None
+
+
+@pytest.mark.parametrize(
+    ("python", "machine", "has"),
+    [((3, 12), "x86_64", True), ((3, 13), "x86_64", False), ((3, 11), "aarch64", False)],
+)
+def test_where_fairseq_has_no_wheel_the_advice_makes_one(monkeypatch, python, machine, has):
+    monkeypatch.setattr(extras.sys, "version_info", python)
+    monkeypatch.setattr(extras.platform, "machine", lambda: machine)
+    monkeypatch.setattr(extras.sys, "platform", "linux")
+    assert ("resmlp_mt.compat.fairseq_wheel" in extras.advise("train")) == (not has)
+    assert "fairseq_wheel" not in extras.advise("serve")
+
+
+def test_what_this_machine_has_no_use_for_is_not_asked_for(monkeypatch):
+    asked = [
+        "a; extra == 'x' and python_version < '3'",
+        "b; extra == 'x'",
+        "c; sys_platform == 'z'",
+    ]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: asked)
+    assert extras.list_requirements("x") == ["b"]
+    assert extras.list_requirements() == []

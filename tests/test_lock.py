@@ -2,8 +2,10 @@
 
 import json
 import os
+import platform
 import re
 import runpy
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -126,7 +128,7 @@ def install(tmp_path):
 
     def run(lock, **variables):
         (tmp_path / "calls").unlink(missing_ok=True)
-        script = f"set -euo pipefail; lock={lock}; . scripts/environment.sh"
+        script = f"set -euo pipefail; lock={lock}; extras=train; . scripts/environment.sh"
         environment = os.environ | {"PYTHON": str(tmp_path / "python")} | variables
         result = subprocess.run(
             ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
@@ -158,7 +160,8 @@ def test_the_index_of_torch_is_asked_where_no_other_has_it(install, lock, elsewh
 
 def test_the_environment_is_remade_when_it_is_not_the_one_asked_for(install):
     done, calls = install("")
-    assert done and len(calls) == 2 and "--require-hashes" not in calls[1]
+    assert done and calls[-1].endswith("--editable .[train] --constraint constraints.txt")
+    assert not [call for call in calls if "--require-hashes" in call]
     assert install("") == (True, [])
     for lock in LOCKS:
         assert install(lock)[1]
@@ -169,6 +172,19 @@ def test_the_environment_is_remade_when_it_is_not_the_one_asked_for(install):
     with open(install.folder / "constraints.txt", "a") as file:
         file.write("# changed\n")
     assert install(LOCKS[0])[1]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="PyPI's torch is the CPU build there")
+def test_torchs_cpu_build_is_taken_where_there_is_no_driver(install, tmp_path):
+    if not (Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi")):
+        _, torch, ours = install("")[1]
+        assert "torch==" in torch and "+cpu " in torch and "--editable" in ours
+        shutil.rmtree(install.folder / ".venv")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "nvidia-smi").write_text("#!/bin/sh")
+    (tmp_path / "bin" / "nvidia-smi").chmod(0o755)
+    calls = install("", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")[1]
+    assert len(calls) == 2 and "+cpu" not in " ".join(calls)
 
 
 @pytest.mark.parametrize("refused", ["^setuptools==", "^torch==", "^ve-fairseq=="])

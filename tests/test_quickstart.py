@@ -23,7 +23,8 @@ def test_quickstart_reaches_90_bleu_and_reuses_what_is_there(tmp_path):
         shutil.copy(ROOT / name, project / name)
     # The environment of the tests stands for the installation, which made it.
     (project / ".venv").symlink_to(Path(sys.prefix))
-    source, stamp = (project / ".venv" / "installed").read_text().strip().split(" ", 1)
+    installed, _ = (project / ".venv" / "installed").read_text().splitlines()
+    source, stamp = installed.split(" ", 1)
     assert (
         stamp
         == subprocess.run(
@@ -90,11 +91,11 @@ def source(tmp_path):
         (commands / name).write_text(PYTHON)
         (commands / name).chmod(0o755)
 
-    def run(folder, **variables):
+    def run(folder, extras="train", **variables):
         calls.write_text("")
         given = {"PATH": f"{commands}:{os.environ['PATH']}", "CALLS": str(calls)}
         result = subprocess.run(
-            ["bash", "-euc", "lock=; . scripts/environment.sh"],
+            ["bash", "-euc", f"lock=; extras={extras}; . scripts/environment.sh"],
             cwd=tmp_path / folder,
             env={"FIRST_LINES": "#!%s\\n"} | given | variables,
             capture_output=True,
@@ -123,11 +124,38 @@ def test_an_environment_that_was_moved_or_copied_is_made_anew(source, tmp_path, 
     assert source("moved")[1] == [f"{tmp_path}/bin/python3 -m venv .venv"]
 
 
+def test_what_lacks_an_extra_is_installed_again(source):
+    assert len(source("old", extras="train,export")[1]) == 1
+    assert not source("old", extras="export")[1]
+    assert len(source("old", extras="export,dev")[1]) == 1
+    assert not source("old", extras="dev")[1]
+
+
+def test_no_python_at_all_is_answered_with_where_to_get_one(source):
+    said = source("old", TOO_OLD="1")[0].stderr
+    assert all(name in said for name in ("uv python", "pyenv", "conda", "python3-venv"))
+
+
+def test_scripts_run_in_the_bash_of_macos():
+    """Bash 3.2 takes an array without elements for one that is not set."""
+    for path in [*ROOT.glob("scripts/*.sh"), *ROOT.glob("examples/**/*.sh")]:
+        text = path.read_text()
+        for name in re.findall(r"\b(\w+)=\(\)", text):
+            bare = re.findall(rf'(?<!\+)"\$\{{{name}\[@\]\}}"', text)
+            assert not bare, f"{path.name}: {name} may be empty"
+        assert not re.search(r"mapfile|readarray|declare -A|\$\{\w+,,|\$\{\w+\^\^|\|&|&>>", text), (
+            path
+        )
+
+
 def test_the_python_that_is_named_is_taken_or_refused(source, tmp_path):
     for variables, said in (
-        ({"PYTHON": "/no/such/python"}, "PYTHON=/no/such/python (cannot be run): Python 3.11 or"),
-        ({"PYTHON": "mine", "TOO_OLD": "1"}, "PYTHON=mine (Python 3.9.1): Python 3.11 or 3.12"),
-        ({"TOO_OLD": "1"}, "Python 3.11 or 3.12 with venv is needed; name it with PYTHON="),
+        ({"PYTHON": "/no/such/python"}, "PYTHON=/no/such/python (cannot be run): Python 3.11 to"),
+        ({"PYTHON": "mine", "TOO_OLD": "1"}, "PYTHON=mine (Python 3.9.1): Python 3.11 to 3.14"),
+        (
+            {"TOO_OLD": "1"},
+            "Python 3.11 to 3.14 with venv (Debian: python3-venv) is needed; name it",
+        ),
     ):
         result, made = source("old", **variables)
         assert result.returncode == 2 and result.stderr.startswith(said) and not made

@@ -34,7 +34,7 @@ tests=()
 for set in val test_2016_flickr; do
     tests+=(--test "$set" "$raw/$set.en" "$raw/$set.de")
 done
-python examples/benchmarks/preview.py "$model" --name "captions, base size" "${tests[@]}" \
+python examples/benchmarks/preview.py "$model" --name "captions, base size" ${tests[@]+"${tests[@]}"} \
     --text "$raw/train.en" "$raw/train.de" --shortlist-best 200 --csv "${CSV:-$out/preview.csv}"
-python examples/benchmarks/weight_bits.py "$model" --name "captions, base size" "${tests[@]}" \
+python examples/benchmarks/weight_bits.py "$model" --name "captions, base size" ${tests[@]+"${tests[@]}"} \
     --bits 6 --csv "${BITS_CSV:-$out/weight_bits.csv}"

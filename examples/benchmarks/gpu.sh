@@ -46,10 +46,10 @@ within() { # SECONDS SCRIPT [FLAG...]
     }
 }
 within 170 gpu_train.py "${train[@]}" --csv "$out/gpu_train.csv"
-for options in "${ways[@]}"; do
+for options in ${ways[@]+"${ways[@]}"}; do
     within 260 gpu_train.py "${train[@]}" --options="$options" --csv "$out/gpu_train.csv"
 done
-within 110 gpu_translate.py "${search[@]}" --csv "$out/gpu_translate.csv"
+within 110 gpu_translate.py ${search[@]+"${search[@]}"} --csv "$out/gpu_translate.csv"
 [ ! -e "$out/gpu_train.csv" ] ||
     within 30 plot.py "$out/gpu_train.csv" --flags=--bf16 --out "$out/gpu_train.png"
 exit "$failed"

@@ -36,9 +36,9 @@ trap 'rm -rf "$work"' EXIT
 . "$here/sizes.sh"
 
 python "$here/untrained.py" "$data" "$work/models" "$arch" "$transformer"
-resmlp-mt export "$work/models/$arch.pt" --out "$work/export" "${flags[@]}" \
+resmlp-mt export "$work/models/$arch.pt" --out "$work/export" ${flags[@]+"${flags[@]}"} \
     --shortlist "$train.en" "$train.de" --shortlist-best "${BEST:-50}"
-resmlp-mt export "$work/models/$arch.pt" --out "$work/preview" "${flags[@]}" \
+resmlp-mt export "$work/models/$arch.pt" --out "$work/preview" ${flags[@]+"${flags[@]}"} \
     --preview "$train.en" "$train.de"
 python "$here/vmap.py" "$work/export" "$work/vmap.txt"
 ct2-fairseq-converter --model_path "$work/models/transformer.pt" --data_dir "$data" \

@@ -17,6 +17,7 @@ from PIL import Image
 
 from resmlp_mt.benchmark.report import append_rows, describe_here, describe_ratios, print_table
 from resmlp_mt.export.writer import export_model
+from resmlp_mt.files.finding import find_checkpoint
 
 FIRST = "import torch"
 TEXT = "A man rides a bike."
@@ -54,14 +55,17 @@ def list_commands(folder: Path) -> dict[str, list[str]]:
     export_model("multi30k-en-de", translator, int8=True)
     export_model("cifar10", classifier, int8=True)
     Image.linear_gradient("L").convert("RGB").save(folder / "picture.png")
-    ours = [sys.executable, "-m", "resmlp_mt.cli"]
+    ours, checkpoint = (
+        [sys.executable, "-m", "resmlp_mt.cli"],
+        str(find_checkpoint("multi30k-en-de")),
+    )
     return {
         FIRST: [sys.executable, "-c", FIRST],
         "resmlp-mt --help": [*ours, "--help"],
         "translate --help": [*ours, "translate", "--help"],
         "translate, exported": [*ours, "translate", "--model", str(translator), TEXT],
         "classify, exported": [*ours, "classify", str(classifier), str(folder / "picture.png")],
-        "translate, checkpoint": [*ours, "translate", "--model", "multi30k-en-de", TEXT],
+        "translate, checkpoint": [*ours, "translate", "--model", checkpoint, TEXT],
     }
 
 

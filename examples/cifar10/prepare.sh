@@ -25,4 +25,4 @@ if [ -z "$raw" ]; then
     fi
 fi
 
-python examples/cifar10/prepare.py "$raw" --out "${DATA:-data-bin/cifar10}" "${limits[@]}"
+python examples/cifar10/prepare.py "$raw" --out "${DATA:-data-bin/cifar10}" ${limits[@]+"${limits[@]}"}

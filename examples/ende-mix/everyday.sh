@@ -79,7 +79,7 @@ train() { # NAME DATA UPDATES FLAG...
     local run=$out/$1
     is_trained "$run" "$3" && return
     mkdir -p "$run"
-    "${launch[@]}" resmlp-mt train "$out/$2" "${arch[@]}" \
+    ${launch[@]+"${launch[@]}"} resmlp-mt train "$out/$2" "${arch[@]}" \
         --encoder-embed-dim "$width" --encoder-ffn-embed-dim $((4 * width)) \
         --encoder-layers "$layers" \
         --decoder-embed-dim "$width" --decoder-ffn-embed-dim $((4 * width)) --decoder-layers 2 \
@@ -115,7 +115,7 @@ else
         [ -e "$run/checkpoint_last.pt" ] ||
             start=(--restore-file "$out/first/checkpoint_last.pt" --reset-dataloader)
     fi
-    train run all "$updates" "${start[@]}"
+    train run all "$updates" ${start[@]+"${start[@]}"}
 fi
 cp "$out/command" "$run/command"
 
@@ -142,7 +142,7 @@ for set in test:newstest2014 test1:tatoeba test2:domains; do
 done
 python examples/ende-mix/by_domain.py "$out/domains.$target" --ref "$out/all/raw/test2.$target"
 python -c "import json, sys
-print(json.dumps([json.load(open(name)) for name in sys.argv[1:]]))" "${figures[@]}" |
+print(json.dumps([json.load(open(name)) for name in sys.argv[1:]]))" ${figures[@]+"${figures[@]}"} |
     OMP_NUM_THREADS=$((workers * ${OMP_NUM_THREADS:-1})) \
         python scripts/append_row.py "${RESULTS:-examples/ende-mix/results.csv}" --log "${logs[@]}"
 touch "$out/evaluated"

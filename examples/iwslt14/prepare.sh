@@ -24,4 +24,4 @@ python scripts/fetch.py --base-url "$url" --to "$raw" --checksums "$checksums" d
 python examples/iwslt14/prepare.py "$raw/de-en.tgz" --out "$raw/text"
 resmlp-mt prepare --source-lang de --target-lang en \
     --train "$raw/text/train" --valid "$raw/text/valid" --test "$raw/text/test" \
-    --vocab-size 10000 --joined --out "${DATA:-data-bin/iwslt14}" "${flags[@]}"
+    --vocab-size 10000 --joined --out "${DATA:-data-bin/iwslt14}" ${flags[@]+"${flags[@]}"}

@@ -44,6 +44,6 @@ exec "${launch[@]}" "$data" --arch "$model" --share-decoder-input-output-embed \
     --dropout 0.3 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --weight-decay 0.0001 \
     --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 \
-    --max-tokens $((4096 / gpus)) --update-freq 1 "${more[@]}" \
+    --max-tokens $((4096 / gpus)) --update-freq 1 ${more[@]+"${more[@]}"} \
     --max-update "$updates" --seed "$seed" --keep-last-epochs 10 --save-dir "$out" \
     --log-format json --log-interval 100 --log-file "$out/train.log" "${@:4}"

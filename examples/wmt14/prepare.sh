@@ -40,4 +40,4 @@ resmlp-mt prepare --source-lang en --target-lang "$lang" \
     --train "$raw/en-$lang/train" --valid "$raw/en-$lang/valid" --test "$raw/en-$lang/test" \
     --vocab-size "$vocabulary" --joined --character-coverage 0.99999 \
     --max-length 250 --max-ratio 1.5 \
-    --out "${DATA:-data-bin/wmt14-en-$lang}" "${flags[@]}"
+    --out "${DATA:-data-bin/wmt14-en-$lang}" ${flags[@]+"${flags[@]}"}

@@ -2,7 +2,6 @@
 
 import csv
 import datetime
-import fcntl
 import io
 import os
 import platform
@@ -19,6 +18,11 @@ from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import naming, prepare_target
 from resmlp_mt.inference.threads import count_cores
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # on Windows
+    fcntl = None
 
 _CPUINFO = Path("/proc/cpuinfo")  # of Linux
 _PACKAGES = ("torch", "ve-fairseq", "onnxruntime", "ctranslate2", "timm")
@@ -104,7 +108,8 @@ def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> li
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with naming(path), open(path, "ab+", buffering=0) as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)  # another process may append at this moment
+        if fcntl:
+            fcntl.flock(stream, fcntl.LOCK_EX)  # another process may append at this moment
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
         before = stream.read().decode("utf-8", "replace")

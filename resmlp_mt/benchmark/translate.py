@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU
 from resmlp_mt.benchmark.rounds import Rival, forget_peak, peak_memory
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import advise
-from resmlp_mt.files.finding import find_checkpoint, is_exported
+from resmlp_mt.files.finding import find_checkpoint, find_export
 from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.inference.translator import Translator
 
@@ -55,7 +55,7 @@ def list_rivals(
         UserError: If there is no such model.
     """
     for name, model in models.items():
-        if not (_is_of_ctranslate2(model) or is_exported(Path(model))):
+        if not (_is_of_ctranslate2(model) or find_export(model)):
             try:
                 find_checkpoint(model, "text")
             except UserError as error:

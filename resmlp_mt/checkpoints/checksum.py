@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from resmlp_mt.data.subwords import BESIDE
-from resmlp_mt.files.finding import EXPORT_CONFIG, find_checkpoint, is_exported
+from resmlp_mt.files.finding import EXPORT_CONFIG, find_checkpoint, find_export
 from resmlp_mt.files.sums import sum_files
 
 
@@ -31,8 +31,8 @@ def list_files(model: str | Path) -> list[Path]:
     Raises:
         UserError: If there is none.
     """
-    if is_exported(folder := Path(model)):
-        first, patterns = folder / EXPORT_CONFIG, ("*.onnx", "*.safetensors*")
+    if folder := find_export(model):
+        first, patterns = folder / EXPORT_CONFIG, ("*.onnx", "*.safetensors*", "model.pt")
     else:
         first, patterns = find_checkpoint(model), ()
     return [first, *(path for name in (*BESIDE, *patterns) for path in first.parent.glob(name))]

@@ -15,6 +15,8 @@ from resmlp_mt.errors import UserError
 def main() -> int:
     """Run a subcommand; a user's mistake is one message and status 2."""
     command, *rest = sys.argv[1:] or [""]
+    if sys.platform == "win32":
+        return _fail(command, "this runs on Linux and macOS; on Windows in WSL: wsl --install")
     starting.start()
     try:
         import logging

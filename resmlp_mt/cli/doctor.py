@@ -46,36 +46,34 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _is_for_exports() -> bool:
-    """Whether torch and fairseq were left out; where NumPy is missing too, nothing is installed."""
-    left_out = not any(map(importlib.util.find_spec, ("torch", "fairseq")))
-    return left_out and _version("numpy") is not None
+    """Whether torch and fairseq were left out."""
+    return not any(map(importlib.util.find_spec, ("torch", "fairseq")))
 
 
 def _check_required(is_small: bool) -> list[str]:
-    """What is missing of what every installation asks for, or one for exported models."""
-    from resmlp_mt.extras import USES, advise
+    """What is missing: of the core, and of [train] where a part of it is there."""
+    from resmlp_mt.extras import CORE, TRAINING, advise
 
     missing = []
-    for package, use in USES.items():
+    for package, use in (CORE | TRAINING).items():
         version = _version(package)
         if version is None and (package in _SMALL or not is_small):
             version = "missing"
-            missing.append(f"{package} is missing: pip install {package}")
+            command = f"pip install {package}" if package in CORE else advise("train")
+            missing.append(f"{package} is missing: {command}")
         _row(package, version or f"not installed; for {use}")
-    if is_small:
-        _row("all of these", f"if you want them: {advise()}")
     return missing
 
 
 def _show_extras() -> None:
-    from resmlp_mt.extras import USES, advise, list_extras, list_requirements
+    from resmlp_mt.extras import CORE, TRAINING, advise, list_extras, list_requirements
 
     for extra in list_extras():
-        if extra == "dev":
+        if extra in ("dev", "export"):  # which is another name of [train]
             continue
         packages = [re.match(r"[\w.-]+", name)[0] for name in list_requirements(extra)]
         for package in packages:
-            if package not in USES:
+            if package not in CORE | TRAINING:
                 _row(package, _version(package) or f"not installed; of the extra [{extra}]")
         if not all(map(_version, packages)):
             _row(f"extra [{extra}]", f"if you want it: {advise(extra)}")
@@ -84,8 +82,8 @@ def _show_extras() -> None:
 def _check_whole() -> list[str]:
     """What is wrong with an installation that has torch or fairseq."""
     problems = []
-    if not (3, 11) <= sys.version_info < (3, 13):
-        problems.append("Python 3.11 and 3.12 are tested; ve-fairseq has wheels for no other")
+    if not (3, 11) <= sys.version_info < (3, 15):
+        problems.append("Python 3.11 to 3.14 are tested, and no other")
     problems += _check_fairseq() + _import_each() + _check_timm()
     if "torch" in sys.modules:
         _show_devices()

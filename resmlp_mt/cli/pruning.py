@@ -41,7 +41,7 @@ def _open(arguments: argparse.Namespace) -> tuple[object, str, Callable[[], floa
         return _open_classifier(path, state, arguments)
     if arguments.data or None in (arguments.input, arguments.reference):
         raise UserError("--prune: a translator is scored on --input and --reference, and no --data")
-    return _open_translator(arguments)
+    return _open_translator(path, arguments)
 
 
 def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> tuple:
@@ -67,14 +67,14 @@ def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> 
     return trained.model, "top1", score
 
 
-def _open_translator(arguments: argparse.Namespace) -> tuple:
+def _open_translator(path: Path, arguments: argparse.Namespace) -> tuple:
     from resmlp_mt.cli.bleu import make_bleu
     from resmlp_mt.data.reading import read_parallel
     from resmlp_mt.inference.translator import Translator
 
     sources, references = read_parallel(arguments.input, arguments.reference)
     bleu = make_bleu(arguments.tokenize, references)
-    translator = Translator.from_pretrained(arguments.model, arguments.device)
+    translator = Translator.from_pretrained(path, arguments.device)
 
     def score() -> float:
         translator.engine.compile()  # the weights have changed

@@ -166,7 +166,7 @@ def run(arguments: argparse.Namespace) -> None:
             file=sys.stderr,
         )
     terms = arguments.glossary and read_glossary(arguments.glossary)
-    import_engines(arguments.model)
+    import_engines(arguments.model, arguments.device)
     import_user_dir(arguments)
     # Opened first: what cannot be written fails before the work.
     with open_output(arguments, terms) if arguments.output else nullcontext(sys.stdout) as out:

@@ -15,6 +15,7 @@ _CLEAR = (
     "Please install ",
     "Cannot use a fixed learning rate schedule with ",
     "--replace-unk requires a raw text dataset",
+    "fairseq's libbleu is ",  # of `fairseq_wheel.py`
 )
 LOADER_KILLED = (
     "a process that reads batches (--num-workers) was killed, perhaps for want of memory; train on "

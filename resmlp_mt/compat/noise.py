@@ -22,6 +22,7 @@ _NOISE = (
     r"enable_nested_tensor is True, but",
     r"The PyTorch API of nested tensors is in prototype stage",
     r"amp_C fused kernels unavailable",
+    r"`torch\.jit\.\w+` is (not supported in Python|deprecated)",
 )
 
 

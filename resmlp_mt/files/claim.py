@@ -1,8 +1,12 @@
 """A folder that one process alone writes to."""
 
-import fcntl
 import os
 from pathlib import Path
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # on Windows
+    fcntl = None
 
 # What this process has claimed, as device and number of the file: the open descriptor.
 _claimed: dict[tuple[int, int], int] = {}
@@ -12,7 +16,8 @@ def claim_folder(folder: Path) -> bool:
     """Take a folder for this process until it ends, however it ends; nothing is written there.
 
     Returns:
-        False where another process has it. A file system without locks has no such answer.
+        False where another process has it. A file system or Windows without locks has no such
+        answer.
     """
     return _lock(folder) is not False
 
@@ -30,7 +35,9 @@ def release_folder(folder: Path) -> None:
 
 
 def _lock(folder: Path) -> bool | None:
-    """Whether this process has it now; None where a file system cannot tell."""
+    """Whether this process has it now; None where a file system, or Windows, cannot tell."""
+    if fcntl is None:
+        return None
     descriptor = os.open(folder, os.O_RDONLY)
     found = os.fstat(descriptor)
     try:
@@ -54,4 +61,5 @@ def _forget() -> None:
 
 
 # A worker that outlives a killed training must not keep its folder.
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

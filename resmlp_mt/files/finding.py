@@ -55,6 +55,11 @@ def find_checkpoint(model: str | Path, kind: str | None = None) -> Path:
         for name in CHECKPOINT_NAMES:
             if (folder / name).is_file():
                 return folder / name
+    if is_exported(PRETRAINED / str(model)) and not path.exists():
+        raise UserError(
+            f"{model}: here is its export alone, for inference; the weights to train further are "
+            f"resmlp_mt/pretrained/{model}/model.pt of the project's repository"
+        )
     if is_exported(path):
         raise UserError(
             f"{path}: exported, for inference alone; name the checkpoint or folder that it was "
@@ -84,6 +89,20 @@ def is_exported(path: Path) -> bool:
     return (path / EXPORT_CONFIG).is_file()
 
 
+def find_export(model: str | Path, device: str = "auto") -> Path | None:
+    """The export that computes for a model, if there is one: a folder, or that of a name.
+
+    Args:
+        model: As for `find_checkpoint`; or a folder that `export_model` made.
+        device: A torch device or "auto". Where it is no CPU, a name stands for the checkpoint.
+    """
+    path, shipped = Path(model), PRETRAINED / str(model)
+    if is_exported(path):
+        return path
+    hidden = path.is_file() or any((path / name).is_file() for name in CHECKPOINT_NAMES)
+    return shipped if is_exported(shipped) and device in ("auto", "cpu") and not hidden else None
+
+
 def locate_model(model: str | Path, kind: str | None = None) -> str:
     """What stands for a model in any working directory: its path, or its name if it is shipped.
 
@@ -95,7 +114,7 @@ def locate_model(model: str | Path, kind: str | None = None) -> str:
     """
     _refuse_empty(model, kind)
     path = Path(model)
-    found = path if is_exported(path) else find_checkpoint(path, kind)
+    found = find_export(path) or find_checkpoint(path, kind)
     return str(model if found.is_relative_to(PRETRAINED) else path.absolute())
 
 

@@ -1,6 +1,5 @@
 """Text that is made from lines, in steps, and goes on after the last step if it was stopped."""
 
-import fcntl
 import gzip
 import hashlib
 import json
@@ -23,6 +22,11 @@ from resmlp_mt.files.output import (
     prepare_target,
     whole_file,
 )
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # on Windows
+    fcntl = None
 
 logger = logging.getLogger(__name__)
 
@@ -266,7 +270,8 @@ def _open_alone(path: Path, mode: int) -> BinaryIO:
         stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode | 0o600), "r+b")
         try:
             # The system unlocks it however a process ends.
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             stream.close()
             raise UserError(

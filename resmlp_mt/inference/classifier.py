@@ -16,7 +16,7 @@ from resmlp_mt.data.crops import Cut
 from resmlp_mt.data.pixels import convert, decode, turn_upright
 from resmlp_mt.errors import BrokenModel
 from resmlp_mt.extras import import_with_fairseq
-from resmlp_mt.files.finding import is_exported, locate_model
+from resmlp_mt.files.finding import find_export, locate_model
 from resmlp_mt.inference.batches import fill
 from resmlp_mt.inference.engines.exported import load_exported_classifier
 from resmlp_mt.inference.loaded import Loaded
@@ -69,7 +69,8 @@ class Classifier(Loaded):
             model: A model that comes with the package, a folder with a checkpoint, or a checkpoint;
                 or a folder that `export_model` made, which is faster on a CPU.
             device: A torch device, or "auto" for the accelerator if there is one. Exported models
-                compute on the CPU alone.
+                compute on the CPU alone. Those that come with the package are exports in 8 bits
+                there, and checkpoints on any other device.
             threads: So many compute a batch together; for a checkpoint they are torch's, of the
                 whole process. Default: one a core, or what the environment variable
                 OMP_NUM_THREADS says.
@@ -83,8 +84,8 @@ class Classifier(Loaded):
         if threads is not None and not is_count(threads, 1):
             raise ValueError(f"threads {threads!r} {FROM_1}")
         place = locate_model(model, "images")
-        if is_exported(Path(model)):
-            classifier = cls(*load_exported_classifier(Path(model), device, threads))
+        if export := find_export(model, device):
+            classifier = cls(*load_exported_classifier(export, device, threads))
         else:
             use = "a checkpoint (not an export)"
             trained = import_with_fairseq("resmlp_mt.inference.trained", use)

@@ -5,22 +5,25 @@ from pathlib import Path
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
-from resmlp_mt.files.finding import is_exported, locate_model
+from resmlp_mt.files.finding import find_export, locate_model
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.engines.exported import load_exported_translator
 from resmlp_mt.inference.search.engine import Engine
 from resmlp_mt.inference.threads import count_threads
 
 
-def import_engines(models: Sequence[str | Path]) -> None:
+def import_engines(models: Sequence[str | Path], device: str = "auto") -> None:
     """Import what models need, which takes seconds for checkpoints, before anything else is done.
+
+    Args:
+        models, device: As for `Translator.from_pretrained`.
 
     Raises:
         UserError: If that is not installed, or a model is not there.
     """
     for model in models:
         locate_model(model, "text")
-    if not all(is_exported(Path(model)) for model in models):
+    if not all(find_export(model, device) for model in models):
         _import_trained()
 
 
@@ -39,7 +42,7 @@ def load_engine(
     Raises:
         UserError: If something is missing, broken, or does not fit together.
     """
-    exported = [is_exported(Path(name)) for name in models]
+    exported = [find_export(name, device) is not None for name in models]
     if device == "auto" and any(exported):
         device = "cpu"
     engines, codecs = zip(*(_load(name, device) for name in models), strict=True)
@@ -66,6 +69,6 @@ def load_engine(
 
 def _load(model: str | Path, device: str) -> tuple:
     """The engine of a model, and its `TextCodec`."""
-    if is_exported(Path(model)):
-        return load_exported_translator(Path(model), device)
+    if export := find_export(model, device):
+        return load_exported_translator(export, device)
     return _import_trained().load_trained(model, device)

@@ -94,7 +94,8 @@ class Translator(Loaded):
                 same dictionaries are an ensemble: at every step the mean of their probabilities
                 counts.
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
-                models translate on the CPU alone, and others beside them.
+                models translate on the CPU alone, and others beside them. Those that come with the
+                package are exports in 8 bits there, and checkpoints on any other device.
             threads: An exported model searches as many batches side by side; for a checkpoint they
                 are torch's, of the whole process. Default: one a core, or what the environment
                 variable OMP_NUM_THREADS says.

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import resource
 import socket
 import time
 from types import FrameType
@@ -11,6 +10,11 @@ import uvicorn
 
 from resmlp_mt.serving.connections import Connection, Crowd
 from resmlp_mt.serving.limits import Limits
+
+try:
+    import resource
+except ModuleNotFoundError:  # on Windows
+    resource = None
 
 # A connection without a request is kept for so long.
 KEEP_ALIVE_SECONDS = 5
@@ -47,6 +51,8 @@ def allow_files(connections: int) -> None:
     Raises:
         ValueError: If the system does not.
     """
+    if resource is None:  # and no such limit
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = connections + _OWN_FILES
     if hard != resource.RLIM_INFINITY and hard < needed:

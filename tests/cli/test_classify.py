@@ -132,7 +132,7 @@ def test_json_is_in_utf_8_wherever_it_goes(tmp_path):
         (["{model}", ""], "no image in it"),
         (["{model}", "{picture}", "--topk", "0"], "--topk must be at least 1"),
         (["{model}", "{picture}", "--device", "abacus"], "device abacus: "),
-        (["multi30k-en-de", "{picture}"], "not a classifier of images"),
+        (["multi30k-en-de", "{picture}"], "an exported translator, not a classifier"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -190,7 +190,7 @@ def test_folders_that_do_not_fit_are_one_message(names, arguments, said, form, t
     ("words", "said"),
     [
         (["nix", "{folder}"], "nix: no such model"),
-        (["multi30k-en-de", "{folder}"], "not a classifier of images"),
+        (["multi30k-en-de", "{folder}"], "an exported translator, not a classifier"),
         (["cifar10", "nix"], "nix: no such file or folder"),
         (["cifar10", "{empty}"], "it is empty; it needs a folder per class"),
         (["cifar10", "{folder}", "--worst", "0"], "--worst must be at least 1"),

@@ -116,15 +116,17 @@ def test_doctor_says_what_is_missing_or_broken(tmp_path):
         start = installed_without(*left_out, folder=tmp_path / missing)
         done = start("doctor")
         assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
-        assert f"PROBLEM: {missing} is missing: pip install {missing}" in done.stdout
+        command = f"cd {ROOT} && pip install -e '.[train]' -c constraints.txt"
+        assert f"PROBLEM: {missing} is missing: {command}\n" in done.stdout
         if missing == "torch":
             assert "fairseq cannot be imported" in done.stdout
         else:
             assert "CPU threads" in done.stdout
-            command = f"cd {ROOT} && pip install -e '.[export]' -c constraints.txt"
-            assert f"extra [export]    if you want it: {command}\n" in done.stdout
-            done = start("translate", "--model", "multi30k-en-de")
-            assert_refused(done, "needs fairseq, which is not installed", "resmlp-mt doctor")
+            assert "PROBLEM: onnxruntime is missing: pip install onnxruntime\n" in done.stdout
+            assert f"extra [train]     if you want it: {command}\n" in done.stdout
+            checkpoint = ROOT / "resmlp_mt/pretrained/multi30k-en-de/model.pt"
+            done = start("translate", "--model", checkpoint)
+            assert_refused(done, "needs fairseq, which is not installed", "[train]")
     (tmp_path / "torch" / "torch").mkdir()
     (tmp_path / "torch" / "torch" / "__init__.py").write_text("raise OSError('libcudart.so')")
     done = start("doctor")

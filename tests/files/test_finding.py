@@ -2,7 +2,13 @@ import pytest
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.files import finding
-from resmlp_mt.files.finding import PRETRAINED, find_checkpoint, locate_model, shipped_translators
+from resmlp_mt.files.finding import (
+    PRETRAINED,
+    find_checkpoint,
+    find_export,
+    locate_model,
+    shipped_translators,
+)
 
 
 def test_a_model_is_a_name_a_folder_or_a_file(tmp_path, monkeypatch):
@@ -56,3 +62,26 @@ def test_of_translators_between_the_same_languages_the_general_one_is_offered(
             (tmp_path / name / "dict.de.txt").touch()
     monkeypatch.setattr(finding, "PRETRAINED", tmp_path)
     assert shipped_translators() == ["en-de", "news-de-en"]
+
+
+def test_a_shipped_model_computes_as_an_export_on_cpus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for device in ("auto", "cpu"):
+        assert find_export("en-de", device) == PRETRAINED / "en-de"
+    assert find_export("en-de", "cuda") is find_export("nix") is None
+    assert find_export(PRETRAINED / "en-de" / "model.pt") is None
+    (tmp_path / "en-de").mkdir()  # of data
+    assert find_export("en-de") == PRETRAINED / "en-de"
+    (tmp_path / "en-de/checkpoint_best.pt").touch()
+    assert find_export("en-de") is None
+    (tmp_path / "en-de/export.json").touch()
+    assert find_export("en-de", "cuda").samefile(tmp_path / "en-de")
+
+
+def test_without_its_checkpoint_a_shipped_model_says_where_that_is(tmp_path, monkeypatch):
+    (tmp_path / "en-de").mkdir()
+    (tmp_path / "en-de/export.json").touch()
+    monkeypatch.setattr(finding, "PRETRAINED", tmp_path)
+    assert locate_model("en-de") == "en-de"
+    with pytest.raises(UserError, match="en-de: .*export alone.*pretrained/en-de/model.pt of"):
+        find_checkpoint("en-de")

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from resmlp_mt import Translator
+from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.inference.alternatives import find_alternatives
 from resmlp_mt.inference.options import SearchOptions
 
@@ -12,7 +13,7 @@ TEXT = "A man rides a bike."
 
 @pytest.fixture(scope="module")
 def translator():
-    return Translator.from_pretrained("multi30k-en-de")
+    return Translator.from_pretrained(PRETRAINED / "multi30k-en-de" / "model.pt")
 
 
 @pytest.mark.parametrize("prefix", ["", "Ein Mann ", "Ein Mann", "Ein Mann fährt "])

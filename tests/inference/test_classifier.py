@@ -20,6 +20,7 @@ from PIL import Image
 from resmlp_mt import Classifier
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
+from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.inference.classifier import Prediction
 from resmlp_mt.inference.native.code import find_compute
 
@@ -49,7 +50,7 @@ def test_threads_are_those_of_an_export_and_torchs_of_a_checkpoint(fast):
         assert len(set(threading.enumerate()) - before) == 3
     threads = torch.get_num_threads()
     try:
-        Classifier.from_pretrained("cifar10", "cpu", threads=threads + 1)
+        Classifier.from_pretrained(PRETRAINED / "cifar10" / "model.pt", "cpu", threads=threads + 1)
         assert torch.get_num_threads() == threads + 1
     finally:
         torch.set_num_threads(threads)

@@ -9,6 +9,8 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from resmlp_mt.errors import BrokenModel
+from resmlp_mt.inference.engines.broken import computing
 from resmlp_mt.inference.onnx.graph_file import read_graph
 from resmlp_mt.inference.onnx.step import start
 
@@ -164,7 +166,7 @@ def test_weights_beside_a_graph_come_from_what_is_handed_over_alone(tmp_path, mo
         ({"w": PLANTED[:3]}, "dimensions"),
         ({"w": PLANTED.astype(np.int8)}, "data type"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(BrokenModel, match=said), computing("model"):
             run(as_initializer(), **shared)
     with pytest.raises(ValueError, match="two weights of one name"):
         run(make([read()], [external(), external()]), w=PLANTED)

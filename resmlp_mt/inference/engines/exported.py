@@ -27,7 +27,7 @@ from resmlp_mt.files.export_layout import (
 from resmlp_mt.files.sums import sum_files
 from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.inference.engines.arrays import read_arrays
-from resmlp_mt.inference.engines.broken import computing, explain_broken
+from resmlp_mt.inference.engines.broken import computing, explain_broken, is_of_onnxruntime
 from resmlp_mt.inference.engines.folded_search import FoldedSearch
 from resmlp_mt.inference.native.classifier import NativeClassifier
 from resmlp_mt.inference.native.code import find_compute
@@ -155,7 +155,10 @@ def _refusing_what_is_broken(folder: Path) -> Iterator[None]:
         raise UserError(f"{error.filename}: missing; export the model again") from None
     except UserError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except Exception as error:
+        of_contents = (ValueError, KeyError, TypeError, AttributeError)
+        if not (isinstance(error, of_contents) or is_of_onnxruntime(error)):
+            raise
         raise explain_broken(folder, error) from None
 
 

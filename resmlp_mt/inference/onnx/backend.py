@@ -57,7 +57,7 @@ class OnnxBackend:
 
         Raises:
             UserError: If ONNX Runtime is not installed.
-            ValueError: If the graph is broken.
+            ValueError: As of `start` in `step.py`.
         """
         with self._starting:
             if name in self._graphs:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.onnx.graph_file import find_shared
@@ -44,7 +45,7 @@ class OnnxStep:
     def bind(self, choice: Choice | None) -> None:
         """Take the beams as they are, from the next run on; forget all other `answer`s."""
         self._feed, beams = self._session.io_binding(), self._beams
-        self._choice = choice
+        self._kept, self._choice = {}, choice
         if choice:
             self._give(candidates=choice.candidates, barred=choice.barred, **choice.output)
         self._give(**self._memory.keep(beams.at_work).feed(beams.tokens.shape[1]))
@@ -63,7 +64,7 @@ class OnnxStep:
         try:
             self._session.run_with_iobinding(self._feed)
         except RuntimeError as error:  # as ONNX Runtime raises here alone
-            raise ValueError(str(error)) from error
+            raise RuntimeException(str(error)) from error
 
     def search(self, position: int, until: int, enough: int) -> int:
         """Run a step and go on from it; returns the next position. Arguments as for `NativeStep`.
@@ -75,12 +76,19 @@ class OnnxStep:
             self.bind(self._choice)
         return position + 1
 
-    # ONNX Runtime reads and writes NumPy's memory; its values keep the arrays alive.
-
     def _give(self, **inputs: np.ndarray) -> None:
-        for name, value in inputs.items():
-            value = onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
-            self._feed.bind_ortvalue_input(name, value)
+        for name, array in inputs.items():
+            array = np.ascontiguousarray(array)
+            self._feed.bind_ortvalue_input(name, self._keep(name, array))
+
+    def _keep(self, name: str, array: np.ndarray) -> onnxruntime.OrtValue:
+        """An array as a value of ONNX Runtime's, which reads and writes the array's memory.
+
+        Before 1.30 a binding keeps neither alive.
+        """
+        value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+        self._kept[name] = value, array
+        return value
 
     def answer_log_p(self, into: np.ndarray, forced: np.ndarray) -> None:
         """Write log-probabilities into (B, M, K), from the next run on.
@@ -95,7 +103,7 @@ class OnnxStep:
 
     def answer(self, name: str, into: np.ndarray) -> None:
         """Write an output of the graph into an array, from the next run on."""
-        self._feed.bind_ortvalue_output(name, onnxruntime.OrtValue.ortvalue_from_numpy(into))
+        self._feed.bind_ortvalue_output(name, self._keep(name, into))
 
 
 def check_log_p(session: onnxruntime.InferenceSession) -> None:
@@ -130,19 +138,19 @@ def start(
         shared: Where weights are that are not in the graph, by name.
 
     Raises:
-        ValueError: If it is broken, or a weight is missing.
+        ValueError: If a weight is missing. ONNX Runtime has errors of its own, for `explain`.
     """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    if names := find_shared(graph):
-        if missing := set(names) - set(shared or ()):
-            raise ValueError(f"no weight {min(missing):.40}")
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(shared[name]) for name in names]
+    names = find_shared(graph)
+    if missing := set(names) - set(shared or ()):
+        raise ValueError(f"no weight {min(missing):.40}")
+    values = [onnxruntime.OrtValue.ortvalue_from_numpy(shared[name]) for name in names]
+    if names:
         options.add_external_initializers(names, values)
-    try:
-        # The sum and the norm in one node take three times as long as in two.
-        return onnxruntime.InferenceSession(
-            graph, options, ["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
-        )
-    except Exception as error:  # ONNX Runtime's errors have nothing else in common
-        raise ValueError(str(error)) from None
+    # The sum and the norm in one node take three times as long as in two.
+    session = onnxruntime.InferenceSession(
+        graph, options, ["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
+    )
+    session.weights = [(shared[name], value) for name, value in zip(names, values, strict=True)]
+    return session  # which may read them where they are, and keeps none itself
