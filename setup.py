@@ -16,6 +16,7 @@ NATIVE = Extension(
     # Of gcc and clang: the code is written for them. Sums of broken weights may overflow.
     extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fwrapv"]
     + ["-Wno-psabi", "-g0"],
+    libraries=["m"],
     py_limited_api=True,  # it knows nothing of Python, and is called through ctypes
     optional=True,
 )
