@@ -2,7 +2,7 @@
 
 python scripts/check_wheel.py WHEEL
 
-It must have all its functions, for the wheel's processor, and want the system's own libraries alone.
+It must have all its functions, for the wheel's processor, and want no library but the system's.
 Needs pyelftools or macholib, as wheels.sh installs them.
 """
 

@@ -61,6 +61,15 @@ install_locked() {
 }
 pinned() { sed -n "/^$1==/,/[^\\\\]\$/p" "$lock"; }
 
+# Where there is no C compiler, one comes from PyPI. A lock has none.
+use_ziglang() {
+    if [ "${CC:-}" ] || command -v cc >/dev/null || command -v gcc >/dev/null; then return; fi
+    pip_install ziglang==0.17.1
+    # By its path: pip hides .venv's packages from what it builds with.
+    CC=$(.venv/bin/python -c 'import ziglang; print(*ziglang.__path__)')/zig
+    export CC="$CC cc" LDSHARED="$CC cc -shared"
+}
+
 if ! is_current; then
     python=$(find_python)
     echo "installing${lock:+ $lock} into .venv with $("$python" --version) ..." >&2
@@ -71,6 +80,7 @@ if ! is_current; then
     if [ "$lock" ]; then
         install_locked
     else
+        use_ziglang
         pip_install --editable '.[dev,image,export,serve,benchmark]' --constraint constraints.txt
     fi
     stamp_of "${lock:-constraints.txt}" >.venv/installed

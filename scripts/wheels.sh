@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
 python -m venv "$work/tools"
-"$work/tools/bin/pip" install --quiet --upgrade setuptools ziglang auditwheel abi3audit macholib
+"$work/tools/bin/pip" install --quiet --upgrade setuptools ziglang==0.17.1 auditwheel abi3audit macholib
 
 git ls-files -z --cached --others --exclude-standard -- resmlp_mt setup.py README.md LICENSE |
     xargs -0 cp --parents --target-directory="$work"
