@@ -3,7 +3,7 @@
 python scripts/arm.py FOLDER > KIND.json
 python scripts/arm.py --compare I8MM.json DOTPROD.json OTHER.json...
 
-The first two compute the same sums in 8 bits, and so must agree to the last bit. Others are the plain
+The first two compute the same sums in 8 bits, and must agree to the last bit. Others are the plain
 form, which has other steps in 8 bits: in full all must say the same, with scores nearby, and in 8
 bits the plain ones, which may round in another order.
 """
@@ -63,10 +63,10 @@ def compare(found: list[dict]) -> int:
             if first == 0 and not name.startswith("full"):
                 continue
             said, scores = zip(*lines, strict=True)
-            others, near = zip(*other[name], strict=True)
+            others, near = zip(*found[other][name], strict=True)
             allowed = 1e-4 if name.startswith("full") else 0.1
             if said != others or not np.allclose(scores, near, atol=allowed, rtol=0):
-                print(f"{name}: {lines}\n{other[name]}", file=sys.stderr)
+                print(f"{name}: {lines}\n{found[other][name]}", file=sys.stderr)
                 return 1
     print(f"{len(found)} forms say the same, in {sum(map(len, found[0].values()))} cases")
     return 0
