@@ -26,7 +26,7 @@ def write(said: Traced, memo: Counter[str], about: About, weigh: Callable) -> Tr
     """The translation, if it has all of them. At first none may be doubled, as 30 in "5:30"."""
     words = [word for word in memo if not word.isdigit()]
     found = _count(said.text) + Counter({w: memo[w] for w in words if w in said.text})
-    doubled = not about.careful and any(found[word] > often for word, often in memo.items())
+    doubled = not about.tries and any(found[word] > often for word, often in memo.items())
     return None if memo - found or doubled else said
 
 
