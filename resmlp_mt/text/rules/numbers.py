@@ -1,4 +1,4 @@
-"""Numbers: how languages write long ones, and which ones a translation must have."""
+"""Long numbers, which stay or are written as the target language does."""
 
 import re
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import Place, leave_out
 from resmlp_mt.text.rules.identifiers import find_identifiers
 from resmlp_mt.text.rules.literals import find_literals
-from resmlp_mt.text.rules.names import Fixed, make_hands
+from resmlp_mt.text.rules.names import Fixed, Names, read_names, write_names
 from resmlp_mt.text.sentences import base_language
+from resmlp_mt.text.traced import Traced
 
 # Groups of digits and more: accounts, books, telephones, "12 000 000".
 _LONG = re.compile(
@@ -42,9 +43,17 @@ def rewrite(text: str, about: About) -> str:
     return text
 
 
-def _find(text: str, about: About) -> Iterator[Fixed]:
+def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
+    """Put names in the place of long numbers; of all, where the text is read with care."""
+    return read_names(text, _find(text.text, about), about)
+
+
+write = write_names
+
+
+def _find(text: str, about: About) -> list[Fixed]:
     if not any(map(str.isdigit, text)):
-        return
+        return []
     known = [*find_literals(text), *find_identifiers(text, about)]
     grouped = dict(_find_grouped(text, *about.languages))
     found = [(place, grouped[place]) for place in leave_out(grouped, known)]
@@ -52,10 +61,7 @@ def _find(text: str, about: About) -> Iterator[Fixed]:
         known += [place for place, _ in found]
         places = leave_out((match.span() for match in kind.finditer(text)), known)
         found += [(place, text[slice(*place)]) for place in places]
-    yield from sorted(found)
-
-
-read, write = make_hands(_find)
+    return sorted(found)
 
 
 def _find_grouped(text: str, source: str, target: str) -> Iterator[tuple[Place, str]]:
