@@ -27,12 +27,7 @@ Fixed = tuple[Place, str]
 
 @dataclass(frozen=True)
 class Names:
-    """What names stand for.
-
-    Attributes:
-        words: What a translation has in the place of each name.
-        often: How often each name was put into the text.
-    """
+    """What a translation has in the place of each name, and how often each is in the text."""
 
     words: Mapping[str, str]
     often: Counter[str]
@@ -100,11 +95,9 @@ def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
     step = -1 if others else 1
     names = (name for name in _NAMES[::step] if name not in spelled)
     numbers = (number for number in _NUMBERS[::step] if number not in spelled)
-    chosen = {
-        word: next(numbers if _NUMBER.fullmatch(word) else names, None)
-        for word in dict.fromkeys(words)
-    }
-    return {word: name for word, name in chosen.items() if name}
+    words = dict.fromkeys(words)
+    chosen = ((word, next(numbers if _NUMBER.fullmatch(word) else names, "")) for word in words)
+    return {word: name for word, name in chosen if name}
 
 
 def _join_touching(fixed: Iterable[Fixed]) -> list[Fixed]:

@@ -3,12 +3,14 @@
 import re
 import string
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from resmlp_mt.text.about import About
+from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.rules.literals import WHOLE
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
 from resmlp_mt.text.traced import Traced
@@ -99,7 +101,7 @@ def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
     if not found:
         return text, None
     words = [word.span() for word in re.finditer(r"\S+", plain.text)]
-    spans = [span for one in found if (span := _find_words(plain.text, words, *one)).words]
+    spans = [span for one in found if (span := _find_words(plain.text, words, one)).words]
     return plain, sorted(spans, key=lambda span: len(span.words))
 
 
@@ -134,12 +136,11 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
         start = min([start, *(other.start for other in held)])
         end = max([end, *(other.end for other in held)])
         placed.append(_Placed(span, run, start, end))
-    before, behind = [""] * (len(text) + 1), [""] * (len(text) + 1)
+    before, behind = defaultdict(str), defaultdict(str)
     for one in placed:
         before[one.start] = one.span.open + before[one.start]
         behind[one.end] += one.span.close
-    put = [closed + opened for closed, opened in zip(behind, before, strict=True)]
-    return said.replace(((i, i), marks) for i, marks in enumerate(put) if marks)
+    return said.replace(((i, i), behind[i] + before[i]) for i in sorted({*before, *behind}))
 
 
 def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
@@ -198,10 +199,9 @@ def _take_off(
     return text.replace(edits), moved
 
 
-def _find_words(
-    text: str, words: list[tuple[int, int]], start: int, end: int, opened: str, closed: str
-) -> Span:
+def _find_words(text: str, words: list[Place], one: _Found) -> Span:
     """What was taken off a part of a text, by the words of that."""
+    start, end, opened, closed = one
     inside = [i for i, (begin, stop) in enumerate(words) if begin < end and start < stop]
     numbers = range(inside[0], inside[-1] + 1) if inside else range(0)
     first, last = _find_core(text, start, end)
@@ -210,7 +210,7 @@ def _find_words(
     return Span(numbers, opened, closed, bare, first - start, end - last)
 
 
-def _find_core(text: str, start: int, end: int) -> tuple[int, int]:
+def _find_core(text: str, start: int, end: int) -> Place:
     """Where a part of a text begins and ends without the punctuation and blanks around it."""
     part = text[start:end]
     return end - len(part.lstrip(_BEFORE)), start + len(part.rstrip(_BEHIND))
@@ -220,7 +220,7 @@ def _holds(span: Span, other: Span) -> bool:
     return set(other.words) <= set(span.words)
 
 
-def _find_text(text: str, words: list[tuple[int, int]], translation: str) -> list[slice]:
+def _find_text(text: str, words: list[Place], translation: str) -> list[slice]:
     """Which words of a translation are a text as it is, but for the punctuation around it."""
     starts, ends = [start for start, _ in words], [end for _, end in words]
     found = []
@@ -234,7 +234,7 @@ def _find_text(text: str, words: list[tuple[int, int]], translation: str) -> lis
 
 
 def _find_run(shares: np.ndarray, free: np.ndarray, inside: list[range]) -> range:
-    """The neighbours among the words of a translation that a span is put around; none at worst.
+    """The neighbours among T words of a translation that a span is put around; none at worst.
 
     Args:
         shares: How much each word is of those of the span. (T,).
@@ -253,7 +253,7 @@ def _find_run(shares: np.ndarray, free: np.ndarray, inside: list[range]) -> rang
         best = range(word, word + 1)
     if not best or not inside:
         return best
-    ends = [best, *inside]
-    all_of_them = range(min(run[0] for run in ends), max(run[-1] for run in ends) + 1)
+    runs = [best, *inside]
+    joined = range(min(run[0] for run in runs), max(run[-1] for run in runs) + 1)
     # Spans do not cross: another one may have come between those within this one.
-    return all_of_them if free[all_of_them].all() else max(inside, key=len)
+    return joined if free[joined].all() else max(inside, key=len)

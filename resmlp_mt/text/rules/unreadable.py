@@ -44,12 +44,9 @@ write = write_names
 def _is_unreadable(word: str, unknown: set[str], foreign: set[str]) -> bool:
     letters = _list_letters(word)
     lacking = [letter for letter in letters if letter in unknown]
-    is_strange = max(lacking, default="") > "\xff"
-    return (
-        len(lacking) > len(letters) / 2
-        or not foreign.isdisjoint(lacking)
-        or (is_strange and letters[0].isupper())
-    )
+    if len(lacking) > len(letters) / 2 or not foreign.isdisjoint(lacking):
+        return True
+    return max(lacking, default="") > "\xff" and letters[0].isupper()
 
 
 def _take_off_marks(word: re.Match, model: Knowledge) -> Place:
