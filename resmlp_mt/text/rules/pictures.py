@@ -48,8 +48,7 @@ def write(said: Traced, memo: Pictures, about: About, weigh: Callable) -> Traced
     lost, edits = list(memo.shares), []
     for place, name in find_names(said.text, memo.names):
         picture = memo.names.words[name]
-        kept = next((one for one in lost if one[0] == picture), None)
-        if kept:
+        if kept := next((one for one in lost if one[0] == picture), None):
             lost.remove(kept)
         edits.append((place, picture if kept else ""))
     said = said.replace(edits)

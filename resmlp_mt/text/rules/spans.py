@@ -1,7 +1,6 @@
 """Emphasis and links of Markdown, and tags of HTML, around the words that translate theirs."""
 
 import re
-import string
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -37,18 +36,16 @@ _BEGINS_SPAN = re.compile(r"[*_~[<]")
 # Deeper ones are made to do harm.
 _DEEPEST = 10
 _INNER = ("emphasised", "label", "tagged")
-_BLANK = re.compile(r"\s")
 # What is within a word stays: m<sup>2</sup>, house[1](...).
 _WORD_BEFORE = re.compile(r"\w[^\s\w]*$")
 _WORD_BEHIND = re.compile(r"[^\s\w]*\w")
 # What may stand around words without being of them.
-_BLANKS = string.whitespace + "\xa0\u202f\u3000"
+_BLANKS = " \t\n\r\v\f\xa0\u202f\u3000"
 _BEFORE = _BLANKS + ".\"'([«»‹›„“”‚‘¿¡"
 _BEHIND = _BLANKS + ".,;:!?…)]»«›‹”“‘’\"'"
 # How much a word is of the marked words, if it translates one of them: chosen on sentences of the
 # mix that have marks in both languages. "Sie", which stands for nothing in English, has a half.
 _MOST = 0.7
-
 
 # Where the text within it begins and ends, what stands before that, and what behind it.
 _Found = tuple[int, int, str, str]
@@ -146,9 +143,9 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
 def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield four places each: emphasis or a tag begins, its text begins, its text ends, it ends."""
     for match in _SPAN.finditer(text):
-        if (match["emphasised"] or match["tagged"]) and not NUMBERED.match(match[0]):
-            inner = match.span("emphasised" if match["emphasised"] else "tagged")
-            yield match.start(), *inner, match.end()
+        inner = "emphasised" if match["emphasised"] else "tagged"
+        if match[inner] and not NUMBERED.match(match[0]):
+            yield match.start(), *match.span(inner), match.end()
 
 
 def _find_numbered(text: str) -> Iterator[_Found]:
@@ -172,7 +169,7 @@ def _find(text: str, offset: int = 0, room: int = _DEEPEST) -> Iterator[_Found]:
     for match in _SPAN.finditer(text) if room else ():
         inner = next((name for name in _INNER if match[name]), None)
         between = text[place : match.start()]
-        beside = place > 0 and not _BLANK.search(between)  # in one word with the last
+        beside = place > 0 and not any(map(str.isspace, between))  # in one word with the last
         if inner is None or beside or _WORD_BEFORE.search(between):
             continue
         if _WORD_BEHIND.match(text, match.end()) or not any(map(str.isalnum, match[inner])):
