@@ -41,9 +41,7 @@ class Attention:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Attention):
             return NotImplemented
-        names = ("source", "target", "source_words", "target_words")
-        alike = all(getattr(self, name) == getattr(other, name) for name in names)
-        return alike and np.array_equal(self.weights, other.weights)
+        return all(map(np.array_equal, vars(self).values(), vars(other).values()))
 
 
 @dataclass
@@ -92,7 +90,7 @@ def join(
         text: The source. It stays as it is where the model has no subwords for it. Of blanks and
             control characters alone only the line ends stay.
         parts: The translations of what `Translator.split` returned, but for those of `before`.
-        segments: What it returned; the white space between the parts is taken from there.
+        segments: What it returned.
         language: Of the translation.
         before: The translations of the first segments, with the white space behind each. Their
             scores do not count.
@@ -123,13 +121,7 @@ def _is_blank(letter: str) -> bool:
 def _join_attention(
     parts: list[Hypothesis], sources: list[str], targets: list[str]
 ) -> list[Attention]:
-    """The attention of a text's parts, with its words counted over all of it.
-
-    Args:
-        parts: Their translations.
-        sources, targets: Texts of the parts that joined are the whole. A word may reach over
-            several.
-    """
+    """The attention of parts, with words counted over the texts, over parts of which they reach."""
     if not any(part.attention for part in parts):
         return []
     return [
@@ -149,11 +141,9 @@ def _begin(parts: list[str]) -> list[int]:
 
 
 def _find_spaces(segments: list[Segment], usual: str) -> list[str]:
-    """The white space before, between and after segments.
+    """The white space before, between and after segments, of which there is one at least.
 
-    Args:
-        segments: Of one text, in order; one at least.
-        usual: What the language puts between sentences, in the place of nothing or a blank.
+    `usual` takes the place of nothing or a blank between sentences.
     """
     texts = [segment.text for segment in segments]
     before = [text[: len(text) - len(text.lstrip())] for text in texts]

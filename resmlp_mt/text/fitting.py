@@ -44,22 +44,15 @@ class Ruler:
 
         A character of more subwords than fit is a part too.
 
-        Args:
-            text: A sentence.
-            ends: What it is cut behind; first where the first of them is. Where they do not help,
-                it is cut within words.
+        It is cut behind the first of `ends`, or else the next; where none helps, within words.
         """
         if self.fits(text):
             return [text]
         if not ends:
             return list(self._cut_word(text))
         first, *others = ends
-        parts = [
-            part
-            for piece in cut_at(text, (match.end() for match in first.finditer(text)))
-            for part in self.cut(piece, others)
-        ]
-        return self._fill(parts)
+        pieces = cut_at(text, (match.end() for match in first.finditer(text)))
+        return self._fill([part for piece in pieces for part in self.cut(piece, others)])
 
     def _cut_word(self, text: str) -> Iterator[str]:
         start = 0

@@ -28,11 +28,7 @@ class Traced:
         return cls(text, range(len(text)))
 
     def replace(self, edits: Iterable[tuple[Place, str]]) -> "Traced":
-        """The text with others in the place of its parts.
-
-        Args:
-            edits: Places, in order and apart, and what is put there.
-        """
+        """The text with others put in places of it, which are in order and apart."""
         texts: list[str] = []
         places: list[int] = []
         done = 0
@@ -51,10 +47,8 @@ class Traced:
     def match_words(self, other: "Traced") -> list[int]:
         """The word of another text that each word of this one stands for.
 
-        Words are what stands between white space, counted from 0.
-
-        Args:
-            other: A text that was made of the same one. It has at least one word.
+        Words are what stands between white space, counted from 0. The other text was made of the
+        same one, and has at least one word.
         """
         starts = [word.start() for word in re.finditer(r"\S+", other.text)]
         last = [word.end() - 1 for word in re.finditer(r"\S+", self.text)]
