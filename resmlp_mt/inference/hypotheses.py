@@ -1,10 +1,10 @@
 """Translations: what is found for a text, and how its parts become one again."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
+from unicodedata import category
 
 import numpy as np
 import regex
@@ -96,7 +96,7 @@ def join(
             scores do not count.
     """
     if not parts:
-        if all(map(_is_blank, text)):
+        if all(letter.isspace() or category(letter) == "Cc" for letter in text):  # controls
             text = "".join(letter for letter in text if letter in LINE_ENDS)
         return [Hypothesis(text, 0.0)]
     usual = " " if parts_sentences_by_blanks(language) else ""
@@ -112,10 +112,6 @@ def join(
         lost = any(hypothesis.lost for hypothesis in kth)
         joined.append(Hypothesis("".join(texts), score, attention, lost=lost))
     return joined
-
-
-def _is_blank(letter: str) -> bool:
-    return letter.isspace() or unicodedata.category(letter) == "Cc"  # a control character
 
 
 def _join_attention(

@@ -32,10 +32,12 @@ class Traced:
         texts: list[str] = []
         places: list[int] = []
         done = 0
+        behind = self.places[-1] + 1 if self.places else 0
         for (start, end), new in edits:
             texts += [self.text[done:start], new]
             places += self.places[done:start]
-            places += [self._place(start)] * len(new)
+            place = self.places[start] if start < len(self.places) else behind
+            places += [place] * len(new)
             if new and start < end:
                 places[-1] = self.places[end - 1]
             done = end
@@ -54,8 +56,3 @@ class Traced:
         last = [word.end() - 1 for word in re.finditer(r"\S+", self.text)]
         there = [bisect_right(other.places, self.places[place]) - 1 for place in last]
         return [max(bisect_right(starts, place) - 1, 0) for place in there]
-
-    def _place(self, index: int) -> int:
-        if index < len(self.places):
-            return self.places[index]
-        return self.places[-1] + 1 if self.places else 0
