@@ -114,8 +114,10 @@ class Pipeline:
         for memo in reversed(segment.memos):
 
             def compare(now: Traced, level: Traced = memo.left) -> np.ndarray:
-                shares = weigh()[now.match_words(spoken)]
                 words = level.match_words(segment.read)
+                if not spoken.text.split():
+                    return np.zeros((len(now.text.split()), len(words)))
+                shares = weigh()[now.match_words(spoken)]
                 often = np.bincount(words, minlength=shares.shape[1])
                 return shares[:, words] / often[words]
 

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -105,10 +106,14 @@ def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
 def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> Traced:
     """Put each around the words that translate the marked ones."""
     text = said.text
-    words = [word.span() for word in re.finditer(r"\S+", text)]
-    if not words:
+    every = [word.span() for word in re.finditer(r"\S+", text)]
+    if not every:
         return said
-    weights = weigh(said)
+    # What has several words and one name, as code, is one.
+    parts = groupby(range(len(every)), key=lambda i: said.places[every[i][1] - 1])
+    kept = [list(numbers) for _, numbers in parts]
+    words = [(every[one[0]][0], every[one[-1]][1]) for one in kept]
+    weights = weigh(said)[[one[0] for one in kept]]
     placed: list[_Placed] = []
     for span in memo:  # one within another comes before it
         free = np.ones(len(words), bool)
