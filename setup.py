@@ -11,11 +11,12 @@ VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "resmlp_mt/__init__.py").re
 # The search of exported models in compiled code. Where it cannot be built ONNX Runtime does it.
 NATIVE = Extension(
     "resmlp_mt.native.kernels",
-    ["resmlp_mt/native/avx2.c", "resmlp_mt/native/avx512.c", "resmlp_mt/native/library.c"],
+    sorted(f"resmlp_mt/native/{path.name}" for path in (ROOT / "resmlp_mt/native").glob("*.c")),
     depends=[str(path) for path in (ROOT / "resmlp_mt/native").glob("*.h")],
     # Of gcc and clang: the code is written for them. Sums of broken weights may overflow.
     extra_compile_args=["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math", "-fwrapv"]
-    + ["-fopenmp-simd", "-Wno-psabi", "-g0"],
+    + ["-Wno-psabi", "-g0"],
+    libraries=["m"],
     py_limited_api=True,  # it knows nothing of Python, and is called through ctypes
     optional=True,
 )

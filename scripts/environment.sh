@@ -91,6 +91,15 @@ install_extras() {
             --constraint constraints.txt
 }
 
+# Where there is no C compiler, one comes from PyPI. A lock has none.
+use_ziglang() {
+    if [ "${CC:-}" ] || command -v cc >/dev/null || command -v gcc >/dev/null; then return; fi
+    pip_install ziglang==0.17.1
+    # By its path: pip hides .venv's packages from what it builds with.
+    CC=$(.venv/bin/python -c 'import ziglang; print(*ziglang.__path__)')/zig
+    export CC="$CC cc" LDSHARED="$CC cc -shared"
+}
+
 if ! is_current; then
     python=$(find_python)
     echo "installing${lock:+ $lock} into .venv with $("$python" --version) ..." >&2
@@ -102,6 +111,7 @@ if ! is_current; then
         install_locked
         extras=train,export,dev,image,serve,benchmark
     else
+        use_ziglang
         install_extras
     fi
     printf '%s\n' "$(stamp_of "${lock:-constraints.txt}")" "$extras" >.venv/installed

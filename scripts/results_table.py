@@ -58,6 +58,7 @@ _COLUMNS = {
     "errors": "errors",
     "lines": "lines",
     "rate": "a second",
+    "ms": "ms a sentence",
     "shapes": "shapes",
     "update_ms": "ms an update",
     "batch_ms": "ms a batch",

@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 from argparse import Namespace
+from itertools import product
 from pathlib import Path
 
 import numpy
@@ -19,6 +20,8 @@ from PIL import Image
 
 from examples.lesson import write_lesson
 from resmlp_mt.errors import UserError
+from resmlp_mt.inference.native import code as native_code
+from resmlp_mt.inference.native.code import find_library
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
 SHORT = "--max-source-positions 9 --max-target-positions 9"  # of models to be raced
@@ -44,6 +47,19 @@ def test_texts_that_were_made_to_take_long_are_measured(tmp_path):
     with open(tmp_path / "h.csv", newline="") as stream:
         (row,) = csv.DictReader(stream)
     assert (row["text"], row["count"]) == ("tags", "1000") and float(row["s_per_mb"]) > 0
+
+
+@pytest.mark.skipif(find_library() is None, reason="the compiled code was not built")
+def test_builds_of_the_compiled_code_are_raced(tmp_path):
+    run("resmlp-mt", "export", "multi30k-en-de", "--int8", "--out", tmp_path / "export")
+    command = ["python", SCRIPTS / "compilers.py", tmp_path / "export", "--steps", 3]
+    built = Path(native_code.__file__).parents[2] / "native"
+    command += ["--compilers", built, "--kinds", "plain", "--rounds", 1, "--batches", 8, 1]
+    run(*command, "--csv", tmp_path / "c.csv")
+    with open(tmp_path / "c.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [(row["batch"], row["beam"]) for row in rows] == [*product("81", "14")]
+    assert all(float(row["ms"]) > 0 and row["isa"] == "plain" for row in rows)
 
 
 def test_fewer_bits_are_sized_and_scored(tmp_path):

@@ -1,10 +1,10 @@
 """Translations: what is found for a text, and how its parts become one again."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
+from unicodedata import category
 
 import numpy as np
 import regex
@@ -41,9 +41,7 @@ class Attention:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Attention):
             return NotImplemented
-        names = ("source", "target", "source_words", "target_words")
-        alike = all(getattr(self, name) == getattr(other, name) for name in names)
-        return alike and np.array_equal(self.weights, other.weights)
+        return all(map(np.array_equal, vars(self).values(), vars(other).values()))
 
 
 @dataclass
@@ -92,13 +90,13 @@ def join(
         text: The source. It stays as it is where the model has no subwords for it. Of blanks and
             control characters alone only the line ends stay.
         parts: The translations of what `Translator.split` returned, but for those of `before`.
-        segments: What it returned; the white space between the parts is taken from there.
+        segments: What it returned.
         language: Of the translation.
         before: The translations of the first segments, with the white space behind each. Their
             scores do not count.
     """
     if not parts:
-        if all(map(_is_blank, text)):
+        if all(letter.isspace() or category(letter) == "Cc" for letter in text):  # controls
             text = "".join(letter for letter in text if letter in LINE_ENDS)
         return [Hypothesis(text, 0.0)]
     usual = " " if parts_sentences_by_blanks(language) else ""
@@ -116,20 +114,10 @@ def join(
     return joined
 
 
-def _is_blank(letter: str) -> bool:
-    return letter.isspace() or unicodedata.category(letter) == "Cc"  # a control character
-
-
 def _join_attention(
     parts: list[Hypothesis], sources: list[str], targets: list[str]
 ) -> list[Attention]:
-    """The attention of a text's parts, with its words counted over all of it.
-
-    Args:
-        parts: Their translations.
-        sources, targets: Texts of the parts that joined are the whole. A word may reach over
-            several.
-    """
+    """The attention of parts, with words counted over the texts, over parts of which they reach."""
     if not any(part.attention for part in parts):
         return []
     return [
@@ -149,11 +137,9 @@ def _begin(parts: list[str]) -> list[int]:
 
 
 def _find_spaces(segments: list[Segment], usual: str) -> list[str]:
-    """The white space before, between and after segments.
+    """The white space before, between and after segments, of which there is one at least.
 
-    Args:
-        segments: Of one text, in order; one at least.
-        usual: What the language puts between sentences, in the place of nothing or a blank.
+    `usual` takes the place of nothing or a blank between sentences.
     """
     texts = [segment.text for segment in segments]
     before = [text[: len(text) - len(text.lstrip())] for text in texts]

@@ -39,9 +39,7 @@ class Reader:
         """A line in the parts that are translated at once, of which a prefix may have some.
 
         Args:
-            text: The line.
-            prefix: What its translation begins with.
-            words: What its translation shall hold.
+            text, prefix, words: The line, and what leads its translation, as in `Row`.
             reading: How lines are read.
             glossary: Terms that are translated as it says.
         """
@@ -66,17 +64,15 @@ class Reader:
     ) -> list[Segment]:
         """Split a text into what is translated at once. Joined, the parts are the text.
 
-        Lines are translated apart. Those that are too long for the model are cut in any case. Those
-        that are longer than nearly all that it was trained on are cut too, unless `split_sentences`
-        is False: of such lines it would leave out parts.
+        Lines are translated apart, and cut where they are too long for the model. Unless
+        `split_sentences` is False, they are cut too where they are longer than nearly all that it
+        was trained on: of such lines it would leave out parts.
 
         Args:
             text: Raw text.
-            split_sentences: Cut lines into sentences, and entries from one another. Leave blocks of
-                code as they are. Default: where the model wants it, as most do that were trained on
-                single ones.
-            recase: Apply all rules to each part: read what is in capitals in lower case, keep
-                numbers, addresses and emphasis, and so on. Without it texts are taken as typed.
+            split_sentences: Cut lines into sentences and entries; leave blocks of code as they are.
+                Default: where the model wants it, as most do that were trained on single ones.
+            recase: Apply all rules to each part. Without it texts are taken as typed.
             begun: The translation was begun elsewhere, so that sentences that fit the model stay
                 whole, and are taken as typed.
             is_item: Every line is a heading, an item or a row: none needs a final stop.
@@ -91,9 +87,8 @@ class Reader:
         if split_sentences is None:
             split_sentences = card.split_sentences
         rules = RULES if recase and not begun else (terms, capitals) if recase else (terms,)
-        about = replace(
-            self.pipeline.about, is_item=is_item, find_terms=glossary.find if glossary else None
-        )
+        find_terms = glossary.find if glossary else None
+        about = replace(self.pipeline.about, is_item=is_item, find_terms=find_terms)
         return self.pipeline.split(text, longest, split_sentences, rules, not begun, about)
 
     def read_again(self, segment: Segment) -> Segment | None:

@@ -42,12 +42,9 @@ class Writer:
         Args:
             segment: What was translated.
             beams: What was found for it.
-            count: Most translations that are wanted.
+            count: Most translations that are wanted, of those that lost nothing.
             attention: Find it.
             get_engine: Gives what found them.
-
-        Returns:
-            Those that lost nothing.
         """
 
         @cache
@@ -82,29 +79,24 @@ class Writer:
         Args:
             segments: The first of these are translated.
             sentences: The translation of each.
-            attention: Find it.
-            get_engine: Gives what finds it.
+            attention, get_engine: As for `write`.
         """
         kept = [Hypothesis(sentence, 0.0) for sentence in sentences]
         for segment, hypothesis in zip(segments, kept if attention else (), strict=False):
-            # There may be nothing of a line that the prefix translates otherwise.
-            if not (segment.pieces and hypothesis.text):
+            if not (segment.pieces and hypothesis.text):  # a prefix may lack parts of the line
                 continue
             tokens = self.codec.encode_translation(hypothesis.text)
-            if len(tokens) >= get_engine().target_positions:  # longer than the model writes
-                continue
-            (found,) = self.write(segment, [(tokens, 0.0)], 1, attention, get_engine)
-            words = self.codec.number_translation_words(hypothesis.text)
-            hypothesis.attention = [replace(a, target_words=words) for a in found.attention]
+            if len(tokens) < get_engine().target_positions:  # no longer than the model writes
+                (found,) = self.write(segment, [(tokens, 0.0)], 1, attention, get_engine)
+                words = self.codec.number_translation_words(hypothesis.text)
+                hypothesis.attention = [replace(a, target_words=words) for a in found.attention]
         return kept
 
     def copy(self, segment: Segment, attention: bool, lost: bool = False) -> Hypothesis:
         """The segment as its own translation, of which the model has no doubt.
 
-        Args:
-            segment: What stays.
-            attention: Make one that looks from each subword at itself.
-            lost: Whether it stays since each translation lost something.
+        Its attention looks from each subword at itself. `lost` says that each translation lost
+        something.
         """
         text = segment.text.strip() if lost else self.pipeline.copy(segment)
         hypothesis = Hypothesis(text, 0.0, lost=lost)

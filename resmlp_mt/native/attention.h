@@ -8,17 +8,19 @@
 
 /* The attention of some beams of a sentence with one head. query, to: (rows, stride). keys: (width,
  * places), of which only those up to `length` count. */
-static inline __attribute__((always_inline)) void attend_with_head(
-    int rows, int64_t half, const float *query, int64_t stride, int64_t width, const void *keys,
-    int64_t places, const void *memory, int64_t length, float *to, Room *room)
+INLINE void attend_with_head(int rows, int64_t half, const float *query, int64_t stride,
+                             int64_t width, const void *keys, int64_t places, const void *memory,
+                             int64_t length, float *to, Room *room)
 {
     int64_t groups = padded(length, GROUP), wide = padded(width, GROUP);
     float scale = 1.0f / sqrtf(width);
     multiply_matrix(rows, half, width, keys, places, groups, query, stride, room->weights);
     for (int row = 0; row < rows; row++) {
         float *weights = room->weights + row * groups;
-        for (int64_t s = 0; s < groups; s++) /* padding gets no weight */
-            weights[s] = s < length ? weights[s] * scale : -INFINITY;
+        for (int64_t s = 0; s < groups; s += LANES)
+            *(floats *)(weights + s) *= scale;
+        for (int64_t s = length; s < groups; s++) /* padding gets no weight */
+            weights[s] = -INFINITY;
         softmax(weights, groups);
     }
     multiply_matrix(rows, half, length, memory, wide, wide, room->weights, groups, room->found);

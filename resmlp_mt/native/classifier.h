@@ -37,7 +37,5 @@ typedef struct {
 } Batch;
 
 int64_t count_classifier_room(const Classifier *classifier);
-void classify_avx2(const Classifier *classifier, Batch *batch, int64_t thread);
-void classify_avx512(const Classifier *classifier, Batch *batch, int64_t thread);
 
 #endif

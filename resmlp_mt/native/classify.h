@@ -22,7 +22,7 @@ static void meet(Team *team)
     int64_t wanted = ++team->meetings * team->members;
     __atomic_add_fetch(team->arrived, 1, __ATOMIC_ACQ_REL);
     for (int64_t tries = 0; __atomic_load_n(team->arrived, __ATOMIC_ACQUIRE) < wanted; tries++) {
-        _mm_pause();
+        pause_briefly();
         if (tries > 1000)
             sched_yield();
     }
@@ -54,8 +54,11 @@ static void normalise_patch(const Classifier *classifier, const Block *block, co
                             float *to)
 {
     normalise(to, x, classifier->channels, block->norm);
-    for (int64_t i = 0; i < padded(classifier->channels, BLOCK); i++)
-        to[i] = i < classifier->channels ? to[i] * block->scale[i] : 0;
+    int64_t channels = classifier->channels;
+    for (int64_t i = 0; i < channels; i += LANES)
+        put(to + i, get(to + i, channels - i, 0) * *(const floats *)(block->scale + i),
+            channels - i);
+    memset(to + channels, 0, (padded(channels, BLOCK) - channels) * sizeof *to);
 }
 
 /* This member's patches, packed as the weights of products in full are. */
@@ -121,14 +124,18 @@ static void mix_patches(const Classifier *classifier, int64_t number, Team *team
         const float *matrix = block->matrix + first * patches;
         if (all.bytes) {
             for (int64_t row = 0; row < rows; row++)
-                for (int64_t n = 0; n < patches; n++)
-                    scaled[row * patches + n] = matrix[row * patches + n] * steps[n];
+                for (int64_t n = 0; n < patches; n += LANES)
+                    put(scaled + row * patches + n,
+                        get(matrix + row * patches + n, patches - n, 0) *
+                            get(steps + n, patches - n, 0),
+                        patches - n);
             matrix = scaled;
         }
         multiply(&all, rows, matrix, patches, team->own->y, stride, 0, &team->own->room);
         const float *offset = block->offset + first * stride;
-        for (int64_t i = 0; i < rows * stride; i++)
-            x[first * stride + i] += team->own->y[i] + offset[i];
+        for (int64_t i = 0; i < rows * stride; i += LANES)
+            *(floats *)(x + first * stride + i) +=
+                *(floats *)(team->own->y + i) + *(const floats *)(offset + i);
     }
 }
 
@@ -141,8 +148,9 @@ static void gather(const Classifier *classifier, const float *weights, float nor
     for (int64_t n = 0; n < classifier->patches; n++) {
         float weight = weights ? weights[n] : 1.0f / classifier->patches;
         normalise(line, x + n * stride, channels, norm);
-        for (int64_t i = 0; i < channels; i++)
-            y[i] += weight * line[i];
+        for (int64_t i = 0; i < channels; i += LANES)
+            put(y + i, get(y + i, channels - i, 0) + weight * get(line + i, channels - i, 0),
+                channels - i);
     }
 }
 

@@ -122,9 +122,5 @@ typedef struct {
 } Room;
 
 int64_t count_room(const Decoder *decoder, const Step *step);
-void step_avx2(const Decoder *decoder, const Step *step);
-void step_avx512(const Decoder *decoder, const Step *step);
-void search_avx2(const Decoder *decoder, Step *step, Search *search);
-void search_avx512(const Decoder *decoder, Step *step, Search *search);
 
 #endif

@@ -11,9 +11,9 @@
 
 /* x += gate * (A value + bias) of some positions of a sentence, in the channels of one head. Where
  * the layer projects, x becomes sigmoid(gate) * (A value + bias). */
-static inline __attribute__((always_inline)) void mix_with_head(
-    int rows, const Encoder *encoder, const EncoderLayer *layer, int64_t head, int64_t first,
-    int64_t length, const float *gate, int64_t wide, float *x, int64_t stride, Bench *own)
+INLINE void mix_with_head(int rows, const Encoder *encoder, const EncoderLayer *layer, int64_t head,
+                          int64_t first, int64_t length, const float *gate, int64_t wide, float *x,
+                          int64_t stride, Bench *own)
 {
     int64_t width = encoder->channels / encoder->heads, room = padded(width, GROUP);
     const float *matrix = layer->matrix + head * encoder->size + encoder->start;
@@ -24,20 +24,26 @@ static inline __attribute__((always_inline)) void mix_with_head(
         if (!layer->gated) {
             const float *scale = layer->scale + head * width, *shift = layer->shift + head * width;
             float sum = sum_of(matrix + row * encoder->next, length);
-            for (int64_t i = 0; i < width; i++)
-                found[i] = found[i] * scale[i] + sum * shift[i];
+            for (int64_t i = 0; i < width; i += LANES)
+                *(floats *)(found + i) = *(floats *)(found + i) * get(scale + i, width - i, 0) +
+                                         sum * get(shift + i, width - i, 0);
         }
         if (layer->bias) {
             const float *scale = layer->bias_scale + head * width;
             float bias = layer->bias[head * encoder->positions + first + row];
-            for (int64_t i = 0; i < width; i++)
-                found[i] += bias * scale[i];
+            for (int64_t i = 0; i < width; i += LANES)
+                *(floats *)(found + i) += bias * get(scale + i, width - i, 0);
         }
-        for (int64_t i = 0; i < width; i++)
-            if (layer->project.outputs)
-                x[row * stride + i] = sigmoid_of(gate[row * wide + i]) * found[i];
-            else
-                x[row * stride + i] += layer->gated ? gate[row * wide + i] * found[i] : found[i];
+        for (int64_t i = 0; i < width; i += LANES) {
+            float *to = x + row * stride + i;
+            int64_t left = width - i;
+            floats mixed = *(floats *)(found + i); /* which has room for whole groups */
+            if (layer->gated) {
+                floats through = get(gate + row * wide + i, left, 0);
+                mixed *= layer->project.outputs ? sigmoid_of(through) : through;
+            }
+            put(to, layer->project.outputs ? mixed : get(to, left, 0) + mixed, left);
+        }
     }
 }
 
@@ -97,7 +103,7 @@ static void put_away(const Encoder *encoder, const Encoding *encoding, int64_t s
     int64_t size = encoding->half ? sizeof(uint16_t) : sizeof(float);
     const char *row = (const char *)from;
     if (encoding->half) {
-        halve(own->halves, from, encoder->memory.outputs);
+        halve_all(own->halves, from, encoder->memory.outputs);
         row = (const char *)own->halves;
     }
     for (int64_t layer = 0; layer < encoder->sides / 2; layer++)

@@ -41,7 +41,5 @@ typedef struct {
 } Encoding;
 
 int64_t count_encoder_room(const Encoder *encoder, const Encoding *encoding);
-void encode_avx2(const Encoder *encoder, const Encoding *encoding);
-void encode_avx512(const Encoder *encoder, const Encoding *encoding);
 
 #endif

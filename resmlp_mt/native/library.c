@@ -26,26 +26,58 @@ int64_t count_encoder_room(const Encoder *encoder, const Encoding *encoding)
     return lay_out_bench(encoder, encoding->longest, NULL, NULL);
 }
 
-int has_avx512(void)
-{
+/* Which kinds of processors this one is. */
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    /* All of AVX-512 that x86-64-v4 has, since avx512.c is compiled for that. */
-    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512cd");
-#else
-    return 0;
-#endif
+#include <cpuid.h>
+
+/* Whether the processor has all these bits of leaf 7, and the system keeps the registers of `state`.
+ * The compilers' own functions do not know all kinds, and ziglang's find none. */
+static int has_bits(uint32_t leaf, uint32_t eax, uint32_t ebx, uint32_t ecx, uint32_t state)
+{
+    uint32_t a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || ~c & (bit_OSXSAVE | bit_FMA | bit_F16C))
+        return 0;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & state) != state || !__get_cpuid_count(7, leaf, &a, &b, &c, &d))
+        return 0;
+    return !(~a & eax) && !(~b & ebx) && !(~c & ecx);
 }
 
-int has_avx2(void)
+int has_avx2(void) { return has_bits(0, 0, bit_AVX2, 0, 0x6); }
+int has_avxvnni(void) { return has_avx2() && has_bits(1, 1 << 4, 0, 0, 0x6); }
+int has_avx512(void)
 {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    /* Numbers in 16 bits (f16c) are older than AVX2, and not all compilers can ask for them. */
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return 0;
-#endif
+    uint32_t needed = bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ | bit_AVX512CD;
+    return has_avx2() && has_bits(0, 0, needed, bit_AVX512VNNI, 0xe6);
 }
+#else
+int has_avx512(void) { return 0; }
+int has_avx2(void) { return 0; }
+int has_avxvnni(void) { return 0; }
+#endif
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+/* By the bits of asm/hwcap.h, which older systems do not know. */
+int has_dotprod(void) { return getauxval(AT_HWCAP) >> 20 & 1; }
+int has_i8mm(void) { return has_dotprod() && getauxval(26 /* AT_HWCAP2 */) >> 13 & 1; }
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+
+static int has(const char *name)
+{
+    int found = 0;
+    size_t size = sizeof found;
+    return !sysctlbyname(name, &found, &size, NULL, 0) && found;
+}
+
+int has_dotprod(void) { return has("hw.optional.arm.FEAT_DotProd"); }
+int has_i8mm(void) { return has_dotprod() && has("hw.optional.arm.FEAT_I8MM"); }
+#else
+int has_dotprod(void) { return 0; }
+int has_i8mm(void) { return 0; }
+#endif
+
+/* Weights are handed over as little-endian machines have them. */
+int has_plain(void) { return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__; }

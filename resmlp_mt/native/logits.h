@@ -20,10 +20,10 @@ static float find_bar(const float *x, int64_t n, int64_t some)
     float high = largest_of(x, n), low = high - FAR;
     for (int tries = 0; tries < HALVINGS; tries++) {
         float middle = 0.5f * (low + high);
-        int32_t reach = 0;
-        SUM(reach)
-        for (int64_t i = 0; i < n; i++)
-            reach += x[i] >= middle;
+        ints counts = {0};
+        for (int64_t i = 0; i < n; i += LANES)
+            counts -= get(x + i, n - i, -INFINITY) >= middle;
+        int32_t reach = add_up_ints(counts);
         if (reach < some)
             high = middle;
         else
@@ -43,11 +43,12 @@ static int64_t find_likely(float *logits, int64_t symbols, int64_t some, float *
     for (int64_t i = symbols; i < blocks * BLOCK; i++)
         logits[i] = -INFINITY;
     for (int64_t block = 0; block < blocks; block++)
-        for (int64_t lane = 0; lane < GROUP; lane++) {
+        for (int64_t lane = 0; lane < GROUP; lane += LANES) {
             const float *x = logits + block * BLOCK + lane;
-            float a = x[0] > x[GROUP] ? x[0] : x[GROUP];
-            float b = x[2 * GROUP] > x[3 * GROUP] ? x[2 * GROUP] : x[3 * GROUP];
-            maxima[block * GROUP + lane] = a > b ? a : b;
+            floats found = *(const floats *)x;
+            for (int64_t next = GROUP; next < BLOCK; next += GROUP)
+                found = larger(found, *(const floats *)(x + next));
+            *(floats *)(maxima + block * GROUP + lane) = found;
         }
     float bar = find_bar(maxima, blocks * GROUP, some);
     for (int64_t first = 0; first < blocks * GROUP; first += LANES)

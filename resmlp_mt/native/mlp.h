@@ -9,8 +9,8 @@
 
 /* x += mlp(x). x: (rows, stride). y and hidden have room for CHUNK rows. `gelu` is a constant where
  * it is called. */
-static inline __attribute__((always_inline)) void apply_mlp_with(
-    float gelu(float), const Mlp *mlp, int64_t rows, float *x, float *y, float *hidden, Room *room)
+INLINE void apply_mlp_with(floats gelu(floats), const Mlp *mlp, int64_t rows, float *x, float *y,
+                           float *hidden, Room *room)
 {
     int64_t channels = mlp->first.inputs, stride = padded(channels, BLOCK);
     int64_t wide = padded(mlp->first.outputs, BLOCK);
@@ -19,8 +19,8 @@ static inline __attribute__((always_inline)) void apply_mlp_with(
         for (int64_t row = 0; row < some && mlp->norm >= 0; row++)
             normalise(y + row * stride, x + row * stride, channels, mlp->norm);
         multiply(&mlp->first, some, mlp->norm < 0 ? x : y, stride, hidden, wide, 0, room);
-        for (int64_t i = 0; i < some * wide; i++)
-            hidden[i] = gelu(hidden[i]);
+        for (int64_t i = 0; i < some * wide; i += LANES)
+            *(floats *)(hidden + i) = gelu(*(floats *)(hidden + i));
         multiply(&mlp->second, some, hidden, wide, x, stride, 1, room);
     }
 }

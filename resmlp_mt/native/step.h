@@ -24,8 +24,7 @@ static void embed(const Decoder *decoder, const Step *step, float *x)
 /* What the earlier positions add to this one. (B M, D C). The beams of a sentence have many of them
  * in common, which the cache then holds, as it does the sums of a layer. `half` is a constant where
  * it is called. */
-static inline __attribute__((always_inline)) void remember(const Decoder *decoder, const Step *step,
-                                                           int half, float *past)
+INLINE void remember(const Decoder *decoder, const Step *step, int half, float *past)
 {
     int64_t channels = decoder->channels, width = decoder->layers * channels;
     int64_t beam = step->beam, rows = step->sentences * beam;
@@ -34,8 +33,11 @@ static inline __attribute__((always_inline)) void remember(const Decoder *decode
         for (int64_t start = 0; start < width; start += channels) {
             const char *history = (const char *)step->history + start * size;
             for (int64_t row = 0; row < beam; row++)
-                for (int64_t i = start; i < start + channels; i++)
-                    past[row * width + i] = step->offset ? step->offset[i] : 0;
+                if (step->offset)
+                    memcpy(past + row * width + start, step->offset + start,
+                           channels * sizeof *past);
+                else
+                    memset(past + row * width + start, 0, channels * sizeof *past);
             for (int64_t t = 0; t < step->past; t++) {
                 const float *factor = step->row + t * width + start;
                 const int64_t *places = step->ancestors + t * rows + first;
@@ -69,21 +71,20 @@ static void mix_tokens(const Decoder *decoder, const Step *step, int64_t number,
         float *x = room->x + row * stride, *gated = room->y + row * stride;
         int64_t place = row * width + number * channels;
         if (step->half_history)
-            halve((uint16_t *)step->values + place, value, channels);
+            halve_all((uint16_t *)step->values + place, value, channels);
         else
             memcpy((float *)step->values + place, value, channels * sizeof *value);
-        if (projected)
-            SIDE_BY_SIDE
-            for (int64_t i = 0; i < channels; i++)
-                gated[i] = sigmoid_of(gate[i]) * (past[i] + value[i] * now[i]);
-        else if (layer->gated)
-            SIDE_BY_SIDE
-            for (int64_t i = 0; i < channels; i++)
-                x[i] += gate[i] * (past[i] + value[i] * now[i]);
-        else
-            SIDE_BY_SIDE
-            for (int64_t i = 0; i < channels; i++)
-                x[i] += past[i] + value[i] * now[i];
+        for (int64_t i = 0; i < channels; i += LANES) {
+            int64_t left = channels - i;
+            floats mixed = get(past + i, left, 0) + get(value + i, left, 0) * get(now + i, left, 0);
+            if (projected) {
+                put(gated + i, sigmoid_of(get(gate + i, left, 0)) * mixed, left);
+                continue;
+            }
+            if (layer->gated)
+                mixed *= get(gate + i, left, 0);
+            put(x + i, get(x + i, left, 0) + mixed, left);
+        }
     }
     if (projected)
         multiply(&layer->project, rows, room->y, stride, room->x, stride, 1, room);
@@ -118,7 +119,7 @@ static void choose(const Decoder *decoder, const Step *step, int64_t row, float 
         blocks[block] = largest_of(logits + block * BLOCK, BLOCK);
         largest = blocks[block] > largest ? blocks[block] : largest;
     }
-    float less = step->scores[row] - log_sum_exp(logits, symbols, largest);
+    float less = step->scores[row] - log_sum_exp(logits, padded(symbols, BLOCK), largest);
     if (step->log_p)
         for (int64_t i = 0; i < symbols; i++)
             step->log_p[row * symbols + i] = logits[i] + (less - step->scores[row]);

@@ -50,5 +50,5 @@ class About:
 
     @property
     def careful(self) -> bool:
-        """Whether more gets a name than usual, and other names than before."""
-        return self.tries > 0
+        """Whether more gets a name than usual, and other names: the second time, not the third."""
+        return self.tries == 1

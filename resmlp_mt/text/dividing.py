@@ -6,23 +6,18 @@ Joined, the parts are the text.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, groupby, repeat
 
 import regex
 
 from resmlp_mt.text.code import join_code
 from resmlp_mt.text.fitting import Ruler
-from resmlp_mt.text.punctuation import (
-    COMMAS,
-    ENDS,
-    UNSPACED,
-    cut_at,
-    may_cut,
-)
+from resmlp_mt.text.punctuation import COMMAS, ENDS, UNSPACED, cut_at, may_cut
 from resmlp_mt.text.rules.edges import BEGINNING, BULLET
 from resmlp_mt.text.rules.literals import find_whole
 from resmlp_mt.text.rules.spans import find_spans
+from resmlp_mt.text.traced import Traced
 
 LINE_ENDS = "\n\u2028\u2029"
 _LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
@@ -54,12 +49,11 @@ _MARKUP = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Part:
-    """A part of a text.
+    """A part of a text, with the white space around it.
 
     Attributes:
-        text: With the white space around it.
         stays: Whether it is code, or too long for a word.
         is_item: Whether it needs no final stop.
         begins: Whether its line begins with it.
@@ -91,10 +85,9 @@ def divide(
 ) -> list[Part]:
     """Cut a text into parts that fit the model.
 
-    Lines are kept apart. A line is cut no further than it must be: into sentences, a sentence into
-    clauses, a clause between words, a word between subwords, or else between characters with all
-    their marks. Sentences are kept apart too; smaller parts fill a part. What is too long for a
-    word, in a script that has blanks between words, is no language: it stays whole.
+    Lines are kept apart, and so are sentences. A sentence is cut no further than it must be: into
+    clauses, between words, between subwords, or else between characters with all their marks. What
+    is too long for a word, in a script that has blanks between words, stays whole.
 
     Args:
         text: Raw text.
@@ -109,58 +102,46 @@ def divide(
     """
     whole = find_whole(text) if finely and _HOLE not in text else []
     held = iter([text[start:end] for start, end in whole])
-    parts, done = [], 0
-    for start, end in whole:
-        parts += [text[done:start], _HOLE]
-        done = end
-    text = "".join([*parts, text[done:]])
-
-    def fill(part: str) -> str:
-        return re.sub(_HOLE, lambda _: next(held), part) if whole else part
-
+    lines = cut_lines(Traced.of(text).replace((place, _HOLE) for place in whole).text)
     found: list[Part] = []
     blank = ""  # what comes before the first
-    lines = cut_lines(text)
     for line, is_code in join_code(lines) if sentences else zip(lines, repeat(False)):
         is_item, first = are_items or bool(_ITEM.match(line)), len(found)
-        parts = (
+        cuts = (
             [Part(line, stays=True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
         )
-        for part in parts:
-            if part.stays or ruler.measure(part.text):
-                part = replace(
-                    part,
-                    text=blank + fill(part.text),
-                    is_item=is_item or part.is_item,
-                    begins=len(found) == first,
-                )
+        for part in cuts:
+            has_pieces = part.stays or ruler.measure(part.text)
+            part.text = re.sub(_HOLE, lambda _: next(held, _HOLE), part.text)
+            if has_pieces:
+                part.text, blank = blank + part.text, ""
+                part.is_item, part.begins = is_item or part.is_item, len(found) == first
                 found.append(part)
-                blank = ""
             elif found:
-                found[-1] = replace(found[-1], text=found[-1].text + fill(part.text))
+                found[-1].text += part.text
             else:
-                blank += fill(part.text)
+                blank += part.text
         # What ends within a line is a part of a sentence, which was cut at a mark or at a comma.
-        found[first:-1] = [replace(part, is_item=True) for part in found[first:-1]]
+        for part in found[first:-1]:
+            part.is_item = True
     return found
 
 
 def _cut_line(
     line: str, cut: Callable[[str], list[str]], ruler: Ruler, sentences: bool, finely: bool
 ) -> Iterator[Part]:
-    def is_endless(part: str) -> bool:
-        return ruler.measure(part) > max(ruler.longest, _LONGEST_WORD)
-
-    words = [word for word in _LONG_WORD.finditer(line) if is_endless(word[0])]
+    most = max(ruler.longest, _LONGEST_WORD)
+    words = [word for word in _LONG_WORD.finditer(line) if ruler.measure(word[0]) > most]
+    endless = {word[0] for word in words}
     for part in cut_at(line, (place for word in words for place in word.span())):
-        if _LONG_WORD.fullmatch(part) and is_endless(part):
-            yield Part(part, stays=True)
-        elif not sentences and ruler.fits(part):
-            yield Part(part)
-        else:
-            entries = _cut_entries(part) if finely else [part]
-            for entry in _join_marks(entries):
-                whole = cut(entry) if any(map(str.isalnum, entry)) else [entry]
+        if part in endless or (not sentences and ruler.fits(part)):
+            yield Part(part, stays=part in endless)
+            continue
+        entries = _cut_entries(part) if finely else [part]
+        for has_words, run in groupby(entries, key=lambda entry: any(map(str.isalnum, entry))):
+            # Those that stand side by side and have no words are one.
+            for entry in run if has_words else ["".join(run)]:
+                whole = cut(entry) if has_words else [entry]
                 for sentence in _cut_finely(whole) if finely else whole:
                     for piece in ruler.cut(sentence):
                         yield Part(piece, is_item=len(entries) > 1)
@@ -170,30 +151,25 @@ def _cut_entries(line: str) -> list[str]:
     """The entries of a line, each with what parts it from the next one."""
     if "\t" not in line and " " not in line:
         return [line]
-    first = _BLANKS.match(line).end()
-    if line.startswith("|", first):
-        places = (place for edge in _EDGES.finditer(line) for place in edge.span())
-        return _cut_whole(line, places)
-    begin = BEGINNING.match(line)
-    begin = begin.end() if begin else first
-    marks = [] if "«" in line or "‹" in line else list(_ALWAYS.finditer(line, begin))
-    if not marks:
-        marks = list(_AT_TIMES.finditer(line, begin))
-        entries = cut_at(line, (place for mark in marks for place in mark.span()))[::2]
-        most = _SHORT if len(marks) > 1 else _SHORTEST
-        are_short = all(len(entry.split()) <= most for entry in entries)
-        kinds = {mark[0].strip() for mark in marks}
-        if len(kinds) != 1 or not are_short or any(map(_STOP.search, entries)):
-            marks = []
+    begin = (BEGINNING.match(line) or _BLANKS.match(line)).end()
+    is_row = line.lstrip().startswith("|")
+    marks = list(_EDGES.finditer(line)) if is_row else _find_marks(line, begin)
     places = {place for mark in marks for place in mark.span()}
-    return cut_at(line, sorted(places | {tab.end() for tab in _TABS.finditer(line, begin)}))
+    if not is_row:
+        places |= {tab.end() for tab in _TABS.finditer(line, begin)}
+    return _cut_whole(line, sorted(places))
 
 
-def _join_marks(entries: list[str]) -> Iterator[str]:
-    """The entries, with those as one that stand side by side and have no words."""
-    for has_words, run in groupby(entries, key=lambda entry: any(map(str.isalnum, entry))):
-        found = list(run)
-        yield from found if has_words else ["".join(found)]
+def _find_marks(line: str, begin: int) -> list[re.Match]:
+    """The marks between blanks that part the entries of a line."""
+    if "«" not in line and "‹" not in line and (marks := list(_ALWAYS.finditer(line, begin))):
+        return marks
+    marks = list(_AT_TIMES.finditer(line, begin))
+    entries = cut_at(line, (place for mark in marks for place in mark.span()))[::2]
+    most = _SHORT if len(marks) > 1 else _SHORTEST
+    are_short = all(len(entry.split()) <= most for entry in entries)
+    are_alike = len({mark[0].strip() for mark in marks}) == 1
+    return marks if are_short and are_alike and not any(map(_STOP.search, entries)) else []
 
 
 def _cut_finely(sentences: list[str]) -> list[str]:

@@ -1,9 +1,8 @@
 """Text cut into parts of so many subwords at most, no further than it must be."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import groupby
 
 import regex
@@ -26,7 +25,7 @@ class Ruler:
     """
 
     def __init__(self, find_pieces: Callable[[str], Sequence[str]], longest: int):
-        self._find_pieces, self.longest = lru_cache(maxsize=4096)(find_pieces), longest
+        self._find_pieces, self.longest = find_pieces, longest
 
     def find_pieces(self, text: str) -> Sequence[str]:
         """The subwords of a text."""
@@ -45,60 +44,51 @@ class Ruler:
 
         A character of more subwords than fit is a part too.
 
-        Args:
-            text: A sentence.
-            ends: What it is cut behind; first where the first of them is. Where they do not help,
-                it is cut within words.
+        It is cut behind the first of `ends`, or else the next; where none helps, within words.
         """
         if self.fits(text):
             return [text]
         if not ends:
             return list(self._cut_word(text))
         first, *others = ends
-        parts = [
-            part
-            for piece in cut_at(text, (match.end() for match in first.finditer(text)))
-            for part in self.cut(piece, others)
-        ]
-        return self._fill(parts)
+        pieces = cut_at(text, (match.end() for match in first.finditer(text)))
+        return self._fill([part for piece in pieces for part in self.cut(piece, others)])
 
     def _cut_word(self, text: str) -> Iterator[str]:
-        """Cut what holds no blanks: better within no subword or grapheme."""
-        while len(text) > 1:
-            # As much as may fit, and the subword behind it.
-            reach = self.longest
-            while self.fits(text[:reach]) and reach < len(text):
-                reach *= 2
-            if self.fits(text[:reach]):
-                break
-            pieces = self.find_pieces(text[:reach])
+        start = 0
+        while start < len(text):
+            end = self._find_end(text, start)
+            yield text[start:end]
+            start = end
 
-            def is_too_long(end: int, text: str = text) -> bool:
-                return not self.fits(text[:end])
-
-            last = max(1, bisect_left(range(1, reach), True, key=is_too_long))
-            near = range(last, max(0, last - 2 * _LONGEST_SUBWORD), -1)
-            whole = [end for end in near if may_cut(text, end) and self.fits(text[:end])]
-            clean = (end for end in whole if _begins(pieces, self.find_pieces(text[:end])))
-            end = next(clean, whole[0] if whole else last)
-            yield text[:end]
-            text = text[end:]
-        if text:
-            yield text
+    def _find_end(self, text: str, start: int) -> int:
+        """Where a part ends that begins there: better within no subword or character."""
+        stop = min(len(text), start + self.longest * _LONGEST_SUBWORD)
+        ends = range(start + 1, stop + 1)
+        fit = bisect_right(ends, self.longest, key=lambda end: self.measure(text[start:end]))
+        last = start + max(1, fit)
+        if last == len(text):
+            return last
+        near = range(last, max(start, last - 2 * _LONGEST_SUBWORD), -1)
+        whole = [end for end in near if may_cut(text, end) and self.fits(text[start:end])]
+        pieces = self.find_pieces(text[start:stop])
+        for end in whole:
+            beginning = self.find_pieces(text[start:end])
+            if beginning == pieces[: len(beginning)]:
+                return end
+        return whole[0] if whole else last
 
     def _fill(self, parts: list[str]) -> list[str]:
         """Join neighbours as long as they fit together."""
         # There may be very many without subwords, so they are joined at once.
         runs = groupby(parts, key=lambda part: self.measure(part) == 0)
         parts = [part for blank, run in runs for part in (["".join(run)] if blank else run)]
-        filled, room = [], 0
+        filled, room = [], -1
         for part in parts:
             size = self.measure(part)
             # Subwords do not reach over white space; without any, the sum need not hold.
-            if (
-                filled
-                and size <= room
-                and (filled[-1][-1].isspace() or part[0].isspace() or self.fits(filled[-1] + part))
+            if size <= room and (
+                filled[-1][-1].isspace() or part[0].isspace() or self.fits(filled[-1] + part)
             ):
                 filled[-1] += part
                 room -= size
@@ -106,8 +96,3 @@ class Ruler:
                 filled.append(part)
                 room = self.longest - size
         return filled
-
-
-def _begins(pieces: Sequence[str], beginning: Sequence[str]) -> bool:
-    """Whether the beginning of a text is cut into the same subwords as within it."""
-    return pieces[: len(beginning)] == beginning

@@ -37,13 +37,9 @@ class Pipeline:
     """
 
     def __init__(
-        self,
-        languages: tuple[str, str],
-        split: Callable[[str], Sequence[str]],
-        model: Knowledge,
+        self, languages: tuple[str, str], split: Callable[[str], Sequence[str]], model: Knowledge
     ):
-        self.languages, self.model = languages, model
-        self.about = About(languages, model)
+        self.languages, self.about = languages, About(languages, model)
         self._split = split
         self._measure = lru_cache(4096)(self._split_as_read)
 
@@ -56,31 +52,22 @@ class Pipeline:
         finely: bool = True,
         about: About | None = None,
     ) -> list[Segment]:
-        """Split a text into what is translated at once. Joined, the parts are the text.
+        """Split a text as `divide` does, and read each part. Joined, the parts are the text.
 
         Args:
-            text: Raw text.
-            longest: Subwords that fit the model.
-            sentences: Cut lines into sentences that fit as they are, too.
-            rules: What is taken off each part.
-            finely: As for `divide`.
+            text, sentences, finely: As for `divide`.
+            longest, rules: As for `read`.
             about: What is known of all parts.
         """
         about = about or self.about
         cut = partial(split_sentences, language=self.languages[0])
         ruler = Ruler(self._measure, longest)
         symbols = self._find_symbols(text)
-        parts = divide(text, cut, ruler, sentences, finely, about.is_item)
-        return [
-            self.read(
-                part.text,
-                replace(about, is_item=part.is_item, begins=part.begins, symbols=symbols),
-                rules,
-                longest,
-                part.stays,
-            )
-            for part in parts
-        ]
+        segments = []
+        for part in divide(text, cut, ruler, sentences, finely, about.is_item):
+            its = replace(about, is_item=part.is_item, begins=part.begins, symbols=symbols)
+            segments.append(self.read(part.text, its, rules, longest, part.stays))
+        return segments
 
     def read(
         self,
@@ -90,14 +77,12 @@ class Pipeline:
         longest: int,
         stays: bool = False,
     ) -> Segment:
-        """A part of a text as the model reads it.
+        """A part of a text, with the white space around it, as the model reads it.
 
         Args:
-            text: With the white space around it.
-            about: What is known of it.
+            text, about, stays: As a `Segment` has them.
             rules: What is taken off it.
             longest: Subwords that fit the model. What rules make longer is read without them.
-            stays: Whether it is code, or no language.
         """
         whole = Traced.of(text)
         if stays:
@@ -108,8 +93,7 @@ class Pipeline:
             stripped = stripped.replace([((0, len(about.symbols)), "")])
         said, memos = stripped, []
         for rule in rules if about.find_terms or holds_text(stripped.text) else ():
-            done = rule.read(said, about)
-            if done is None:
+            if (done := rule.read(said, about)) is None:
                 pieces = self._split(stripped.text)[:longest]
                 return Segment(text, about, stripped, pieces, stays=True)
             said, memo = done
@@ -122,25 +106,22 @@ class Pipeline:
         return Segment(text, about, said, pieces[:longest], tuple(memos))
 
     def write(self, segment: Segment, said: str, weigh: Weigh) -> Traced | None:
-        """The translation of a segment; None if it lost something that must be kept.
+        """The translation of a segment, for which the model said this with words of such shares.
 
-        Args:
-            segment: What was translated.
-            said: By the model.
-            weigh: The shares of its words.
+        It is None if it lost something that must be kept.
         """
-        spoken = Traced.of(said)
-        done = spoken
+        done = spoken = Traced.of(said)
         for memo in reversed(segment.memos):
 
             def compare(now: Traced, level: Traced = memo.left) -> np.ndarray:
-                shares = weigh()[now.match_words(spoken)]
                 words = level.match_words(segment.read)
+                if not spoken.text.split():
+                    return np.zeros((len(now.text.split()), len(words)))
+                shares = weigh()[now.match_words(spoken)]
                 often = np.bincount(words, minlength=shares.shape[1])
                 return shares[:, words] / often[words]
 
-            done = memo.rule.write(done, memo.memo, segment.about, compare)
-            if done is None:
+            if (done := memo.rule.write(done, memo.memo, segment.about, compare)) is None:
                 return None
         return done
 

@@ -67,14 +67,10 @@ def cut_at(text: str, places: Iterable[int]) -> list[str]:
 
 
 def may_cut(text: str, place: int) -> bool:
-    """Whether no character, as readers take it, reaches over a place of a text.
+    """Whether no character, as readers take it, reaches over a place within a text.
 
     Letters keep their marks, emoji what is joined to them, flags their second letter, and Korean
     syllables their parts: the grapheme clusters of UAX 29.
-
-    Args:
-        text: Any text.
-        place: Of the cut: between 1 and its length - 1.
     """
     start = _CONTEXT.match(text, 0, place).start()
     return any(match.end() == place for match in _CLUSTER.finditer(text, start, place + 1))

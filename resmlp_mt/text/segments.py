@@ -14,13 +14,7 @@ from resmlp_mt.text.traced import Traced
 
 @dataclass(frozen=True)
 class Memo:
-    """What a rule took off a text.
-
-    Attributes:
-        rule: The rule.
-        memo: What it needs to put that back.
-        left: The text that it left.
-    """
+    """What a rule needs to put back what it took off a text, and the text that it left."""
 
     rule: ModuleType
     memo: Any
@@ -55,22 +49,20 @@ class Segment:
     @property
     def wanted(self) -> tuple[Wanted, ...]:
         """What its translation must hold for terms."""
-        return self._terms.wanted if self._terms else ()
+        return self._terms.wanted
 
     @property
     def held(self) -> tuple[Wanted, ...]:
         """What of that has no name, so that the search must hold it."""
-        return self._terms.held if self._terms else ()
+        return self._terms.held
 
     @property
-    def _terms(self) -> terms.Terms | None:
-        return next((memo.memo for memo in self.memos if memo.rule is terms), None)
+    def _terms(self) -> terms.Terms:
+        found = (memo.memo for memo in self.memos if memo.rule is terms)
+        return next(found, terms.Terms((), None, ()))
 
     @property
     def names(self) -> dict[str, str]:
         """The words that names stand for in what the model reads."""
-        found: dict[str, str] = {}
-        for memo in self.memos:
-            if isinstance(memo.memo, Names):
-                found |= memo.memo.words
-        return found
+        found = (memo.memo.words for memo in self.memos if isinstance(memo.memo, Names))
+        return {name: word for words in found for name, word in words.items()}

@@ -106,14 +106,9 @@ _UNSEEN = _compile(rf"[{UNSEEN}\s]*")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """Cut a text after each sentence and the white space that follows it.
+    """Cut a text behind sentences and the white space after them. Joined, they are the text.
 
-    Args:
-        text: Any text.
-        language: Its code, as "en", "de_AT" or "zh-Hans"; English rules hold for unknown ones.
-
-    Returns:
-        The sentences in order; joined they are the text.
+    The language is a code, as "en", "de_AT" or "zh-Hans"; English rules hold for unknown ones.
     """
     if _ONE.fullmatch(text):
         return [text] if text else []

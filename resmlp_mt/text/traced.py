@@ -28,18 +28,16 @@ class Traced:
         return cls(text, range(len(text)))
 
     def replace(self, edits: Iterable[tuple[Place, str]]) -> "Traced":
-        """The text with others in the place of its parts.
-
-        Args:
-            edits: Places, in order and apart, and what is put there.
-        """
+        """The text with others put in places of it, which are in order and apart."""
         texts: list[str] = []
         places: list[int] = []
         done = 0
+        behind = self.places[-1] + 1 if self.places else 0
         for (start, end), new in edits:
             texts += [self.text[done:start], new]
             places += self.places[done:start]
-            places += [self._place(start)] * len(new)
+            place = self.places[start] if start < len(self.places) else behind
+            places += [place] * len(new)
             if new and start < end:
                 places[-1] = self.places[end - 1]
             done = end
@@ -51,17 +49,10 @@ class Traced:
     def match_words(self, other: "Traced") -> list[int]:
         """The word of another text that each word of this one stands for.
 
-        Words are what stands between white space, counted from 0.
-
-        Args:
-            other: A text that was made of the same one. It has at least one word.
+        Words are what stands between white space, counted from 0. The other text was made of the
+        same one, and has at least one word.
         """
         starts = [word.start() for word in re.finditer(r"\S+", other.text)]
         last = [word.end() - 1 for word in re.finditer(r"\S+", self.text)]
         there = [bisect_right(other.places, self.places[place]) - 1 for place in last]
         return [max(bisect_right(starts, place) - 1, 0) for place in there]
-
-    def _place(self, index: int) -> int:
-        if index < len(self.places):
-            return self.places[index]
-        return self.places[-1] + 1 if self.places else 0

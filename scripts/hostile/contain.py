@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from babel import Locale
+
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.native.code import find_library
 
@@ -107,6 +109,8 @@ def _run(use: Callable[[], None], folder: Path, output: Path, writer: int) -> No
         tempfile.tempdir = str(folder)
         os.chdir(folder)
         find_library()  # our own, which an export's search would load
+        for language in ("en", "de"):  # Babel's own data, which are pickles
+            Locale.parse(language).number_symbols  # noqa: B018
         caught = _watch(folder)
         verdict = _judge(use)
         if caught:

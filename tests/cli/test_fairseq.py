@@ -516,7 +516,7 @@ def test_impossible_models_are_refused(prepared, tmp_path):
         ),
         (
             "--arch resmlp_tiny --lr-scheduler manual --update2lr {1:1e-3}",
-            "--update2lr {1:1e-3}: give rates with their keys in quotes, as \"{'1-9': 1e-3}\"",
+            "--lr-scheduler manual fails at update 0",
         ),
         ("--arch resmlp_tiny --criterion adaptive_loss", "needs an adaptive softmax, which --arch"),
         (

@@ -50,7 +50,10 @@ def test_doctor_finds_nothing_here(monkeypatch):
     output = run("resmlp-mt", "doctor").stdout
     for name in ("torch", "ve-fairseq", "Python", "apex", "no problem found", "CPU threads"):
         assert name in output
-    for name, value in {"bf16 on CPUs": "fast|slow here", "compiled search": "avx|none"}.items():
+    for name, value in {
+        "bf16 on CPUs": "fast|slow here",
+        "compiled search": "avx|i8mm|dotprod|plain",
+    }.items():
         assert re.search(f"^{name} +({value})", output, re.M)
     # No more and no less than setup.py asks for.
     asked = {}

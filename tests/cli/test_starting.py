@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli.commands import ROOT, assert_refused, run, start, wait_for
 
+from resmlp_mt.files.finding import PRETRAINED
+
 TRANSLATE = ["resmlp-mt", "translate", "--model", "multi30k-en-de"]
 
 
@@ -27,7 +29,8 @@ def test_ctrl_c_ends_a_command_that_is_still_importing():
     ours, theirs = os.pipe()[::-1]  # what it reads does not end, and so neither does it
     # A test run in the background passes on that interrupts are ignored.
     hear = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
-    process = start(*TRANSLATE, stdin=theirs, preexec_fn=hear)
+    checkpoint = PRETRAINED / "multi30k-en-de" / "model.pt"  # which needs torch
+    process = start("resmlp-mt", "translate", "--model", checkpoint, stdin=theirs, preexec_fn=hear)
     while "libtorch_cpu" not in Path(f"/proc/{process.pid}/maps").read_text():
         assert process.poll() is None
         time.sleep(0.01)
@@ -72,7 +75,7 @@ def test_ctrl_c_in_an_import_leaves_nothing_half_written(tmp_path):
 
 
 def test_a_full_standard_output_is_named(tmp_path):
-    (tmp_path / "x.de").write_text("Ein Hund.\n")
+    (tmp_path / "x.de").write_text("Ein Hund schläft im Schnee.\n")
     command = ["resmlp-mt", "score", "--ref", "x.de", "x.de"]
     fill = lambda: os.dup2(os.open("/dev/full", os.O_WRONLY), 1)  # noqa: E731
     result = run(*command, cwd=tmp_path, check=False, preexec_fn=fill)

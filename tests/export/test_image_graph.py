@@ -297,7 +297,7 @@ def test_a_description_that_does_not_fit_is_refused(change, error, randomised):
 
 
 def test_pixels_of_another_size_are_refused(randomised):
-    compute = compile_classifier(build(randomised), "avx2")
+    compute = compile_classifier(build(randomised), "plain")
     for pixels in (np.zeros((1, 3, 16, 15), np.uint8), np.zeros((1, 3, 16, 16), np.float32)):
         with pytest.raises(ValueError, match="pixels"):
             compute(pixels)

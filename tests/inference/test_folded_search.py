@@ -38,6 +38,7 @@ from resmlp_mt.inference.engines.folded_search import FoldedSearch  # noqa: E402
 from resmlp_mt.inference.native import decoder as native_decoder  # noqa: E402
 from resmlp_mt.inference.native import encoder as native_encoder  # noqa: E402
 from resmlp_mt.inference.native.code import (  # noqa: E402
+    KINDS,
     Integer,
     find_library,
 )
@@ -57,7 +58,7 @@ LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
 _steps = {}
 
 
-@pytest.fixture(autouse=True, params=["graph", "avx2", "avx512"])
+@pytest.fixture(autouse=True, params=["graph", *KINDS])
 def step(request, monkeypatch):
     """What runs the steps of the fast search: ONNX Runtime, or a form of the compiled code."""
     # So that beams need more room.
@@ -462,13 +463,13 @@ def holds(tokens, wanted):
     return any(list(tokens[i : i + len(wanted)]) == wanted for i in range(len(tokens)))
 
 
-KINDS = {
+MODELS = {
     "paper": dict(norm="affine"),
     "plus": dict(preset="resmlp_plus_tiny"),
     "learned": dict(decoder_learned_pos=True, token_mixer="toeplitz", mixing_heads=4),
     "projected": dict(preset="resmlp_plus_tiny", token_mixer="projected-toeplitz"),
 }
-kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+kinds = pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
 
 
 @kinds

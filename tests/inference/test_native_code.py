@@ -8,7 +8,12 @@ import pytest
 from resmlp_mt.errors import UserError
 from resmlp_mt.inference.native import code as native_code
 from resmlp_mt.inference.native import decoder
-from resmlp_mt.inference.native.code import check_structures, find_compute, find_library
+from resmlp_mt.inference.native.code import (
+    KINDS,
+    check_structures,
+    find_compute,
+    find_library,
+)
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
@@ -30,8 +35,8 @@ def test_a_build_that_does_not_know_its_structures_is_refused():
     [
         None,
         "int x;",
-        "int has_avx2() {return 1;} int has_avx512() {return 0;}"
-        "int count_room; int count_encoder_room; int count_classifier_room; int step_avx2;",
+        "int count_room, count_encoder_room, count_classifier_room, step_plain;"
+        + "".join(f"int has_{kind}() {{return {kind == 'plain':d};}}" for kind in KINDS),
     ],
     ids=["no library", "of nothing", "of no encoder"],
 )

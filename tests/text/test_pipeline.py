@@ -171,6 +171,16 @@ def test_words_are_traced_through_names_and_emphasis():
     assert Traced.of(said).match_words(done) == [0, 1, 4, 5, 6]
 
 
+def test_emphasis_goes_around_all_of_what_has_one_name():
+    whole = pipeline()
+    (segment,) = whole.split("Use **a** `git commit -m` here.", LONGEST, True)
+    looks = np.array([[0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]], float)
+    done = whole.write(segment, "here D3 use", lambda: looks)
+    assert done.text == "here **`git commit -m`** use"
+    (segment,) = whole.split("I **like 🐶** dogs.", LONGEST, True)
+    assert whole.write(segment, "", lambda: None).text.split() == ["**🐶**"]
+
+
 @pytest.mark.parametrize(
     ("source", "said", "is_kept"),
     [

@@ -80,16 +80,25 @@ def parse(
     modify_parser=None,
 ):
     """Parse as fairseq does, and put right what it made of it."""
-    error = parser.error
+    error, looked, defaults = parser.error, False, {}
 
     def look(parser):
-        """Look at what will be parsed. fairseq calls this when it has imported --user-dir."""
+        """Look at what will be parsed. fairseq calls this when it has imported --user-dir.
+
+        It calls it once more when it has added the flags of the model.
+        """
+        nonlocal looked
         if modify_parser is not None:
             modify_parser(parser)
+        if looked:
+            parser.set_defaults(**defaults)
+            return
+        looked = True
         parser.error = partial(refuse, parser, error, None)
         known, _ = parser.parse_known_args(input_args)
         if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
-            parser.set_defaults(task=find_task(known.path))
+            defaults["task"] = find_task(known.path)
+            parser.set_defaults(**defaults)
         # Programs that train nothing have fairseq's default there, which nobody gave.
         trains = hasattr(known, "max_update")
         arch = getattr(known, "arch", None) if trains else None

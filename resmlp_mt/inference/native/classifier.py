@@ -60,7 +60,7 @@ class NativeClassifier:
         in_chans, image_size: Of the pixels that the rest of the export takes.
         classes: K.
         threads: How many work on a batch.
-        compute: `classify_avx512` or `classify_avx2` of the library.
+        compute: `classify_avx512` of the library, or that of another kind.
 
     Raises:
         ValueError: If something does not fit.

@@ -12,7 +12,7 @@ import numpy as np
 from resmlp_mt.errors import UserError
 
 GROUP, BLOCK, INPUTS = 16, 64, 8  # as in native/decoder.h
-KINDS = "avx512", "avx2"  # of processors, the fastest first
+KINDS = "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "plain"  # of processors, the fastest first
 Integer, Float, Pointer = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
 
 

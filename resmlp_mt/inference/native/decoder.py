@@ -93,8 +93,8 @@ class NativeDecoder:
         symbols, channels, layers: V, C and D that the rest of the model has.
         banned: Symbols that no translation has.
         end: The end of a sentence.
-        compute: `step_avx512` or `step_avx2` of the library.
-        search: `search_avx512` or `search_avx2`.
+        compute: `step_avx512` of the library, or that of another kind.
+        search: `search_avx512`, of the same.
         preview: What `learn_preview` found: the search then looks at all symbols through it, and at
             the best of them in full.
 

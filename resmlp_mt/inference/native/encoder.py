@@ -56,7 +56,7 @@ class NativeEncoder:
             (D, H, N), and "encoder.positions", (N, C).
         symbols, positions: V and N of the encoder.
         sides: (2 D, E, C / E) of the decoder's attention.
-        compute: `encode_avx512` or `encode_avx2` of the library.
+        compute: `encode_avx512` of the library, or that of another kind.
 
     Raises:
         ValueError: If something does not fit.

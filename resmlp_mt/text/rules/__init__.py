@@ -24,20 +24,8 @@ from resmlp_mt.text.rules import (
     unreadable,
 )
 
-# In the order in which they read. They write in the opposite one.
-RULES = (
-    edges,
-    spans,
-    digits,
-    terms,
-    numbers,
-    literals,
-    identifiers,
-    unreadable,
-    pictures,
-    capitals,
-    stops,
-)
-
 # Those that put names in the place of what stays as it is.
 NAMING = (numbers, literals, identifiers, unreadable, pictures)
+
+# In the order in which they read. They write in the opposite one.
+RULES = (edges, spans, digits, terms, *NAMING, capitals, stops)

@@ -1,10 +1,9 @@
 """Sentences in capitals, which models know less well: read in lower case, answered in capitals."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.sentences import base_language, split_sentences
 from resmlp_mt.text.traced import Traced
 
@@ -49,7 +48,7 @@ def write(said: Traced, memo: str, about: About, weigh: Callable) -> Traced:
     text, target = said.text, about.languages[1]
     if not memo:
         return said
-    kept = {place for span in _find_kept(text, memo) for place in range(*span)}
+    kept = _find_kept(text, memo)
     raised = ((i, upper(letter, target)) for i, letter in enumerate(text) if i not in kept)
     return said.replace(((i, i + 1), letter) for i, letter in raised if letter != text[i])
 
@@ -57,16 +56,16 @@ def write(said: Traced, memo: str, about: About, weigh: Callable) -> Traced:
 def is_in_capitals(text: str) -> bool:
     """Whether a text is written in capitals, and is more than a name or two: "IBM PC" is not.
 
-    It has three words in capitals, or two, one of them of four letters. Few letters are small, in
-    words as kg; those that have no capital, as the German sharp s, do not count. Words that stay as
-    they are typed do not count either. Acronyms do not put a Chinese or an Arabic text in capitals,
-    and a word in such a script does not hide that the others are in them.
+    It has three words in capitals, or two, one of them of four letters, or is a long one. Words
+    that stay as they are typed do not count. Acronyms do not put a Chinese or an Arabic text in
+    capitals, and a word in such a script does not hide that the others are in them.
     """
     # How many letters each word has that is in capitals, and each other one.
     capitals, others, small = [], [], 0
     for word in text.split():
         letters = [] if _KEPT.search(word) else list(filter(str.isalpha, word))
-        lowered = sum(map(_is_small, letters))
+        # A sharp s is none: its capital is two letters.
+        lowered = sum(letter != (big := letter.upper()) and len(big) == 1 for letter in letters)
         small += lowered
         if lowered and len(letters) > 2:
             return False
@@ -88,7 +87,13 @@ def read_capitals(text: str, language: str) -> str:
     """
     if not is_in_capitals(text):
         return text
-    return "".join(_read(part, base_language(language)) for part in split_sentences(text, language))
+    read = ""
+    for sentence in split_sentences(text, language):
+        places = (i for i, letter in enumerate(sentence) if letter.upper() != letter.lower())
+        begin = next(places, 0) + 1  # behind the first letter that has two forms
+        small = re.sub(r"\S+", lambda word: _read_word(word[0], base_language(language)), sentence)
+        read += sentence[:begin] + small[begin:]
+    return read
 
 
 def lower(text: str, language: str) -> str:
@@ -100,20 +105,20 @@ def lower(text: str, language: str) -> str:
 
 def upper(text: str, language: str) -> str:
     """A text in capitals. The language tells which capital i has. Georgian stays as it is."""
-    language = base_language(language)
-    if language in _UNRAISED:
+    if (language := base_language(language)) in _UNRAISED:
         return text
     return (text.replace("i", "İ") if language in _DOTTED else text).upper()
 
 
-def _find_kept(translation: str, source: str) -> Iterator[Place]:
-    """The words of a translation that stay as they are typed in its source."""
+def _find_kept(translation: str, source: str) -> set[int]:
+    """The places of characters in words of a translation that stay as typed in its source."""
     words = [_CORE.search(word) for word in source.split() if _KEPT.search(word)]
-    if kept := {word[0] for word in words if word and word[0] != word[0].upper()}:
-        longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
-        # Within ASCII, since Chinese puts no blank before an address.
-        for match in re.finditer(rf"(?a:(?<!\w)(?:{longest_first})(?!\w))", translation):
-            yield match.span()
+    if not (kept := {word[0] for word in words if word and word[0] != word[0].upper()}):
+        return set()
+    longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
+    # Within ASCII, since Chinese puts no blank before an address.
+    found = re.finditer(rf"(?a:(?<!\w)(?:{longest_first})(?!\w))", translation)
+    return {place for match in found for place in range(*match.span())}
 
 
 def _is_title(text: str) -> bool:
@@ -122,19 +127,6 @@ def _is_title(text: str) -> bool:
     long = [word for word in words if len(word) > 3 and word[0].isalpha()]
     is_short = 3 <= len(words) <= 20 and text[-1].isalnum() and len(long) > 1
     return is_short and all(word[0].isupper() for word in long) and bool(_TITLE.search(text))
-
-
-def _is_small(letter: str) -> bool:
-    """Whether it has a capital and is none. The capital of the sharp s is two letters."""
-    capital = letter.upper()
-    return len(capital) == 1 and capital != letter
-
-
-def _read(sentence: str, language: str) -> str:
-    places = (i for i, letter in enumerate(sentence) if letter.upper() != letter.lower())
-    begin = next(places, 0) + 1  # behind the first letter that has two forms
-    read = re.sub(r"\S+", lambda word: _read_word(word[0], language), sentence)
-    return sentence[:begin] + read[begin:]
 
 
 def _read_word(word: str, language: str) -> str:

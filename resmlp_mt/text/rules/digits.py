@@ -24,9 +24,9 @@ def read(text: Traced, about: About) -> tuple[Traced, Counter[str] | None]:
 
 def write(said: Traced, memo: Counter[str], about: About, weigh: Callable) -> Traced | None:
     """The translation, if it has all of them. At first none may be doubled, as 30 in "5:30"."""
-    words = [word for word in memo if not word.isdigit()]
-    found = _count(said.text) + Counter({w: memo[w] for w in words if w in said.text})
-    doubled = not about.careful and any(found[word] > often for word, often in memo.items())
+    words = {w: often for w, often in memo.items() if not w.isdigit() and w in said.text}
+    found = _count(said.text) + Counter(words)
+    doubled = not about.tries and any(found[word] > often for word, often in memo.items())
     return None if memo - found or doubled else said
 
 

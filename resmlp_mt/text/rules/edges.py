@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from resmlp_mt.text.about import About
+from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.rules.pictures import PICTURE
 from resmlp_mt.text.traced import Traced
 
@@ -27,41 +27,34 @@ _QUOTED = re.compile(r'(["“”„«»])(?=\w)[^"“”„«»]*\w(?=(["“”�
 _MOST = 9  # times that something stands around a text
 
 
-@dataclass(frozen=True)
-class Edges:
-    """What stood before a text, and behind it."""
-
-    before: str
-    behind: str
-
-
-def read(text: Traced, about: About) -> tuple[Traced, Edges | None]:
-    """Take off what stands around it."""
+def read(text: Traced, about: About) -> tuple[Traced, tuple[str, str] | None]:
+    """Take off what stands around it; the memo is what stood before it, and behind."""
     whole = text.text
     begin = BEGINNING.match(whole) if about.begins else None
     start, end = begin.end() if begin else 0, len(whole)
     for _ in range(_MOST):
-        if not (found := _find(whole[start:end])):
+        first, last = _find(whole[start:end])
+        if last - first == end - start:
             break
-        start, end = start + found[0], start + found[1]
+        start, end = start + first, start + last
     if (start, end) == (0, len(whole)):
         return text, None
     rest = text.replace([((0, start), ""), ((end, len(whole)), "")])
-    return rest, Edges(whole[:start], whole[end:])
+    return rest, (whole[:start], whole[end:])
 
 
-def write(said: Traced, memo: Edges, about: About, weigh: Callable) -> Traced:
+def write(said: Traced, memo: tuple[str, str], about: About, weigh: Callable) -> Traced:
     """Put it around the translation."""
     end = len(said.text)
-    return said.replace([((0, 0), memo.before), ((end, end), memo.behind)])
+    return said.replace(zip([(0, 0), (end, end)], memo, strict=True))
 
 
-def _find(text: str) -> tuple[int, int] | None:
-    """Where a text begins and ends within what is around it, if anything is."""
+def _find(text: str) -> Place:
+    """Where a text begins and ends within what is around it."""
     for pattern in (_EMPHASIS, _QUOTED):
         if around := pattern.match(text):
             return around.end(1), around.start(2)
-    left, right = _LEFT.match(text), _RIGHT.search(text)
-    if left and left.end():
+    if left := _LEFT.match(text):
         return left.end(), len(text)
-    return (0, right.start()) if right else None
+    right = _RIGHT.search(text)
+    return 0, right.start() if right else len(text)

@@ -1,11 +1,10 @@
 """Names of programs, parts and orders: snake_case, KB5034441, us-east-1, m²."""
 
 import re
-from collections.abc import Iterator
 
 from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import Place, join_places
-from resmlp_mt.text.rules.names import NAME, Fixed, make_hands
+from resmlp_mt.text.rules.names import NAME, make_hands
 
 # Raised and lowered characters, signs of marks and fractions. Subwords write most plainly: 102 for
 # 10², which is another number.
@@ -38,9 +37,4 @@ def find_identifiers(text: str, about: About) -> list[Place]:
     return join_places(match.span() for kind in kinds for match in kind.finditer(text))
 
 
-def _find(text: str, about: About) -> Iterator[Fixed]:
-    for place in find_identifiers(text, about):
-        yield place, text[slice(*place)]
-
-
-read, write = make_hands(_find)
+read, write = make_hands(find_identifiers)

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import Place
-from resmlp_mt.text.rules.names import Fixed, make_hands
+from resmlp_mt.text.rules.names import make_hands
 
 _FILES = (
     "7z apk avi bak bat bmp bz2 c cfg conf cpp css csv deb dll doc docx exe flac gif gz h htm "
@@ -16,14 +15,13 @@ _FILES = (
 # Without those that are English or German words, which may follow a stop and no blank: "ok.it".
 _SITES = "biz ch co com de dev edu eu fr gov io jp net nl org tv uk"
 _ENDINGS = "|".join(f"{_FILES} {_SITES}".split())
-_NO_NAMES = "|".join(
-    "a an and are but how i if in is it not or so that the there they this to we what when where "
-    "who why yes no you aber das der die du er es ich ihr ist ja mit nein nicht oder sie sind so "
-    "und warum was wenn wer wie wir wo zu".split()
+_NO_NAMES = (
+    "a|an|and|are|but|how|i|if|in|is|it|not|or|so|that|the|there|they|this|to|we|what|when|where"
+    "|who|why|yes|no|you|aber|das|der|die|du|er|es|ich|ihr|ist|ja|mit|nein|nicht|oder|sie|sind"
+    "|und|warum|was|wenn|wer|wie|wir|wo|zu"
 )
-# What may have blanks in it: code of Markdown, statements and expressions of templates, messages
-# of ICU with all their branches. Of "{{ name }}" alone models keep the braces, and translate
-# better with them.
+# What may have blanks in it: code of Markdown, templates, messages of ICU with all branches. Of
+# "{{ name }}" alone models keep the braces, and translate better with them.
 _BRACED = r"\{[^{}]*+\}"
 for _ in range(4):  # messages within branches of others
     _BRACED = rf"\{{(?:[^{{}}]++|{_BRACED})*+\}}"
@@ -69,11 +67,15 @@ def find_literals(text: str) -> Iterator[Place]:
     """
     for match in _LITERAL.finditer(text):
         word = match[0]
-        is_entity = word[0] == "&"
-        while word and not is_entity and (word[-1] in _BEHIND or _closes(word)):
+        while word and word[0] != "&" and (word[-1] in _BEHIND or _closes(word)):
             word = word[:-1]
         if word:
             yield match.start(), match.start() + len(word)
+
+
+def _closes(word: str) -> bool:
+    """Whether the last character closes a bracket that was opened before the word."""
+    return word.count(word[-1]) > word.count(_PAIRS.get(word[-1], word[-1]))
 
 
 def find_whole(text: str) -> list[Place]:
@@ -81,15 +83,4 @@ def find_whole(text: str) -> list[Place]:
     return [match.span() for match in _WHOLE.finditer(text) if " " in match[0]]
 
 
-def _find(text: str, about: About) -> Iterator[Fixed]:
-    for place in find_literals(text):
-        yield place, text[slice(*place)]
-
-
-read, write = make_hands(_find)
-
-
-def _closes(word: str) -> bool:
-    """Whether the last character closes a bracket that was opened before the word."""
-    opener = _PAIRS.get(word[-1])
-    return opener is not None and word.count(word[-1]) > word.count(opener)
+read, write = make_hands(lambda text, about: find_literals(text))

@@ -27,12 +27,7 @@ Fixed = tuple[Place, str]
 
 @dataclass(frozen=True)
 class Names:
-    """What names stand for.
-
-    Attributes:
-        words: What a translation has in the place of each name.
-        often: How often each name was put into the text.
-    """
+    """What a translation has in the place of each name, and how often each is in the text."""
 
     words: Mapping[str, str]
     often: Counter[str]
@@ -44,40 +39,36 @@ def reads_names(about: About) -> bool:
 
 
 def read_names(text: Traced, fixed: Sequence[Fixed], about: About) -> tuple[Traced, Names | None]:
-    """Put names in the place of what is known.
+    """Put names in the place of what is known, in order.
 
     Left out is what touches a letter or a digit, since its name would not be found again, and all
-    where the model cannot read names.
-
-    Args:
-        text: What is read.
-        fixed: What is known, in order.
-        about: Whether the text is read with care: it has other names then.
+    where the model cannot read names. A text that is read with care has other names.
     """
-    fixed = _join_touching(fixed)
-    fixed = [(place, word) for place, word in fixed if _stands_free(text.text, *place)]
+    fixed = [one for one in _join_touching(fixed) if _stands_free(text.text, *one[0])]
     if not fixed or not reads_names(about):
         return text, None
     names = _choose(text.text, (word for _, word in fixed), about.careful)
     edits = [(place, names[word]) for place, word in fixed if word in names]
-    said = text.replace(edits)
-    often = Counter(name for _, name in edits)
+    if not edits:
+        return text, None
     words = {name: word for word, name in names.items()}
-    return (said, Names(words, often)) if edits else (text, None)
+    return text.replace(edits), Names(words, Counter(name for _, name in edits))
 
 
-def write_names(said: Traced, names: Names) -> Traced | None:
-    """Put the words themselves in the place of their names; None if some are lost or doubled."""
-    found = list(find_names(said.text, names))
-    if Counter(name for _, name in found) != names.often:
+def write_names(said: Traced, memo: Names, about: About, weigh: Callable) -> Traced | None:
+    """Put words in the place of their names; None if some are lost or doubled."""
+    found = list(find_names(said.text, memo))
+    if Counter(name for _, name in found) != memo.often:
         return None
-    return said.replace((place, names.words[name]) for place, name in found)
+    return said.replace((place, memo.words[name]) for place, name in found)
 
 
 def find_names(text: str, names: Names | None) -> Iterator[tuple[Place, str]]:
     """Yield the place of each name in a translation."""
-    for match in _match(names.words).finditer(text) if names else ():
-        yield match.span(), match[0].upper()
+    if names:
+        # Within ASCII, since Chinese puts no blank around a name.
+        pattern = rf"(?ai:(?<!\w)(?:{'|'.join(names.words)})(?!\d))"
+        yield from ((match.span(), match[0].upper()) for match in re.finditer(pattern, text))
 
 
 def put_names(text: str, names: Mapping[str, str]) -> str:
@@ -87,20 +78,14 @@ def put_names(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-def make_hands(find: Callable[[str, About], Iterable[Fixed]]) -> tuple[Callable, Callable]:
-    """`read` and `write` of a rule that names what it finds.
-
-    Args:
-        find: Yields what is known of a text, in order.
-    """
+def make_hands(find: Callable[[str, About], Iterable[Place]]) -> tuple[Callable, Callable]:
+    """`read` and `write` of a rule that names what it finds, in order, and puts it back."""
 
     def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
-        return read_names(text, list(find(text.text, about)), about)
+        fixed = [(place, text.text[slice(*place)]) for place in find(text.text, about)]
+        return read_names(text, fixed, about)
 
-    def write(said: Traced, memo: Names, about: About, weigh: Callable) -> Traced | None:
-        return write_names(said, memo)
-
-    return read, write
+    return read, write_names
 
 
 def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
@@ -110,11 +95,9 @@ def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
     step = -1 if others else 1
     names = (name for name in _NAMES[::step] if name not in spelled)
     numbers = (number for number in _NUMBERS[::step] if number not in spelled)
-    chosen = {
-        word: next(numbers if _NUMBER.fullmatch(word) else names, None)
-        for word in dict.fromkeys(words)
-    }
-    return {word: name for word, name in chosen.items() if name}
+    words = dict.fromkeys(words)
+    chosen = ((word, next(numbers if _NUMBER.fullmatch(word) else names, "")) for word in words)
+    return {word: name for word, name in chosen if name}
 
 
 def _join_touching(fixed: Iterable[Fixed]) -> list[Fixed]:
@@ -131,8 +114,3 @@ def _stands_free(text: str, start: int, end: int) -> bool:
     before, behind = text[start - 1 : start], text[end : end + 1]
     touches = before.isascii() and (before.isalnum() or before == "_")
     return not touches and not (behind.isascii() and behind.isdigit())
-
-
-def _match(names: Iterable[str]) -> re.Pattern:
-    # Within ASCII, since Chinese puts no blank around a name.
-    return re.compile(rf"(?ai:(?<!\w)(?:{'|'.join(names)})(?!\d))")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import UNSPACED, Place
-from resmlp_mt.text.rules.names import Names, find_names, read_names
+from resmlp_mt.text.punctuation import UNSPACED
+from resmlp_mt.text.rules.names import Fixed, Names, find_names, read_names
 from resmlp_mt.text.traced import Traced
 
 # A picture with what colours or joins it, or a digit on a key. Flags are two letters of their own.
@@ -24,12 +24,7 @@ _PICTURES = re.compile(rf"(?:{PICTURE}|[{FIRST_MARK}-\U0010ffff])+")
 
 @dataclass(frozen=True)
 class Pictures:
-    """What was taken off a sentence.
-
-    Attributes:
-        names: Of those that the model reads by names.
-        shares: Each, and the share of the words that stand before it.
-    """
+    """Names of pictures, and each picture with the share of the words that stand before it."""
 
     names: Names | None
     shares: Sequence[tuple[str, float]]
@@ -37,15 +32,14 @@ class Pictures:
 
 def read(text: Traced, about: About) -> tuple[Traced, Pictures | None]:
     """Put names in the place of pictures; take them off where the model cannot read names."""
-    places = list(_find(text.text))
-    if not places:
+    fixed = list(_find(text.text))
+    if not fixed:
         return text, None
     words = [word.start() for word in re.finditer(r"\S+", text.text)]
-    shares = [(text.text[s:e], bisect_left(words, s) / len(words)) for s, e in places]
-    fixed = list(zip(places, (picture for picture, _ in shares), strict=True))
+    shares = [(picture, bisect_left(words, start) / len(words)) for (start, _), picture in fixed]
     said, names = read_names(text, fixed, about)
     if names is None:
-        said = text.replace((place, "") for place in places)
+        said = text.replace((place, "") for place, _ in fixed)
     return said, Pictures(names, shares)
 
 
@@ -54,25 +48,22 @@ def write(said: Traced, memo: Pictures, about: About, weigh: Callable) -> Traced
     lost, edits = list(memo.shares), []
     for place, name in find_names(said.text, memo.names):
         picture = memo.names.words[name]
-        kept = next((one for one in lost if one[0] == picture), None)
-        if kept:
+        if kept := next((one for one in lost if one[0] == picture), None):
             lost.remove(kept)
         edits.append((place, picture if kept else ""))
     said = said.replace(edits)
     for picture, share in lost:
         starts = [word.start() for word in re.finditer(r"\S+", said.text)]
-        number = round(share * len(starts))
-        if number < len(starts):
-            said = said.replace([((starts[number], starts[number]), f"{picture} ")])
-        else:
-            said = said.replace([((len(said.text), len(said.text)), f" {picture}")])
+        number, end = round(share * len(starts)), len(said.text)
+        is_last = number == len(starts)
+        place = end if is_last else starts[number]
+        said = said.replace([((place, place), f" {picture}" if is_last else f"{picture} ")])
     return said
 
 
-def _find(text: str) -> Iterator[Place]:
-    """Their places, of those that touch as one; not of those that touch a word on both sides."""
+def _find(text: str) -> Iterator[Fixed]:
+    """Those that touch no letter, with their places; those that touch one another as one."""
     for match in _PICTURES.finditer(text):
         start, end = match.span()
-        beside = text[max(0, start - 1) : start] + text[end : end + 1]
-        if not _LETTER.search(beside):
-            yield start, end
+        if not _LETTER.search(text[max(0, start - 1) : start] + text[end : end + 1]):
+            yield (start, end), match[0]

@@ -1,18 +1,16 @@
-"""Emphasis and links of Markdown, and tags of HTML, within a sentence.
-
-A model would tear them, and leave the words in them as they are. So it reads the sentence without
-them. Then they are put around the words that translate the marked ones.
-"""
+"""Emphasis and links of Markdown, and tags of HTML, around the words that translate theirs."""
 
 import re
-import string
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
 from resmlp_mt.text.about import About
+from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.rules.literals import WHOLE
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
 from resmlp_mt.text.traced import Traced
@@ -39,17 +37,19 @@ _BEGINS_SPAN = re.compile(r"[*_~[<]")
 # Deeper ones are made to do harm.
 _DEEPEST = 10
 _INNER = ("emphasised", "label", "tagged")
-_BLANK = re.compile(r"\s")
 # What is within a word stays: m<sup>2</sup>, house[1](...).
 _WORD_BEFORE = re.compile(r"\w[^\s\w]*$")
 _WORD_BEHIND = re.compile(r"[^\s\w]*\w")
 # What may stand around words without being of them.
-_BLANKS = string.whitespace + "\xa0\u202f\u3000"
+_BLANKS = " \t\n\r\v\f\xa0\u202f\u3000"
 _BEFORE = _BLANKS + ".\"'([«»‹›„“”‚‘¿¡"
 _BEHIND = _BLANKS + ".,;:!?…)]»«›‹”“‘’\"'"
 # How much a word is of the marked words, if it translates one of them: chosen on sentences of the
 # mix that have marks in both languages. "Sie", which stands for nothing in English, has a half.
 _MOST = 0.7
+
+# Where the text within it begins and ends, what stands before that, and what behind it.
+_Found = tuple[int, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ class Span:
         words: Their numbers, counted from 0 by the white space between them.
         open, close: What stands before them, and behind.
         text: The words, with the punctuation among them.
-        begins, ends: Characters of punctuation within it before its first word, and behind its
-            last.
+        begins, ends: Characters of punctuation before its first word, and behind its last.
     """
 
     words: range
@@ -70,10 +69,6 @@ class Span:
     text: str
     begins: int
     ends: int
-
-
-# Where it begins and ends in the text without marks, and these.
-_Found = tuple[int, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -88,47 +83,39 @@ class _Placed:
 
 def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
     """Take emphasis, links and tags off a sentence."""
-    numbered, around = _find_numbered(text.text)
-    plain = text.replace((tag.span(), "") for tag in NUMBERED.finditer(text.text))
+    plain, found = _take_off(text, list(_find_numbered(text.text)))
     if not plain.text.strip():
         return text, None
-    kept: list[int] = []
-    found: list[_Found] = []
+    # Those around no words come apart: before all of the translation, or behind it.
+    size = len(plain.text)
+    apart = [
+        (0, size, *(("", before + behind) if start else (before + behind, "")))
+        for start, end, before, behind in found
+        if start == end
+    ]
+    found = [one for one in found if one[0] < one[1]] + apart
     if _BEGINS_SPAN.search(plain.text) and all(map(parts_sentences_by_blanks, about.languages)):
-        _read(plain.text, 0, kept, found)
-    if found:
-        ends = [*kept, len(plain.text)]
-        starts = [0, *(place + 1 for place in kept)]
-        plain = plain.replace(((s, e), "") for s, e in zip(starts, ends, strict=True) if s < e)
-        numbered = [
-            (bisect_left(kept, start), bisect_left(kept, end), *marks)
-            for start, end, *marks in numbered
-        ]
-    if not (found or numbered or around):
+        plain, found = _take_off(plain, list(_find(plain.text)), found)
+    if not found:
         return text, None
     words = [word.span() for word in re.finditer(r"\S+", plain.text)]
-    spans = [_find_words(plain.text, words, *span) for span in [*found, *numbered]]
-    spans.sort(key=lambda span: len(span.words))  # one within another comes before it
-    spans += [_find_words(plain.text, words, 0, len(plain.text), *marks) for marks in around]
-    return plain, [span for span in spans if span.words]
+    spans = [span for one in found if (span := _find_words(plain.text, words, one)).words]
+    return plain, sorted(spans, key=lambda span: len(span.words))
 
 
-def write(
-    said: Traced, memo: Sequence[Span], about: About, weigh: Callable[[Traced], np.ndarray]
-) -> Traced:
-    """Put each around the words that translate the marked ones.
-
-    Args:
-        said: The translation of what `read` left.
-        memo: What it took off. One within another comes before it.
-        about: Of the text.
-        weigh: How much each word of the translation is of each of the source: shares. (T, S).
-    """
+def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> Traced:
+    """Put each around the words that translate the marked ones."""
     text = said.text
-    words = [word.span() for word in re.finditer(r"\S+", text)]
-    weights = weigh(said) if words else np.zeros((0, 0))
+    every = [word.span() for word in re.finditer(r"\S+", text)]
+    if not every:
+        return said
+    # What has several words and one name, as code, is one.
+    parts = groupby(range(len(every)), key=lambda i: said.places[every[i][1] - 1])
+    kept = [list(numbers) for _, numbers in parts]
+    words = [(every[one[0]][0], every[one[-1]][1]) for one in kept]
+    weights = weigh(said)[[one[0] for one in kept]]
     placed: list[_Placed] = []
-    for span in memo if words else ():
+    for span in memo:  # one within another comes before it
         free = np.ones(len(words), bool)
         for other in placed:
             free[other.run] &= _holds(span, other.span)
@@ -141,7 +128,7 @@ def write(
         if not run:  # no word is left: around the span that has the likeliest one
             word = int(shares.argmax())
             around = max((o for o in reversed(placed) if word in o.run), key=lambda o: len(o.run))
-            placed.append(_Placed(span, around.run, around.start, around.end))
+            placed.append(replace(around, span=span))
             continue
         start, end = words[run[0]][0], words[run[-1]][1]
         first, last = _find_core(text, start, end)
@@ -151,85 +138,72 @@ def write(
         start = min([start, *(other.start for other in held)])
         end = max([end, *(other.end for other in held)])
         placed.append(_Placed(span, run, start, end))
-    before, behind = [""] * (len(text) + 1), [""] * (len(text) + 1)
-    for one in placed:  # inner ones first
+    before, behind = defaultdict(str), defaultdict(str)
+    for one in placed:
         before[one.start] = one.span.open + before[one.start]
         behind[one.end] += one.span.close
-    put = [closed + opened for closed, opened in zip(behind, before, strict=True)]
-    return said.replace(((i, i), marks) for i, marks in enumerate(put) if marks)
+    return said.replace(((i, i), behind[i] + before[i]) for i in sorted({*before, *behind}))
 
 
 def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield four places each: emphasis or a tag begins, its text begins, its text ends, it ends."""
     for match in _SPAN.finditer(text):
-        if (match["emphasised"] or match["tagged"]) and not NUMBERED.match(match[0]):
-            inner = match.span("emphasised" if match["emphasised"] else "tagged")
-            yield match.start(), *inner, match.end()
+        inner = "emphasised" if match["emphasised"] else "tagged"
+        if match[inner] and not NUMBERED.match(match[0]):
+            yield match.start(), *match.span(inner), match.end()
 
 
-def _find_numbered(text: str) -> tuple[list[_Found], list[tuple[str, str]]]:
-    """Numbered tags of a text, by their places without them, inner ones first.
-
-    Those around no words of it come apart: what is put before its translation, and what behind it.
-    """
-    found: list[_Found] = []
-    around: list[tuple[str, str]] = []
-    opened: list[tuple[int, re.Match]] = []
-    size = 0
-
-    def add(start: int, end: int, before: str, behind: str) -> None:
-        if start < end:
-            found.append((start, end, before, behind))
-        else:
-            around.append((before + behind, "") if not start else ("", before + behind))
-
+def _find_numbered(text: str) -> Iterator[_Found]:
+    """Yield numbered tags, inner ones first. A text may lack the other end of one."""
+    opened: list[re.Match] = []
     for tag in NUMBERED.finditer(text):
-        place = tag.start() - size
-        size += len(tag[0])
         if not tag[1]:
-            opened.append((place, tag))
-        elif opened and opened[-1][1][2] == tag[2]:
-            start, first = opened.pop()
-            add(start, place, first[0], tag[0])
+            opened.append(tag)
+        elif opened and opened[-1][2] == tag[2]:
+            first = opened.pop()
+            yield first.end(), tag.start(), first[0], tag[0]
         else:
-            add(0, place, "", tag[0])
-    for start, first in reversed(opened):
-        add(start, len(text) - size, first[0], "")
-    return found, around
+            yield 0, tag.start(), "", tag[0]
+    for first in reversed(opened):
+        yield first.end(), len(text), first[0], ""
 
 
-def _read(
-    text: str,
-    offset: int,
-    kept: list[int],
-    found: list[_Found],
-    room: int = _DEEPEST,
-) -> None:
-    """Note which characters are kept, and what was taken off them, inner spans first."""
+def _find(text: str, offset: int = 0, room: int = _DEEPEST) -> Iterator[_Found]:
+    """Yield the other spans, inner ones first."""
     place = 0
     for match in _SPAN.finditer(text) if room else ():
         inner = next((name for name in _INNER if match[name]), None)
         between = text[place : match.start()]
-        beside = place > 0 and not _BLANK.search(between)  # in one word with the last
+        beside = place > 0 and not any(map(str.isspace, between))  # in one word with the last
         if inner is None or beside or _WORD_BEFORE.search(between):
             continue
-        if _WORD_BEHIND.match(text, match.end()):
+        if _WORD_BEHIND.match(text, match.end()) or not any(map(str.isalnum, match[inner])):
             continue
-        if not any(map(str.isalnum, match[inner])):
-            continue
-        kept += range(offset + place, offset + match.start())
         start, end = match.span(inner)
-        first = len(kept)
-        _read(match[inner], offset + start, kept, found, room - 1)
-        found.append((first, len(kept), text[match.start() : start], text[end : match.end()]))
+        yield from _find(match[inner], offset + start, room - 1)
+        before, behind = text[match.start() : start], text[end : match.end()]
+        yield offset + start, offset + end, before, behind
         place = match.end()
-    kept += range(offset + place, offset + len(text))
 
 
-def _find_words(
-    text: str, words: list[tuple[int, int]], start: int, end: int, opened: str, closed: str
-) -> Span:
+def _take_off(
+    text: Traced, found: Sequence[_Found], others: Sequence[_Found] = ()
+) -> tuple[Traced, list[_Found]]:
+    """A text without what is found in it, and the places there of that, and of others."""
+    before = [(start - len(marks), start) for start, _, marks, _ in found if marks]
+    behind = [(end, end + len(marks)) for _, end, _, marks in found if marks]
+    edits = [(place, "") for place in sorted(before + behind)]
+    kept = Traced.of(text.text).replace(edits).places
+    moved = [
+        (bisect_left(kept, start), bisect_left(kept, end), *marks)
+        for start, end, *marks in [*found, *others]
+    ]
+    return text.replace(edits), moved
+
+
+def _find_words(text: str, words: list[Place], one: _Found) -> Span:
     """What was taken off a part of a text, by the words of that."""
+    start, end, opened, closed = one
     inside = [i for i, (begin, stop) in enumerate(words) if begin < end and start < stop]
     numbers = range(inside[0], inside[-1] + 1) if inside else range(0)
     first, last = _find_core(text, start, end)
@@ -238,7 +212,7 @@ def _find_words(
     return Span(numbers, opened, closed, bare, first - start, end - last)
 
 
-def _find_core(text: str, start: int, end: int) -> tuple[int, int]:
+def _find_core(text: str, start: int, end: int) -> Place:
     """Where a part of a text begins and ends without the punctuation and blanks around it."""
     part = text[start:end]
     return end - len(part.lstrip(_BEFORE)), start + len(part.rstrip(_BEHIND))
@@ -248,7 +222,7 @@ def _holds(span: Span, other: Span) -> bool:
     return set(other.words) <= set(span.words)
 
 
-def _find_text(text: str, words: list[tuple[int, int]], translation: str) -> list[slice]:
+def _find_text(text: str, words: list[Place], translation: str) -> list[slice]:
     """Which words of a translation are a text as it is, but for the punctuation around it."""
     starts, ends = [start for start, _ in words], [end for _, end in words]
     found = []
@@ -262,7 +236,7 @@ def _find_text(text: str, words: list[tuple[int, int]], translation: str) -> lis
 
 
 def _find_run(shares: np.ndarray, free: np.ndarray, inside: list[range]) -> range:
-    """The neighbours among the words of a translation that a span is put around; none at worst.
+    """The neighbours among T words of a translation that a span is put around; none at worst.
 
     Args:
         shares: How much each word is of those of the span. (T,).
@@ -281,7 +255,7 @@ def _find_run(shares: np.ndarray, free: np.ndarray, inside: list[range]) -> rang
         best = range(word, word + 1)
     if not best or not inside:
         return best
-    ends = [best, *inside]
-    all_of_them = range(min(run[0] for run in ends), max(run[-1] for run in ends) + 1)
+    runs = [best, *inside]
+    joined = range(min(run[0] for run in runs), max(run[-1] for run in runs) + 1)
     # Spans do not cross: another one may have come between those within this one.
-    return all_of_them if free[all_of_them].all() else max(inside, key=len)
+    return joined if free[joined].all() else max(inside, key=len)

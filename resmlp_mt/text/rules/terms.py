@@ -11,13 +11,7 @@ from resmlp_mt.text.traced import Traced
 
 @dataclass(frozen=True)
 class Terms:
-    """What a translation shall hold for terms.
-
-    Attributes:
-        wanted: For all that must be kept.
-        names: Of those that the model reads by names, if there are any.
-        held: What the search must hold.
-    """
+    """What a translation must hold, names of terms, and what of it the search must hold."""
 
     wanted: tuple[Wanted, ...]
     names: Names | None
@@ -25,16 +19,14 @@ class Terms:
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Terms | None]:
-    """Put names in the place of terms.
-
-    What must be kept and has no name, or lost it before, is for the search to hold.
-    """
+    """Put names in the place of terms. What has none, or lost it before, the search must hold."""
     raised = is_in_capitals(text.text)
     found = about.find_terms(text.text, raised) if about.find_terms else ()
     if about.tries > 1:
         found = [(wanted, place) for wanted, place in found if wanted.must]
     if not found:
         return text, None
+    must = tuple(wanted for wanted, _ in found if wanted.must)
     fixed, held = [], []
     for wanted, place in found:
         if place and not (about.tries and wanted.must):
@@ -44,10 +36,10 @@ def read(text: Traced, about: About) -> tuple[Traced, Terms | None]:
             held.append(wanted)
     said, names = read_names(text, fixed, about)
     if fixed and (names is None or names.often.total() < len(fixed)):
-        said, names, held = text, None, [wanted for wanted, _ in found if wanted.must]
-    return said, Terms(tuple(wanted for wanted, _ in found if wanted.must), names, tuple(held))
+        return text, Terms(must, None, must)
+    return said, Terms(must, names, tuple(held))
 
 
 def write(said: Traced, memo: Terms, about: About, weigh: Callable) -> Traced | None:
     """Put the translations of terms in the place of their names."""
-    return write_names(said, memo.names) if memo.names else said
+    return write_names(said, memo.names, about, weigh) if memo.names else said

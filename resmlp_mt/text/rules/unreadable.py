@@ -2,36 +2,30 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
 
 from resmlp_mt.text.about import About, Knowledge
 from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.rules.names import Names, read_names, reads_names, write_names
 from resmlp_mt.text.traced import Traced
 
-_WORD = re.compile(r"\S+")
-
 
 def find_unreadable(text: str, model: Knowledge) -> list[Place]:
     """The places of words that a model cannot read, without the marks around these.
 
     Such a word has a letter of a script that the model never saw, or it never saw more than half of
-    its letters. Of one that begins with a capital it is any letter outside Latin-1, as in names
-    like Škoda. Letters of Latin-1 are in words that a model may know, as Café, also where it has no
-    subword for them.
-
-    Args:
-        text: Raw text.
-        model: What it knows.
+    its letters. Of one that begins with a capital it is any letter outside Latin-1, as in Škoda. A
+    model may know a word with a letter of Latin-1, as Café, without a subword for that.
     """
-    unknown = {letter for letter in set(_list_letters(text)) if not _knows(letter, model)}
+    unknown = {  # what is in capitals is read in lower case
+        letter
+        for letter in set(_list_letters(text))
+        if not (model.knows(letter) or model.knows(letter.lower()))
+    }
     if not unknown:
         return []
     foreign = {letter for letter in unknown if not model.knows_script(letter)}
-    words = [_take_off_marks(word, model) for word in _WORD.finditer(text)]
-    return [
-        (start, end) for start, end in words if _is_unreadable(text[start:end], unknown, foreign)
-    ]
+    words = (_take_off_marks(word, model) for word in re.finditer(r"\S+", text))
+    return [place for place in words if _is_unreadable(text[slice(*place)], unknown, foreign)]
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Names | None] | None:
@@ -41,43 +35,33 @@ def read(text: Traced, about: About) -> tuple[Traced, Names | None] | None:
     if sum(any(map(str.isalpha, word)) for word in rest.split()) < len(places):
         return None  # most words cannot be read
     said, names = read_names(text, [(place, text.text[slice(*place)]) for place in places], about)
-    is_named = len(places) == (names.often.total() if names else 0)
-    return (said, names) if is_named else None
+    return (said, names) if len(places) == (names.often.total() if names else 0) else None
 
 
-def write(said: Traced, memo: Names, about: About, weigh: Callable) -> Traced | None:
-    """Put the words in the place of their names."""
-    return write_names(said, memo)
-
-
-def _knows(letter: str, model: Knowledge) -> bool:
-    return model.knows(letter) or model.knows(letter.lower())  # what is in capitals is read so
+write = write_names
 
 
 def _is_unreadable(word: str, unknown: set[str], foreign: set[str]) -> bool:
     letters = _list_letters(word)
     lacking = [letter for letter in letters if letter in unknown]
-    is_strange = max(lacking, default="") > "\xff"
-    return (
-        len(lacking) > len(letters) / 2
-        or not foreign.isdisjoint(lacking)
-        or (is_strange and letters[0].isupper())
-    )
+    if len(lacking) > len(letters) / 2 or not foreign.isdisjoint(lacking):
+        return True
+    return max(lacking, default="") > "\xff" and letters[0].isupper()
 
 
 def _take_off_marks(word: re.Match, model: Knowledge) -> Place:
-    """The place of a word without what stands before and behind it, as quotes and stops.
+    """The place of a word without quotes, stops and the like around it.
 
     Marks that the model never saw, as 《 and 」, stay with the word, and so do vowels of Hindi and
     Thai, which are marks for Unicode.
     """
-
-    def is_of_it(character: str) -> bool:
-        if character.isalnum() or unicodedata.category(character)[0] == "M":
-            return True
-        return character > "\xff" and not model.knows(character)
-
-    kept = [i for i, character in enumerate(word[0], word.start()) if is_of_it(character)]
+    kept = [
+        i
+        for i, character in enumerate(word[0], word.start())
+        if character.isalnum()
+        or unicodedata.category(character)[0] == "M"
+        or (character > "\xff" and not model.knows(character))
+    ]
     return (kept[0], kept[-1] + 1) if kept else word.span()
 
 

@@ -1,0 +1,3 @@
+/* For all other processors. */
+#define KIND plain
+#include "kind.h"
