@@ -60,7 +60,7 @@ setup(
         "pillow>=10.3",
         "sacrebleu>=2.4",
         "sentencex>=1.0.12",  # sentence ends, in all languages
-        "regex>=2024.5",  # properties of Unicode
+        "regex>=2024.5.15",  # properties of Unicode
         "babel>=2.15",  # numbers and names of languages
         "py3langid>=0.3",  # which language a text is in
         "tqdm>=4.66",

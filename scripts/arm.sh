@@ -45,7 +45,7 @@ resmlp-mt export en-de --out "$work/full" >/dev/null
 resmlp-mt export cifar10 --int8 --out "$work/classes" >/dev/null
 emulated() {
     env PYTHONHOME="$work/arm/usr" PYTHONPATH="$work/packages" \
-        qemu-aarch64 -cpu "${CPU:-max}" -L "$work/arm" "$work/arm/usr/bin/python3.11" "$@"
+        qemu-aarch64 -cpu "${processor:-max}" -L "$work/arm" "$work/arm/usr/bin/python3.11" "$@"
 }
 said=()
 for kind in i8mm dotprod plain; do
@@ -54,7 +54,7 @@ for kind in i8mm dotprod plain; do
     said+=("$work/$kind.json")
 done
 # A processor of 2016 has neither kind of products.
-test "$(CPU=cortex-a72 emulated -BPc \
+test "$(processor=cortex-a72 emulated -BPc \
     'from resmlp_mt.inference.native.code import find_kind; print(find_kind())')" = plain
 RESMLP_CPU_ISA=plain python scripts/arm.py "$work" >"$work/here.json"
-python scripts/arm.py --compare "${said[@]}" "$work/here.json"
+python scripts/arm.py --compare ${said[@]+"${said[@]}"} "$work/here.json"

@@ -5,6 +5,7 @@
 # or it is empty.
 #   PYTHON=python3  what makes .venv: Python 3.11 to 3.14. If it is not given, python3.12 and others
 #                   stand in for a python3 of another version
+#   CC=cc           the C compiler; without any, ziglang is installed
 
 find_python() {
     local candidate said candidates=(python3 python3.12 python3.11 python3.13 python3.14)

@@ -138,7 +138,7 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     draw_pictures(tmp_path / "drawn", {"one": 1})
     shutil.copy(next((tmp_path / "drawn").rglob("*.png")), tmp_path / "photo.jpg")
-    translated, small, smaller, listed, ahead, classified, _, contained, packed = (
+    translated, small, smaller, listed, ahead, classified, _, contained, _, packed = (
         t for _, t in FENCE.findall(EXPORT)
     )
     install, *asked = contained.splitlines()  # cli/test_light.py builds the wheel and runs it

@@ -158,6 +158,8 @@ def parts():
 def test_lines_in_another_order_are_another_corpus(tmp_path, monkeypatch):
     """Of the same file with the same size. An input is known by what is in each part of it."""
     monkeypatch.syspath_prepend(ROOT / "examples" / "corpus")
+    monkeypatch.setitem(sys.modules, "parts", None)  # not that of the tests
+    del sys.modules["parts"]
     script = runpy.run_path(str(ROOT / "examples" / "corpus" / "run.py"))
     (lines := tmp_path / "a.txt").write_text("one\ntwo\nsix\nten\n")
     flags = dict(model="multi30k-en-de", field="text", into=None, rows=2)
