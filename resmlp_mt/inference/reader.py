@@ -11,7 +11,8 @@ from resmlp_mt.text.pipeline import Pipeline
 from resmlp_mt.text.rules import NAMING, RULES, capitals, terms
 from resmlp_mt.text.segments import Segment
 
-# How often a segment is translated at most: as usual, with care, and without what may be missing.
+# How often a segment is translated at most: as usual, with care, and as usual by a wider search,
+# without the terms that may be missing.
 TRIES = 3
 
 
@@ -94,12 +95,13 @@ class Reader:
     def read_again(self, segment: Segment) -> Segment | None:
         """Another way to read a segment, of which no translation kept all; None if there is none.
 
-        First with care: more gets a name. Then without the terms that may be missing.
+        First with care: more gets a name. Then as usual, without the terms that may be missing.
+        What is taken as typed stays so.
         """
         about = replace(segment.about, tries=segment.about.tries + 1)
         if about.tries == TRIES:
             return None
-        again = self.pipeline.read(segment.text, about, RULES, self.longest)
+        again = self.pipeline.read(segment.text, about, segment.rules, self.longest)
         return again if (again.pieces, again.held) != (segment.pieces, segment.held) else None
 
     def name(self, segment: Segment) -> Segment:

@@ -103,7 +103,7 @@ class Pipeline:
         pieces = self._split(said.text)
         if len(pieces) > longest and memos:
             return self.read(text, about, (), longest)
-        return Segment(text, about, said, pieces[:longest], tuple(memos))
+        return Segment(text, about, said, pieces[:longest], tuple(memos), rules=rules)
 
     def write(self, segment: Segment, said: str, weigh: Weigh) -> Traced | None:
         """The translation of a segment, for which the model said this with words of such shares.

@@ -32,6 +32,7 @@ class Segment:
         pieces: The subwords of that; none of code, and of what is too long for a word.
         memos: What each rule took off, in the order of the rules.
         stays: Whether it stays as it is: it is code, or a translation would be made up.
+        rules: Those that it was read by.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Segment:
     pieces: Sequence[str] = ()
     memos: tuple[Memo, ...] = ()
     stays: bool = False
+    rules: Sequence[ModuleType] = ()
 
     @property
     def is_translated(self) -> bool:

@@ -10,6 +10,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.inference.alignment import align_words
 from resmlp_mt.inference.glossary import Glossary, read_glossary
+from resmlp_mt.inference.reader import Reader
 
 
 class Letters:
@@ -225,3 +226,12 @@ def test_sentences_hold_the_terms_and_those_without_any_are_as_ever(tmp_path):
             fast.translate(lines, glossary=wrong)
     with pytest.raises(ValueError, match="glossary: goes without words"):
         fast.translate(lines, glossary={"x": "y"}, words=[[], [], []])
+
+
+def test_what_is_taken_as_typed_is_read_again_as_typed():
+    reader = Reader(codec("en-de"), 255)
+    glossary = Glossary({"dogs": "Hunde"}, reader.codec)
+    text = "**12,500** dogs saw setup.py."
+    (segment,) = reader.split(text, recase=False, glossary=glossary)
+    again = reader.read_again(segment)
+    assert again.read.text == text and [wanted.text for wanted in again.held] == ["Hunde"]

@@ -5,7 +5,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 
@@ -109,9 +108,13 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
     every = [word.span() for word in re.finditer(r"\S+", text)]
     if not every:
         return said
-    # What has several words and one name, as code, is one.
-    parts = groupby(range(len(every)), key=lambda i: said.places[every[i][1] - 1])
-    kept = [list(numbers) for _, numbers in parts]
+    # What has several words and one name, as code, is one: it comes from one place.
+    kept: list[list[int]] = []
+    for i, (start, _) in enumerate(every):
+        if i and said.places[start] <= said.places[every[i - 1][1] - 1]:
+            kept[-1].append(i)
+        else:
+            kept.append([i])
     words = [(every[one[0]][0], every[one[-1]][1]) for one in kept]
     weights = weigh(said)[[one[0] for one in kept]]
     placed: list[_Placed] = []
@@ -134,6 +137,11 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
         first, last = _find_core(text, start, end)
         if first < last:  # else it is punctuation alone
             start, end = max(start, first - span.begins), min(end, last + span.ends)
+        # Punctuation of what was put in for a name is of that: the stop of "&amp;".
+        if put := [i for i in range(*words[run[0]]) if said.places[i] == said.places[i - 1]]:
+            start = min(start, max(put[0] - 1, words[run[0]][0]))
+        if put := [i for i in range(*words[run[-1]]) if said.places[i] == said.places[i - 1]]:
+            end = max(end, min(put[-1] + 2, words[run[-1]][1]))
         held = [other for other in inside if other.run[0] in run]
         start = min([start, *(other.start for other in held)])
         end = max([end, *(other.end for other in held)])
