@@ -5,7 +5,7 @@ torch.hub.load("PATH", "en-de", source="local").translate("Where did you learn t
 
 from functools import partial
 
-from resmlp_mt.inference.classifier import Classifier
+from resmlp_mt.engines.classifier import Classifier
 from resmlp_mt.models.translation import ResMLPModel
 
 dependencies = ["fairseq", "sentencepiece", "torch"]

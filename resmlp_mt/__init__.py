@@ -15,22 +15,22 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 TYPE_CHECKING = False  # known to type checkers; typing is slow to import
 if TYPE_CHECKING:  # which is what `__getattr__` returns
+    from resmlp_mt.engines.classifier import Classifier as Classifier
+    from resmlp_mt.engines.classifier import Prediction as Prediction
+    from resmlp_mt.engines.options import SearchOptions as SearchOptions
     from resmlp_mt.errors import UserError as UserError
-    from resmlp_mt.inference.classifier import Classifier as Classifier
-    from resmlp_mt.inference.classifier import Prediction as Prediction
-    from resmlp_mt.inference.hypotheses import Hypothesis as Hypothesis
-    from resmlp_mt.inference.options import SearchOptions as SearchOptions
-    from resmlp_mt.inference.translator import Translator as Translator
+    from resmlp_mt.translating.hypotheses import Hypothesis as Hypothesis
+    from resmlp_mt.translating.translator import Translator as Translator
 
 __version__ = "0.1.0"
 __all__ = ["Classifier", "Hypothesis", "Prediction", "SearchOptions", "Translator", "UserError"]
 
 _MODULES = {
-    "Classifier": "resmlp_mt.inference.classifier",
-    "Hypothesis": "resmlp_mt.inference.hypotheses",
-    "Prediction": "resmlp_mt.inference.classifier",
-    "SearchOptions": "resmlp_mt.inference.options",
-    "Translator": "resmlp_mt.inference.translator",
+    "Classifier": "resmlp_mt.engines.classifier",
+    "Hypothesis": "resmlp_mt.translating.hypotheses",
+    "Prediction": "resmlp_mt.engines.classifier",
+    "SearchOptions": "resmlp_mt.engines.options",
+    "Translator": "resmlp_mt.translating.translator",
     "UserError": "resmlp_mt.errors",
 }
 

@@ -14,7 +14,7 @@ from resmlp_mt.tasks.search import FASTER  # noqa: E402
 def _compile_generator(generator, source_dictionary) -> None:
     # Imported on first use: a module that it takes may be the one that imports fairseq, and so this
     # one, and is not complete then.
-    from resmlp_mt.inference.engines.compiled_generator import compile_generator
+    from resmlp_mt.engines.compiled_generator import compile_generator
 
     compile_generator(generator, source_dictionary)
 

@@ -48,7 +48,7 @@ def main() -> int:
 
 def options(beam: int):
     """Those of a search."""
-    from resmlp_mt.inference.options import SearchOptions
+    from resmlp_mt.engines.options import SearchOptions
 
     return SearchOptions(beam)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run the tests of the compiled code under AddressSanitizer and UndefinedBehaviorSanitizer, inside
 # .venv: bash scripts/sanitize.sh [PYTEST OPTIONS]
-# gcc builds a copy of the project in a temporary folder. Its tests/inference and tests/export run
+# gcc builds a copy of the project in a temporary folder. Its tests/engines and tests/export run
 # once for each form of the code that this processor has. The first finding ends the run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,10 +26,10 @@ sanitized() {
 }
 
 kinds=$(sanitized python -c "
-from resmlp_mt.inference.native.code import KINDS, find_library
+from resmlp_mt.engines.compiled_code.code import KINDS, find_library
 print(*(kind for kind in KINDS if getattr(find_library(), f'has_{kind}')()))")
 [ "$kinds" ] || { echo "this processor runs no form of the compiled code" >&2 && exit 1; }
 for kind in $kinds; do
     echo "$kind:"
-    sanitized RESMLP_CPU_ISA="$kind" python -m pytest --capture=sys tests/inference tests/export "$@"
+    sanitized RESMLP_CPU_ISA="$kind" python -m pytest --capture=sys tests/engines tests/export "$@"
 done

@@ -19,9 +19,9 @@ from matplotlib import pyplot
 from PIL import Image
 
 from examples.lesson import write_lesson
+from resmlp_mt.engines.compiled_code import code as native_code
+from resmlp_mt.engines.compiled_code.code import find_library
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.native import code as native_code
-from resmlp_mt.inference.native.code import find_library
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
 SHORT = "--max-source-positions 9 --max-target-positions 9"  # of models to be raced

@@ -270,7 +270,7 @@ def test_documentation_of_serve_runs(tmp_path):
 
 
 def test_every_option_of_a_search_is_in_its_documentation():
-    from resmlp_mt.inference.options import SearchOptions
+    from resmlp_mt.engines.options import SearchOptions
 
     for field in fields(SearchOptions):
         assert f"`--{field.name.replace('_', '-')}`" in TRANSLATE, field.name

@@ -35,12 +35,12 @@ from safetensors.numpy import load_file, save_file
 
 from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.data.tars import index_tar
+from resmlp_mt.engines.classifier import Classifier
+from resmlp_mt.engines.compiled_code.code import find_compute
+from resmlp_mt.engines.exported import sum_files
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
-from resmlp_mt.inference.classifier import Classifier
-from resmlp_mt.inference.engines.exported import sum_files
-from resmlp_mt.inference.native.code import find_compute
-from resmlp_mt.inference.translator import Translator
+from resmlp_mt.translating.translator import Translator
 
 
 def test_what_is_mutated_at_random_is_refused_or_does_no_harm(tmp_path):

@@ -20,24 +20,24 @@ BELOW = {
     "files": {"errors"},
     "text": set(),
     "data": {"errors", "extras", "files", "text"},
-    "lines": {"errors", "files", "data", "text"},
     "criterions": {"errors"},
     "compat": {"errors", "files", "nn", "data"},
     "models": {"errors", "files", "nn", "data", "compat"},
     "tasks": {"errors", "extras", "files", "nn", "data", "models", "criterions", "compat"},
-    "plugin": {"compat", "criterions", "inference", "models", "optim", "tasks"},
+    "plugin": {"compat", "criterions", "engines", "models", "optim", "tasks"},
 }
 BELOW["checkpoints"] = BELOW["tasks"] | {"tasks"}
-for room in ("inference", "export", "analysis"):
+for room in ("engines", "analysis"):
     BELOW[room] = BELOW["checkpoints"] | {"checkpoints"}
-BELOW["inference"] |= {"text"}
-BELOW["export"] |= {"inference"}  # a shortlist is learned with the codec that will use it
-BELOW["benchmark"] = BELOW["inference"] | {"inference", "export", "checkpoints"}
-BELOW["serving"] = BELOW["inference"] | {"inference", ""}
-BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "lines", "serving", ""}
-BELOW[""] = {"errors", "inference"}
-# Of `inference`, each may import the ones before it.
-IN_INFERENCE = ["search", "onnx", "native", "engines"]
+BELOW["engines"] |= {"text"}
+BELOW["export"] = BELOW["engines"] | {"engines"}  # a shortlist is learned with the export's codec
+BELOW["translating"] = BELOW["engines"] | {"engines", ""}
+BELOW["benchmark"] = BELOW["export"] | BELOW["translating"] | {"export", "translating"}
+BELOW["serving"] = BELOW["translating"] | {"translating"}
+BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "serving"}
+BELOW[""] = {"engines", "errors", "translating"}
+# Of `engines`, each may import the ones before it.
+IN_ENGINES = ["search", "onnx", "compiled_code"]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 every_module = pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_imports_point_down(module):
     assert rooms_imported_by(module) <= BELOW[room] | {room}
 
 
-@pytest.mark.parametrize("room", IN_INFERENCE)
-def test_imports_point_down_in_inference(room):
+@pytest.mark.parametrize("room", IN_ENGINES)
+def test_imports_point_down_in_engines(room):
     """Where the modules beside these rooms stand above and below them."""
-    below = IN_INFERENCE[: IN_INFERENCE.index(room) + 1]
-    for module in PACKAGE.glob(f"inference/{room}/*.py"):
+    below = IN_ENGINES[: IN_ENGINES.index(room) + 1]
+    for module in PACKAGE.glob(f"engines/{room}/*.py"):
         names = [name.split(".")[1:] for name in imports_of(module)]
-        rooms = {name[1] for name in names if len(name) > 2 and name[0] == "inference"}
-        assert rooms & set(IN_INFERENCE) <= set(below), module.name
+        rooms = {name[1] for name in names if len(name) > 2 and name[0] == "engines"}
+        assert rooms & set(IN_ENGINES) <= set(below), module.name
 
 
 @pytest.mark.parametrize("module", sorted(PACKAGE.glob("nn/*.py")), ids=lambda path: path.name)
@@ -93,12 +93,8 @@ def test_nn_imports_torch_and_the_standard_library_alone(module):
     assert roots - sys.stdlib_module_names <= {"torch", PACKAGE.name}
 
 
-@pytest.mark.parametrize(
-    "module",
-    sorted([*PACKAGE.glob("data/*.py"), *PACKAGE.glob("lines/*.py")]),
-    ids=lambda path: path.name,
-)
-def test_data_and_lines_import_no_fairseq(module):
+@pytest.mark.parametrize("module", sorted(PACKAGE.glob("data/*.py")), ids=lambda path: path.name)
+def test_data_imports_no_fairseq(module):
     """Which registers the plugin, and that imports what has not yet been executed."""
     assert not {name for name in imports_of(module) if name.split(".")[0] == "fairseq"}
 
@@ -157,12 +153,12 @@ def test_each_module_can_be_imported_first():
     """Whose import of fairseq registers the plugin, which must not need that module complete.
 
     Only modules that the plugin takes can fail so. Those of `compat` do; it alone imports them.
-    Those of the other rooms but inference begin with their room, which imports them all.
+    Those of the other rooms but engines begin with their room, which imports them all.
     """
-    rooms = sorted(BELOW["plugin"] - {"compat", "inference"})
-    paths = [PACKAGE / room for room in rooms] + sorted(PACKAGE.glob("inference/**/*.py"))
+    rooms = sorted(BELOW["plugin"] - {"compat", "engines"})
+    paths = [PACKAGE / room for room in rooms] + sorted(PACKAGE.glob("engines/**/*.py"))
     names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths]
-    assert "resmlp_mt.inference.engines.compiled" in names
+    assert "resmlp_mt.engines.compiled" in names
     done = subprocess.run(
         [sys.executable, "-c", FIRST, *names], cwd=PACKAGE.parent, capture_output=True, text=True
     )

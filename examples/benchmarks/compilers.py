@@ -79,9 +79,9 @@ def build(compiler: str, out: Path) -> None:
 
 def prepare(export: Path, built: Path, kind: str, subwords: int, steps: int):
     """What translates a case's batch with the library of a folder."""
-    from resmlp_mt.inference.native import code
-    from resmlp_mt.inference.options import SearchOptions
-    from resmlp_mt.inference.translator import Translator
+    from resmlp_mt.engines.compiled_code import code
+    from resmlp_mt.engines.options import SearchOptions
+    from resmlp_mt.translating.translator import Translator
 
     if built.is_symlink() or built.exists():
         code._FOLDER = next(built.rglob("kernels*.so")).parent

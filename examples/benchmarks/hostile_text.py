@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from resmlp_mt.data.card import read_card
+from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.files.output import whole_file
-from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.reader import Reader
+from resmlp_mt.translating.reader import Reader
 
 # Each with what stands in it once, and what over and over.
 TEXTS = {

@@ -54,10 +54,10 @@ def load(arguments: argparse.Namespace) -> dict:
     """What translates a batch to a length, by the rival's name; ours returns MiB of its past."""
     import ctranslate2
 
-    from resmlp_mt.inference.engines import folded_search
-    from resmlp_mt.inference.options import SearchOptions
-    from resmlp_mt.inference.search.beams import Beams
-    from resmlp_mt.inference.translator import Translator
+    from resmlp_mt.engines import folded_search
+    from resmlp_mt.engines.options import SearchOptions
+    from resmlp_mt.engines.search.beams import Beams
+    from resmlp_mt.translating.translator import Translator
 
     ours = Translator.from_pretrained(arguments.export, threads=1)
     theirs = ctranslate2.Translator(arguments.ctranslate2, inter_threads=1, intra_threads=1)

@@ -112,8 +112,8 @@ def make_models(size: str, text: str, folder: Path) -> list[str]:
 
 def start_ours(export: str, texts: list[str]):
     """What translates a case's texts by an export."""
-    from resmlp_mt.inference.options import SearchOptions
-    from resmlp_mt.inference.translator import Translator
+    from resmlp_mt.engines.options import SearchOptions
+    from resmlp_mt.translating.translator import Translator
 
     model = Translator.from_pretrained(export, threads=1)
     codec = sentencepiece.SentencePieceProcessor(model_file=f"{export}/spm.model")

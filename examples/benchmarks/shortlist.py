@@ -22,8 +22,8 @@ from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
 from resmlp_mt.benchmark.rounds import Result
 from resmlp_mt.benchmark.translate import Case
 from resmlp_mt.data.reading import read_lines
-from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.translator import Translator
+from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.translating.translator import Translator
 
 _BATCH = 32
 

@@ -7,7 +7,7 @@ ct2-fairseq-converter ... --vocab_mapping vmap.txt
 import argparse
 from pathlib import Path
 
-from resmlp_mt.inference.engines.exported import load_exported_translator
+from resmlp_mt.engines.exported import load_exported_translator
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from resmlp_mt.data.reading import OPENERS, decode_lines, open_packed
 from resmlp_mt.errors import UserError, name_some
 from resmlp_mt.files.output import whole_file
-from resmlp_mt.lines.fields import choose_field
+from resmlp_mt.translating.fields import choose_field
 
 _JSON = (".jsonl", ".json", ".ndjson")
 

@@ -31,7 +31,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.claim import claim_folder
 from resmlp_mt.files.finding import locate_model
 from resmlp_mt.files.output import whole_file
-from resmlp_mt.inference.glossary import Glossary, read_glossary
+from resmlp_mt.translating.glossary import Glossary, read_glossary
 
 PLAN, REPORT = "plan.json", "report.json"
 _SHOWN = 10.0  # seconds between two lines of progress

@@ -15,9 +15,9 @@ from resmlp_mt.benchmark.image_models import ModelCase
 from resmlp_mt.benchmark.rounds import Rival, peak_memory
 from resmlp_mt.checkpoints.released import to_format
 from resmlp_mt.data.augment import Normalise
+from resmlp_mt.engines.exported import start_classifier
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_timm, import_with_onnx
-from resmlp_mt.inference.engines.exported import start_classifier
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.presets import BIT_PRESETS, IMAGE_PRESETS, IMAGENET, POOLFORMER_PRESETS
 

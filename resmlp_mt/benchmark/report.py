@@ -15,9 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from resmlp_mt.benchmark.rounds import Result
+from resmlp_mt.engines.threads import count_cores
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import naming, prepare_target
-from resmlp_mt.inference.threads import count_cores
 
 try:
     import fcntl

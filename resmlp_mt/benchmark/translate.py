@@ -13,11 +13,11 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 from resmlp_mt.benchmark.rounds import Rival, forget_peak, peak_memory
+from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import advise
 from resmlp_mt.files.finding import find_checkpoint, find_export
-from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.translator import Translator
+from resmlp_mt.translating.translator import Translator
 
 FIGURES = ("rate", "bleu", "median_ms", "p95_ms", "memory_mib")  # what is measured of each rival
 

@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Classify all pictures that can be read; the others are named, and are an error."""
     from resmlp_mt.data.pixels import decode
+    from resmlp_mt.engines.classifier import Classifier
     from resmlp_mt.errors import UserError, on_a_line
-    from resmlp_mt.inference.classifier import Classifier
 
     check_positive(arguments, "topk", "batch_size")
     paths = _find_images(arguments.images)

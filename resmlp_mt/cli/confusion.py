@@ -60,8 +60,8 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.analysis.confusion import Confusion
     from resmlp_mt.checkpoints.checksum import list_files
     from resmlp_mt.data.image_folder import ImageFolder
+    from resmlp_mt.engines.classifier import Classifier
     from resmlp_mt.files.output import prepare_target, refuse_overwriting
-    from resmlp_mt.inference.classifier import Classifier
 
     check_positive(arguments, "worst", "batch_size")
     if arguments.out:

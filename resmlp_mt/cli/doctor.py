@@ -151,7 +151,7 @@ def _show_bf16() -> None:
 
 def _check_native(is_small: bool) -> list[str]:
     """The compiled code, without which all translates, and more slowly, or by ONNX Runtime."""
-    from resmlp_mt.inference.native.code import find_kind, find_library
+    from resmlp_mt.engines.compiled_code.code import find_kind, find_library
 
     try:
         kind = find_kind()

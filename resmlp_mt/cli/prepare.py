@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 
 from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.engines.threads import count_cores
 from resmlp_mt.errors import UserError, name_flag
-from resmlp_mt.inference.threads import count_cores
 
 _MOST = 1_000_000  # pieces; SentencePiece counts in 32 bits
 # What is learnt where no model's subwords are taken.

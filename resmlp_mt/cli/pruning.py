@@ -49,8 +49,8 @@ def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> 
 
     from resmlp_mt.checkpoints.loading import load_classifier
     from resmlp_mt.data.image_folder import ImageFolder
-    from resmlp_mt.inference.classifier import Classifier
-    from resmlp_mt.inference.trained import wrap_classifier
+    from resmlp_mt.engines.classifier import Classifier
+    from resmlp_mt.engines.trained import wrap_classifier
 
     trained = load_classifier(path, state)
     folder = ImageFolder(arguments.data, "valid", trained.task.in_chans)
@@ -70,7 +70,7 @@ def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> 
 def _open_translator(path: Path, arguments: argparse.Namespace) -> tuple:
     from resmlp_mt.cli.bleu import make_bleu
     from resmlp_mt.data.reading import read_parallel
-    from resmlp_mt.inference.translator import Translator
+    from resmlp_mt.translating.translator import Translator
 
     sources, references = read_parallel(arguments.input, arguments.reference)
     bleu = make_bleu(arguments.tokenize, references)

@@ -128,7 +128,7 @@ def read_search(arguments: argparse.Namespace):
     Raises:
         UserError: If one is impossible, or two do not go together.
     """
-    from resmlp_mt.inference.options import SearchOptions
+    from resmlp_mt.engines.options import SearchOptions
 
     ways = ("prefix", "prefix_column", "constraints", "glossary")
     if sum(bool(getattr(arguments, name)) for name in ways) > 1:
@@ -170,6 +170,6 @@ def split_columns(lines: list[str], arguments: argparse.Namespace) -> tuple[list
 
 
 def _names_of_search() -> list[str]:
-    from resmlp_mt.inference.options import SearchOptions
+    from resmlp_mt.engines.options import SearchOptions
 
     return [field.name for field in fields(SearchOptions)]

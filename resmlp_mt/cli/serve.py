@@ -132,9 +132,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load the models and answer until SIGTERM or SIGINT."""
+    from resmlp_mt.engines.threads import count_threads
     from resmlp_mt.extras import advise
     from resmlp_mt.files.finding import shipped_translators
-    from resmlp_mt.inference.threads import count_threads
 
     _check(arguments)
     _heed_hangups()

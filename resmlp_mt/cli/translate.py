@@ -31,7 +31,7 @@ from resmlp_mt.cli.search_flags import add_search, read_search, split_columns
 from resmlp_mt.cli.translate_files import STANDARD, Input, is_done, open_input, open_output
 from resmlp_mt.cli.translations import format_line
 from resmlp_mt.errors import LineError, UserError, name_flag
-from resmlp_mt.lines.arrivals import take_arrived
+from resmlp_mt.translating.arrivals import take_arrived
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -142,10 +142,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
+    from resmlp_mt.engines.loading import import_engines
     from resmlp_mt.files.finding import pretrained_names
-    from resmlp_mt.inference.glossary import Glossary, read_glossary
-    from resmlp_mt.inference.loading import import_engines
-    from resmlp_mt.inference.translator import Translator
+    from resmlp_mt.translating.glossary import Glossary, read_glossary
+    from resmlp_mt.translating.translator import Translator
 
     if not arguments.model:
         shipped = ", ".join(pretrained_names("text"))
@@ -194,7 +194,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _choose_field(arguments: argparse.Namespace):
     """What --field, --into and --score-into say; None where lines are texts."""
-    from resmlp_mt.lines.fields import choose_field
+    from resmlp_mt.translating.fields import choose_field
 
     if arguments.field is None:
         for name in ("into", "score_into"):
@@ -228,7 +228,7 @@ def _write(
         out: Where to.
     """
     from resmlp_mt.extras import Bar
-    from resmlp_mt.inference.hypotheses import MOSTLY, explain_lost, explain_unknown
+    from resmlp_mt.translating.hypotheses import MOSTLY, explain_lost, explain_unknown
 
     shown = sys.stderr.isatty() and not (out is sys.stdout and out.isatty())
     number, warned = given.first, arguments.quiet

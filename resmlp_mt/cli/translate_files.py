@@ -10,10 +10,10 @@ from pathlib import Path
 
 from resmlp_mt.cli.search_flags import search_settings
 from resmlp_mt.errors import UserError, name_flag
-from resmlp_mt.lines.arrivals import Lines
-from resmlp_mt.lines.places import Places
-from resmlp_mt.lines.shards import take_shard
 from resmlp_mt.text.surrogates import mend_surrogates
+from resmlp_mt.translating.arrivals import Lines
+from resmlp_mt.translating.places import Places
+from resmlp_mt.translating.shards import take_shard
 
 STANDARD = Path("-")
 

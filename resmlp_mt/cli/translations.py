@@ -31,7 +31,7 @@ def format_line(arguments: argparse.Namespace, number: int, source: str, hypothe
 
 
 def _align(arguments: argparse.Namespace, hypothesis) -> list[tuple[int, int]]:
-    from resmlp_mt.inference.alignment import align_subwords, align_words
+    from resmlp_mt.translating.alignment import align_subwords, align_words
 
     align = align_words if arguments.print_alignment == "word" else align_subwords
     return align(hypothesis.attention)

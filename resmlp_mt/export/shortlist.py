@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText, encode_pair
-from resmlp_mt.inference.codec import TextCodec
 
 _ROUNDS = 5  # of expectation maximization
 _PAIRS = 10**7  # of subwords that are looked at together: 1 GB

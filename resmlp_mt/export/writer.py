@@ -20,6 +20,7 @@ from resmlp_mt.checkpoints.loading import (
 )
 from resmlp_mt.data.card import CARD
 from resmlp_mt.data.subwords import BESIDE, find_subwords
+from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText
 from resmlp_mt.export.preview import learn_preview
@@ -40,7 +41,6 @@ from resmlp_mt.files.export_layout import (
 from resmlp_mt.files.kinds import is_of_images
 from resmlp_mt.files.output import whole_folder
 from resmlp_mt.files.sums import sum_files
-from resmlp_mt.inference.codec import TextCodec
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.models.translation.folded import (

@@ -1,4 +1,4 @@
-/* What Python hands over: resmlp_mt/inference/native/decoder.py has the same structures. */
+/* What Python hands over: resmlp_mt/engines/compiled_code/decoder.py has the same structures. */
 #ifndef DECODER_H
 #define DECODER_H
 

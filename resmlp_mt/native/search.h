@@ -1,6 +1,6 @@
 /* A search step by step, as long as Python has nothing to do between two of them.
  *
- * resmlp_mt/inference/search/beams.py does the same around the steps of a graph. The file that
+ * resmlp_mt/engines/search/beams.py does the same around the steps of a graph. The file that
  * includes it has included step.h before, and says SEARCH, the name.
  */
 #include "decoder.h"

@@ -5,8 +5,8 @@ import json
 import numpy as np
 from pydantic import BaseModel, Field
 
-from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.serving.desk import Found
+from resmlp_mt.translating.hypotheses import Hypothesis
 
 
 class AttentionMap(BaseModel):

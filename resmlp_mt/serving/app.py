@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 import resmlp_mt
-from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.serving.answer import TranslationResponse, write_results
 from resmlp_mt.serving.batcher import Batcher
 from resmlp_mt.serving.desk import Desk, Found

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from resmlp_mt.inference.search.stopping import Stopped, check_wanted, stop_when
+from resmlp_mt.engines.search.stopping import Stopped, check_wanted, stop_when
 from resmlp_mt.serving.jobs import Impossible, Job, Options
 from resmlp_mt.serving.request import USUAL_BEAM
 from resmlp_mt.text.segments import Segment

@@ -9,10 +9,8 @@ from reprlib import repr as shorten
 
 from starlette.exceptions import HTTPException
 
+from resmlp_mt.engines.guides import Guide, check_room
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.glossary import Glossary
-from resmlp_mt.inference.guides import Guide, check_room
-from resmlp_mt.inference.hypotheses import Hypothesis
 from resmlp_mt.serving.batcher import Batcher, QueueFull
 from resmlp_mt.serving.house import House
 from resmlp_mt.serving.jobs import Impossible, Options
@@ -20,6 +18,8 @@ from resmlp_mt.serving.limits import AnswerTooLarge, Limits
 from resmlp_mt.serving.request import HELD, SEARCHED, too_many
 from resmlp_mt.text.dividing import LINE_ENDS
 from resmlp_mt.text.segments import Segment
+from resmlp_mt.translating.glossary import Glossary
+from resmlp_mt.translating.hypotheses import Hypothesis
 
 # Characters of a request that take noticeably long to split, and how many such requests may wait.
 _LONG, _LONG_WAITING = 20_000, 16

@@ -3,10 +3,10 @@
 from pathlib import Path
 from threading import Lock
 
+from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.codec import TextCodec
-from resmlp_mt.inference.glossary import Glossary, read_glossary
 from resmlp_mt.serving.followed import FollowedFile
+from resmlp_mt.translating.glossary import Glossary, read_glossary
 
 TermsFile = FollowedFile[dict[str, str]]
 

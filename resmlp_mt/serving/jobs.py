@@ -5,15 +5,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import BrokenModel, UserError
-from resmlp_mt.inference.alternatives import MORE, find_alternatives
-from resmlp_mt.inference.guides import Guide
-from resmlp_mt.inference.hypotheses import Hypothesis
-from resmlp_mt.inference.options import SearchOptions
-from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.limits import AnswerTooLarge
 from resmlp_mt.serving.request import USUAL_BEAM
 from resmlp_mt.text.segments import Segment
+from resmlp_mt.translating.alternatives import MORE, find_alternatives
+from resmlp_mt.translating.hypotheses import Hypothesis
+from resmlp_mt.translating.translator import Translator
 
 # Bytes of a weight in JSON: "0.1234, ".
 _WEIGHT = 8

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from starlette.exceptions import HTTPException
 
-from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.serving.desk import Desk, Found
 from resmlp_mt.serving.html.markup import read_documents, write_documents
 from resmlp_mt.serving.jobs import Options

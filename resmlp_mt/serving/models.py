@@ -8,9 +8,9 @@ from babel import Locale, UnknownLocaleError
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.house import House, TermsFile
 from resmlp_mt.text.sentences import base_language
+from resmlp_mt.translating.translator import Translator
 
 AUTO = "auto"
 # Characters that are enough to tell a language by.

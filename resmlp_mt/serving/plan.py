@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from resmlp_mt.inference.translator import Translator
 from resmlp_mt.serving.access_log import open_access_log
 from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.buckets import Buckets
@@ -13,6 +12,7 @@ from resmlp_mt.serving.limits import Limits
 from resmlp_mt.serving.metrics import Metrics
 from resmlp_mt.serving.models import Model, Models, give_terms
 from resmlp_mt.serving.server import Server
+from resmlp_mt.translating.translator import Translator
 
 
 @dataclass(frozen=True)

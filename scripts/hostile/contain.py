@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from babel import Locale
 
+from resmlp_mt.engines.compiled_code.code import find_library
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.native.code import find_library
 
 # What an attempt may take beyond what this process has.
 _MEMORY = 2 * 2**30

@@ -21,9 +21,9 @@ from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.data.crops import Cut
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.data.pixels import decode
+from resmlp_mt.engines.classifier import Classifier
 from resmlp_mt.export.writer import export_model
-from resmlp_mt.inference.classifier import Classifier
-from resmlp_mt.inference.translator import Translator
+from resmlp_mt.translating.translator import Translator
 
 _SENTENCES = ("The dog sleeps.", "", "Über \u2028 \x01 <s> </s> 😀 \ufffe " * 4, "x" * 300)
 

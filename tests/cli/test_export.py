@@ -13,7 +13,7 @@ from compat.written import write_checkpoint
 from safetensors.numpy import load
 
 from resmlp_mt import Classifier
-from resmlp_mt.inference.native.code import find_kind
+from resmlp_mt.engines.compiled_code.code import find_kind
 
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 

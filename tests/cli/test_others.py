@@ -17,7 +17,7 @@ from PIL import Image
 from resmlp_mt import __version__
 from resmlp_mt.cli.parser import COMMANDS, build_parser
 from resmlp_mt.cli.passthrough import PROGRAMS
-from resmlp_mt.inference.native import code as native_code
+from resmlp_mt.engines.compiled_code import code as native_code
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *PROGRAMS])

@@ -17,8 +17,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from resmlp_mt.data.augment import Normalise
+from resmlp_mt.engines.onnx.graph_file import read_graph
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.onnx.graph_file import read_graph
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.models.presets import IMAGE_PRESETS
 from resmlp_mt.nn.blocks import ChannelMLP, DropPath, ResMLPBlock
@@ -30,15 +30,15 @@ from resmlp_mt.nn.standardised import StandardisedConv
 pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 onnx = pytest.importorskip("onnx", reason="the extra [export] is not installed")
 
+from resmlp_mt.engines.compiled_code.classifier import NativeClassifier  # noqa: E402
+from resmlp_mt.engines.compiled_code.code import KINDS, find_library  # noqa: E402
+from resmlp_mt.engines.onnx.step import start  # noqa: E402
 from resmlp_mt.export.image_graph import (  # noqa: E402
     build_classifier,
     can_fold,
     describe_classifier,
 )
 from resmlp_mt.export.traced_graph import trace_classifier  # noqa: E402
-from resmlp_mt.inference.native.classifier import NativeClassifier  # noqa: E402
-from resmlp_mt.inference.native.code import KINDS, find_library  # noqa: E402
-from resmlp_mt.inference.onnx.step import start  # noqa: E402
 from resmlp_mt.models.folded import SharedWeights  # noqa: E402
 
 MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]

@@ -8,11 +8,11 @@ from torch import nn
 
 from resmlp_mt import Translator
 from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
+from resmlp_mt.engines.compiled import can_compile
+from resmlp_mt.engines.fairseq_search import FairseqSearch
 from resmlp_mt.errors import UserError
 from resmlp_mt.export import writer
 from resmlp_mt.export.writer import export_model
-from resmlp_mt.inference.engines.compiled import can_compile
-from resmlp_mt.inference.engines.fairseq_search import FairseqSearch
 from resmlp_mt.models.translation.folded import describe_mixing, find_unfolded
 from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, ToeplitzMatrix
 
@@ -166,7 +166,9 @@ def test_what_layers_add_at_each_position_is_exported(
     monkeypatch.setattr(writer, "load_translator", lambda *_: trained)
     export_model("multi30k-en-de", tmp_path / "out", int8=False)
     if backend == "graphs":
-        monkeypatch.setattr("resmlp_mt.inference.native.translator.find_compute", lambda _: None)
+        monkeypatch.setattr(
+            "resmlp_mt.engines.compiled_code.translator.find_compute", lambda _: None
+        )
     fast = Translator.from_pretrained(tmp_path / "out", threads=1)
     for one, other in zip(fast.translate_nbest(lines, nbest=2), expected, strict=True):
         assert [h.text for h in one] == [h.text for h in other]

@@ -3,14 +3,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from resmlp_mt.inference.hypotheses import Attention, Hypothesis
-from resmlp_mt.inference.search.stopping import check_wanted
-from resmlp_mt.inference.translator import Translator
+from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.serving.models import Model, Models
 from resmlp_mt.text.about import About
 from resmlp_mt.text.rules import terms
 from resmlp_mt.text.segments import Memo, Segment
 from resmlp_mt.text.traced import Traced
+from resmlp_mt.translating.hypotheses import Attention, Hypothesis
+from resmlp_mt.translating.translator import Translator
 
 
 class Held:

@@ -4,7 +4,7 @@ import pytest
 from serving.held import Held, cut
 
 from resmlp_mt import Translator
-from resmlp_mt.inference.options import SearchOptions
+from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.serving.batcher import Batcher, QueueFull
 from resmlp_mt.serving.jobs import Options
 from resmlp_mt.serving.limits import AnswerTooLarge

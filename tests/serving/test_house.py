@@ -12,9 +12,9 @@ from serving.test_terms import TEXTS, answer, ask
 
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
-from resmlp_mt.inference.glossary import Glossary
 from resmlp_mt.serving.house import House, follow_terms
 from resmlp_mt.serving.models import Model, give_terms
+from resmlp_mt.translating.glossary import Glossary
 
 TERMS = {"bike": "Drahtesel", "big dog": "Riese", "IT": "EDV", "snow": "ewiges Eis"}
 OWN = {"bike": "Velo", "Dogs": "Hunde", "grass": "Wiese"}

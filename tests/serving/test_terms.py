@@ -9,9 +9,9 @@ from serving.conftest import serving
 from serving.held import Held, cut, held_models
 
 from resmlp_mt import Translator
+from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import BrokenModel, UserError
 from resmlp_mt.export.writer import export_model
-from resmlp_mt.inference.options import SearchOptions
 from resmlp_mt.serving import desk
 from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.batcher import Batcher

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.inference.translator import Translator
 from resmlp_mt.text.about import About
 from resmlp_mt.text.dividing import holds_text
 from resmlp_mt.text.rules import spans
 from resmlp_mt.text.traced import Traced
+from resmlp_mt.translating.translator import Translator
 
 ABOUT = About(("en", "de"), None)
 

@@ -1,0 +1,1 @@
+"""What runs a trained model: compiled code, ONNX Runtime, or fairseq."""

@@ -1,0 +1,112 @@
+"""fairseq's generator in compiled code, where that finds the same: for `fairseq-generate`."""
+
+import math
+import zlib
+from weakref import WeakKeyDictionary
+
+import torch
+from fairseq.search import BeamSearch
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor, nn
+
+from resmlp_mt.engines.compiled import CompiledSearch, can_compile
+from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.beams import Found
+
+# Of each model the search that was made last, and what it was made of. The interface of torch.hub
+# builds a generator for each call.
+_SEARCHES: WeakKeyDictionary[nn.Module, tuple[list, CompiledSearch]] = WeakKeyDictionary()
+
+
+def compile_generator(generator: nn.Module, source_dictionary) -> None:
+    """Let a generator search in compiled code where it can: one of ours in a plain beam search.
+
+    Everything else it does as before.
+    """
+    if type(generator) is SequenceGenerator:
+        generator.__class__ = CompiledGenerator
+        generator.source_dictionary = source_dictionary
+
+
+class CompiledGenerator(SequenceGenerator):
+    """What `compile_generator` makes of a generator."""
+
+    @torch.no_grad()
+    def generate(self, models, sample: dict, **given) -> list[list[dict[str, Tensor]]]:
+        """Translate a batch; arguments as fairseq's."""
+        model, found = self.model.single_model, None
+        drops = any(part.training for part in model.modules())  # for --retain-dropout too
+        if self._is_plain(given) and not drops and can_compile(model):
+            found = self._find(model, sample["net_input"]["src_tokens"])
+        if found is None:
+            return super().generate(models, sample, **given)
+        return [[_describe(beam, self.eos) for beam in beams] for beams in found]
+
+    def _is_plain(self, given: dict) -> bool:
+        return (
+            not any(value is not None for value in given.values())
+            and self.model.models_size == 1
+            and type(self.search) is BeamSearch
+            and not self.search.stop_on_max_len
+            and self.min_len == 1
+            and self.temperature == 1
+            and self.unk_penalty in (0, math.inf)
+            and self.eos == self.tgt_dict.eos()
+            and not self.match_source_len
+            and self.repeat_ngram_blocker is None
+            and self.token_indices_to_suppress is None
+            and self.lm_model is None
+        )
+
+    def _find(self, model, tokens: Tensor) -> list[list[Found]] | None:
+        """What the compiled search finds; None where it leaves the batch to fairseq."""
+        if model.decoder.need_attn:  # for --print-alignment
+            return None
+        # Beams that outnumber the symbols are filled in another order. Longer sources than it was
+        # trained for a model takes or refuses by itself.
+        many = 2 * self.beam_size >= self.vocab_size
+        if many or tokens.size(1) > model.encoder.longest:
+            return None
+        longest = int(self.max_len_a * tokens.size(1) + self.max_len_b)
+        longest = min(longest, self.max_len - 1)
+        lenpen = self.len_penalty if self.normalize_scores else 0.0
+        try:
+            options = SearchOptions(self.beam_size, lenpen=lenpen, max_len_b=longest)
+        except ValueError:  # beyond what it counts with
+            return None
+        pad = self.source_dictionary.pad()
+        sources = [row[row != pad].numpy() for row in tokens]
+        found = self._compile(model).find(sources, options)
+        return found if all(found) else None
+
+    def _compile(self, model) -> CompiledSearch:
+        banned = [self.pad] + [self.unk] * (self.unk_penalty > 0)
+        made_of = [banned, *_identify_weights(model)]
+        before, search = _SEARCHES.get(model, (None, None))
+        if before != made_of:
+            _SEARCHES.pop(model, None)  # its memory first
+            search = None
+            search = CompiledSearch(model, self.source_dictionary, self.tgt_dict, banned)
+            _SEARCHES[model] = made_of, search
+        return search
+
+
+def _identify_weights(model) -> list:
+    """What changes with the weights."""
+    parameters = list(model.parameters())
+    # Before it generates, fairseq gives a model a `train` that refuses. From then on weights are
+    # replaced or loaded, which their places and versions tell. Optimizers go round the versions.
+    if "train" in vars(model) and not any(p.is_inference() for p in parameters):
+        return [(p.data_ptr(), p._version) for p in parameters]
+    return [zlib.crc32(p.detach().contiguous().numpy()) for p in parameters]
+
+
+def _describe(beam: Found, end: int) -> dict[str, Tensor]:
+    """A hypothesis as fairseq's generator returns it."""
+    return {
+        "tokens": torch.tensor([*beam.tokens.tolist(), end]),
+        "score": torch.tensor(beam.score),
+        "attention": torch.empty(0),
+        "alignment": torch.empty(0),
+        "positional_scores": torch.from_numpy(beam.log_p),
+    }

@@ -1,0 +1,74 @@
+"""What a `Translator` is made of: the engine of one model or of several, and their codec."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.engines.exported import load_exported_translator
+from resmlp_mt.engines.search.engine import Engine
+from resmlp_mt.engines.threads import count_threads
+from resmlp_mt.errors import UserError
+from resmlp_mt.extras import import_with_fairseq
+from resmlp_mt.files.finding import find_export, locate_model
+
+
+def import_engines(models: Sequence[str | Path], device: str = "auto") -> None:
+    """Import what models need, which takes seconds for checkpoints, before anything else is done.
+
+    Args:
+        models, device: As for `Translator.from_pretrained`.
+
+    Raises:
+        UserError: If that is not installed, or a model is not there.
+    """
+    for model in models:
+        locate_model(model, "text")
+    if not all(find_export(model, device) for model in models):
+        _import_trained()
+
+
+def _import_trained():
+    return import_with_fairseq("resmlp_mt.engines.trained", "a checkpoint (not an export)")
+
+
+def load_engine(
+    models: Sequence[str | Path], device: str, threads: int | None
+) -> tuple[Engine, TextCodec, int]:
+    """The engine of one model or of several, its codec, and how many batches it searches at once.
+
+    Args:
+        models, device, threads: As for `Translator.from_pretrained`.
+
+    Raises:
+        UserError: If something is missing, broken, or does not fit together.
+    """
+    exported = [find_export(name, device) is not None for name in models]
+    if device == "auto" and any(exported):
+        device = "cpu"
+    engines, codecs = zip(*(_load(name, device) for name in models), strict=True)
+    codec = codecs[0]
+    for name, other in zip(models, codecs, strict=True):
+        if not codec.speaks_as(other):
+            raise UserError(
+                f"{name}: its languages, dictionaries or subwords are not those of {models[0]}; "
+                "only models that were trained on the same prepared data can translate together"
+            )
+    if all(exported):
+        threads = threads or count_threads()
+    elif threads is not None:  # within a batch
+        import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
+    side_by_side = (threads or 1) if all(exported) else 1
+    if len(models) == 1:
+        if not exported[0]:
+            engines[0].compile()
+        return engines[0], codec, side_by_side
+    ensemble = import_with_fairseq("resmlp_mt.engines.search.ensemble", "an ensemble")
+    symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
+    return ensemble.Ensemble(engines, symbols, pad), codec, side_by_side
+
+
+def _load(model: str | Path, device: str) -> tuple:
+    """The engine of a model, and its `TextCodec`."""
+    if export := find_export(model, device):
+        return load_exported_translator(export, device)
+    return _import_trained().load_trained(model, device)

@@ -1,0 +1,59 @@
+"""Many sentences searched in batches of similar lengths, some of them side by side."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+
+from resmlp_mt.engines.batches import group
+from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.engine import Engine
+from resmlp_mt.errors import BrokenModel
+
+
+def search_batches(
+    engine: Engine,
+    sources: list[np.ndarray],
+    options: SearchOptions,
+    batch_tokens: int,
+    guides: list[Guide] | None,
+    threads: int,
+) -> list[list[tuple[np.ndarray, float]]]:
+    """The beams of each sentence, best first: token indices without the end, and score.
+
+    Args:
+        engine: What searches a batch.
+        sources: Token indices of each sentence, with its end. Each (S,).
+        options: How to search.
+        batch_tokens: Source subwords in a batch, padding included.
+        guides: What leads the search of each sentence, if anything does.
+        threads: Batches searched side by side.
+
+    Raises:
+        BrokenModel: If there is no translation, as where weights overflow.
+    """
+    # Sentences without words to hold have batches of their own, without constraints: faster.
+    holds = [bool(guides and guides[i].constraints) for i in range(len(sources))]
+    free = replace(options, constraints=None)
+    # With max_len_a the longest source of a batch says how long its translations may be, so a
+    # batch has sources of one length.
+    alike = options.max_len_a > 0
+    batches = list(group(list(map(len, sources)), holds, batch_tokens, alike))
+    batches.reverse()  # long ones first, so that the threads end together
+
+    def search(batch: list[int]) -> list:
+        texts = [sources[i] for i in batch]
+        if options.constraints and not holds[batch[0]]:
+            return engine.search(texts, free, None)
+        return engine.search(texts, options, guides and [guides[i] for i in batch])
+
+    results: list = [None] * len(sources)
+    with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
+        results_of = (pool.map if min(threads, len(batches)) > 1 else map)(search, batches)
+        for batch, found in zip(batches, results_of, strict=True):
+            for i, beams in zip(batch, found, strict=True):
+                results[i] = beams
+    if not all(results):
+        raise BrokenModel("the model finds no translation; its weights are broken")
+    return results

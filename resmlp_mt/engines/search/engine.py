@@ -1,0 +1,52 @@
+"""What a `Translator` asks of the engine that searches for it."""
+
+from typing import Protocol
+
+import numpy as np
+
+from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.options import SearchOptions
+
+
+class Engine(Protocol):
+    """Translates batches of token indices. Several threads may ask it at the same time.
+
+    Attributes:
+        source_positions, target_positions: N of both sides, the end of a sentence included.
+        device: Where it computes, as torch names it.
+    """
+
+    source_positions: int
+    target_positions: int
+    device: str
+
+    def search(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """The finished hypotheses of each sentence, best first: tokens without the end, and score.
+
+        Args:
+            sources: Token indices with the end of the sentence. Each (S,).
+            options: How to search. The length of translations goes by the longest source.
+            guides: What leads the search of each sentence.
+
+        Raises:
+            UserError: If no translation is as it was asked for, or the model is broken.
+        """
+
+    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+        """Where the last layer looks in the source for each token, averaged over its heads.
+
+        Args:
+            source: Token indices with the end of the sentence. (S,).
+            targets: Translations of it, without the end. Each (T,).
+
+        Returns:
+            Weights for the tokens of each translation and its end. Each (T + 1, S).
+
+        Raises:
+            UserError: If a translation does not fit the model, or the model is broken.
+        """

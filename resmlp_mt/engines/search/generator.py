@@ -1,0 +1,119 @@
+"""fairseq's SequenceGenerator: any search that it knows, with any models that look like its own."""
+
+import threading
+from functools import lru_cache, partial
+from weakref import proxy
+
+import numpy as np
+import torch
+from fairseq.search import BeamSearch
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.token_generation_constraints import pack_constraints
+
+from resmlp_mt.engines.guides import Guide, blame, check_room
+from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.sampling import SeededSampling
+from resmlp_mt.engines.search.stopping import check_wanted
+from resmlp_mt.errors import BrokenModel
+from resmlp_mt.tasks.search import ConstrainedBeams, mend_generator
+
+# Of options in use at once there are few; a service is asked for any.
+_KEPT = 8
+
+
+class Generator:
+    """Translates batches of token indices.
+
+    Args:
+        models: fairseq's, or what looks like them; several are an ensemble, which takes the mean of
+            their probabilities at every step.
+        symbols: The target's dictionary.
+        pad: What pads sources.
+        device: Where the models are.
+    """
+
+    def __init__(self, models: list, symbols, pad: int, device: str):
+        self.models, self.symbols, self.pad, self.device = models, symbols, pad, device
+        self.target_positions = min(model.max_decoder_positions() for model in models)
+        self._own = threading.local()  # a search has a state: each thread has its own
+
+    def search(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        guides: list[Guide] | None = None,
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """As `Engine.search`.
+
+        Raises:
+            BrokenModel: If the scores are no numbers.
+            UserError: If no translation is as it was asked for.
+        """
+        guides = guides or [Guide()] * len(sources)
+        longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
+        check_room(guides, longest)
+        generator = self._make(options, longest)
+        generator.search = _choose_strategy(self.symbols, options, guides)
+        lengths = torch.tensor(list(map(len, sources)), device=self.device)
+        tokens = _stack(sources, self.pad).to(self.device)
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": lengths}}
+        sample["id"] = torch.arange(len(sources), device=self.device)
+        led = {}
+        if any(guide.prefix.size for guide in guides):
+            prefixes = _stack([guide.prefix for guide in guides], self.symbols.pad())
+            led["prefix_tokens"] = prefixes.to(self.device)
+        if options.constraints:
+            wanted = [list(map(torch.from_numpy, guide.constraints)) for guide in guides]
+            led["constraints"] = pack_constraints(wanted)
+        try:
+            results = generator.generate(self.models, sample, **led)
+        except AssertionError:  # nothing is finished: no score is a number, or all is barred
+            bars = options.no_repeat_ngram_size and any(guide.leads for guide in guides)
+            if bars or options.constraints:
+                raise blame(
+                    guides,
+                    "no translation holds the prefix or the words that it must: they repeat what "
+                    "no_repeat_ngram_size bars, or have no room; ask for less of them, bar less, "
+                    "or allow longer translations",
+                ) from None
+            raise BrokenModel("the model finds no translation; its weights are broken") from None
+        return [
+            [(found["tokens"][:-1].cpu().numpy(), float(found["score"])) for found in beams]
+            for beams in results
+        ]
+
+    def _make(self, options: SearchOptions, longest: int) -> SequenceGenerator:
+        if not hasattr(self._own, "make"):
+            self._own.make = lru_cache(_KEPT)(partial(_build, self.models, self.symbols))
+        return self._own.make(options, longest)
+
+
+# Nothing here may lead back to itself: a model's memory would wait for the garbage collector.
+def _build(models: list, symbols, options: SearchOptions, longest: int) -> SequenceGenerator:
+    generator = SequenceGenerator(
+        models,
+        symbols,
+        beam_size=options.beam,
+        len_penalty=options.lenpen,
+        max_len_b=longest,
+        unk_penalty=float("inf"),  # raw text has no <unk>
+        temperature=options.temperature,
+        no_repeat_ngram_size=options.no_repeat_ngram_size,
+    )
+    model, step = proxy(generator.model), type(generator.model).forward_decoder
+    generator.model.forward_decoder = lambda *given: check_wanted() or step(model, *given)
+    return mend_generator(generator)
+
+
+def _choose_strategy(symbols, options: SearchOptions, guides: list[Guide]):
+    if options.sampling:
+        return SeededSampling(symbols, options, guides)
+    if options.constraints:
+        return ConstrainedBeams(symbols, options.constraints)
+    return BeamSearch(symbols)
+
+
+def _stack(rows: list[np.ndarray], pad: int) -> torch.Tensor:
+    return torch.nn.utils.rnn.pad_sequence(
+        list(map(torch.from_numpy, rows)), batch_first=True, padding_value=pad
+    )

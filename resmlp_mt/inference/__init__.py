@@ -1,1 +1,0 @@
-"""Trained models at work: text to translations, pictures to classes."""

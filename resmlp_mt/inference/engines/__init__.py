@@ -1,1 +1,0 @@
-"""What runs a model: exported folders, and checkpoints that fairseq loaded."""

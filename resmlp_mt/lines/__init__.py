@@ -1,1 +1,0 @@
-"""Lines of files, pipes and tables, as `resmlp-mt translate` takes them in."""

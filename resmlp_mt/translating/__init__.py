@@ -1,0 +1,1 @@
+"""Texts to their translations, and the lines of files, pipes and tables that hold them."""

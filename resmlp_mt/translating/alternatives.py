@@ -1,0 +1,86 @@
+"""What else could stand at a place of a translation."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.text.rules.names import put_names
+from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.sentences import parts_sentences_by_blanks
+from resmlp_mt.translating.hypotheses import Hypothesis
+from resmlp_mt.translating.translator import Translator
+
+# Twice as many subwords are tried as translations are wanted: some only end the last word of the
+# prefix, and some lead to the same translation.
+MORE = 2
+# Of a batch: 64 texts with 5 beams each.
+_BEAMS = 320
+
+
+def find_alternatives(
+    translator: Translator,
+    segments: list[Segment],
+    options: SearchOptions,
+    prefix: str,
+    attention: bool = False,
+) -> Iterator[list[Hypothesis]]:
+    """Yield translations that begin alike, and then go on in different ways.
+
+    Of the likeliest subwords behind the prefix each is tried, and the translation then completed as
+    by `Translator.translate_segments`.
+
+    Args:
+        translator: What translates.
+        segments: What its `split` returned.
+        options: How to search. At most `nbest` translations of each segment are wanted.
+        prefix: What they begin with. If it ends in a blank, its last word is whole.
+        attention: Find their attention too.
+
+    Raises:
+        UserError: If the prefix is too long, or holds what the model cannot say.
+    """
+    codec = translator.codec
+    for segment in segments:
+        if not (segment.pieces and (segment.is_translated or prefix)):
+            yield from translator.translate_segments([segment], options, attention=attention)
+            continue
+        segment = translator.reader.name(segment)
+        source = codec.encode(segment.pieces)
+        begun = codec.encode_target(put_names(prefix, segment.names))
+        guides = [Guide(begun)]
+        following = _find_following(translator, source, options, begun, prefix)
+        if following:
+            guides = [Guide(np.append(begun, token)) for token in following]
+        # So that each batch has a usual number of beams.
+        room = len(source) * max(1, _BEAMS // options.beam)
+        found = translator.search([source] * len(guides), options, room, guides, threads=1)
+        best = {tuple(beams[0][0]): beams[0] for beams in found}.values()
+        beams = sorted(best, key=lambda pair: -pair[1])
+        found = translator.describe(segment, beams, options.nbest, attention)
+        yield found or [translator.writer.copy(segment, attention, lost=True)]
+
+
+def _find_following(
+    translator: Translator,
+    source: np.ndarray,
+    options: SearchOptions,
+    begun: np.ndarray,
+    prefix: str,
+) -> list[int]:
+    """The likeliest subwords behind the beginning of a translation."""
+    # Beams that must end behind the next subword are the likeliest of these.
+    width, room = MORE * options.nbest, len(begun) + 1
+    most = min(room, options.longest(len(source)))
+    step = replace(options, beam=width, nbest=width, max_len_a=0.0, max_len_b=most)
+    (beams,) = translator.search([source], step, 4096, [Guide(begun)], threads=1)
+    following = [tokens[-1:] for tokens, _ in beams if len(tokens) == room]
+    names = [translator.codec.name_target(token)[0] for token in following]
+    whole = prefix[-1:].isspace() and parts_sentences_by_blanks(translator.codec.target_language)
+    return [
+        int(token[0])
+        for token, name in zip(following, names, strict=True)
+        if not (whole and name[0].isalnum())
+    ]

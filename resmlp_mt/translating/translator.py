@@ -1,0 +1,408 @@
+"""Raw text in, raw text out."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, count, islice
+from pathlib import Path
+from reprlib import repr as shorten
+from typing import Any, Self, overload
+
+import numpy as np
+
+from resmlp_mt.engines.batches import fill
+from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.engines.guides import (
+    Guide,
+    Row,
+    check_beside,
+    lay_beside,
+    make_guides,
+)
+from resmlp_mt.engines.loaded import Loaded
+from resmlp_mt.engines.loading import load_engine
+from resmlp_mt.engines.options import (
+    FROM_1,
+    ReadingOptions,
+    SearchOptions,
+    choose_search,
+    is_count,
+)
+from resmlp_mt.engines.search.batched import search_batches
+from resmlp_mt.engines.search.engine import Engine
+from resmlp_mt.errors import UserError
+from resmlp_mt.extras import Bar
+from resmlp_mt.files.finding import locate_model
+from resmlp_mt.text.dividing import holds_text
+from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.surrogates import mend_surrogates
+from resmlp_mt.translating.glossary import Glossary, read_glossary
+from resmlp_mt.translating.hypotheses import (
+    MOSTLY,
+    Hypothesis,
+    explain_lost,
+    explain_unknown,
+    join,
+)
+from resmlp_mt.translating.reader import TRIES, Reader
+from resmlp_mt.translating.writer import Writer
+
+# How many times as many hypotheses are kept where all that were kept before lost something.
+_WIDER = 4
+
+
+class Translator(Loaded):
+    """Translates raw sentences with one model.
+
+    >>> translator = Translator.from_pretrained("multi30k-en-de")
+    >>> translator.translate("Two dogs play in the snow.")
+    'Zwei Hunde spielen im Schnee.'
+    >>> translator.translate(["A man rides a bike.", ""], prefix=["Ein Junge", ""])
+    ['Ein Junge fährt auf einem Fahrrad.', '']
+
+    Several threads may use one at the same time. Where it was loaded by `from_pretrained` it can be
+    pickled, for pools of processes: each process loads the model once, from the same place, and
+    again where its files have changed. Copies share the model. Its memory is freed at the end of a
+    `with` block, or by `close`, unless a copy has it.
+
+    Args:
+        engine: What searches: a `FoldedSearch`, a `FairseqSearch` or an `Ensemble` of them.
+        codec: The model's dictionaries and subwords.
+        threads: Batches searched side by side.
+    """
+
+    def __init__(self, engine: Engine, codec: TextCodec, threads: int = 1):
+        self.engine: Engine | None = engine
+        # One position is for the end of the sentence.
+        self.longest = min(engine.source_positions, 10**6) - 1
+        self.codec, self.reader = codec, Reader(codec, self.longest)
+        self.writer = Writer(codec, self.reader.pipeline)
+        self.threads = threads
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str | Path | Sequence[str | Path],
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> Self:
+        """Load a model with what it needs.
+
+        Args:
+            model: A name of `pretrained_names`, a folder, or a checkpoint; or a folder that
+                `export_model` made, which starts faster and takes less memory. Several with the
+                same dictionaries are an ensemble: at every step the mean of their probabilities
+                counts.
+            device: As torch names it; "auto" takes an accelerator where there is one. Exported
+                models translate on the CPU alone, and others beside them. Those that come with the
+                package are exports in 8 bits there, and checkpoints on any other device.
+            threads: An exported model searches as many batches side by side; for a checkpoint they
+                are torch's, of the whole process. Default: one a core, or what the environment
+                variable OMP_NUM_THREADS says.
+
+        Raises:
+            UserError: If something is missing, broken, or does not fit together.
+            ValueError: If no model is named, or `threads` is no number above 0.
+        """
+        models = [model] if isinstance(model, str | Path) else model
+        models = list(models) if isinstance(models, Iterable) else []
+        if not models or not all(isinstance(name, str | Path) for name in models):
+            raise ValueError(
+                f"model {shorten(model)} must be the name of a model, its folder or checkpoint, or "
+                "a list of at least one of these"
+            )
+        if threads is not None and not is_count(threads, 1):
+            raise ValueError(f"threads {threads!r} {FROM_1}")
+        places = tuple(locate_model(name, "text") for name in models)
+        translator = cls(*load_engine(models, device, threads))
+        translator._loaded = places, device, threads
+        return translator
+
+    def close(self) -> None:
+        """Free the model, unless a copy has it. After that nothing can be translated.
+
+        Searches of other threads end well before it is freed.
+        """
+        self.engine = None
+
+    def _get_engine(self) -> Engine:
+        if (engine := self.engine) is None:
+            raise ValueError("the translator is closed")
+        return engine
+
+    @overload
+    def translate(self, lines: str, **options: Any) -> str: ...
+
+    @overload
+    def translate(self, lines: Iterable[str], **options: Any) -> list[str]: ...
+
+    def translate(self, lines: str | Iterable[str], **options: Any) -> str | list[str]:
+        """Translate a text, or several; an empty one stays empty.
+
+        Args:
+            lines: A string is one text.
+            options: As for `translate_nbest`, which alone returns more than the best.
+
+        Returns:
+            The best translation of each text in a list; of a string, a string.
+
+        Raises:
+            ValueError: If more than the best is asked for, or something else than text is given.
+        """
+        asked = options.get("options")
+        if getattr(asked, "nbest", options.get("nbest", 1)) != 1:
+            raise ValueError("translate returns the best alone; translate_nbest yields the n best")
+        texts = list(_read_texts(lines))
+        found = [best[0] for best in self.translate_nbest(texts, **options)]
+        for number, (text, best) in enumerate(zip(texts, found, strict=True), 1):
+            if best.unknown > MOSTLY or best.lost:
+                said = explain_lost(text) if best.lost else explain_unknown(text)
+                warnings.warn(f"text {number}: {said}", stacklevel=2)
+                break
+        return found[0].text if isinstance(lines, str) else [best.text for best in found]
+
+    def share_unknown(self, text: str) -> float:
+        """Share of a text's characters that the model never saw, as `Hypothesis.unknown` has it.
+
+        Neither white space counts nor a sentence without letters, which stays as it is.
+        """
+        return self._share_unknown(self.split(_read_text(text)))
+
+    def _share_unknown(self, segments: list[Segment]) -> float:
+        pieces = (
+            self.codec.split(segment.text) if segment.names else segment.pieces
+            for segment in segments
+            if segment.pieces and holds_text(segment.text)
+        )
+        return self.codec.share_unknown(chain.from_iterable(pieces))
+
+    def translate_nbest(
+        self,
+        lines: str | Iterable[str],
+        options: SearchOptions | None = None,
+        batch_tokens: int = 4096,
+        buffer_size: int = 1000,
+        attention: bool = False,
+        progress: bool = False,
+        split_sentences: bool | None = None,
+        recase: bool = True,
+        prefix: str | Iterable[str] = "",
+        words: Iterable[Sequence[str]] | None = None,
+        glossary: Mapping[str, str] | str | Path | Glossary | None = None,
+        first: int = 1,
+        **search: Any,
+    ) -> Iterator[list[Hypothesis]]:
+        """Yield the best translations of each line, in the order of the lines.
+
+        Args:
+            lines: Raw text; read as they are needed, `buffer_size` at a time. A string is one.
+                Halves of surrogate pairs, which no text file can hold, count as U+FFFD.
+            options: How to search.
+            batch_tokens: Source subwords in a batch, padding included.
+            buffer_size: Lines that are sorted by length and batched together.
+            attention: Find the attention of the translations too.
+            progress: Show a bar on stderr.
+            split_sentences: As for `Reader.split`; a line that has words to hold stays whole.
+            recase: As for `Reader.split`; a line that has a prefix or words to hold is taken as
+                typed.
+            prefix: What translations begin with: of all lines, or of each of them. Sentences that
+                are finished in it stand for as many of the line, of which the rest is translated.
+            words: Of each line those that its translation shall hold, in the given order if
+                `constraints` says no other.
+            glossary: Terms of the source and what a translation shall hold for each, or a file
+                with them, as `read_glossary` takes it. Sentences without any are translated as
+                without a glossary.
+            first: Number of the first line. What is sampled depends on the numbers.
+            **search: `beam`, `nbest` and whatever else `SearchOptions` takes, in its place.
+
+        Raises:
+            ValueError: At once, if an option is impossible; on the way, if a line is no text.
+            UserError: At once, if the beam is wider than the vocabulary. On the way, if a line
+                cannot be translated so.
+        """
+        reading = ReadingOptions(
+            batch_tokens, buffer_size, split_sentences, recase, attention, first
+        )
+        if words is not None and glossary is not None:
+            raise ValueError("glossary: goes without words to hold")
+        held = "words" if words is not None else "glossary" if glossary is not None else ""
+        options = choose_search(options, search, held)
+        self._check_beam(options.beam)
+        if held and prefix:
+            raise ValueError("prefix: cannot be forced where there are words to hold")
+        check_beside(lines, prefix, words)
+        if isinstance(glossary, str | Path):
+            glossary = read_glossary(Path(glossary))
+        if glossary is not None and not isinstance(glossary, Glossary):
+            glossary = Glossary(glossary, self.codec)
+        rows = lay_beside(_read_texts(lines), prefix, words)
+        found = self._translate(rows, glossary, options, reading)
+        return iter(Bar(found, unit=" lines")) if progress else found
+
+    def _translate(
+        self,
+        rows: Iterator[Row],
+        glossary: Glossary | None,
+        options: SearchOptions,
+        reading: ReadingOptions,
+    ) -> Iterator[list[Hypothesis]]:
+        first = reading.first
+        for buffer in fill(rows, reading.buffer_size):
+            lines = [self.reader.begin(*row, reading, glossary) for row in buffer]
+            guides = None
+            if glossary or options.sampling or any(line.prefix or line.words for line in lines):
+                guides = make_guides(self.codec, lines, first)
+            found = self.translate_segments(
+                [segment for line in lines for segment in line.left],
+                options,
+                reading.batch_tokens,
+                reading.attention,
+                guides,
+            )
+            for line in lines:
+                parts = list(islice(found, len(line.left)))
+                before = self.writer.keep(
+                    line.segments, line.kept, reading.attention, self._get_engine
+                )
+                yield self.join(line.text, line.segments, parts, before)
+            first += len(lines)
+
+    def join(
+        self,
+        text: str,
+        segments: list[Segment],
+        found: list[list[Hypothesis]],
+        before: Sequence[Hypothesis] = (),
+    ) -> list[Hypothesis]:
+        """The translations of a text, of those of its parts, with the share that is unknown.
+
+        Args:
+            text: What was split.
+            segments: All its parts.
+            found: The translations of each part, but for the first ones that `before` has.
+            before: Translations that a prefix had.
+        """
+        best = join(text, found, segments, self.codec.target_language, before)
+        unknown = self._share_unknown(segments)
+        return [replace(hypothesis, unknown=unknown) for hypothesis in best]
+
+    def translate_segments(
+        self,
+        segments: list[Segment],
+        options: SearchOptions,
+        batch_tokens: int = 4096,
+        attention: bool = False,
+        guides: list[Guide] | None = None,
+        threads: int | None = None,
+    ) -> Iterator[list[Hypothesis]]:
+        """Yield the best translations of each segment: `translate_nbest` without its buffers.
+
+        A segment without letters stays as it is, and so does one that the model cannot read, unless
+        something leads its search. So does one with words that it cannot read and that no
+        translation keeps.
+
+        Args:
+            segments: What `split` returned.
+            options, batch_tokens, attention: As for `translate_nbest`.
+            guides: What leads the search of each segment, if anything does.
+            threads: Batches searched side by side. Default: as many as this translator has.
+        """
+        each = guides or [Guide()] * len(segments)
+        found: dict[int, list[Hypothesis]] = {}
+        ways = {
+            i: segment
+            for i, (guide, segment) in enumerate(zip(each, segments, strict=True))
+            if segment.pieces and (segment.is_translated or guide.leads)
+        }
+        lost = set(ways)
+        for turn in range(TRIES):
+            if not ways:
+                break
+            numbers = list(ways)
+            held = [_hold(each[i], ways[i]) for i in numbers]
+            asked = options
+            if any(guide.constraints for guide in held) and not options.constraints:
+                asked = replace(options, constraints="unordered")
+            if turn and not options.sampling:  # a wider search finds more that lose nothing
+                asked = replace(asked, beam=min(_WIDER * asked.beam, self._widest))
+            results = self.search(
+                [self.codec.encode(ways[i].pieces) for i in numbers],
+                asked,
+                batch_tokens,
+                held if guides or asked.constraints else None,
+                threads,
+            )
+            for i, beams in zip(numbers, results, strict=True):
+                read = ways.pop(i)
+                if kept := self.describe(read, beams, options.nbest, attention):
+                    found[i] = kept
+                    lost.discard(i)
+                # There may be another way to read what lost something by this one.
+                elif again := self.reader.read_again(read):
+                    ways[i] = again
+        for i, segment in enumerate(segments):
+            best = found.get(i) or [self.writer.copy(segment, attention, i in lost)]
+            yield best + best[-1:] * (options.nbest - len(best))
+
+    def search(
+        self,
+        sources: list[np.ndarray],
+        options: SearchOptions,
+        batch_tokens: int,
+        guides: list[Guide] | None = None,
+        threads: int | None = None,
+    ) -> list[list[tuple[np.ndarray, float]]]:
+        """Translate token indices: the part of `translate_nbest` that takes the time.
+
+        Args:
+            sources: Of each sentence the indices that `TextCodec.encode` makes.
+            options, batch_tokens: As for `translate_nbest`.
+            guides, threads: As for `translate_segments`.
+
+        Returns:
+            The beams of each sentence, best first: token indices without the end, and score.
+
+        Raises:
+            UserError: If there is none, as where weights overflow, or the beam is wider than the
+                vocabulary.
+            ValueError: If the translator was closed.
+        """
+        self._check_beam(options.beam)
+        engine, threads = self._get_engine(), threads or self.threads
+        return search_batches(engine, sources, options, batch_tokens, guides, threads)
+
+    @property
+    def _widest(self) -> int:
+        return len(self.codec.target_dictionary) - 1
+
+    def _check_beam(self, beam: int) -> None:
+        if beam >= (symbols := len(self.codec.target_dictionary)):
+            raise UserError(f"beam {beam} must be less than the model's {symbols} subwords")
+
+    def split(self, text: str, **reading: bool | None) -> list[Segment]:
+        """Split a text into what is translated at once; arguments as for `Reader.split`."""
+        return self.reader.split(text, **reading)
+
+    def describe(
+        self, segment: Segment, beams: list, count: int, attention: bool
+    ) -> list[Hypothesis]:
+        """Make text of beams, as `search` returns them; arguments as for `Writer.write`."""
+        return self.writer.write(segment, beams, count, attention, self._get_engine)
+
+
+def _hold(guide: Guide, segment: Segment) -> Guide:
+    """What leads the search of a segment, with what it must hold for terms, each once."""
+    held = {wanted.tokens.tobytes(): wanted.tokens for wanted in segment.held}
+    return replace(guide, constraints=(*guide.constraints, *held.values())) if held else guide
+
+
+def _read_texts(lines: str | Iterable[str]) -> Iterator[str]:
+    if isinstance(lines, bytes) or not isinstance(lines, Iterable):
+        raise ValueError(f"lines {shorten(lines)} must be a text, or several texts")
+    return map(_read_text, [lines] if isinstance(lines, str) else lines, count(1))
+
+
+def _read_text(text: str, number: int = 1) -> str:
+    if not isinstance(text, str):
+        raise ValueError(f"line {number}: {shorten(text)} is no text; give a string")
+    return mend_surrogates(text)

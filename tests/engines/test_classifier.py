@@ -1,0 +1,228 @@
+"""A classifier in Python: what it takes, in threads and processes, and what is left of it."""
+
+import io
+import multiprocessing
+import pickle
+import subprocess
+import sys
+import threading
+import typing
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from resmlp_mt import Classifier
+from resmlp_mt.engines.classifier import Prediction
+from resmlp_mt.engines.compiled_code.code import find_compute
+from resmlp_mt.errors import UserError
+from resmlp_mt.export.writer import export_model
+from resmlp_mt.files.finding import PRETRAINED
+
+PICTURES = [Image.linear_gradient("L"), Image.new("RGB", (40, 30), "red")]
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    folder = tmp_path_factory.mktemp("shared") / "fast"
+    export_model("cifar10", folder, int8=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return Classifier.from_pretrained("cifar10", "cpu")
+
+
+def test_threads_are_those_of_an_export_and_torchs_of_a_checkpoint(fast):
+    expected = list(Classifier.from_pretrained(fast, threads=1).classify(PICTURES))
+    before = set(threading.enumerate())
+    shared = Classifier.from_pretrained(fast, threads=3)
+    for found, best in zip(shared.classify(PICTURES), expected, strict=True):
+        assert [guess.name for guess in found] == [guess.name for guess in best]
+    if find_compute("classify"):  # else they are ONNX Runtime's, which Python does not see
+        assert len(set(threading.enumerate()) - before) == 3
+    threads = torch.get_num_threads()
+    try:
+        Classifier.from_pretrained(PRETRAINED / "cifar10" / "model.pt", "cpu", threads=threads + 1)
+        assert torch.get_num_threads() == threads + 1
+    finally:
+        torch.set_num_threads(threads)
+    for wrong in (0, "2", 1.5, True):
+        with pytest.raises(ValueError, match="threads .* must be a whole number, 1 or more"):
+            Classifier.from_pretrained(fast, threads=wrong)
+
+
+def test_processes_load_it_from_any_folder(fast, monkeypatch, tmp_path):
+    monkeypatch.chdir(fast.parent)
+    classifier = Classifier.from_pretrained(Path("fast"), threads=1)
+    monkeypatch.chdir(tmp_path)
+    expected = classifier.classify(PICTURES[0])
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(classifier.classify, PICTURES[0]).result() == expected
+    with pytest.raises(TypeError, match="only a Classifier that from_pretrained has loaded"):
+        pickle.dumps(Classifier(classifier.compute, classifier.cut, classifier.classes))
+
+
+def test_a_shipped_one_is_pickled_by_its_name(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cifar10").mkdir()  # of data
+    classifier = Classifier.from_pretrained("cifar10", "cpu")
+    one, other = (pickle.loads(pickle.dumps(classifier)) for _ in range(2))
+    assert one.compute is other.compute is not classifier.compute
+    one.close()  # which the other does not notice
+    assert other.classify(PICTURES[1]) == classifier.classify(PICTURES[1])
+
+
+@pytest.mark.parametrize("model", ["fast", "cifar10"])
+def test_it_frees_its_model_at_the_end_of_a_block(model, request):
+    model = request.getfixturevalue("fast") if model == "fast" else model
+    with Classifier.from_pretrained(model, "cpu") as classifier:
+        begun = classifier.classify(PICTURES, batch_size=1)
+        assert len(next(begun)) == 5
+        compute = weakref.ref(classifier.compute)
+    assert compute() is None
+    for classify in (
+        lambda: classifier.classify(PICTURES[0]),
+        lambda: classifier.classify(PICTURES),  # at once, not when it is read
+        lambda: next(begun),
+    ):
+        with pytest.raises(ValueError, match="the classifier is closed"):
+            classify()
+
+
+def test_types_say_that_one_picture_has_a_list_and_several_an_iterator():
+    one, _, several = (typing.get_type_hints(f) for f in typing.get_overloads(Classifier.classify))
+    assert one["return"] == list[Prediction]
+    assert several["return"] == Iterator[list[Prediction]]
+
+
+@pytest.fixture
+def picture(tmp_path) -> Path:
+    pixels = np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "x.png")
+    return tmp_path / "x.png"
+
+
+def test_whatever_holds_a_picture_is_taken(classifier, picture):
+    data, written = picture.read_bytes(), io.BytesIO()
+    with Image.open(picture) as image, open(picture, "rb") as file:
+        image.save(written, "PNG")  # which leaves it at its end
+        pixels = np.asarray(image)
+        same = [picture, str(picture), data, bytearray(data), memoryview(data), file, written]
+        same += [image, pixels, np.repeat(pixels, 2, 1)[:, ::2]]
+        expected = classifier.classify(picture)
+        assert [classifier.classify(one) for one in same] == [expected] * len(same)
+        # Again, as what was read once: all in one batch, whose sums may differ in their last bits.
+        for best in classifier.classify(same):
+            assert [guess.name for guess in best] == [guess.name for guess in expected]
+        grey = np.asarray(image.convert("L"))
+        expected = classifier.classify(image.convert("L"))
+        assert [classifier.classify(one) for one in (grey, grey[..., None])] == [expected] * 2
+        clear = np.dstack([pixels, np.arange(pixels[..., 0].size).reshape(grey.shape)])
+        clear = clear.astype(np.uint8)
+        assert classifier.classify(clear) == classifier.classify(Image.fromarray(clear))
+    assert len(list(classifier.classify(np.stack([pixels] * 3)))) == 3
+    assert len(list(classifier.classify(np.array([str(picture)] * 2)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (None, "None is no picture; give a path"),
+        (3, "3 is no picture"),
+        ([[0]], "[[0]] is no picture"),
+        (torch.zeros(3, 4), "is no picture"),
+        (io.StringIO("x"), 'is no picture; give a path, bytes, a file opened with "rb"'),
+        (b"", "broken image (empty file)"),
+        (b"text", "not PNG, JPEG, GIF or WebP; convert"),
+        (io.BytesIO(b"text"), "not PNG, JPEG, GIF or WebP; convert"),
+        (Image.new("RGB", (0, 5)), "0 x 5 pixels"),
+        (np.zeros((4, 4, 3)), "an array (4, 4, 3) in float64, not (rows, columns)"),
+        (np.zeros((4, 4), np.uint16), "an array (4, 4) in uint16"),
+        (np.zeros((4, 4, 2), np.uint8), "an array (4, 4, 2) in uint8"),
+        (np.array("photo.jpg"), "an array () in <U9, not (rows, columns)"),
+        (np.zeros((0, 4, 3), np.uint8), "an array (0, 4, 3) in uint8"),
+        (np.zeros(9, np.uint8), "an array (9,) in uint8"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_what_is_no_picture_is_named_by_its_number(wrong, said, classifier):
+    before, several = [], classifier.classify([*PICTURES, wrong])
+    with pytest.raises(ValueError) as refused:
+        before.extend(next(several) for _ in range(2))
+        next(several)
+    assert len(before) == 2
+    assert str(refused.value).startswith("picture 3: ") and said in str(refused.value)
+    if not isinstance(wrong, list):
+        with pytest.raises(ValueError) as refused:
+            classifier.classify(wrong)
+        assert str(refused.value).startswith("picture 1: ") and said in str(refused.value)
+
+
+def test_an_image_that_pillow_cannot_read_to_its_end_is_named(classifier, picture):
+    cut = Image.open(io.BytesIO(picture.read_bytes()[:200]))
+    with pytest.raises(ValueError, match="^picture 1: .*truncated"):
+        classifier.classify(cut)
+
+
+def test_grey_in_16_bits_looks_as_it_does_in_8_and_what_may_be_neither_is_refused(classifier):
+    deep = np.random.default_rng(0).integers(0, 2**16, (9, 12), dtype=np.uint16)
+    expected = classifier.classify((deep // 256).astype(np.uint8))
+    for form in ("PNG", "PPM", "TIFF"):  # Pillow opens PGM in mode I
+        Image.fromarray(deep).save(file := io.BytesIO(), form)
+        assert classifier.classify(Image.open(file)) == expected, form
+    older = Image.fromarray(deep.astype(np.int32))
+    older.format = "PNG"  # as older versions of Pillow open it
+    assert classifier.classify(older) == expected
+    # As 16 bits these would be black. By its values a dark picture of 16 bits would be bright.
+    for kind in (np.int32, np.float32):
+        unknown = Image.fromarray(np.full((9, 9), 200, kind))
+        unknown.save(file := io.BytesIO(), "TIFF")
+        for image in (unknown, Image.open(file)):
+            said = f"^picture 3: mode {image.mode} .* scale it to 8 bits"
+            with pytest.raises(ValueError, match=said):
+                list(classifier.classify([*PICTURES, image]))
+
+
+def test_no_pictures_have_no_scores(classifier):
+    found, one = classifier.scores([]), classifier.scores(PICTURES[:1])
+    assert found.shape == (0, len(classifier.classes)) and found.dtype == one.dtype
+    assert list(classifier.classify([])) == []
+
+
+def test_scores_are_of_pictures_in_any_mode(classifier):
+    grey = PICTURES[0].convert("L")
+    one, same = classifier.scores([grey, grey.convert("RGBA")])
+    assert np.array_equal(one, same)
+
+
+def test_what_names_no_model_is_refused():
+    with pytest.raises(ValueError, match="model 3 must be a model's name, folder or checkpoint"):
+        Classifier.from_pretrained(3)
+
+
+def test_scores_that_are_no_numbers_are_refused(classifier):
+    shape = 1, len(classifier.classes)
+    broken = Classifier(lambda _: np.full(shape, np.nan), classifier.cut, classifier.classes)
+    with pytest.raises(UserError, match="its weights are broken"):
+        broken.classify(PICTURES[0])
+
+
+def test_an_export_takes_them_without_torch(fast, picture):
+    code = """
+import sys
+sys.modules["torch"] = None
+import numpy as np
+from resmlp_mt import Classifier
+data = open(sys.argv[2], "rb").read()
+several = [data, np.zeros((4, 4, 3), np.uint8), open(sys.argv[2], "rb")]
+assert len(list(Classifier.from_pretrained(sys.argv[1]).classify(several))) == 3
+"""
+    subprocess.run([sys.executable, "-c", code, fast, picture], check=True)

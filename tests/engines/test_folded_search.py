@@ -1,0 +1,643 @@
+"""The fast search against fairseq's SequenceGenerator, on models of every kind."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from fairseq.search import LexicallyConstrainedBeamSearch
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.token_generation_constraints import pack_constraints
+
+from resmlp_mt.engines.fairseq_search import FairseqSearch
+from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.beams import Beams
+from resmlp_mt.engines.search.ensemble import Ensemble
+from resmlp_mt.engines.search.mixing import MixingMatrices, MixingRows
+from resmlp_mt.engines.search.stopping import Stopped, stop_when
+from resmlp_mt.errors import UserError
+from resmlp_mt.models.folded import SharedWeights
+from resmlp_mt.models.parts import SEQUENCE_MIXERS
+from resmlp_mt.models.translation.folded import (
+    describe_decoder,
+    describe_encoder,
+    describe_mixing,
+)
+from resmlp_mt.translating.alignment import align_subwords, align_words
+from resmlp_mt.translating.hypotheses import Attention
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+
+from resmlp_mt.engines.compiled_code import decoder as native_decoder  # noqa: E402
+from resmlp_mt.engines.compiled_code import encoder as native_encoder  # noqa: E402
+from resmlp_mt.engines.compiled_code.code import (  # noqa: E402
+    KINDS,
+    Integer,
+    find_library,
+)
+from resmlp_mt.engines.compiled_code.decoder import NativeDecoder  # noqa: E402
+from resmlp_mt.engines.compiled_code.encoder import NativeEncoder  # noqa: E402
+from resmlp_mt.engines.compiled_code.memory import NativeMemory  # noqa: E402
+from resmlp_mt.engines.compiled_code.translator import NativeBackend  # noqa: E402
+from resmlp_mt.engines.folded_search import FoldedSearch  # noqa: E402
+from resmlp_mt.engines.onnx.backend import OnnxBackend  # noqa: E402
+from resmlp_mt.engines.search.shortlist import Shortlist  # noqa: E402
+from resmlp_mt.export.translation_graphs import (  # noqa: E402
+    build_encoder,
+    build_selection,
+    build_step,
+)
+from resmlp_mt.tasks.search import NoRepeats, mend_generator  # noqa: E402
+
+# What 8 bits may change of a score. Without VNNI, ONNX Runtime adds two products in 16 bits, and
+# where these are too few, it takes the largest number that they hold.
+ROUNDING = 0.1 if torch.cpu._is_vnni_supported() else 0.3
+
+LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
+_steps = {}
+
+
+@pytest.fixture(autouse=True, params=["graph", *KINDS])
+def step(request, monkeypatch):
+    """What runs the steps of the fast search: ONNX Runtime, or a form of the compiled code."""
+    # So that beams need more room.
+    monkeypatch.setattr("resmlp_mt.engines.search.beams._STEPS", 2)
+    library = find_library()
+    if request.param != "graph" and library is None:
+        pytest.skip("the compiled code was not built")
+    if request.param != "graph" and not getattr(library, f"has_{request.param}")():
+        pytest.skip(f"this processor has no {request.param}")
+    for name in ("encode", "step", "search"):
+        _steps[name] = library and getattr(library, f"{name}_{request.param}", None)
+    return request.param
+
+
+def engines(model, task, int8=False, shortlist=None, preview=None):
+    """The fast one, perhaps with the arrays of a shortlist or a preview, and the reference."""
+    model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
+    banned, mixing = [symbols.pad(), symbols.unk()], describe_mixing(model)
+    graphs = {
+        "encoder": build_encoder(model.encoder, model.decoder, int8, shared),
+        "step": build_step(model.decoder, banned, symbols.eos(), int8, shared),
+    }
+    if shortlist:
+        step = build_step(model.decoder, banned, symbols.eos(), int8, shared, selects=True)
+        graphs |= {"selecting_step": step, "select": build_selection(model.decoder, int8, shared)}
+    rows = MixingRows.from_weights(mixing)
+    graphs = OnnxBackend(graphs, mixing, shared.arrays, rows)
+    if _steps["step"]:
+        described = json.loads(json.dumps(describe_decoder(model.decoder, int8, shared)))
+        sizes, end = (len(symbols), rows.channels, rows.layers), symbols.eos()
+        compute = _steps["step"], _steps["search"], preview
+        decoder = NativeDecoder(described, shared.arrays, *sizes, banned, end, *compute)
+        described = describe_encoder(model.encoder, model.decoder, int8, shared)
+        described = json.loads(json.dumps(described))
+        sizes = len(task.source_dictionary), model.encoder.longest, decoder.sides
+        encoder = NativeEncoder(described, shared.arrays, mixing, *sizes, _steps["encode"])
+        backend = NativeBackend(decoder, encoder, rows, graphs)
+    else:
+        backend = graphs.start_search()
+    dictionaries = task.source_dictionary, symbols
+    positions = model.encoder.longest, model.decoder.longest
+    choose = shortlist and Shortlist(shortlist, backend.select, *dictionaries)
+    fast = FoldedSearch(backend, *dictionaries, *positions, choose)
+    return fast, FairseqSearch(model, task, "cpu")
+
+
+def sources():
+    words = [torch.randint(4, 17, (length - 1,)).tolist() for length in LENGTHS]
+    return [np.array([*sentence, 2]) for sentence in words]
+
+
+def assert_alike(found, expected):
+    """All hypotheses, in order, but where two score the same within rounding."""
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [len(t) for t, _ in ours] and len(ours) == len(theirs)
+        np.testing.assert_allclose(
+            [s for _, s in ours], [s for _, s in theirs], rtol=1e-5, atol=2e-5
+        )
+        for (tokens, score), (other, _) in zip(ours, theirs, strict=True):
+            ties = [t.tolist() for t, s in theirs if abs(s - score) < 4e-5]
+            assert tokens.tolist() == other.tolist() or tokens.tolist() in ties
+
+
+@pytest.mark.parametrize("positions", ["none", "sinusoids", "learned"])
+@pytest.mark.parametrize("norm", ["affine", "layer"])
+@pytest.mark.parametrize("mixer", SEQUENCE_MIXERS)
+def test_every_model_is_searched_as_fairseq_does(mixer, norm, positions, build_model, task):
+    flags = dict(token_mixer=mixer, norm=norm, mixing_heads=4, decoder_attention_heads=3)
+    flags["no_token_positional_embeddings"] = positions == "none"
+    flags |= dict.fromkeys(("encoder_learned_pos", "decoder_learned_pos"), positions == "learned")
+    fast, reference = engines(build_model(**flags), task())
+    batch = sources()
+    for beam, lenpen in ((1, 1.0), (3, 0.0), (5, 1.4)):
+        expected = reference.search(batch, SearchOptions(beam, lenpen=lenpen))
+        assert_alike(fast.search(batch, SearchOptions(beam, lenpen=lenpen)), expected)
+
+
+def test_one_layer_one_head_and_shared_embeddings(build_model, task):
+    sizes = dict(decoder_layers=1, encoder_layers=1, encoder_embed_dim=24, mixing_heads=1)
+    model = build_model(task=task(joined=True), share_all_embeddings=True, **sizes)
+    fast, reference = engines(model, task(joined=True))
+    batch = sources()
+    assert_alike(fast.search(batch, SearchOptions(4)), reference.search(batch, SearchOptions(4)))
+
+
+def test_more_rows_outputs_and_symbols_than_the_compiled_code_takes_at_once(
+    build_model, task, dictionary
+):
+    large = task()
+    large.source_dictionary, large.target_dictionary = dictionary(150), dictionary(150)
+    sizes = dict(encoder_embed_dim=80, decoder_embed_dim=80, decoder_ffn_embed_dim=130)
+    sizes |= dict(mixing_heads=5, decoder_attention_heads=2)
+    fast, reference = engines(build_model("resmlp_plus_tiny", task=large, **sizes), large)
+    words = [torch.randint(4, 150, (length,)).tolist() for length in (4, 9, 2, 6, 6, 1, 7, 8)]
+    batch = [np.array([*sentence, 2]) for sentence in words]  # 56 rows
+    assert_alike(fast.search(batch, SearchOptions(7)), reference.search(batch, SearchOptions(7)))
+
+
+@pytest.mark.parametrize(
+    ("module", "structure"), [(native_decoder, "Step"), (native_encoder, "_Encoder")]
+)
+def test_a_build_for_other_structures_is_refused(
+    module, structure, step, monkeypatch, build_model, task
+):
+    if step == "graph":
+        pytest.skip("the graphs are of no build")
+
+    class Newer(getattr(module, structure)):
+        _fields_ = [("more", Integer)]
+
+    monkeypatch.setattr(module, structure, Newer)
+    with pytest.raises(UserError, match="build it again"):
+        engines(build_model("resmlp_plus_tiny"), task())
+
+
+def test_a_source_of_nothing_harms_no_other(step, build_model, task):
+    if step == "graph":
+        pytest.skip("graphs have no such source")
+    fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    nothing, source = np.array([], np.int64), sources()[1]
+    assert fast.search([nothing], SearchOptions(2))[0]
+    assert_alike(
+        [fast.search([nothing, source], SearchOptions(2))[1]],
+        fast.search([source], SearchOptions(2)),
+    )
+
+
+def test_a_sentence_is_translated_the_same_alone_and_in_a_batch(build_model, task):
+    fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    batch = sources()
+    together = fast.search(batch, SearchOptions(4))
+    for source, found in zip(batch, together, strict=True):
+        assert_alike(fast.search([source], SearchOptions(4)), [found])
+
+
+@pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
+def test_long_sentences_and_many_short_ones(preset, build_model, task):
+    # Rows that the compiled code takes at once end within sentences, and between them.
+    flags = dict(max_source_positions=120, encoder_layers=3, mixing_heads=2)
+    fast, reference = engines(build_model(preset, decoder_attention_heads=3, **flags), task())
+    lengths = [*range(1, 30), 47, 48, 49, 96, 97, 119, 2, 60]
+    batch = [np.array([*torch.randint(4, 17, (length,)).tolist(), 2]) for length in lengths]
+    options = SearchOptions(2, max_len_b=4)
+    assert_alike(fast.search(batch, options), reference.search(batch, options))
+
+
+def test_keys_and_values_of_another_shape_are_refused():
+    sides, real = (4, 3, 8), np.ones((2, 5), bool)
+    NativeMemory.from_graph(sides, real, np.ones((4, 2, 3, 5, 8), np.float32))
+    for shape in ((4, 2, 3, 1, 8), (4, 1, 3, 5, 8), (3, 2, 3, 5, 8), (4, 2, 3, 5, 6), (4, 2)):
+        with pytest.raises(ValueError, match="keys and values of"):
+            NativeMemory.from_graph(sides, real, np.ones(shape, np.float32))
+
+
+def test_more_positions_than_the_model_has_are_refused(build_model, task):
+    fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    with pytest.raises(Exception, match="12 tokens for 11 positions|dimension"):
+        fast.backend.encode(np.full((1, 12), 5), np.ones((1, 12), bool))  # N = 11
+
+
+def test_8_bits_give_a_sentence_the_same_score_in_any_batch(step, build_model, task):
+    if step == "graph":
+        pytest.skip("ONNX Runtime has one scale for a batch")
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, fresh=True)
+    fast, _ = engines(model, task(), int8=True)
+    batch = sources()
+    for source, together in zip(batch, fast.search(batch, SearchOptions(3)), strict=True):
+        (alone,) = fast.search([source], SearchOptions(3))
+        assert [s for _, s in alone] == [s for _, s in together]
+        assert [t.tolist() for t, _ in alone] == [t.tolist() for t, _ in together]
+
+
+def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
+    fast, reference = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    with torch.no_grad():
+        reference.model.decoder.output.weight[2] = 0  # nothing wants to end
+    fast, reference = engines(reference.model, task())
+    batch = sources()
+    for longest in (3, 200):
+        found = fast.search(batch, SearchOptions(3, max_len_b=longest))
+        assert_alike(found, reference.search(batch, SearchOptions(3, max_len_b=longest)))
+    assert max(len(tokens) for beams in found for tokens, _ in beams) == 8  # N = 9
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
+    int8, step, build_model, task, monkeypatch
+):
+    class Watched(Beams):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            watched.append(self)
+
+    monkeypatch.setattr("resmlp_mt.engines.folded_search.Beams", Watched)
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
+    with torch.no_grad():  # nothing wants to end
+        model.decoder.norm.bias.add_(1)
+        model.decoder.output.weight[2] = -9
+    fast, _ = engines(model, task(), int8)
+    channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
+    numbers = 2 if int8 and step != "graph" else 4
+    for sentences, beam, length in ((1, 2, 3), (1, 4, 3), (5, 4, 3), (5, 4, 7)):
+        watched = []
+        fast.search(sources()[:sentences], SearchOptions(beam, max_len_b=length))
+        (found,) = watched
+        # The first step has one beam: they are alike.
+        places = sentences * (1 + beam * length)
+        assert found.used * found.history[0].nbytes == places * layers * channels * numbers
+        assert found.used <= len(found.history) < 2 * (found.used + sentences * beam)
+
+
+def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task, monkeypatch):
+    monkeypatch.setattr("resmlp_mt.engines.folded_search._STEPS_UNASKED", 1)
+    for engine in engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task()):
+        steps = iter([False, False, False, True])
+        with pytest.raises(Stopped), stop_when(lambda: next(steps)):  # noqa: B023
+            engine.search(sources(), SearchOptions(3))
+        assert list(steps) == [] and engine.search(sources(), SearchOptions(3))
+
+
+def test_it_is_asked_within_long_searches(build_model, task):
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, max_target_positions=60)
+    with torch.no_grad():
+        model.decoder.output.weight[2] = 0  # nothing wants to end
+    asked = []
+    with stop_when(lambda: asked.append(None)):
+        found = engines(model, task())[0].search(sources()[:1], SearchOptions(3))
+    assert max(len(tokens) for tokens, _ in found[0]) > 50
+    assert len(asked) >= 4
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        "engines.folded_search._STEPS_UNASKED",
+        "engines.folded_search._ROWS_UNASKED",
+        "engines.search.beams._STEPS",
+    ],
+)
+def test_results_do_not_depend_on_pauses_between_steps(constant, build_model, task, monkeypatch):
+    fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    batch = sources()
+    expected = fast.search(batch, SearchOptions(3))
+    monkeypatch.setattr(f"resmlp_mt.{constant}", 1)
+    for ours, theirs in zip(fast.search(batch, SearchOptions(3)), expected, strict=True):
+        assert [(t.tolist(), s) for t, s in ours] == [(t.tolist(), s) for t, s in theirs]
+
+
+def test_a_beam_wider_than_the_vocabulary(build_model, task):
+    fast, reference = engines(build_model(decoder_attention_heads=3), task())
+    batch = sources()
+    assert_alike(fast.search(batch, SearchOptions(12)), reference.search(batch, SearchOptions(12)))
+
+
+@pytest.mark.parametrize("symbols", [6, 7])
+def test_what_fills_up_beams_is_no_translation(symbols, build_model, task, dictionary):
+    small = task()
+    small.source_dictionary = small.target_dictionary = dictionary(symbols)
+    model = build_model("resmlp_plus_tiny", task=small, decoder_attention_heads=3)
+    with torch.no_grad():  # the end is likely
+        model.decoder.norm.bias.add_(1)
+        model.decoder.output.weight[2] = 2
+    fast, reference = engines(model, small)
+    batch = [np.array([4, 5, 4, 2]), np.array([5, 2])]
+    found = fast.search(batch, SearchOptions(5))
+    assert_alike(found, reference.search(batch, SearchOptions(5)))
+    assert all(2 not in tokens for beams in found for tokens, _ in beams)
+
+
+@pytest.mark.parametrize(
+    ("seed", "flags"),
+    [
+        (1, dict(preset="resmlp_tiny")),
+        (1, dict(preset="resmlp_plus_tiny")),
+        # With seed 1 two words are nearly as likely here, of which 8 bits may take the other.
+        (5, dict(preset="resmlp_plus_tiny", token_mixer="projected-toeplitz")),
+    ],
+    ids=["paper", "plus", "projected"],
+)
+def test_int8_scores_are_near_those_in_full_precision(seed, flags, build_model, task):
+    torch.manual_seed(seed)
+    full, reference = engines(build_model(**flags, decoder_attention_heads=3, fresh=True), task())
+    rounded, _ = engines(reference.model, task(), int8=True)
+    batch = sources()
+    exact, near = (
+        np.array([beams[0][1] for beams in engine.search(batch, SearchOptions(1, max_len_b=1))])
+        for engine in (full, rounded)
+    )
+    assert 0 < np.abs(exact - near).max() < ROUNDING * np.abs(exact).min()
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("decoder.norm", float("inf")),
+        ("decoder.blocks.0.mix_channels.fc1", float("nan")),
+        ("encoder.blocks.0.mix_channels.fc1", float("nan")),
+    ],
+)
+def test_a_model_whose_numbers_overflow_finds_nothing(part, value, step, build_model, task):
+    if step == "graph" and np.isnan(value):
+        pytest.skip("where 8 bits are to hold NaN, ONNX Runtime puts a number")
+    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, fresh=True)
+    with torch.no_grad():
+        model.get_submodule(part).bias[0] = value
+    fast, _ = engines(model, task(), int8=True)
+    assert fast.search(sources(), SearchOptions(3)) == [[]] * len(LENGTHS)
+
+
+def test_toeplitz_matrices_are_views_of_their_weights():
+    weights = torch.randn(2, 3, 9).numpy()  # N = 5
+    matrices = MixingMatrices(weights)
+    assert np.shares_memory(matrices.matrices, weights)
+    for layer, square in enumerate(matrices.squares(4)):
+        for i in range(4):
+            for j in range(4):
+                assert (square[:, i, j] == weights[layer, :, 4 + i - j]).all()
+
+
+@pytest.mark.parametrize("kind", ["toeplitz", "free"])
+def test_a_row_has_the_scaled_weights_of_every_channel(kind):
+    weights = torch.randn(2, 3, 9).numpy()  # N = 5
+    free = np.stack(
+        [[[[h[4 + i - j] for j in range(5)] for i in range(5)] for h in layer] for layer in weights]
+    )
+    scale = torch.randn(2 * 6).numpy()  # 6 channels a layer, 2 a head
+    rows = MixingRows(weights if kind == "toeplitz" else free, scale)
+    for position in range(5):
+        row = rows[position]
+        assert row.shape == (position + 1, 12) and row.flags.c_contiguous
+        for j in range(position + 1):
+            expected = np.repeat(free[:, :, position, j].ravel(), 2) * scale
+            np.testing.assert_array_equal(row[j], expected)
+    for position in (-1, 5):
+        with pytest.raises(ValueError, match=f"position {position} of 5"):
+            rows[position]
+
+
+@pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
+def test_attention_is_that_of_fairseqs_search(preset, build_model, task):
+    fast, reference = engines(build_model(preset, decoder_attention_heads=3), task())
+    lengths = set()
+    for source in sources():
+        generator = SequenceGenerator([reference.model], reference.symbols, beam_size=3)
+        reference.model.decoder.need_attn = True
+        tokens = torch.from_numpy(source)[None]
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source)])}}
+        (beams,) = generator.generate([reference.model], sample)
+        targets = [found["tokens"][:-1].numpy() for found in beams]
+        lengths.update(map(len, targets))
+        for engine in (fast, reference):
+            for found, weights in zip(beams, engine.attend(source, targets), strict=True):
+                expected = found["attention"].T.numpy()
+                assert weights.shape == (len(found["tokens"]), len(source))
+                np.testing.assert_allclose(weights, expected, atol=1e-5)
+                np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)
+    assert len(lengths) > 1
+
+
+@pytest.mark.parametrize("mixer", ["linear", "toeplitz"])
+def test_what_the_model_has_no_symbol_or_position_for_is_refused(mixer, build_model, task):
+    flags = dict(token_mixer=mixer, decoder_attention_heads=3)
+    fast, _ = engines(build_model(**flags), task())
+    source, longest = np.array([5, 6, 2]), np.full(8, 5)  # N = 9, the end included
+    fast.attend(source, [longest, np.array([18]), np.array([], np.int64)])
+    for targets in ([np.full(9, 5)], [longest, np.full(200, 5)]):
+        with pytest.raises(ValueError, match="^a translation .* has room for 8"):
+            fast.attend(source, targets)
+    for token in (19, 2**40, -1):
+        wrong = np.array([5, token])
+        with pytest.raises(ValueError, match="^tokens .* of 19 in the dictionary"):
+            fast.attend(source, [longest, wrong])
+        with pytest.raises(ValueError, match="^tokens .* of 19 in the dictionary"):
+            fast.search([source], SearchOptions(2), [Guide(wrong)])
+
+
+def said_by_fairseq(models, symbols, sources, strategy=None, led=None, **options):
+    """What fairseq's generator answers to our sources: of each, (tokens, score), best first."""
+    options = dict(beam_size=4, unk_penalty=float("inf")) | options
+    generator = mend_generator(
+        SequenceGenerator(models, symbols, search_strategy=strategy, **options)
+    )
+    tokens = torch.nn.utils.rnn.pad_sequence(
+        list(map(torch.from_numpy, sources)), batch_first=True, padding_value=symbols.pad()
+    )
+    sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor(LENGTHS)}}
+    found = generator.generate(models, sample, **(led or {}))
+    return [[(f["tokens"][:-1].numpy(), f["score"].item()) for f in beams] for beams in found]
+
+
+@torch.no_grad()
+def log_p_of(models, source, tokens):
+    """That of each token and of the end, by the mean of the models: of a text read at once."""
+    told = torch.tensor([[2, *tokens]])
+    logits = [model(torch.from_numpy(source)[None], None, told)[0][0] for model in models]
+    mean = sum(torch.softmax(x, -1) for x in logits) / len(models)
+    return mean.log()[torch.arange(len(told[0])), [*tokens, 2]]
+
+
+def holds(tokens, wanted):
+    return any(list(tokens[i : i + len(wanted)]) == wanted for i in range(len(tokens)))
+
+
+MODELS = {
+    "paper": dict(norm="affine"),
+    "plus": dict(preset="resmlp_plus_tiny"),
+    "learned": dict(decoder_learned_pos=True, token_mixer="toeplitz", mixing_heads=4),
+    "projected": dict(preset="resmlp_plus_tiny", token_mixer="projected-toeplitz"),
+}
+kinds = pytest.mark.parametrize("kind", MODELS.values(), ids=MODELS)
+
+
+@kinds
+def test_temperature_and_no_repeats_are_fairseqs(kind, build_model, task):
+    fast, reference = engines(build_model(**kind, decoder_attention_heads=3), task())
+    batch, symbols, plain = sources(), reference.symbols, SearchOptions(4)
+    for name, value in (("temperature", 2.5), ("no_repeat_ngram_size", 2)):
+        options = SearchOptions(4, **{name: value})
+        expected = said_by_fairseq([reference.model], symbols, batch, **{name: value})
+        for engine in (fast, reference):
+            assert_alike(engine.search(batch, options), expected)
+    pairs = [
+        [list(zip(t, t[1:], strict=False)) for beams in found for t, _ in beams]
+        for found in (expected, reference.search(batch, plain))
+    ]
+    repeats = [sum(len(p) - len(set(p)) for p in each) for each in pairs]
+    assert repeats[0] == 0 < repeats[1]
+
+
+def test_what_has_ended_is_dropped_while_others_are_led(build_model, task, monkeypatch):
+    class Watched(Beams):
+        def force(self, *arguments):
+            at_work.append(len(self.at_work))
+            super().force(*arguments)
+
+    monkeypatch.setattr("resmlp_mt.engines.folded_search.Beams", Watched)
+    model, at_work = build_model("resmlp_plus_tiny", decoder_attention_heads=3), []
+    with torch.no_grad():  # all want to end
+        model.decoder.norm.bias.add_(1)
+        model.decoder.output.weight[2] = 9
+    fast, _ = engines(model, task())
+    guides = [Guide(prefix=np.array([4, 5, 6, 7, 8, 9, 4][: 7 * (i == 3)])) for i in range(5)]
+    fast.search(sources()[:5], SearchOptions(2), guides)
+    assert at_work[0] == 5 and at_work[-1] == 1
+
+
+@kinds
+def test_prefixes_are_forced_as_by_fairseq(kind, build_model, task):
+    fast, reference = engines(build_model(**kind, decoder_attention_heads=3), task())
+    batch, symbols = sources(), reference.symbols
+    # The fourth has a long one: its search still is led when others have ended.
+    prefixes = [torch.randint(4, 19, (7 if i == 3 else i % 4,)).numpy() for i in range(len(batch))]
+    padded = torch.full((len(batch), 7), symbols.pad())
+    for row, prefix in zip(padded, prefixes, strict=True):
+        row[: len(prefix)] = torch.from_numpy(prefix)
+    led = dict(prefix_tokens=padded)
+    for beam in (1, 4):
+        expected = said_by_fairseq([reference.model], symbols, batch, led=led, beam_size=beam)
+        for engine in (fast, reference):
+            found = engine.search(batch, SearchOptions(beam), list(map(Guide, prefixes)))
+            assert_alike(found, expected)
+    for beams, prefix in zip(found, prefixes, strict=True):
+        assert all(t[: len(prefix)].tolist() == prefix.tolist() for t, s in beams)
+    # Those without one are translated as they are alone: fairseq itself lets them end at once.
+    assert_alike(found[::4], [fast.search([s], SearchOptions(4))[0] for s in batch[::4]])
+
+
+@kinds
+@pytest.mark.parametrize("order", ["ordered", "unordered"])
+def test_constraints_are_kept_as_by_fairseq(order, kind, build_model, task):
+    fast, reference = engines(build_model(**kind, decoder_attention_heads=3), task())
+    batch, symbols = sources(), reference.symbols
+    wanted = [[torch.randint(4, 19, (1 + i % 2,)) for i in range(n % 3)] for n in range(len(batch))]
+    strategy = LexicallyConstrainedBeamSearch(symbols, order)
+    led = dict(constraints=pack_constraints(wanted))
+    expected = said_by_fairseq([reference.model], symbols, batch, strategy, led)
+    guides = [Guide(constraints=tuple(w.numpy() for w in words)) for words in wanted]
+    for engine in (fast, reference):
+        found = engine.search(batch, SearchOptions(4, constraints=order), guides)
+        assert_alike(found, expected)
+    for beams, words in zip(found, wanted, strict=True):
+        assert all(holds(tokens, word.tolist()) for tokens, _ in beams for word in words)
+
+
+def test_an_ensemble_searches_with_the_mean_of_probabilities(build_model, task):
+    one = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    two = engines(build_model(decoder_attention_heads=4, decoder_layers=2), task())
+    symbols, batch = task().target_dictionary, sources()
+    models = [engine.model for engine in (one[1], two[1])]
+    expected = said_by_fairseq(models, symbols, batch)
+    for members in (one[1:] + two[1:], one[:1] + two[:1], one[:1] + two[1:]):
+        ensemble = Ensemble(list(members), symbols, symbols.pad())
+        assert (ensemble.source_positions, ensemble.target_positions) == (11, 9)
+        assert ensemble.device == "cpu"
+        assert_alike(ensemble.search(batch, SearchOptions(4)), expected)
+        attention = ensemble.attend(batch[1], [expected[1][0][0]])[0]
+        each = [m.attend(batch[1], [expected[1][0][0]])[0] for m in members]
+        np.testing.assert_allclose(attention, (each[0] + each[1]) / 2, atol=1e-6)
+    # Independent of all searches: the probabilities of the whole translations, read at once.
+    for source, beams in zip(batch, expected, strict=True):
+        for tokens, score in beams:
+            said = log_p_of(models, source, tokens)
+            assert score == pytest.approx(said.mean().item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("limit", [dict(), dict(sampling_topk=3), dict(sampling_topp=0.6)])
+def test_samples_are_drawn_with_the_probabilities_of_the_model(limit, build_model, task):
+    fast, reference = engines(build_model(decoder_attention_heads=3), task())
+    source, count, heat = sources()[1], 3000, 1.3
+    with torch.no_grad():
+        encoded = reference.model.encoder(torch.from_numpy(source)[None])
+        logits = reference.model.decoder(torch.tensor([[2]]), encoded)[0][0, 0] / heat
+    logits[[1, 2, 3]] = -torch.inf  # padding, an end at once, and what is unknown
+    p = torch.softmax(logits, -1).double().numpy()
+    best = np.argsort(-p)
+    if "sampling_topk" in limit:
+        p[best[3:]] = 0
+    if "sampling_topp" in limit:
+        p[best[1 + np.argmax(p[best].cumsum() >= 0.6) :]] = 0
+    p /= p.sum()
+    options = SearchOptions(sampling=True, temperature=heat, max_len_b=1, **limit)
+    guides = [Guide(number=(i,)) for i in range(count)]
+    for engine in (fast, reference):
+        found = engine.search([source] * count, options, guides)
+        drawn = np.bincount([beams[0][0][0] for beams in found], minlength=19)
+        assert not drawn[p == 0].any()
+        # Five standard deviations: once in two million subwords by chance, and the seed is fixed.
+        assert (np.abs(drawn - count * p) <= 5 * np.sqrt(count * p * (1 - p)) + 1).all()
+
+
+def test_samples_depend_on_the_seed_and_the_sentence_alone(build_model, task):
+    fast, reference = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    batch, options = sources(), SearchOptions(sampling=True, nbest=3, seed=5)
+    guides = [Guide(number=(i, 0)) for i in range(len(batch))]
+    together = fast.search(batch, options, guides)
+    assert_alike(reference.search(batch, options, guides), together)
+    for source, guide, found in zip(batch, guides, together, strict=True):
+        assert_alike(fast.search([source], options, [guide]), [found])
+        for tokens, score in found:
+            said = log_p_of([reference.model], source, tokens)
+            assert score == pytest.approx(said.mean().item(), abs=1e-4)
+    for other in (SearchOptions(sampling=True, nbest=3, seed=6), options):
+        moved = [Guide(number=(i + 100 * (other is options), 0)) for i in range(len(batch))]
+        again = fast.search(batch, other, moved)
+        same = [
+            [t.tolist() for t, _ in a] == [t.tolist() for t, _ in b]
+            for a, b in zip(again, together, strict=True)
+        ]
+        assert sum(same) < len(batch) / 2
+
+
+def test_alignments_are_fairseqs(build_model, task):
+    fast, reference = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
+    reference.model.decoder.need_attn = True
+    generator = SequenceGeneratorWithAlignment([reference.model], reference.symbols, beam_size=3)
+    for source in sources():
+        tokens = torch.from_numpy(source)[None]
+        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source)])}}
+        (beams,) = generator.generate([reference.model], sample)
+        targets = [found["tokens"][:-1].numpy() for found in beams]
+        weights = fast.attend(source, targets)
+        for found, target, rows in zip(beams, targets, weights, strict=True):
+            names = [[*map(str, t), "end"] for t in (source[:-1], target)]
+            if len(source) > 1:
+                assert align_subwords([Attention(*names, rows, [], [])]) == found["alignment"]
+
+
+def test_words_are_aligned_by_their_subwords_over_all_parts():
+    sides = ["▁A", "▁dog", "s", "</s>"], ["▁Hunde", "▁", "!", "</s>"]
+    first = Attention(*sides, None, [0, 1, 1], [0, 1, 1])
+    sides = ["▁Yes", "</s>"], ["▁Ja", "wohl", "</s>"]
+    second = Attention(*sides, np.full((3, 2), 0.5), [2], [2, 2])
+    first.weights = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0.1, 0.4, 0.2, 0.3], [0, 0, 0, 1]])
+    assert align_subwords([first, second]) == [(2, 0), (0, 1), (1, 2), (3, 3), (3, 4)]
+    assert align_words([first, second]) == [(1, 0), (0, 1), (1, 1), (2, 2)]
+
+
+def test_to_bar_single_subwords_is_refused():
+    """fairseq bars nothing then."""
+    with pytest.raises(UserError, match="--no-repeat-ngram-size must be at least 2"):
+        NoRepeats(1)

@@ -1,0 +1,108 @@
+"""A translator in several threads and processes, and what is left of it after its end."""
+
+import gc
+import multiprocessing
+import os
+import pickle
+import weakref
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from copy import copy as copy_shallow
+from copy import deepcopy as copy_deep
+from pathlib import Path
+
+import pytest
+
+from resmlp_mt import Translator
+from resmlp_mt.export.writer import export_model
+
+LINES = ["A man rides a bike.", "Two dogs play in the snow. A girl sings.", "", "A red car."]
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    folder = tmp_path_factory.mktemp("shared") / "fast"
+    export_model("multi30k-en-de", folder, int8=False)
+    return folder
+
+
+def test_threads_share_a_translator(fast):
+    for model in (fast, "multi30k-en-de"):
+        translator = Translator.from_pretrained(model)
+
+        def translate(i, translator=translator):
+            found = translator.translate_nbest(LINES, attention=i % 2 == 0, beam=2)
+            return [(best[0].text, len(best[0].attention)) for best in found]
+
+        shown, plain = translate(0), translate(1)
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(translate, range(8))) == [shown, plain] * 4
+
+
+def test_processes_load_it_once_each_from_any_folder(fast, monkeypatch, tmp_path):
+    monkeypatch.chdir(fast.parent)
+    translator = Translator.from_pretrained(Path("fast"), threads=1)
+    monkeypatch.chdir(tmp_path)
+    expected = translator.translate(LINES)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert list(pool.map(translator.translate, [LINES, LINES[:1]])) == [expected, expected[:1]]
+    one, other = (pickle.loads(pickle.dumps(translator)) for _ in range(2))
+    assert one.engine is other.engine is not translator.engine
+    one.close()  # which the other does not notice
+    assert other.threads == 1 and other.translate(LINES) == expected
+    os.utime(fast / "export.json")
+    assert other.engine is not pickle.loads(pickle.dumps(translator)).engine
+    with pytest.raises(TypeError, match="only a Translator that from_pretrained has loaded"):
+        pickle.dumps(Translator(translator.engine, translator.codec))
+
+
+def test_copies_share_a_model_that_each_may_close(fast):
+    translator = Translator.from_pretrained(fast)
+    for copy in (copy_shallow(translator), copy_deep([translator])[0]):
+        assert copy is not translator and copy.engine is translator.engine
+        copy.close()
+    assert translator.translate(LINES)
+
+
+def test_it_frees_its_model_at_the_end_of_a_block(fast):
+    with Translator.from_pretrained(fast) as translator:
+        assert translator.translate(LINES)
+    assert translator.engine is None
+    with pytest.raises(ValueError, match="the translator is closed"):
+        translator.translate(LINES)
+
+
+def test_a_search_ends_well_where_another_thread_closes_its_translator(fast, monkeypatch):
+    translator = Translator.from_pretrained(fast, threads=1)
+    expected, search = translator.translate(LINES), translator.engine.search
+
+    def close_and_search(*asked):
+        translator.close()
+        return search(*asked)
+
+    monkeypatch.setattr(translator.engine, "search", close_and_search)
+    found = translator.translate_nbest(LINES * 2, buffer_size=len(LINES), batch_tokens=1)
+    assert [next(found)[0].text for _ in LINES] == expected
+    with pytest.raises(ValueError, match="the translator is closed"):
+        next(found)
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "graph"])
+@pytest.mark.parametrize("options", [{}, dict(sampling=True), dict(words=[["Rad"]] * len(LINES))])
+def test_closing_frees_its_arrays_without_the_garbage_collector(
+    fast, options, compiled, monkeypatch
+):
+    if not compiled:
+        monkeypatch.setattr(
+            "resmlp_mt.engines.compiled_code.translator.find_compute", lambda _: None
+        )
+    translator = Translator.from_pretrained(fast, threads=2)
+    gc.collect()
+    gc.disable()
+    try:
+        translator.translate(LINES, batch_tokens=1, split_sentences=False, **options)
+        weights = weakref.ref(translator.engine.backend.rows.matrices)
+        translator.close()
+        assert weights() is None
+    finally:
+        gc.enable()

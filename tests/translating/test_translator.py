@@ -1,0 +1,495 @@
+import random
+import warnings
+from itertools import count, islice
+
+import numpy as np
+import pytest
+import sentencepiece
+import torch
+
+from resmlp_mt import Classifier, Translator
+from resmlp_mt.data.card import Card
+from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.stopping import Stopped, stop_when
+from resmlp_mt.errors import UserError
+from resmlp_mt.export.writer import export_model
+from resmlp_mt.files.finding import PRETRAINED
+from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.traced import Traced
+from resmlp_mt.translating.alignment import align_words
+from resmlp_mt.translating.hypotheses import Hypothesis, join
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.from_pretrained("multi30k-en-de")
+
+
+def test_a_string_is_one_text_and_its_translation_a_string(translator):
+    text = "A man rides a bike."
+    (expected,) = translator.translate([text])
+    assert translator.translate(text) == expected
+    (found,) = translator.translate_nbest(text, nbest=2)
+    assert len(found) == 2 and found[0].text == expected
+
+
+def test_sentences_are_translated_one_by_one_and_the_space_between_them_is_kept(translator):
+    man, dog = "A man rides a bike.", "A dog sleeps."
+    ein_mann, ein_hund = translator.translate([man, dog])
+    pattern = "{0} {1}\n\n  {1}\t{0}\n"
+    found = translator.translate(pattern.format(man, dog))
+    assert found == pattern.format(ein_mann, ein_hund)
+    whole = translator.translate(f"{man} {dog}\n{man}", split_sentences=False)
+    assert whole.split("\n")[0] != f"{ein_mann} {ein_hund}"
+    assert whole.split("\n")[1] == ein_mann
+    assert translator.translate([" \n", "\n\x01\n", "\x01"]) == ["\n", "\n\n", ""]
+
+
+def test_a_line_longer_than_usual_is_cut_unless_it_shall_stay_whole():
+    translator = Translator.from_pretrained("multi30k-en-de")
+    translator.codec.card = Card(split_sentences=True, usual_length=12)
+    line = " ".join(["a man rides a bike and"] * 8)
+    parts = translator.split(line)
+    assert "".join(part.text for part in parts) == line
+    assert len(parts) >= 4 and max(len(part.pieces) for part in parts) <= 12
+    for whole in ({"split_sentences": False}, {"begun": True}):
+        assert [part.text for part in translator.split(line, **whole)] == [line]
+    # The prefix goes on with the line, and is not taken for all of one of its parts.
+    said = translator.translate(line, split_sentences=False)
+    begin = said[: len(said) // 2]
+    assert translator.translate(line, prefix=begin) == translator.translate(
+        line, prefix=begin, split_sentences=False
+    )
+
+
+def test_blocks_of_code_stay_as_they_are(translator):
+    text, code = "A dog sleeps.", "```\n  A dog sleeps. *A* cat. ONE TWO THREE.\n\n# x\n```"
+    dog = translator.translate(text)
+    pattern = "{0}\n\n{1}\n\n{0} {0}\n"
+    assert translator.translate(pattern.format(text, code)) == pattern.format(dog, code)
+    assert translator.translate(code) == code
+    (found,) = translator.translate_nbest(f"{code}\n{text}", nbest=2, attention=True)
+    assert all(hypothesis.text.startswith(f"{code}\n") for hypothesis in found)
+    pairs = align_words(found[0].attention)
+    assert pairs and min(map(min, pairs)) >= len(code.split())  # none of code
+    # Nor does anything lead its translation.
+    for led in ({"glossary": {"cat": "Kater"}}, {"prefix": "Ein"}):
+        assert translator.translate(code, **led) == code
+        assert translator.translate(f"{code}\n{text}", **led).startswith(f"{code}\nEin ")
+    begun = translator.translate(f"{text}\n{code}\n{text}", prefix=f"Ja.\n{code}\nDer")
+    assert begun.startswith(f"Ja.\n{code}\nDer ")
+    # A line is translated as ever where lines are left whole.
+    assert translator.translate(code, split_sentences=False) != code
+    assert translator.translate(f"```\n{text}") == f"```\n{dog}"
+
+
+def test_what_has_no_letters_stays_as_it_is(translator):
+    texts = ["00:00:01,000 --> 00:00:02,500", "  12\n", "```", "🙂 🙂", "---\n* * *", "." * 400]
+    with warnings.catch_warnings(action="error"):  # no model has seen all of these
+        assert translator.translate(texts) == texts
+    dog = translator.translate("A dog sleeps.")
+    assert translator.translate("1)\nA dog sleeps.\n--") == f"1)\n{dog}\n--"
+    (found,) = translator.translate_nbest("1 + 2", nbest=2, attention=True)
+    assert [hypothesis.text for hypothesis in found] == ["1 + 2"] * 2
+    assert align_words(found[0].attention) == [(0, 0), (1, 1), (2, 2)]
+    assert translator.translate("1 + 2", prefix="Ein Hund").startswith("Ein Hund")
+
+
+def test_bytes_that_are_no_character_are_left_out():
+    codec = Translator.from_pretrained("en-de").codec
+
+    def decode(*pieces):
+        return codec.decode(np.array([codec.target_dictionary.index(piece) for piece in pieces]))
+
+    dog, half = ["▁H", "und"], ["<0xE5>", "<0xAF>"]
+    assert decode(*dog) == "Hund"
+    assert decode(*half, "<0xBF>") == "寿"
+    assert decode(*dog, "▁", *half, *dog) == "Hund Hund"
+    assert decode(*half) == decode("▁", *half) == ""
+    assert decode(*dog, *half, *half) == decode(*dog, "▁", *half) == "Hund"
+
+
+def test_languages_without_blanks_between_sentences_lose_and_gain_them():
+    one, two = [Hypothesis("1", 0.0)], [Hypothesis("2", 0.0)]
+    for language, texts, expected in [
+        ("de", ["一。", "二。"], "1 2"),
+        ("zh-Hans", ["One. ", "Two."], "12"),
+        ("ja", ["One.\n", " Two. "], "1\n 2 "),
+        ("en", ["一。\u3000", "二二", "三「四」", "五"], "1 2 1 2"),
+        ("en", ["نعم؟", "لا،", "نعم"], "1 2 1"),
+        ("en", ["https://a.", "b/c-", "d."], "121"),  # a word that was too long
+        ("ja", ["Ein Satz. ", "\n\nNoch einer."], "1 \n\n2"),
+        ("de", ["One.\u200f", "Two!\u200b\ufeff", "Three."], "1 2 1"),
+    ]:
+        parts = [Segment(text, None, Traced.of(text)) for text in texts]
+        translations = [one, two, one, two][: len(parts)]
+        assert join("".join(texts), translations, parts, language)[0].text == expected
+
+
+def test_text_of_characters_that_the_model_never_saw_is_named_once(translator):
+    known, strange = "A man rides a bike.", "你好，世界。"
+    assert translator.share_unknown(known) == translator.share_unknown(" \x01") == 0
+    assert translator.share_unknown(strange) > 0.8
+    half = known.replace(" ", "") + "你" * len(known.replace(" ", ""))
+    assert translator.share_unknown(half) == 0.5
+    with pytest.warns(UserWarning, match="text 2:.*你好") as caught:
+        translator.translate([known, strange, strange])
+    assert len(caught) == 1
+    with warnings.catch_warnings(action="error"):
+        translator.translate([known, f"{known} {strange}"])
+
+
+def test_characters_spelt_in_bytes_are_unknown(tmp_path):
+    text = [
+        " ".join(random.Random(i).choices("man dog bike a the".split(), k=6)) for i in range(99)
+    ]
+    model = tmp_path / "spm"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_prefix=str(model), vocab_size=290, byte_fallback=True,
+        model_type="bpe", minloglevel=2,
+    )  # fmt: skip
+    processor = sentencepiece.SentencePieceProcessor(model_file=f"{model}.model")
+    pieces = [processor.id_to_piece(i) for i in range(3, len(processor))]
+    for lang in ("en", "de"):
+        (tmp_path / f"dict.{lang}.txt").write_text("".join(f"{piece} 1\n" for piece in pieces))
+    codec = TextCodec.from_folder(tmp_path, ("en", "de"))
+    assert codec.share_unknown(codec.split("the man")) == 0
+    assert codec.share_unknown(codec.split("the 你好")) == 0.4
+    assert all(map(codec.knows, "thedogｔ")) and not any(map(codec.knows, "你xXFé"))
+
+
+def test_what_cannot_be_is_refused_before_anything_is_read(translator):
+    with pytest.raises(ValueError, match="translate_nbest"):
+        translator.translate(["A man."], nbest=3)
+    with pytest.raises(ValueError, match="nbest"):
+        translator.translate_nbest(["A man."], beam=2, nbest=3)
+
+
+def test_endless_text_is_read_a_buffer_at_a_time(translator):
+    read = 0
+
+    def lines():
+        nonlocal read
+        for read in count(1):
+            yield f"A man has {read} dogs."
+
+    found = translator.translate_nbest(lines(), beam=1, buffer_size=3)
+    for number, (hypothesis,) in enumerate(islice(found, 8), 1):
+        assert hypothesis.text and number <= read < number + 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dict(beam=0),
+        dict(beam=2.5),
+        dict(beam=200_000),
+        dict(beam=True),
+        dict(nbest=True),
+        dict(temperature=True),
+        dict(nbest=0),
+        dict(nbest=6),
+        dict(lenpen=float("nan")),
+        dict(lenpen=float("inf")),
+        dict(lenpen=1e9),
+        dict(lenpen=-(10**400)),
+        dict(sampling_topp=0.5),
+        dict(temperature=0),
+        dict(temperature=1e-40),
+        dict(no_repeat_ngram_size=1),
+        dict(seed=-1),
+        dict(constraints="unordered", words=[["x"]], sampling=True),
+        dict(constraints="sorted"),
+        dict(max_len_a=-1),
+        dict(max_len_b=0),
+        dict(max_len_b=-3, max_len_a=5),
+        dict(foo=1),
+        dict(batch_tokens=0),
+        dict(batch_tokens="many"),
+        dict(buffer_size=2.5),
+        dict(beam=2, options=SearchOptions(3)),
+        dict(options={}),
+        dict(options=dict(beam=2)),
+        dict(first=-1),
+        dict(split_sentences="no"),
+        dict(sampling="false"),
+        dict(shortlist=None),
+        dict(recase="no"),
+        dict(attention=1),
+        dict(prefix=None),
+        dict(prefix=b"Ein"),
+        dict(prefix=["Ein", "Zwei"]),
+        dict(words=5),
+        dict(words=[[], []]),
+        dict(glossary=[("bike", "Rad")]),
+        dict(glossary={"bike": None}),
+    ],
+    ids=str,
+)
+def test_impossible_options_are_refused_before_the_first_line(translator, wrong):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))}"):
+        translator.translate_nbest(["A man."], **wrong)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (None, "lines None must be a text, or several texts"),
+        (b"A man.", "lines b'A man.' must be"),
+        (["A man.", None], "line 2: None is no text; give a string"),
+        (["A man.", float("nan")], "line 2: nan is no text"),
+        ([b"A man."], "line 1: b'A man.' is no text"),
+    ],
+    ids=str,
+)
+def test_what_is_no_text_is_named_by_line(translator, lines, said):
+    with pytest.raises(ValueError, match=f"^{said}"):
+        translator.translate(lines)
+    with pytest.raises(ValueError, match=f"^{said}"):
+        list(translator.translate_nbest(lines))
+
+
+def test_what_comes_before_a_line_that_is_no_text_is_translated(translator):
+    lines = ["A man rides a bike.", "Two dogs play."]
+    found = translator.translate_nbest([*lines, None, "A cat."])
+    assert [next(found)[0].text for _ in lines] == translator.translate(lines)
+    with pytest.raises(ValueError, match="line 3: None is no text"):
+        next(found)
+
+
+@pytest.mark.parametrize("model", [[], None, [None]], ids=str)
+def test_without_a_model_none_is_loaded(model):
+    with pytest.raises(ValueError, match=r"^model .* must be the name of a model"):
+        Translator.from_pretrained(model)
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, "2"])
+def test_without_a_thread_none_is_loaded(threads):
+    with pytest.raises(ValueError, match="^threads .* must be a whole number, 1 or more"):
+        Translator.from_pretrained("multi30k-en-de", threads=threads)
+
+
+def test_length_goes_by_the_sentence_whatever_its_batch(translator):
+    lines = ["A man.", "A man and a woman ride a bike through the snow.", "Two dogs play."]
+    for limit in (dict(max_len_b=2), dict(max_len_a=0.5, max_len_b=1)):
+        together = list(translator.translate_nbest(lines, **limit, attention=True))
+        alone = [next(translator.translate_nbest([x], **limit, attention=True)) for x in lines]
+        assert [found[0].text for found in together] == [found[0].text for found in alone]
+        for ((best,),) in zip(together, strict=True):
+            (shown,) = best.attention
+            room = limit.get("max_len_a", 0) * len(shown.source) + limit["max_len_b"]
+            assert 0 < len(shown.target) - 1 <= room
+    unlimited = translator.translate_nbest(lines[1:2], attention=True)
+    assert len(next(unlimited)[0].attention[0].target) - 1 > room
+
+
+def test_length_may_be_without_a_limit(translator):
+    line = "A man rides a bike."
+    for limit in (dict(max_len_b=10**400), dict(max_len_a=1.7e308)):
+        assert translator.translate(line, **limit) == translator.translate(line)
+
+
+def test_attention_is_found_where_it_is_asked_for(translator):
+    lines = ["A man.", "", "A man rides a bike. " * 40]
+    plain, shown = (
+        list(translator.translate_nbest(lines, beam=2, nbest=2, attention=asked))
+        for asked in (False, True)
+    )
+    assert [[h.text for h in best] for best in plain] == [[h.text for h in best] for best in shown]
+    assert not any(h.attention for best in plain for h in best)
+    assert [len(best[0].attention) for best in shown] == [1, 0, 40]
+    for found in shown[0]:
+        (attention,) = found.attention
+        assert attention.source == ["▁A", "▁man", ".", "</s>"]
+        assert "".join(attention.target[:-1]).replace("▁", " ").strip() == found.text
+        assert attention.weights.shape == (len(attention.target), 4)
+
+
+def test_hypotheses_with_attention_can_be_compared(translator):
+    def find(line):
+        return next(translator.translate_nbest(line, attention=True))
+
+    line = "A man rides a bike."
+    assert find(line) == find(line)
+    assert find(line) != find("A dog sleeps.")
+    one, other = find(line)[0], find(line)[0]
+    other.attention[0].weights[0, 0] += 1
+    assert one != other and one.attention[0] != one.attention[0].weights.tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"), [(Translator, "multi30k-en-de"), (Classifier, "cifar10")], ids=str
+)
+def test_loading_leaves_torchs_random_numbers_alone(kind, model):
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    kind.from_pretrained(model, "cpu")
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_halves_of_surrogate_pairs_do_not_stop_a_translation(translator):
+    assert translator.translate(["A \ud800 dog."]) == translator.translate(["A \ufffd dog."])
+    assert translator.translate(["\ud83d\ude00"]) == translator.translate(["😀"])
+    begun = [f"Ein \ud800 {word}. Ein" for word in ("Hund", "Mann")]
+    mended = [prefix.replace("\ud800", "\ufffd") for prefix in begun]
+    texts = ["A dog sleeps. A man rides."] * 2
+    found = translator.translate(texts, prefix=begun)
+    assert found == translator.translate(texts, prefix=mended)
+    assert all(text.startswith(prefix) for text, prefix in zip(found, mended, strict=True))
+
+
+def test_every_line_has_its_own_prefix_or_words(translator):
+    long = "Two dogs play. " * 40
+    lines = ["A man rides a bike.", "", long, "A woman sings."]
+    begun = translator.translate(lines, prefix=["Ein alter", "Eine", "Drei", ""])
+    plain = translator.translate(lines)
+    assert begun[0].startswith("Ein alter ") and begun[2].startswith("Drei ")
+    assert begun[2].count("Drei") == 1 and begun[1] == "" and begun[3] == plain[3]
+    assert translator.translate(lines[:1], prefix="Ein alter") == begun[:1]
+    words = [["Hund", "Katze"], [], ["Haus"]]
+    held = translator.translate([lines[0], "", lines[3]], words=words)
+    assert held[0].index("Hund") < held[0].index("Katze") and held[1] == "" and "Haus" in held[2]
+    # What is blank leads nothing: the line is divided as ever.
+    two = "A dog sleeps. A woman sings."
+    for blank in (dict(words=[[" ", ""]]), dict(prefix=" ")):
+        assert translator.translate([two], **blank) == translator.translate([two])
+    with pytest.raises(UserError, match="line 3: too long"):
+        translator.translate(lines, words=[[], [], ["Hund"], []])
+    with pytest.raises(ValueError, match="words: a list of texts for line 1, not 'Hund'"):
+        translator.translate(lines, words=["Hund"] * 4)
+    for few in (dict(prefix=["Ein"]), dict(words=[["Hund"]])):
+        with pytest.raises(ValueError, match="none for line 2"):
+            translator.translate(lines, **few)
+    for name, given in (("prefix", "Ein"), ("words", ["Hund"])):
+        with pytest.raises(ValueError, match=f"^{name}: a .* for line 2, not None"):
+            translator.translate(lines, **{name: [given, None, given, given]})
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        dict(prefix="Haus Haus Haus Haus", no_repeat_ngram_size=2),
+        dict(prefix="Haus Haus Haus Haus", no_repeat_ngram_size=2, sampling=True),
+        dict(words=[["Haus Haus Haus Haus"]], no_repeat_ngram_size=2),
+    ],
+)
+def test_what_a_translation_must_hold_and_must_not_is_no_fault_of_the_weights(translator, asked):
+    with pytest.raises(UserError, match="no_repeat_ngram_size") as caught:
+        translator.translate(["The house is red."], max_len_b=20, **asked)
+    assert "weights" not in str(caught.value)
+
+
+def test_a_translation_begun_goes_on_from_its_last_sentence(translator):
+    line = "A man rides a bike. Two dogs play. A girl sings."
+    dogs, girl = translator.translate(["Two dogs play.", "A girl sings."])
+    begun, on = "Der Mann da fährt.  ", "Zwei kleine"
+    small = translator.translate("Two dogs play.", prefix=on)
+    for prefix, expected in (
+        (begun, f"{begun}{dogs} {girl}"),
+        (begun + on, f"{begun}{small} {girl}"),
+        (f"{begun}Ja. ", f"{begun}Ja. {girl}"),
+    ):
+        assert translator.translate(line, prefix=prefix) == expected
+    # Neither an abbreviation nor a last sentence without a blank behind it is finished.
+    for prefix in ("Dr. ", "Ein Mann."):
+        found = translator.translate(line, prefix=prefix)
+        assert found.startswith(prefix.strip()) and found.endswith(f" {dogs} {girl}")
+    # More sentences than the line has belong to the last of them.
+    found = translator.translate("A girl sings. Two dogs.", prefix=begun * 3)
+    assert found.startswith(begun) and found.count("fährt") == 3
+    # What the prefix translates is aligned as if it had been found.
+    (whole,) = translator.translate_nbest(line, attention=True)
+    first = translator.translate("A man rides a bike.")
+    (found,) = translator.translate_nbest(line, prefix=f"{first} ", attention=True)
+    assert found[0].text == whole[0].text
+    assert align_words(found[0].attention) == align_words(whole[0].attention)
+    # It may hold what the model cannot say, since nothing has to.
+    (found,) = translator.translate_nbest(line, prefix="Ein ☃ fährt. ", attention=True)
+    assert found[0].text == f"Ein ☃ fährt. {dogs} {girl}" and len(found[0].attention) == 3
+
+
+@pytest.mark.parametrize("options", [dict(), dict(sampling=True)], ids=["plain", "guided"])
+def test_stopping_an_exported_search_is_no_fault_of_the_export(options, tmp_path):
+    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
+    export_model("multi30k-en-de", tmp_path / "fast", int8=True)
+    fast = Translator.from_pretrained(tmp_path / "fast", threads=1)
+    with pytest.raises(Stopped), stop_when(lambda: True):
+        fast.translate(["A man."], **options)
+
+
+def test_a_bar_is_shown_where_it_is_asked_for(translator, capsys):
+    for progress in (False, True):
+        assert translator.translate(["A man."], progress=progress)
+        assert ("lines" in capsys.readouterr().err) == progress
+
+
+def test_samples_are_the_same_in_any_batch():
+    """Of a checkpoint: the numbers of an export in 8 bits depend on the batch."""
+    translator = Translator.from_pretrained(PRETRAINED / "multi30k-en-de" / "model.pt")
+    lines = ["A man rides a bike.", "Two dogs play in the snow.", "A man rides a bike."] * 3
+    drawn = dict(sampling=True, nbest=2, seed=3)
+
+    def texts(*given, **options):
+        found = translator.translate_nbest(*given, **drawn | options)
+        return [[hypothesis.text for hypothesis in best] for best in found]
+
+    expected = texts(lines)
+    assert texts(lines, batch_tokens=1, buffer_size=2) == expected
+    assert texts(lines[5:], first=6) == expected[5:]
+    assert expected[0] != expected[2] and texts(lines, seed=4) != expected
+
+
+def test_a_translation_begun_keeps_the_lines_of_its_text(translator):
+    lines = ["A man rides a bike", "Two dogs play. A girl sings.", "A cat sleeps"]
+    dogs, girl, cat = translator.translate(["Two dogs play.", "A girl sings.", lines[2]])
+    text, first = "\n".join(lines), "Der Mann da fährt"
+    begun = translator.translate("Two dogs play.", prefix="Zwei kleine")
+    for prefix, expected in (
+        (f"{first}\n", f"{first}\n{dogs} {girl}\n{cat}"),
+        (f"{first}\nZwei kleine", f"{first}\n{begun} {girl}\n{cat}"),
+        (f"{first}\nJa. ", f"{first}\nJa. {girl}\n{cat}"),
+        # A finished line may have other sentences than the source.
+        (f"{first}\nJa\n", f"{first}\nJa\n{cat}"),
+        (f"{first}\nJa. Nein. Doch.\n", f"{first}\nJa. Nein. Doch.\n{cat}"),
+    ):
+        (found,) = translator.translate_nbest(text, prefix=prefix, attention=True)
+        assert found[0].text == expected, prefix
+    listed = translator.translate("- A man\n- Two dogs\n\n- A cat", prefix="- Ja\n\n- Nein\n")
+    assert listed.startswith("- Ja\n\n- Nein\n") and listed.count("\n") == 3
+
+
+def test_a_sentence_begun_longer_than_the_model_writes_has_no_attention(translator, tmp_path):
+    export_model("multi30k-en-de", tmp_path / "fast", int8=False)
+    text, long = "A man rides a bike. A girl sings.", f"Ja, {'der Hund ' * 200}bellt. "
+    for model in (translator, Translator.from_pretrained(tmp_path / "fast", threads=1)):
+        ((found, *_),) = model.translate_nbest(text, prefix=long, attention=True)
+        assert found.text == f"{long}Ein Mädchen singt." and len(found.attention) == 1
+
+
+def test_words_to_hold_may_come_from_an_iterator(translator):
+    (listed,), (yielded,) = (
+        translator.translate(["A man rides a bike."], words=[words])
+        for words in (["Hund"], (word for word in ["Hund"]))
+    )
+    assert yielded == listed and "Hund" in listed
+
+
+@pytest.mark.parametrize("text", ["\u200b", "--\ufeff", "\u200b\n\ufeff"])
+def test_what_the_model_has_no_subwords_for_stays_as_it_is(translator, text):
+    assert translator.translate(text) == text
+
+
+def test_the_unknown_share_of_a_text_is_that_of_its_translation(translator):
+    for text in ("A man. ☃☃☃☃☃☃☃☃☃", "A ☃☃☃☃ man.", "12", ""):
+        (found,) = translator.translate_nbest(text)
+        assert found[0].unknown == translator.share_unknown(text)
+
+
+def test_the_line_is_named_whose_prefix_has_no_room(translator):
+    lines, prefixes = ["A man.", "Two dogs play."], ["", "Zwei Hunde spielen im Schnee mit"]
+    with pytest.raises(UserError, match="^line 2: a prefix of .* subwords; a translation has 3"):
+        translator.translate(lines, prefix=prefixes, max_len_b=3)
+    with pytest.raises(UserError, match="^line 1: holds several lines; constraints are for one"):
+        translator.translate(["A man.\nTwo dogs."], words=[["Mann"]])
