@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
@@ -12,14 +11,13 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
-from cli.commands import assert_refused, run, start
+from cli.commands import run
 from prometheus_client.parser import text_string_to_metric_families
 from serving.conftest import serving
 
 from resmlp_mt import Translator
 from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.errors import UserError
-from resmlp_mt.serving.server import listen
 
 CAPTIONS = [
     "A man rides a bike.",
@@ -280,23 +278,6 @@ def test_the_interface_is_documented_without_a_network(server):
                 assert httpx.get(f"{server}/{link.lstrip('/')}").status_code == 200, link
 
 
-@pytest.mark.parametrize(
-    ("framing", "version"),
-    [
-        ("Transfer-Encoding: chunked\r\nContent-Length: 5", "1.1"),
-        ("Content-Length: 5\r\nTransfer-Encoding: chunked", "1.1"),
-        ("Transfer-Encoding: chunked", "1.0"),
-    ],
-)
-def test_a_request_that_a_proxy_may_end_elsewhere_is_refused(server, framing, version):
-    with connect(server) as client:
-        head = f"POST /healthz HTTP/{version}\r\nHost: localhost\r\n{framing}\r\n\r\n"
-        client.sendall(f"{head}0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        answered = b"".join(iter(lambda: client.recv(10_000), b""))
-    assert answered.startswith(b"HTTP/1.1 400") and answered.count(b"HTTP/1.1 ") == 1
-    assert b"Transfer-Encoding" in answered
-
-
 def test_limits_are_those_of_the_flags():
     flags = ["--queue-size", 4, "--timeout", 1.5, "--max-request-bytes", 3000, "--max-beam", 3]
     flags += ["--max-answer-bytes", 2000, "--max-connections", 8, "--max-connections-per-client", 3]
@@ -332,91 +313,6 @@ def test_what_a_client_that_left_was_waiting_for_is_not_translated():
         metrics = httpx.get(f"{server}/metrics").text
         assert float(re.search(r"resmlp_batch_texts_sum ([\d.]+)", metrics)[1]) < 1000
         assert 'path="/translate",status="499"' in metrics
-
-
-def test_sigterm_loses_no_request():
-    answered, failed, gone = [], [], threading.Event()
-
-    def keep_asking(server):
-        address = urlsplit(server)
-        connection = HTTPConnection(address.hostname, address.port, timeout=60)
-        body = json.dumps({"text": CAPTIONS})
-        while not gone.is_set():
-            try:
-                connection.connect()
-            except ConnectionRefusedError:  # it listens no more: nothing was lost
-                return
-            try:
-                while True:
-                    connection.request(
-                        "POST", "/translate", body, {"Content-Type": "application/json"}
-                    )
-                    response = connection.getresponse()
-                    assert response.status == 200
-                    answered.append(len(json.loads(response.read())["results"]))
-                    if response.headers["Connection"] == "close":
-                        break
-            except Exception as error:
-                failed.append(error)
-                return
-
-    with serving("multi30k-en-de") as (server, process):
-        clients = [threading.Thread(target=keep_asking, args=[server]) for _ in range(12)]
-        for client in clients:
-            client.start()
-        while len(answered) <= 24 and not failed:
-            time.sleep(0.05)
-        process.terminate()
-        process.wait(60)
-    gone.set()
-    for client in clients:
-        client.join(60)
-    assert not failed and len(answered) > 24 and set(answered) == {len(CAPTIONS)}
-
-
-def test_a_second_signal_ends_without_waiting():
-    process = start("resmlp-mt", "serve", "multi30k-en-de", "--port", 0, "--batch-size", 1)
-    pool = ThreadPoolExecutor(1)
-    try:
-        server = re.search(r"http://\S+", process.stdout.readline())[0]
-        asked = pool.submit(ask, server, text=CAPTIONS[-1:] * 1900, beam=32)
-        while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=60).text:
-            time.sleep(0.05)
-        process.terminate()
-        with pytest.raises(httpx.TransportError):  # it listens no more
-            while True:
-                httpx.get(f"{server}/healthz", timeout=60)
-        process.terminate()
-        assert process.wait(60) == 1 and asked.result(60).status_code == 503
-        assert process.stdout.read() == "ended at the second signal; 1 request not answered\n"
-    finally:
-        process.kill()
-        process.communicate()
-        pool.shutdown()
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_answers_do_not_wait_for_acknowledgements(host):
-    try:
-        listener = listen(host, 0)
-    except OSError:
-        pytest.skip(f"this machine has no {host}")
-    with listener, socket.create_connection(listener.getsockname()[:2]):
-        connection, _ = listener.accept()
-        with connection:  # what asyncio looks at before it sets TCP_NODELAY
-            assert connection.proto == socket.IPPROTO_TCP
-
-
-def test_a_server_that_cannot_start_says_why(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        result = run("resmlp-mt", "serve", "multi30k-en-de", "--port", port, check=False)
-        assert_refused(result, f"--port {port}: Address already in use")
-    (tmp_path / "model.pt").write_bytes(b"no model")
-    for model, workers in (("model.pt", 1), ("nothing", 2)):
-        command = ["resmlp-mt", "serve", model, "--port", 0, "--workers", workers]
-        result = run(*command, cwd=tmp_path, check=False, own=workers > 1)
-        assert_refused(result, model)
 
 
 @pytest.mark.parametrize(

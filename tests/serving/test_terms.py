@@ -1,7 +1,6 @@
 """Glossaries of requests, and the other options of a search that fairseq does."""
 
 import asyncio
-import threading
 
 import httpx
 import pytest
@@ -9,14 +8,11 @@ from serving.conftest import serving
 from serving.held import Held, cut, held_models
 
 from resmlp_mt import Translator
-from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import BrokenModel, UserError
-from resmlp_mt.export.writer import export_model
-from resmlp_mt.serving import desk
+from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.serving.app import build_app
-from resmlp_mt.serving.batcher import Batcher
-from resmlp_mt.serving.jobs import Impossible, Options
-from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.batcher import Batcher, Impossible, Job, Options
+from resmlp_mt.serving.settings import Limits, Settings
 
 TERMS = {"bike": "Drahtesel", "big dog": "Riese", "IT": "EDV", "snow": "ewiges Eis"}
 TEXTS = [
@@ -39,17 +35,22 @@ def answer(server, **body):
     return [[t["text"] for t in r["translations"]] for r in response.json()["results"]]
 
 
+CHECKPOINT = PRETRAINED / "multi30k-en-de" / "model.pt"
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    """The address of a server of a checkpoint, which does all searches."""
+    with serving(CHECKPOINT) as (address, _):
+        yield address
+
+
 @pytest.fixture(scope="module", params=["checkpoint", "exported"])
-def served(request, tmp_path_factory, server):
+def served(request, server):
     """The address of a server, and its model in Python."""
-    if request.param == "checkpoint":
-        yield server, Translator.from_pretrained("multi30k-en-de")
-        return
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    folder = tmp_path_factory.mktemp("terms") / "fast"
-    export_model("multi30k-en-de", folder, int8=True)
-    with serving(folder) as (address, _):
-        yield address, Translator.from_pretrained(folder)
+    model = CHECKPOINT if request.param == "checkpoint" else "multi30k-en-de"
+    address = request.getfixturevalue("checkpoint") if model == CHECKPOINT else server
+    return address, Translator.from_pretrained(model)
 
 
 @pytest.mark.parametrize(
@@ -150,74 +151,6 @@ def test_limits_of_a_glossary_are_documented(server):
         assert limit in glossary["description"]
 
 
-def test_texts_that_hold_nothing_wait_for_no_others_and_what_fairseq_searches_takes_turns():
-    translator, sizes = Held(), []
-    batcher = Batcher(1, 64, 1000, 10**6, sizes.append)
-    try:
-        busy = batcher.submit(cut("busy"), Options(translator))
-        assert translator.at_work.acquire(timeout=60)
-        lines = [f"{i}{'!' * (i % 4 == 0)}" for i in range(12)]
-        held = batcher.submit(cut(*lines, holds="!"), Options(translator))
-        other = batcher.submit(cut("a", holds="a"), Options(translator))
-        plain = batcher.submit(cut(*"bcd"), Options(translator))
-        barred = batcher.submit(
-            cut(*"ef"), Options(translator, SearchOptions(no_repeat_ngram_size=2, beam=10))
-        )
-        translator.let_go.set()
-        jobs = busy, held, other, plain, barred
-        found = [[best[0].text for best in job.answer.result(60)] for job in jobs]
-    finally:
-        batcher.close()
-    assert found == [["ysub"], [line[::-1] for line in lines], ["a"], [*"bcd"], ["e", "f"]]
-    batches = [texts for texts, _ in translator.batches]
-    free = [line for line in lines if "!" not in line]
-    assert sorted(batches[1]) == sorted([*free, *"bcd"])  # as if nothing held anything
-    assert batches[2:] == [["a", "0!"], ["e"], ["4!", "8!"], ["f"]]
-    assert sizes == [len(batch) for batch in batches]
-
-
-def test_a_plain_request_does_not_wait_for_all_that_fairseq_searches():
-    translator = Held()
-    batcher = Batcher(1, 64, 1000, 10**6)
-    try:
-        jobs = [batcher.submit(cut("busy"), Options(translator))]
-        assert translator.at_work.acquire(timeout=60)
-        held = cut("held", holds="held")
-        jobs += [batcher.submit(held, Options(translator)) for _ in range(40)]
-        jobs.append(batcher.submit(cut("plain"), Options(translator)))
-        translator.let_go.set()
-        for job in jobs:
-            job.answer.result(60)
-    finally:
-        batcher.close()
-    batches = [texts for texts, _ in translator.batches]
-    assert batches == [["busy"], ["held"] * 2, ["plain"], *[["held"] * 2] * 19]
-
-
-def test_an_answer_with_a_glossary_waits_for_no_long_texts_that_are_read(monkeypatch):
-    monkeypatch.setattr(desk, "_LONG", 50)  # the text is shorter, and ten times as long with terms
-    batcher, read = Batcher(1, 64, 1000, 10**6), threading.Event()
-    front, submit = desk.Desk(batcher, Limits()), batcher.submit
-
-    def submit_and_read(*asked):
-        front.slow.submit(read.wait)
-        return submit(*asked)
-
-    monkeypatch.setattr(batcher, "submit", submit_and_read)
-    asked = ["A man rides a bike."], Options(Translator.from_pretrained("multi30k-en-de"))
-
-    def describe(found):
-        return found[0].hypotheses[0].text.encode()
-
-    work = front.translate(*asked, describe, glossary={"bike": "Drahtesel"})
-    try:
-        answer = asyncio.run(asyncio.wait_for(work, 1800))
-    finally:
-        read.set()
-        batcher.close()
-    assert b"Drahtesel" in answer
-
-
 @pytest.mark.parametrize(
     ("error", "bars", "status"), [(UserError, 2, 422), (UserError, 0, 500), (BrokenModel, 2, 500)]
 )
@@ -227,7 +160,7 @@ def test_what_no_translation_is_like_is_the_mistake_of_its_request_alone(
     translator = lacking(error)
 
     async def ask_both():
-        app = build_app(held_models(translator), Limits())
+        app = build_app(held_models(translator), Settings())
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             bodies = [{"text": t, "no_repeat_ngram_size": bars} for t in ("poison", "good")]
@@ -240,10 +173,11 @@ def test_what_no_translation_is_like_is_the_mistake_of_its_request_alone(
 
 
 def test_terms_that_no_search_can_hold_are_the_mistake_of_their_request_alone():
-    translator, batcher = lacking(UserError), Batcher(1, 64, 1000, 10**6)
+    translator, batcher = lacking(UserError), Batcher(1, Limits())
     try:
         jobs = [
-            batcher.submit(cut(text, holds="o"), Options(translator)) for text in ("poison", "go")
+            batcher.submit(Job(cut(text, holds="o"), Options(translator)))
+            for text in ("poison", "go")
         ]
         with pytest.raises(Impossible, match="glossary: more needs fairseq"):
             jobs[0].answer.result(60)
