@@ -174,12 +174,6 @@ def test_other_mistakes_are_answered_too(server):
         assert many.status_code == 413 and "send 2,000 at most" in many.json()["error"]
         form = httpx.post(server + path, files={"q": ("x.txt", b"x")}, data={"source": "en"})
         assert form.status_code == 400 and form.json()["error"]
-        # Python has charsets whose decoding takes the square of the time, or fails.
-        for charset in ("punycode", "idna", "utf-7"):
-            kind = {"Content-Type": f"multipart/form-data; boundary=x; charset={charset}"}
-            body = b'--x\r\nContent-Disposition: form-data; name="q-"\r\n\r\nzzzz\r\n--x--\r\n'
-            refused = httpx.post(server + path, headers=kind, content=body)
-            assert refused.status_code == 400 and "send UTF-8" in refused.json()["error"]
     suggested = post(server, "/suggest", q=TEXT, s="Ein Mann.", source="en", target="de")
     assert suggested.status_code == 403
     assert suggested.json() == {"error": "Suggestions are disabled on this server."}
@@ -352,8 +346,8 @@ def test_languages_have_their_english_names():
 def test_markup_without_text_is_work_too(asked, monkeypatch):
     """It is written where long requests wait for one another, not where the short ones are."""
     models, _ = speakers(("en", "de"))
-    sizes, run = [], Desk._run
-    monkeypatch.setattr(Desk, "_run", lambda *call: sizes.append(call[1]) or run(*call))
+    weights, run = [], Desk._run
+    monkeypatch.setattr(Desk, "_run", lambda *call: weights.append(call[1]) or run(*call))
     page = {
         "q": "<pre>" + "<br/>" * 4000 + "</pre>a <b>hi</b>",
         "format": "html",
@@ -361,5 +355,5 @@ def test_markup_without_text_is_work_too(asked, monkeypatch):
     }
     (response,) = asked(models, page | {"source": "en", "target": "de"})
     assert response.json()["translatedText"].endswith("</b>")
-    read, split, written = sizes
-    assert read == len(page["q"]) and split == len("a <g0>hi</g0>") and written > 2 * read
+    body, read, written = weights
+    assert body > len(page["q"]) and min(read, written) >= 5 * len(page["q"])
