@@ -119,9 +119,9 @@ class Siege:
         killed = time.monotonic()
         _, (new,) = read_address(server, 1)
         replaced, begun = time.monotonic() - killed, read_seconds(new)
-        while read_seconds(new) < begun + 1:  # of work
+        while (is_idle := read_seconds(new) < begun + 1) and time.monotonic() < self.ends:
             time.sleep(0.1)
-        busy = time.monotonic() - killed
+        busy = np.inf if is_idle else time.monotonic() - killed
         for thread in threads:
             thread.join()
         memory.append(sum(map(read_memory, [workers[1], new])))

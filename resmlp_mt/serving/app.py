@@ -19,7 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 import resmlp_mt
 from resmlp_mt.serving import libretranslate, native
 from resmlp_mt.serving.batcher import Batcher
-from resmlp_mt.serving.bodies import check, explain, read_fields
+from resmlp_mt.serving.bodies import NO_JSON, check, explain, read_fields
 from resmlp_mt.serving.desk import Desk, weigh
 from resmlp_mt.serving.front import CheckHost, Front, refuse
 from resmlp_mt.serving.keys import Keys, SharedCounts, read_keys
@@ -125,16 +125,12 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
     def read(body: bytes, request: Request, given: str) -> BaseModel:
         """The request that a body is; a key was given in its head, or is in it."""
         content_type = request.headers.get("Content-Type", "")
-        fields, detects = read_fields(body, content_type, request.query_params), False
-        if (detects := request.url.path == "/detect") or not isinstance(fields, dict):
-            kind = DetectRequest
-        else:
+        fields = read_fields(body, content_type, request.query_params)
+        kind = DetectRequest
+        if request.url.path != "/detect":
             kind = LibreRequest if libretranslate.is_known(fields) else TranslationRequest
-        if not isinstance(fields, dict) or (
-            kind is TranslationRequest and "json" not in content_type.lower()
-        ):
-            said = "send JSON as in /docs, with the header Content-Type: application/json"
-            raise HTTPException(400 if detects else 422, said)
+        if kind is TranslationRequest and "json" not in content_type.lower():
+            raise HTTPException(400, NO_JSON)
         if not given:
             keys.admit(str(fields.get("api_key") or ""))
         try:

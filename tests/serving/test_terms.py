@@ -1,6 +1,8 @@
 """Terms of requests and of the house, and the other options of a search that fairseq does."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
@@ -63,7 +65,7 @@ def served(request, server):
     [
         {},
         {"beam": 4, "nbest": 3, "lenpen": 1.5, "attention": True},
-        {"split_sentences": False, "recase": False, "max_len_b": 30},
+        {"split_sentences": False, "max_len_b": 30},
     ],
 )
 def test_a_glossary_does_what_it_does_in_python(served, asked):
