@@ -98,10 +98,7 @@ def build_app(models: Models, settings: Settings) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def explain_refusal(request: Request, error: HTTPException):
-        said = error.detail
-        if said == "Content Too Large":
-            said = f"the request is larger than {limits.request_bytes:,} bytes; send several"
-        return refuse(error.status_code, said, **(error.headers or {}))
+        return refuse(error.status_code, error.detail, **(error.headers or {}))
 
     # The last one is asked first.
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=limits.request_bytes)
@@ -169,8 +166,8 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
         return await _answer_in_time(request, work, limits.timeout)
 
     @router.post("/detect", openapi_extra=_describe_body(DetectRequest))
-    async def detect(request: Request) -> list[libretranslate.Detected]:
-        """Which of the service's languages texts are in, that with most text first."""
+    async def detect(request: Request) -> list[dict]:
+        """Which of the service's languages texts are in, with a confidence of 100."""
         asked = await receive(request)
         return await desk.read(len(asked.texts), libretranslate.detect, asked, models)
 
