@@ -57,17 +57,6 @@ class Problem(BaseModel):
     error: str
 
 
-PROBLEMS = {
-    400: "The request is not text, or not for this host; or not as LibreTranslate's are.",
-    403: "The request needs an API key.",
-    413: "The request or its answer is too large.",
-    422: "The request is not as described here, or takes too long.",
-    429: "Too many texts wait, or come with this key; try again after Retry-After seconds.",
-    500: "The server failed.",
-    503: "Not translated in time; try again after Retry-After seconds.",
-}
-
-
 def build_app(models: Models, settings: Settings) -> FastAPI:
     """The application, to be run by an ASGI server.
 
@@ -151,7 +140,7 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
         "/translate",
         response_class=Response,
         responses={200: {"model": TranslationResponse | LibreResponse}}
-        | {status: {"model": Problem, "description": d} for status, d in PROBLEMS.items()},
+        | dict.fromkeys((400, 403, 413, 422, 429, 500, 503), {"model": Problem}),
         openapi_extra=_describe_body(TranslationRequest, LibreRequest),
     )
     async def translate(request: Request):
