@@ -4,7 +4,7 @@ The constants are for within the brackets of a set. Those of ends, commas and cl
 of Unicode, and need the library `regex` in its version 1: `regex.compile(f"(?V1)[{ENDS}]")`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 
 import regex
@@ -38,26 +38,6 @@ _CONTEXT = regex.compile(
     r"(?rs)(?:\p{GCB=Regional_Indicator}{1,100}|.)"
     r"[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]{0,100}"
 )
-
-
-def join_places(places: Iterable[Place]) -> list[Place]:
-    """Places in the order of the text, those that overlap as one."""
-    joined: list[Place] = []
-    for start, end in sorted(places):
-        if joined and start < joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return joined
-
-
-def leave_out(places: Iterable[Place], others: Sequence[Place]) -> list[Place]:
-    """The places that overlap with none of the others."""
-    return [
-        (start, end)
-        for start, end in places
-        if not any(start < stop and begin < end for begin, stop in others)
-    ]
 
 
 def cut_at(text: str, places: Iterable[int]) -> list[str]:

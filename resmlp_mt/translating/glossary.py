@@ -4,18 +4,16 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from pathlib import Path
 from reprlib import repr as shorten
 
-import numpy as np
-
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
+from resmlp_mt.text.about import Wanted
 from resmlp_mt.text.punctuation import UNSPACED, Place, may_cut
 from resmlp_mt.text.rules.capitals import lower, upper
 from resmlp_mt.text.sentences import base_language
@@ -25,15 +23,6 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 # Latin, Greek, Cyrillic and Armenian, with their stops: letters that need no look at each other.
 _USUAL = re.compile("[\x20-\u02ff\u0370-\u0482\u048a-\u0590\u2010-\u2027\u2030-\u205e]*")
 _PARTS = re.compile(r"\w+|\W")
-
-
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """What a translation shall hold for a term: text, the indices of its tokens, if it must."""
-
-    text: str
-    tokens: np.ndarray
-    must: bool = True
 
 
 class Terms:

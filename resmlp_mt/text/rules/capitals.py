@@ -49,8 +49,9 @@ def write(said: Traced, memo: str, about: About, weigh: Callable) -> Traced:
     if not memo:
         return said
     kept = _find_kept(text, memo)
-    raised = ((i, upper(letter, target)) for i, letter in enumerate(text) if i not in kept)
-    return said.replace(((i, i + 1), letter) for i, letter in raised if letter != text[i])
+    raised = [letter if i in kept else upper(letter, target) for i, letter in enumerate(text)]
+    places = [place for place, letters in zip(said.places, raised, strict=True) for _ in letters]
+    return Traced("".join(raised), places)
 
 
 def is_in_capitals(text: str) -> bool:
@@ -60,6 +61,8 @@ def is_in_capitals(text: str) -> bool:
     that stay as they are typed do not count. Acronyms do not put a Chinese or an Arabic text in
     capitals, and a word in such a script does not hide that the others are in them.
     """
+    if text == text.lower():
+        return False
     # How many letters each word has that is in capitals, and each other one.
     capitals, others, small = [], [], 0
     for word in text.split():

@@ -7,14 +7,12 @@ from functools import cache
 from typing import Any
 
 from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import leave_out
-from resmlp_mt.text.rules.identifiers import find_identifiers
-from resmlp_mt.text.rules.literals import find_literals
-from resmlp_mt.text.rules.names import Fixed, Names, read_names, write_names
+from resmlp_mt.text.rules.names import Fixed
 from resmlp_mt.text.sentences import base_language
 from resmlp_mt.text.traced import Traced
 
 # Groups of digits and more: accounts, books, telephones, "12 000 000".
+_DIGIT = re.compile(r"\d")
 _LONG = re.compile(
     r"(?<![\w.,+-])(?:"
     r"[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"
@@ -42,22 +40,15 @@ def rewrite(text: str, about: About) -> str:
     return Traced.of(text).replace(_find_grouped(text, *about.languages)).text
 
 
-def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
-    """Put names in the place of long numbers; of all, where the text is read with care."""
-    raw = text.text
-    if not any(map(str.isdigit, raw)):
-        return text, None
-    known = [*find_literals(raw), *find_identifiers(raw, about)]
-    grouped = dict(_find_grouped(raw, *about.languages))
-    found = [(place, grouped[place]) for place in leave_out(grouped, known)]
-    for kind in (_LONG, _ANY) if about.careful else (_LONG,):
-        known += [place for place, _ in found]
-        places = leave_out((match.span() for match in kind.finditer(raw)), known)
-        found += [(place, raw[slice(*place)]) for place in places]
-    return read_names(text, sorted(found), about)
+def find_numbers(text: str, about: About) -> Iterator[Fixed]:
+    """Yield long numbers, and what stands for them in a translation.
 
-
-write = write_names
+    Where the text is read with care, all numbers come too.
+    """
+    if _DIGIT.search(text):
+        yield from _find_grouped(text, *about.languages)
+        for kind in (_LONG, _ANY) if about.careful else (_LONG,):
+            yield from ((match.span(), match[0]) for match in kind.finditer(text))
 
 
 def _find_grouped(text: str, source: str, target: str) -> Iterator[Fixed]:

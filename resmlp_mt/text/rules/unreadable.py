@@ -3,13 +3,13 @@
 import re
 import unicodedata
 
-from resmlp_mt.text.about import About, Knowledge
+from resmlp_mt.text.about import About, Model
 from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.rules.names import Names, read_names, reads_names, write_names
 from resmlp_mt.text.traced import Traced
 
 
-def find_unreadable(text: str, model: Knowledge) -> list[Place]:
+def find_unreadable(text: str, model: Model) -> list[Place]:
     """The places of words that a model cannot read, without the marks around these.
 
     Such a word has a letter of a script that the model never saw, or it never saw more than half of
@@ -18,8 +18,8 @@ def find_unreadable(text: str, model: Knowledge) -> list[Place]:
     """
     unknown = {  # what is in capitals is read in lower case
         letter
-        for letter in set(_list_letters(text))
-        if not (model.knows(letter) or model.knows(letter.lower()))
+        for letter in set(unicodedata.normalize("NFC", text))
+        if not (model.knows(letter) or model.knows(letter.lower())) and letter.isalpha()
     }
     if not unknown:
         return []
@@ -30,12 +30,14 @@ def find_unreadable(text: str, model: Knowledge) -> list[Place]:
 
 def read(text: Traced, about: About) -> tuple[Traced, Names | None] | None:
     """Put names in the place of such words; None where a translation would be made up."""
-    places = find_unreadable(text.text, about.model) if reads_names(about) else []
+    places = find_unreadable(text.text, about.model)
+    if not places or not reads_names(about):
+        return text, None
     rest = text.replace((place, "") for place in places).text
     if sum(any(map(str.isalpha, word)) for word in rest.split()) < len(places):
         return None  # most words cannot be read
-    said, names = read_names(text, [(place, text.text[slice(*place)]) for place in places], about)
-    return (said, names) if len(places) == (names.often.total() if names else 0) else None
+    said, names = read_names(text, ((place, text.text[slice(*place)]) for place in places), about)
+    return (said, names) if names and names.often.total() == len(places) else None
 
 
 write = write_names
@@ -49,7 +51,7 @@ def _is_unreadable(word: str, unknown: set[str], foreign: set[str]) -> bool:
     return max(lacking, default="") > "\xff" and letters[0].isupper()
 
 
-def _take_off_marks(word: re.Match, model: Knowledge) -> Place:
+def _take_off_marks(word: re.Match, model: Model) -> Place:
     """The place of a word without quotes, stops and the like around it.
 
     Marks that the model never saw, as 《 and 」, stay with the word, and so do vowels of Hindi and
