@@ -184,9 +184,5 @@ def _cut_finely(sentences: list[str]) -> list[str]:
 
 def _cut_whole(text: str, places: Iterable[int]) -> list[str]:
     """Cut a text at places, but within no character."""
-
-    def is_plain(place: int) -> bool:
-        return text[place - 1].isspace() and text[place].isalnum()
-
     inside = (place for place in places if 0 < place < len(text))
-    return cut_at(text, [i for i in inside if is_plain(i) or may_cut(text, i)])
+    return cut_at(text, [place for place in inside if may_cut(text, place)])

@@ -16,6 +16,7 @@ _ENDS = (
     re.compile("\\s+|(?<=[\u200b\u0f0b])"),
     regex.compile(r"\X"),
 )
+_BYTES = re.compile("(?:<0x..>){1,4}")
 _LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
 
 
@@ -48,8 +49,8 @@ class Ruler:
         pieces = self._find_pieces(window.strip())
         if len(pieces) <= self.longest and start + len(window) == len(text):
             return len(text)
-        # Subwords spell most characters as they are, and a blank before words that have none.
-        spelled = "".join(pieces[: self.longest]).lstrip("\u2581")
+        # Subwords spell most characters as they are, some in bytes, and a blank before words.
+        spelled = _BYTES.sub("?", "".join(pieces[: self.longest])).lstrip("\u2581")
         most = start + len(window) - len(window.lstrip()) + len(spelled) + 1
         for pattern in _ENDS:
             ends = [match.end() for match in pattern.finditer(text, start, most)]

@@ -52,5 +52,7 @@ def may_cut(text: str, place: int) -> bool:
     Letters keep their marks, emoji what is joined to them, flags their second letter, and Korean
     syllables their parts: the grapheme clusters of UAX 29.
     """
+    if text[place - 1].isspace() and text[place : place + 1].isalnum():
+        return True
     start = _CONTEXT.match(text, 0, place).start()
     return any(match.end() == place for match in _CLUSTER.finditer(text, start, place + 1))

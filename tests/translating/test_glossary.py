@@ -8,9 +8,9 @@ from translating.test_rules import Forgetting
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
+from resmlp_mt.text.pipeline import Pipeline
 from resmlp_mt.translating.alignment import align_words
 from resmlp_mt.translating.glossary import Glossary, read_glossary
-from resmlp_mt.text.pipeline import Pipeline
 
 
 class Letters:

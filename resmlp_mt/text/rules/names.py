@@ -83,12 +83,15 @@ def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
     """A short name for each of these words, as far as there are any that the text has not."""
     # As subwords spell it: D3 of D₃ too, or all in lower case.
     spelled = unicodedata.normalize("NFKC", text).upper()
-    step = -1 if others else 1
-    names = (name for name in _NAMES[::step] if name not in spelled)
-    numbers = (number for number in _NUMBERS[::step] if number not in spelled)
-    words = dict.fromkeys(words)
-    chosen = ((word, next(numbers if _NUMBER.fullmatch(word) else names, "")) for word in words)
-    return {word: name for word, name in chosen if name}
+    names, numbers = (
+        (name for name in (reversed(all_) if others else all_) if name not in spelled)
+        for all_ in (_NAMES, _NUMBERS)
+    )
+    chosen = {}
+    for word in dict.fromkeys(words):
+        if name := next(numbers if _NUMBER.fullmatch(word) else names, ""):
+            chosen[word] = name
+    return chosen
 
 
 def _take_apart(fixed: Iterable[Fixed]) -> Iterator[Fixed]:

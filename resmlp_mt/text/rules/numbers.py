@@ -2,17 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from functools import cache
-from typing import Any
+
+from babel import Locale, UnknownLocaleError
+from babel.numbers import format_decimal
 
 from resmlp_mt.text.about import About
 from resmlp_mt.text.rules.names import Fixed
 from resmlp_mt.text.sentences import base_language
 from resmlp_mt.text.traced import Traced
 
-# Groups of digits and more: accounts, books, telephones, "12 000 000".
 _DIGIT = re.compile(r"\d")
+# Groups of digits and more: accounts, books, telephones, "12 000 000".
 _LONG = re.compile(
     r"(?<![\w.,+-])(?:"
     r"[A-Z]{2}\d\d(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?"
@@ -41,10 +42,7 @@ def rewrite(text: str, about: About) -> str:
 
 
 def find_numbers(text: str, about: About) -> Iterator[Fixed]:
-    """Yield long numbers, and what stands for them in a translation.
-
-    Where the text is read with care, all numbers come too.
-    """
+    """Yield long numbers, and what stands for them in a translation; with care, all numbers."""
     if _DIGIT.search(text):
         yield from _find_grouped(text, *about.languages)
         for kind in (_LONG, _ANY) if about.careful else (_LONG,):
@@ -61,9 +59,10 @@ def _find_grouped(text: str, source: str, target: str) -> Iterator[Fixed]:
         start, end = match.span()
         before, behind = text[max(0, start - 40) : start], text[end : end + 40]
         alone = _BEFORE.search(before) and _BEHIND.match(behind)
-        if not alone or _OPERATOR_BEFORE.search(before) or _OPERATOR_BEHIND.match(behind):
-            continue
-        yield (start, end), _write(re.sub(r"\D", "", match["whole"]), match["rest"] or "", locale)
+        if alone and not (_OPERATOR_BEFORE.search(before) or _OPERATOR_BEHIND.match(behind)):
+            whole = format_decimal(int(re.sub(r"\D", "", match["whole"])), locale=locale)
+            rest = locale.number_symbols["latn"]["decimal"] + match["rest"] if match["rest"] else ""
+            yield (start, end), whole + rest
 
 
 @cache
@@ -81,22 +80,10 @@ def _pattern(language: str) -> re.Pattern | None:
 
 
 @cache
-def _locale(language: str) -> Any:
+def _locale(language: str) -> Locale | None:
     """How a language writes numbers, by Unicode's CLDR; None if that does not know."""
-    try:
-        from babel import Locale, UnknownLocaleError
-    except ModuleNotFoundError:  # a small container may do without
-        return None
     try:
         locale = Locale.parse(language)
     except (UnknownLocaleError, ValueError):
         return None
     return locale if "latn" in locale.number_symbols else None
-
-
-def _write(digits: str, rest: str, locale: Any) -> str:
-    from babel.numbers import format_decimal
-
-    groups = locale.decimal_formats[None].pattern.partition(".")[0]
-    pattern = groups + ("." + "0" * len(rest) if rest else "")
-    return format_decimal(Decimal(f"{digits}.{rest or 0}"), pattern, locale=locale)

@@ -60,14 +60,12 @@ class Span:
     Attributes:
         words: Their numbers, counted from 0 by the white space between them.
         open, close: What stands before them, and behind.
-        text: The words, without the punctuation around them.
         begins, ends: Characters of punctuation before its first word, and behind its last.
     """
 
     words: range
     open: str
     close: str
-    text: str
     begins: int
     ends: int
 
@@ -108,12 +106,10 @@ def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
 
 def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> Traced:
     """Put each around the words that translate the marked ones."""
-    text, words = said.text, _cut_words(said)
+    words = _cut_words(said)
     if not words:
         return said
     weights = weigh(said)[[number for number, _, _ in words]]
-    cores = [_find_core(said, start, end) for _, start, end in words]
-    ends = {end: i for i, (_, end) in enumerate(cores)}
     placed: list[_Placed] = []
     for span in memo:  # one within another comes before it
         inside = [other for other in placed if span.holds(other.span)]
@@ -121,16 +117,6 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
         for other in placed:
             free[other.run] &= other in inside
         shares = weights[:, span.words].sum(1)
-        # Words that stay as they are, and are there once, are known.
-        same = [
-            range(i, last + 1)
-            for i, (start, _) in enumerate(cores)
-            if text.startswith(span.text, start)
-            and (last := ends.get(start + len(span.text), -1)) >= i
-        ]
-        if len(same) == 1:
-            shares[:] = 0
-            shares[same[0]] = 1
         run = _find_run(shares, free, [other.run for other in inside])
         if not run:  # no word is left: around the span that has the likeliest one
             word = int(shares.argmax())
@@ -230,10 +216,7 @@ def _find_words(text: Traced, words: list[Place], one: _Found) -> Span | None:
     if first == last:
         return None
     begin, stop = _find_core(text, start, end)
-    core = text.text[begin:stop]
-    if len(core.split()) != last - first:
-        core = text.text[start:end].strip()
-    return Span(range(first, last), *marks, core, begin - start, end - stop)
+    return Span(range(first, last), *marks, begin - start, end - stop)
 
 
 def _find_core(text: Traced, start: int, end: int) -> Place:
