@@ -52,7 +52,8 @@ def may_cut(text: str, place: int) -> bool:
     Letters keep their marks, emoji what is joined to them, flags their second letter, and Korean
     syllables their parts: the grapheme clusters of UAX 29.
     """
-    if text[place - 1].isspace() and text[place : place + 1].isalnum():
+    before, behind = text[place - 1], text[place : place + 1]
+    if before.isspace() and behind < "\u0300" and behind.isalnum():  # so it is mostly
         return True
     start = _CONTEXT.match(text, 0, place).start()
     return any(match.end() == place for match in _CLUSTER.finditer(text, start, place + 1))

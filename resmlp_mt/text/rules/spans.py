@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
 
@@ -74,14 +74,8 @@ class Span:
         return self.words[0] <= other.words[0] and other.words[-1] <= self.words[-1]
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """A span, the words of a translation that it is put around, and where it begins and ends."""
-
-    span: Span
-    run: range
-    start: int
-    end: int
+# A span, the words of a translation that it is put around, and where it begins and ends.
+_Placed = tuple[Span, range, int, int]
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
@@ -111,30 +105,28 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
         return said
     weights = weigh(said)[[number for number, _, _ in words]]
     placed: list[_Placed] = []
+    before, behind = defaultdict(str), defaultdict(str)
     for span in memo:  # one within another comes before it
-        inside = [other for other in placed if span.holds(other.span)]
+        inside = [other for other in placed if span.holds(other[0])]
         free = np.ones(len(words), bool)
         for other in placed:
-            free[other.run] &= other in inside
+            free[other[1]] &= other in inside
         shares = weights[:, span.words].sum(1)
-        run = _find_run(shares, free, [other.run for other in inside])
-        if not run:  # no word is left: around the span that has the likeliest one
+        if run := _find_run(shares, free, [run for _, run, _, _ in inside]):
+            start, end = words[run[0]][1], words[run[-1]][2]
+            first, last = _find_core(said, start, end)
+            if first < last:  # else it is punctuation alone
+                start, end = max(start, first - span.begins), min(end, last + span.ends)
+            held = [other for other in inside if other[1][0] in run]
+            start = min([start, *(begin for _, _, begin, _ in held)])
+            end = max([end, *(stop for *_, stop in held)])
+        else:  # no word is left: around the span that has the likeliest one
             word = int(shares.argmax())
-            around = max((o for o in reversed(placed) if word in o.run), key=lambda o: len(o.run))
-            placed.append(replace(around, span=span))
-            continue
-        start, end = words[run[0]][1], words[run[-1]][2]
-        first, last = _find_core(said, start, end)
-        if first < last:  # else it is punctuation alone
-            start, end = max(start, first - span.begins), min(end, last + span.ends)
-        held = [other for other in inside if other.run[0] in run]
-        start = min([start, *(other.start for other in held)])
-        end = max([end, *(other.end for other in held)])
-        placed.append(_Placed(span, run, start, end))
-    before, behind = defaultdict(str), defaultdict(str)
-    for one in placed:
-        before[one.start] = one.span.open + before[one.start]
-        behind[one.end] += one.span.close
+            around = [other[1:] for other in reversed(placed) if word in other[1]]
+            run, start, end = max(around, key=lambda other: len(other[0]))
+        placed.append((span, run, start, end))
+        before[start] = span.open + before[start]
+        behind[end] += span.close
     return said.replace(((i, i), behind[i] + before[i]) for i in sorted({*before, *behind}))
 
 
