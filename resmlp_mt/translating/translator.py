@@ -204,8 +204,8 @@ class Translator(Loaded):
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
-            split_sentences: As for `Reader.split`; a line that has words to hold stays whole.
-            recase: As for `Reader.split`; a line that has a prefix or words to hold is taken as
+            split_sentences: As for `Pipeline.split`; a line that has words to hold stays whole.
+            recase: As for `Pipeline.split`; a line that has a prefix or words to hold is taken as
                 typed.
             prefix: What translations begin with: of all lines, or of each of them. Sentences that
                 are finished in it stand for as many of the line, of which the rest is translated.
