@@ -14,7 +14,7 @@ from resmlp_mt.text.rules import (
     capitals,
     digits,
     edges,
-    kept,
+    literals,
     pictures,
     spans,
     stops,
@@ -23,7 +23,7 @@ from resmlp_mt.text.rules import (
 )
 
 # Those that put names in the place of what stays as it is.
-NAMING = (kept, unreadable, pictures)
+NAMING = (literals, unreadable, pictures)
 
 # In the order in which they read. They write in the opposite one.
 RULES = (edges, spans, digits, terms, *NAMING, capitals, stops)

@@ -1,11 +1,15 @@
-"""Words that are the same in all languages: code, addresses, files, placeholders."""
+"""What is the same in all languages: code, addresses, files, placeholders; names and numbers."""
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import Place
-from resmlp_mt.text.rules.names import Fixed
+from resmlp_mt.text.rules.identifiers import find_identifiers
+from resmlp_mt.text.rules.names import Fixed, Names, read_names, write_names
+from resmlp_mt.text.rules.numbers import find_numbers
+from resmlp_mt.text.traced import Traced
 
 _FILES = (
     "7z apk avi bak bat bmp bz2 c cfg conf cpp css csv deb dll doc docx exe flac gif gz h htm "
@@ -60,6 +64,15 @@ _OPENING = re.compile("[`{<]")
 # What stands behind an address, and is of the sentence.
 _BEHIND = ".,;:!?…'*_~"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
+    """Put names in the place of literals, identifiers and numbers."""
+    kinds = (find(text.text, about) for find in (find_literals, find_identifiers, find_numbers))
+    return read_names(text, chain(*kinds), about)
+
+
+write = write_names
 
 
 def find_literals(text: str, about: About | None = None) -> Iterator[Fixed]:
