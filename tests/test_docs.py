@@ -78,14 +78,6 @@ def shorten(script: str, *replacements: tuple[str, str]) -> str:
     return script
 
 
-def test_readme_begins_with_its_two_commands_and_is_short():
-    assert [line.split("#")[0].strip() for line in FENCE.findall(README)[0][1].splitlines()] == [
-        "bash scripts/quickstart.sh",
-        "bash scripts/test.sh",
-    ]
-    assert len(README.splitlines()) <= 150
-
-
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_pages_are_wrapped_and_their_links_lead_somewhere(path):
     text = path.read_text(encoding="utf-8")
@@ -115,23 +107,13 @@ def test_commands_of_pages_have_the_flags_that_there_are(path):
                 build_parser().parse_args([name, *words])
 
 
-def test_readme_translates_exports_and_serves(tmp_path):
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    assert len(shell(block("resmlp-mt translate --model en-de"), tmp_path).splitlines()) == 2
+def test_readme_translates(tmp_path):
+    said = shell(block("resmlp-mt translate --model en-de"), tmp_path)
+    first, _, best, second = said.splitlines()
+    assert "gelernt" in first and best.startswith("1\t-") and second.startswith("1\t-")
     (tmp_path / "example.py").write_text(block("from resmlp_mt"))
     output = shell("python example.py", tmp_path)
     assert output.count("',") == 1 and "gelernt" in output and "regnet" in output
-    (tmp_path / "long.en").write_text("A man rides a bike.\n" * 20)
-    shell(block("resmlp-mt export en-de"), tmp_path)
-    assert (tmp_path / "long.de").read_text().count("Mann") == 20
-    if not shutil.which("curl"):
-        pytest.skip("there is no curl")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    script = shorten(block("resmlp-mt serve"), ("8080", port))
-    output = shell(f"{script}kill %1; wait %1", tmp_path, forks=False)
-    found = json.loads(output)["results"][0]["translations"]
-    assert len(found) == 3 and "gelernt" in found[0]["text"]
 
 
 def test_documentation_of_export_and_of_races_runs(tmp_path):
@@ -283,8 +265,9 @@ def test_readme_trains_scores_and_draws(tmp_path):
         ("--vocab-size 8000", "--vocab-size 300"),
         ("--max-update 8000", "--max-epoch 5"),
         ("--warmup-updates 2000", "--warmup-updates 4"),
+        ("--save-dir", "--log-format json --log-file checkpoints/mine/train.log --save-dir"),
     )
-    assert "BLEU" in shell(script, tmp_path)
+    assert "BLEU" in shell(f"mkdir -p checkpoints/mine\n{script}", tmp_path)
     stock = block("resmlp-mt generate", TRAIN).rstrip()
     assert "BLEU" in shell(f"{stock} --max-len-b 10", tmp_path)
     for name in ("references.de", "hypotheses.de", "baseline.de", "ours.de"):
@@ -416,14 +399,6 @@ def test_samples_are_every_kth_line_of_their_sets():
                 file = "test" if folder == "tatoeba" else name
                 text = (DATA / folder / f"{file}.{lang}").read_text("utf-8").split("\n")
                 assert [row[column] for row in found] == [text[n - 1] for n in lines]
-
-
-def test_seconds_in_the_readme_are_those_of_the_csv():
-    with open(ROOT / "examples" / "benchmarks" / "startup.csv", newline="") as stream:
-        seconds = {row["rival"]: f"{float(row['seconds']):.2g}" for row in csv.DictReader(stream)}
-    text = " ".join(README.split())
-    assert f"translated [in {seconds['translate, exported']} s]" in text
-    assert f"Importing torch alone takes {seconds['import torch']}." in text
 
 
 def test_a_table_says_threads_and_machine_where_they_differ(tmp_path):
