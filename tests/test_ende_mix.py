@@ -326,7 +326,7 @@ def test_figures_of_the_page_are_those_of_the_rows():
     for model, parameters, updates, tokens, *shown in trained:
         run = {"model": model, "parameters": whole(parameters), "updates": whole(updates)}
         figures[model, updates] = list(map(float, shown))
-        assert figures[model, updates] == find_bleu("tatoeba domains newstest2014", **run)
+        assert figures[model, updates] == find_bleu("newstest2014 tatoeba domains", **run)
         (command,) = {row["command"] for row in rows if run.items() <= row.items()}
         assert f" TOKENS={whole(tokens)} " in command
     leads = [line for line in tables if line[1].endswith("million")]
@@ -337,7 +337,7 @@ def test_figures_of_the_page_are_those_of_the_rows():
     tiny = [line for line in tables if line[0].endswith("_tiny")]
     for model, parameters, rate, *shown in tiny:
         run = {"model": model, "parameters": whole(parameters), "flags": f"--bf16 --lr {rate}"}
-        assert list(map(float, shown)) == find_bleu("tatoeba newstest2014", **run)
+        assert list(map(float, shown)) == find_bleu("newstest2014 tatoeba", **run)
     assert (len(trained), len(leads), len(tiny)) == (6, 2, 3)
 
 
