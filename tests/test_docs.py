@@ -111,20 +111,13 @@ def test_commands_of_pages_have_the_flags_that_there_are(path):
                 build_parser().parse_args([name, *words])
 
 
-def test_readme_translates_exports_and_serves(tmp_path):
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    assert len(shell(block("resmlp-mt translate --model en-de"), tmp_path).splitlines()) == 2
+def test_readme_translates(tmp_path):
+    said = shell(block("resmlp-mt translate --model en-de"), tmp_path)
+    first, _, best, second = said.splitlines()
+    assert "gelernt" in first and best.startswith("1\t-") and second.startswith("1\t-")
     (tmp_path / "example.py").write_text(block("from resmlp_mt"))
     output = shell("python example.py", tmp_path)
     assert output.count("',") == 1 and "gelernt" in output and "regnet" in output
-    (tmp_path / "long.en").write_text("A man rides a bike.\n" * 20)
-    shell(block("resmlp-mt export en-de"), tmp_path)
-    assert (tmp_path / "long.de").read_text().count("Mann") == 20
-    if not shutil.which("curl"):
-        pytest.skip("there is no curl")
-    output = serve(block("resmlp-mt serve"), tmp_path)
-    found = json.loads(output)["results"][0]["translations"]
-    assert len(found) == 3 and "gelernt" in found[0]["text"]
 
 
 def test_documentation_of_export_and_of_races_runs(tmp_path):
@@ -239,8 +232,9 @@ def test_readme_trains_scores_and_draws(tmp_path):
         ("--vocab-size 8000", "--vocab-size 300"),
         ("--max-update 8000", "--max-epoch 5"),
         ("--warmup-updates 2000", "--warmup-updates 4"),
+        ("--save-dir", "--log-format json --log-file checkpoints/mine/train.log --save-dir"),
     )
-    assert "BLEU" in shell(script, tmp_path)
+    assert "BLEU" in shell(f"mkdir -p checkpoints/mine\n{script}", tmp_path)
     stock = block("resmlp-mt generate", TRAIN).rstrip()
     assert "BLEU" in shell(f"{stock} --max-len-b 10", tmp_path)
     for name in ("references.de", "hypotheses.de", "baseline.de", "ours.de"):
@@ -287,7 +281,6 @@ SMALL = "--arch resmlp_cifar --layers 2 --embed-dim 12"
 
 
 def test_documentation_of_images_trains_pretrains_and_probes(pictures):
-    assert shell(block("resmlp-mt classify cifar10"), pictures).count("%") == 4 * 3
     script = shorten(
         block("resmlp-mt train images --task image_classification", IMAGES),
         ("--arch resmlp_s12 --image-size 224", f"{SMALL} --image-size 16"),
@@ -353,13 +346,6 @@ def test_results_tables_and_samples_are_those_of_the_csv():
     shown = [path for path in PAGES if "<!-- results: " in path.read_text(encoding="utf-8")]
     shell(f"python scripts/results_table.py --check {shlex.join(map(str, shown))}", ROOT)
     shell("python scripts/samples.py page --check", ROOT)
-
-
-def test_seconds_in_the_readme_are_those_of_the_csv():
-    with open(ROOT / "examples" / "benchmarks" / "startup.csv", newline="") as stream:
-        seconds = {row["rival"]: f"{float(row['seconds']):.2g}" for row in csv.DictReader(stream)}
-    for rival in ("translate, exported", "import torch"):
-        assert f"{seconds[rival]}" in README
 
 
 def test_a_table_has_the_rows_and_columns_that_its_marker_names(tmp_path):

@@ -38,11 +38,12 @@ class SharedWeights:
 
 
 class NamedWeights:
-    """Names what products and embeddings are made of.
+    """Gives names to the weights of products and embeddings.
 
     Args:
         int8: Keep their weights as int8.
-        shared: Where they go. A subclass that puts them elsewhere has none, and rounds to 8 bits.
+        shared: The arrays to add them to. A subclass that puts them elsewhere has none, and rounds
+            to 8 bits.
     """
 
     def __init__(self, int8: bool, shared: SharedWeights | None):

@@ -10,11 +10,11 @@
 
 #define LOOKED_AT 256 /* of the likeliest logits, or more, are computed in full after a preview */
 #define HALVINGS 12   /* in search of the number that so many reach */
-#define FAR 50        /* what has so much less than the best is as good as impossible */
+#define FAR 50        /* a logit so far below the best is as good as impossible */
 #define AHEAD 8       /* rows of weights that are on their way from memory */
 
-/* What at least `some` of n numbers reach, and not many more: of those that are at most FAR below
- * the largest. */
+/* A bar that at least `some` of n numbers reach, and not many more: of those that are at most FAR
+ * below the largest. */
 static float find_bar(const float *x, int64_t n, int64_t some)
 {
     float high = largest_of(x, n), low = high - FAR;

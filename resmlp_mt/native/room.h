@@ -1,4 +1,4 @@
-/* Where a step keeps what it computes on its way. */
+/* Room for the intermediate values of a step. */
 #ifndef ROOM_H
 #define ROOM_H
 

@@ -21,9 +21,9 @@ static void embed(const Decoder *decoder, const Step *step, float *x)
     }
 }
 
-/* What the earlier positions add to this one. (B M, D C). The beams of a sentence have many of them
- * in common, which the cache then holds, as it does the sums of a layer. `half` is a constant where
- * it is called. */
+/* The sum of the earlier positions in this one. (B M, D C). The beams of a sentence have many of
+ * them in common, which the cache then holds, as it does the sums of a layer. `half` is a constant
+ * where it is called. */
 INLINE void remember(const Decoder *decoder, const Step *step, int half, float *past)
 {
     int64_t channels = decoder->channels, width = decoder->layers * channels;

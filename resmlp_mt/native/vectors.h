@@ -14,7 +14,7 @@
 #include "decoder.h"
 
 /* LANES of a vector; VECTORS of a tile, which with ROWS rows has its sums in registers; FOURS of
- * inputs in 8 bits that are multiplied at once; what weights in 8 bits have ADDED when they are. */
+ * inputs in 8 bits that are multiplied at once; ADDED to weights in 8 bits before that. */
 #if defined(WITH_AVX512)
 enum { LANES = 16, VECTORS = 4, FOURS = 1, ADDED = 128 };
 #elif defined(WITH_AVXVNNI)

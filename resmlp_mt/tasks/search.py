@@ -12,7 +12,7 @@ from torch import Tensor
 
 from resmlp_mt.errors import UserError
 
-# What may let a generator search faster: functions of one and the source's dictionary. Rooms above
+# Ways to let a generator search faster: functions of one and the source's dictionary. Rooms above
 # this one add theirs.
 FASTER: list[Callable] = []
 

@@ -96,7 +96,7 @@ class ResMLPTranslationConfig(TranslationConfig):
         "fairseq.tasks.fairseq_task:FairseqTask.get_batch_iterator",
         "fairseq.tasks.fairseq_task:FairseqTask.build_generator",
         "fairseq.tasks.translation:TranslationTask.build_model",
-        # What tasks/pairs.py does at once.
+        # Functions whose work tasks/pairs.py does at once.
         "fairseq.data.language_pair_dataset:LanguagePairDataset",
         "fairseq.data.language_pair_dataset:collate",
         "fairseq.data.indexed_dataset:MMapIndexedDataset",
@@ -104,7 +104,7 @@ class ResMLPTranslationConfig(TranslationConfig):
     ),
 )
 class ResMLPTranslationTask(AllInBatches, TranslationTask):
-    """What fairseq's task of this name does, on all of the data, and on what a model knows.
+    """fairseq's task of this name, on all of the data, and on what a model knows.
 
     Attributes:
         identity: Of the text in the data folder, where `setup_task` made the task.
@@ -148,8 +148,8 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
 
         Args:
             state: The checkpoint.
-            path: Where it is from.
-            model: What will take its weights.
+            path: Its file.
+            model: The model that will take its weights.
             tunes: Whether fine-tuning starts from it; else a training goes on.
 
         Raises:
@@ -211,7 +211,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
 
         Args:
             split, epoch, combine, **kwargs: As fairseq's.
-            task_cfg: What fairseq-validate and fairseq-generate give, and fairseq-train does not:
+            task_cfg: A configuration, by fairseq-validate and -generate and not by fairseq-train:
                 the training text is then cut as it was prepared.
 
         Raises:
@@ -331,7 +331,7 @@ def _languages(cfg) -> tuple[str, str] | None:
 
 
 if PATCH.apply():
-    # How fairseq's own command line, and hydra, find the flags of a task.
+    # The place where fairseq's own command line, and hydra, find the flags of a task.
     setattr(ResMLPTranslationTask, "__dataclass", ResMLPTranslationConfig)  # noqa: B010
     ConfigStore.instance().store(
         name="translation",
