@@ -14,6 +14,7 @@ _CLEAR = (
     "--path required",
     "Please install ",
     "Cannot use a fixed learning rate schedule with ",
+    "--finetune-from-model can not be set together with ",
     "--replace-unk requires a raw text dataset",
     "fairseq's libbleu is ",  # of `fairseq_wheel.py`
 )
@@ -61,6 +62,10 @@ def explain(error: BaseException, program: str = "") -> str | None:
     if text.startswith("Caught ") and "\nOriginal Traceback" in text:
         # From a worker that reads data: its traceback, which ends in the message.
         text = text.strip().rsplit(f"{type(error).__name__}: ", 1)[-1]
+    if type(error).__name__ == "ProcessRaisedException":
+        # From a worker that trains: its traceback, too.
+        kind, _, said = text.strip().splitlines()[-1].partition(": ")
+        return said if kind == f"{UserError.__module__}.{UserError.__name__}" else None
     if text.startswith("DataLoader worker (pid"):
         return LOADER_KILLED
     if text.startswith(("Torch not compiled with CUDA", "Found no NVIDIA driver")):

@@ -29,17 +29,23 @@ _UNKNOWN = "%s does not say which dictionaries and subwords it was trained with:
 
 PATCH = Patch(
     "translation",
-    "leaves the last lines of a set untranslated. It orders batches anew after a resume. It never "
-    "shuffles after the epochs of --curriculum. It fails with --diverse-beam-groups, with "
-    "--constraints, and where a set train1 lies beside train. It does nothing with "
-    "--no-repeat-ngram-size. It writes a line to --log-file once for every epoch so far. It makes "
-    "a batch sentence by sentence, which a GPU waits for. It reads over --truncate-source in "
-    "fairseq-interactive, and elsewhere cuts to more than a model takes. It names no line of a "
-    "broken dictionary. It does not know languages with a hyphen by the names of the data. It goes "
-    "on with a training on other dictionaries, or the other way round, and trains on damaged data. "
-    "It takes wide and narrow blanks within subwords for blanks between them",
-    "whoever trains or translates with --task translation, which fairseq takes where none is given",
-    "a subclass stands under that name, so that commands and checkpoints stay as they are",
+    """
+    fairseq leaves the last lines of a set untranslated. It orders batches anew after a resume, and
+    never shuffles after the epochs of `--curriculum`. It goes on with a training on other
+    dictionaries, or the other way round, and trains on damaged data. It fails with
+    `--diverse-beam-groups`, with `--constraints`, and where a set train1 lies beside train. It does
+    nothing with `--no-repeat-ngram-size`. It reads over `--truncate-source` in fairseq-interactive,
+    and elsewhere cuts to more than a model takes. It makes a batch sentence by sentence, which a
+    GPU waits for, and may abort the end of a process that reads ahead. It writes a line to
+    `--log-file` once for every epoch so far, and names no line of a broken dictionary. It does not
+    know languages with a hyphen by the names of the data, and takes wide and narrow blanks within
+    subwords for blanks between them.
+    """,
+    "whoever trains or translates with `--task translation`, which fairseq takes where none is "
+    "given",
+    """
+    A subclass stands under that name, so that commands and checkpoints stay as they are.
+    """,
 )
 
 
