@@ -9,7 +9,6 @@ import torch
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from hydra.core.config_store import ConfigStore
 from omegaconf import II
 from torch import nn
 
@@ -21,7 +20,7 @@ from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.batches import AllInBatches
 from resmlp_mt.tasks.optimizers import mark_for_optimizer
-from resmlp_mt.tasks.search import FASTER, mend_generator
+from resmlp_mt.tasks.search import mend_generator
 from resmlp_mt.tasks.subword_sampling import sample_subwords
 
 logger = logging.getLogger(__name__)
@@ -89,26 +88,6 @@ class ResMLPTranslationConfig(TranslationConfig):
     seed: int = II("common.seed")
 
 
-@PATCH.replaces(
-    "fairseq.tasks:TASK_REGISTRY[translation]",
-    "4a35d598f8f3",
-    "ecb26a7129f2",
-    "(self, cfg, from_checkpoint)",
-    "0cadd1d3cf74",
-    "a9108f4fcc0f",
-    "9ac5d8f2d4ef",
-    "f6fd37488603",
-    guards=(
-        "fairseq.tasks.fairseq_task:FairseqTask.get_batch_iterator",
-        "fairseq.tasks.fairseq_task:FairseqTask.build_generator",
-        "fairseq.tasks.translation:TranslationTask.build_model",
-        # What tasks/pairs.py does at once.
-        "fairseq.data.language_pair_dataset:LanguagePairDataset",
-        "fairseq.data.language_pair_dataset:collate",
-        "fairseq.data.indexed_dataset:MMapIndexedDataset",
-        "fairseq.data.concat_dataset:ConcatDataset",
-    ),
-)
 class ResMLPTranslationTask(AllInBatches, TranslationTask):
     """What fairseq's task of this name does, on all of the data, and on what a model knows.
 
@@ -306,10 +285,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
         for model in models:
             if hasattr(model.decoder, "need_attn"):  # torch.hub asks for it after loading
                 model.decoder.need_attn = bool(getattr(args, "print_alignment", None))
-        generator = mend_generator(super().build_generator(models, args, *others, **kwargs))
-        for make_faster in FASTER:
-            make_faster(generator, self.source_dictionary)
-        return generator
+        return mend_generator(super().build_generator(models, args, *others, **kwargs))
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Translate a batch; arguments as fairseq's.
@@ -334,14 +310,3 @@ def _languages(cfg) -> tuple[str, str] | None:
         folder = Path(str(getattr(cfg, "data", None)).split(":")[0])
         return infer_languages(folder) if folder.is_dir() else None
     return pair
-
-
-if PATCH.apply():
-    # How fairseq's own command line, and hydra, find the flags of a task.
-    setattr(ResMLPTranslationTask, "__dataclass", ResMLPTranslationConfig)  # noqa: B010
-    ConfigStore.instance().store(
-        name="translation",
-        group="task",
-        node=ResMLPTranslationConfig(_name="translation"),
-        provider="fairseq",
-    )
