@@ -471,7 +471,7 @@ def test_sets_to_validate_on_that_nobody_asks_for_are_named(prepared, tmp_path):
         shutil.copy(path, data / path.name.replace("valid", "valid1"))
     command = ["resmlp-mt", "train", data, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
     refused = run(*command, "--save-dir", tmp_path, check=False)
-    assert_refused(refused, "has valid1 beside --valid-subset", "--combine-valid-subsets")
+    assert_refused(refused, "valid1", "--ignore-unused-valid-subsets")
 
 
 @pytest.mark.parametrize("program", ["generate", "interactive", "validate"])

@@ -318,7 +318,10 @@ def test_a_part_goes_on_with_the_glossary_that_a_pipe_gave_it(tmp_path):
     process = start(*command, "/dev/stdin", stdin=subprocess.PIPE, cwd=tmp_path)
     assert "x.en, line 2: not UTF-8" in process.communicate("dog\tHund\n")[0]
     terms = tmp_path / "terms.tsv"
-    for term, said in (("Katze", "was begun with another --glossary"), ("Hund", "x.en, line 2: not UTF-8")):
+    for term, said in (
+        ("Katze", "was begun with another --glossary"),
+        ("Hund", "x.en, line 2: not UTF-8"),
+    ):
         terms.write_text(f"dog\t{term}\n")
         assert_refused(run(*command, terms, cwd=tmp_path, check=False), said)
 
