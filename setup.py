@@ -65,6 +65,7 @@ setup(
         "py3langid>=0.3",  # which language a text is in
         "tqdm>=4.66",
         "packaging>=23.2",
+        "filelock>=3.30",  # lock_descriptor
     ],
     extras_require={
         "train": TRAIN,

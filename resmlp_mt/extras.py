@@ -23,6 +23,7 @@ CORE = {
     "py3langid": "telling languages apart, in prepare and serve",
     "tqdm": "bars of progress, prepare and benchmark",
     "packaging": "telling what the extras ask for",
+    "filelock": "folders and files that one process alone writes to",
 }
 # The extra [train].
 TRAINING = {

@@ -44,7 +44,7 @@ for target in "${targets[@]}"; do
     if [ "$target" = "linux-$(uname -m)" ]; then
         python -m venv "$work/bare"
         "$work/bare/bin/pip" install --quiet --no-deps --constraint constraints.txt "$wheel" \
-            numpy sentencepiece sentencex tqdm
+            numpy sentencepiece sentencex tqdm filelock
         [ -e "$work/export" ] || resmlp-mt export en-de --int8 --out "$work/export" >/dev/null
         (
             cd /
