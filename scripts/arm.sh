@@ -55,6 +55,6 @@ for kind in i8mm dotprod plain; do
 done
 # A processor of 2016 has neither kind of products.
 test "$(processor=cortex-a72 emulated -BPc \
-    'from resmlp_mt.engines.compiled_code.code import find_kind; print(find_kind())')" = plain
+    'from resmlp_mt.engines.kernels.library import find_kind; print(find_kind())')" = plain
 RESMLP_CPU_ISA=plain python scripts/arm.py "$work" >"$work/here.json"
 python scripts/arm.py --compare ${said[@]+"${said[@]}"} "$work/here.json"

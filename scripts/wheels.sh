@@ -51,7 +51,7 @@ for target in "${targets[@]}"; do
             cd /
             "$work/bare/bin/python" -c "
 from resmlp_mt import Translator
-from resmlp_mt.engines.compiled_code.code import find_kind
+from resmlp_mt.engines.kernels.library import find_kind
 print(find_kind(), Translator.from_pretrained('$work/export').translate(['It is raining again.']))"
         )
     fi

@@ -1,4 +1,4 @@
-/* What Python hands over of a classifier: resmlp_mt/engines/compiled_code/classifier.py has the same
+/* What Python hands over of a classifier: resmlp_mt/engines/kernels/classifier.py has the same
  * structures. N patches, C channels, K classes. Rows of channels are padded to whole blocks with
  * zeros; `stride` is that many numbers. */
 #ifndef CLASSIFIER_H

@@ -5,8 +5,8 @@
 
 /* Bytes of what Python hands over. It compares them with its own, since an older build may have
  * others. */
-const int64_t step_structures[] = {sizeof(Layer), sizeof(Preview), sizeof(Decoder), sizeof(Step),
-                                   sizeof(Search)};
+const int64_t search_structures[] = {sizeof(Layer), sizeof(Preview), sizeof(Decoder), sizeof(Step),
+                                     sizeof(Search)};
 const int64_t encode_structures[] = {sizeof(EncoderLayer), sizeof(Encoder), sizeof(Encoding)};
 const int64_t classify_structures[] = {sizeof(Block), sizeof(Classifier), sizeof(Batch)};
 
