@@ -35,7 +35,7 @@ BELOW["serving"] = BELOW["translating"] | {"translating"}
 BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "serving"}
 BELOW[""] = {"engines", "errors", "translating"}
 # Of `engines`, each may import the ones before it.
-IN_ENGINES = ["search", "onnx", "compiled_code"]
+IN_ENGINES = ["search", "kernels"]
 
 # Packages that a room may import besides the standard library and this package.
 OUTSIDE = {"nn": {"torch"}, "errors": set()}

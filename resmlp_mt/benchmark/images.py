@@ -17,7 +17,8 @@ from resmlp_mt.checkpoints.released import to_format
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.engines.exported import start_classifier
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import import_timm, import_with_onnx
+from resmlp_mt.export.folded_classifier import fold_or_trace
+from resmlp_mt.extras import import_timm
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.presets import BIT_PRESETS, IMAGE_PRESETS, IMAGENET, POOLFORMER_PRESETS
 
@@ -92,11 +93,10 @@ def _build_plain(model: ModelCase, threads: int):
 
 
 def _build_float(model: ModelCase, threads: int, int8: bool = False):
-    make = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
     shared = SharedWeights()
-    made = make(model.build(), *_scale(model), model.image_size, int8, shared)
+    described, graph = fold_or_trace(model.build(), *_scale(model), model.image_size, int8, shared)
     sizes = model.in_chans, model.image_size, model.num_classes
-    compute = start_classifier(*made, shared.arrays, *sizes, threads)
+    compute = start_classifier(described, graph or shared.arrays, *sizes, threads)
     return lambda images: torch.from_numpy(compute(images.numpy()))
 
 

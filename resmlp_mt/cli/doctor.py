@@ -7,19 +7,15 @@ import importlib.util
 import os
 import platform
 import re
-import shutil
 import sys
 
 from resmlp_mt import __version__
 from resmlp_mt.errors import UserError
 
-# What translates with exported models, beside ONNX Runtime where there is no compiled search.
+# What translates with exported models, beside the compiled code.
 _SMALL = ("numpy", "sentencepiece")
 # Modules that break others if they are installed in part or for another torch: what imports them.
 _IMPORTED = {"torch": "everything", "fairseq": "everything"}
-
-_NOT_BUILT = "not built: install {}resmlp_mt again"
-_COMPILER = "a C compiler (Debian: gcc), then "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -150,23 +146,17 @@ def _show_bf16() -> None:
 
 
 def _check_native(is_small: bool) -> list[str]:
-    """The compiled code, without which all translates, and more slowly, or by ONNX Runtime."""
-    from resmlp_mt.engines.compiled_code.code import find_kind, find_library
+    """The compiled code, without which no export runs, and checkpoints translate more slowly."""
+    from resmlp_mt.engines.kernels.library import HOW_TO_BUILD, find_kind
 
     try:
         kind = find_kind()
-        lacking = "none for this processor"
-        if os.environ.get("RESMLP_CPU_ISA"):
-            lacking = "off, by RESMLP_CPU_ISA"
-        elif not (kind or find_library()):
-            compiles = shutil.which("cc") or shutil.which("gcc")
-            lacking = _NOT_BUILT.format("" if compiles else _COMPILER)
     except UserError as error:
         return [str(error)]
+    off = os.environ.get("RESMLP_CPU_ISA")
+    lacking = "off, by RESMLP_CPU_ISA" if off else f"not built: {HOW_TO_BUILD}"
     _row("compiled search", kind or lacking)
-    if is_small and not kind and _version("onnxruntime") is None:
-        return ["onnxruntime is missing, which stands in for it: pip install onnxruntime"]
-    return []
+    return [f"exports need the compiled code, which is {lacking}"] if is_small and not kind else []
 
 
 def _check_apex() -> list[str]:

@@ -17,7 +17,7 @@ from PIL import Image
 from resmlp_mt import __version__
 from resmlp_mt.cli.parser import COMMANDS, build_parser
 from resmlp_mt.cli.passthrough import PROGRAMS
-from resmlp_mt.engines.compiled_code import code as native_code
+from resmlp_mt.engines.kernels import library as kernels
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, *PROGRAMS])
@@ -70,12 +70,7 @@ def test_doctor_finds_nothing_here(monkeypatch):
     ("setting", "file", "said"),
     [
         ("none", None, "compiled search   off, by RESMLP_CPU_ISA"),
-        (
-            "",
-            None,
-            "compiled search   not built: install a C compiler (Debian: gcc), then resmlp_mt",
-        ),
-        ("", "cc", "compiled search   not built: install resmlp_mt again"),
+        ("", None, "compiled search   not built: install a wheel"),
         ("", "kernels.abi3.so", "PROBLEM: the compiled code is broken"),
         ("nonsense", None, "PROBLEM: RESMLP_CPU_ISA=nonsense?"),
     ],
@@ -84,11 +79,9 @@ def test_doctor_says_what_became_of_the_compiled_search(
     setting, file, said, monkeypatch, tmp_path, capsys
 ):
     if file:
-        (tmp_path / file).write_text("no library, and no compiler")
-        (tmp_path / file).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(native_code, "_FOLDER", tmp_path)
-    monkeypatch.setattr(native_code, "find_library", native_code.find_library.__wrapped__)
+        (tmp_path / file).write_text("no library")
+    monkeypatch.setattr(kernels, "_FOLDER", tmp_path)
+    monkeypatch.setattr(kernels, "find_library", kernels.find_library.__wrapped__)
     monkeypatch.setenv("RESMLP_CPU_ISA", setting)
     arguments = build_parser().parse_args(["doctor"])
     assert arguments.run(arguments) == said.startswith("PROBLEM")
@@ -113,7 +106,7 @@ def installed_without(*left_out, folder):
 
 def test_doctor_says_what_is_missing_or_broken(tmp_path):
     for missing, left_out in {
-        "ve-fairseq": ("fairseq", "ve_fairseq", "onnxruntime"),
+        "ve-fairseq": ("fairseq", "ve_fairseq", "py3langid"),
         "torch": ("torch", "timm"),
     }.items():
         start = installed_without(*left_out, folder=tmp_path / missing)
@@ -125,7 +118,7 @@ def test_doctor_says_what_is_missing_or_broken(tmp_path):
             assert "fairseq cannot be imported" in done.stdout
         else:
             assert "CPU threads" in done.stdout
-            assert "PROBLEM: onnxruntime is missing: pip install onnxruntime\n" in done.stdout
+            assert "PROBLEM: py3langid is missing: pip install py3langid\n" in done.stdout
             assert f"extra [train]     if you want it: {command}\n" in done.stdout
             checkpoint = ROOT / "resmlp_mt/pretrained/multi30k-en-de/model.pt"
             done = start("translate", "--model", checkpoint)

@@ -9,10 +9,10 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from resmlp_mt.engines.compiled import CompiledSearch
-from resmlp_mt.engines.compiled_code.code import find_kind
 from resmlp_mt.engines.fairseq_search import FairseqSearch
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.kernels.library import find_kind
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.stopping import Stopped, stop_when
 from resmlp_mt.errors import UserError

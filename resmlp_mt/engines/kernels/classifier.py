@@ -1,57 +1,61 @@
-"""An exported classifier in compiled code of our own, where that was built.
+"""An exported classifier in compiled code.
 
-It computes what the graph of `build_classifier` computes, without ONNX Runtime. In 8 bits each
-patch is quantized with a scale of its own, so an image gets the same logits in any batch.
+In 8 bits each patch is quantized with a scale of its own, so an image gets the same logits in any
+batch.
 
 Shapes: B images, N patches, C channels, K classes.
 """
 
 import ctypes
 import os
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from weakref import WeakSet
 
 import numpy as np
 
-from resmlp_mt.engines.compiled_code.code import (
-    BLOCK,
+from resmlp_mt.engines.kernels.library import (
     Float,
     Integer,
-    MlpStruct,
-    NativeWeights,
     Pointer,
-    ProductStruct,
-    check_structures,
     find_library,
+    load_function,
+)
+from resmlp_mt.engines.kernels.weights import (
+    BLOCK,
+    MlpStruct,
+    ProductStruct,
+    Weights,
+    fields,
     read_number,
 )
 
 
+# Those of native/classifier.h.
 class _Block(ctypes.Structure):
-    _fields_ = [("norm", Float)]
-    _fields_ += [(name, Pointer) for name in ("matrix", "scale", "offset")]
-    _fields_ += [("mlp", MlpStruct)]
+    _fields_ = fields(("norm", Float), ("matrix scale offset", Pointer), ("mlp", MlpStruct))
 
 
 class _Classifier(ctypes.Structure):
-    _fields_ = [(name, Integer) for name in ("patches", "channels", "hidden", "classes")]
-    _fields_ += [(name, Integer) for name in ("planes", "side", "patch", "blocks", "layers")]
-    _fields_ += [(name, ctypes.POINTER(_Block)) for name in ("block", "layer")]
-    _fields_ += [(name, Pointer) for name in ("embedding", "zeros", "ones")]
-    _fields_ += [("norm", Float)]
-    _fields_ += [(name, ProductStruct) for name in ("embed", "head")]
+    _fields_ = fields(
+        ("patches channels hidden classes planes side patch blocks layers", Integer),
+        ("block layer", ctypes.POINTER(_Block)),
+        ("embedding zeros ones", Pointer),
+        ("norm", Float),
+        ("embed head", ProductStruct),
+    )
 
 
 class _Batch(ctypes.Structure):
-    _fields_ = [(name, Integer) for name in ("images", "threads")]
-    _fields_ += [(name, Pointer) for name in ("pixels", "logits")]
-    _fields_ += [(name, Integer) for name in ("taken", "arrived")]
-    _fields_ += [("room", Pointer)]
+    _fields_ = fields(
+        ("images threads", Integer),
+        ("pixels logits", Pointer),
+        ("taken arrived", Integer),
+        ("room", Pointer),
+    )
 
 
-class NativeClassifier:
+class ClassifierKernel:
     """Pixels to logits.
 
     Args:
@@ -60,11 +64,10 @@ class NativeClassifier:
         in_chans, image_size: Of the pixels that the rest of the export takes.
         classes: K.
         threads: How many work on a batch.
-        compute: `classify_avx512` of the library, or that of another kind.
 
     Raises:
         ValueError: If something does not fit.
-        UserError: If the compiled code is of an older build.
+        UserError: If there is no compiled code, or it is of an older build.
     """
 
     def __init__(
@@ -75,23 +78,22 @@ class NativeClassifier:
         image_size: int,
         classes: int,
         threads: int,
-        compute: Callable,
     ):
-        check_structures("classify", _Block, _Classifier, _Batch)
-        self._weights = weights = NativeWeights(arrays)
-        self._compute, self._threads = compute, threads
+        self._compute = load_function("classify", _Block, _Classifier, _Batch)
+        self._weights, self._threads = (weights := Weights(arrays)), threads
         self._start_threads()
         _COMPILED.add(self)
         self._shape, self._classes = (in_chans, image_size, image_size), classes
-        embed = arrays[described["embed"]["weight"]]
-        if embed.ndim != 4 or embed.shape[1] != in_chans or min(embed.shape) < 1:
-            raise ValueError(f"an embedding of {embed.shape}")
-        channels, planes, patch, width = embed.shape
-        if patch != width or image_size % patch:
-            raise ValueError(f"patches of {patch} x {width} of {image_size} pixels")
-        patches, hidden = (image_size // patch) ** 2, described["hidden"]
-        if type(hidden) is not int or hidden < 1:
-            raise ValueError(f"{hidden!r:.40} hidden channels")
+        hidden, patch = described["hidden"], described.get("patch")
+        if patch is None:  # format 5 has a kernel of that size instead
+            patch = arrays[described["embed"]["weight"]].shape[-1]
+        for size in (hidden, patch):
+            if type(size) is not int or size < 1:
+                raise ValueError(f"{size!r:.40} is no size")
+        if image_size % patch:
+            raise ValueError(f"patches of {patch} in {image_size} pixels")
+        channels = arrays[described["centred"]["weight"]].shape[-1]
+        patches = (image_size // patch) ** 2
         sizes = channels, hidden
         self._blocks = self._read(described["blocks"], patches, patches, *sizes)
         self._layers = self._read(described["layers"], 1, patches, *sizes)
@@ -103,7 +105,7 @@ class NativeClassifier:
             channels,
             hidden,
             classes,
-            planes,
+            in_chans,
             image_size,
             patch,
             len(self._blocks),
@@ -114,7 +116,7 @@ class NativeClassifier:
             self._zeros.ctypes.data,
             self._ones.ctypes.data,
             read_number(described["norm"]),
-            weights.pack(described["centred"], (planes * patch * patch, channels)),
+            weights.pack(described["centred"], (in_chans * patch * patch, channels)),
             weights.pack(described["head"], (channels, classes)),
         )
         self._room = (threads + 1) * find_library().count_classifier_room(
@@ -180,7 +182,7 @@ class NativeClassifier:
 
 
 # A process that was forked has none of their threads.
-_COMPILED: WeakSet[NativeClassifier] = WeakSet()
+_COMPILED: WeakSet[ClassifierKernel] = WeakSet()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         after_in_child=lambda: [classifier._start_threads() for classifier in _COMPILED]

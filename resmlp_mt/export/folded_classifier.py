@@ -1,13 +1,12 @@
-"""The ONNX graph of a folded classifier, from pixels to logits.
+"""A classifier folded for inference, as `ClassifierKernel` takes it.
 
 Shapes: B images, N patches, C channels, K classes.
 """
 
 import torch
-from onnx import TensorProto
 from torch import nn
 
-from resmlp_mt.export.graph import Graph, Stream, mix_channels
+from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.models.folded import NamedWeights, SharedWeights
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
@@ -26,8 +25,27 @@ from resmlp_mt.nn.patches import PatchEmbedding
 from resmlp_mt.nn.pooling import AveragePooling, ClassMLP, ClassMLPLayer
 
 
+def fold_or_trace(
+    model: nn.Module, mean: list, std: list, image_size: int, int8: bool, shared: SharedWeights
+) -> tuple[dict | None, bytes | None]:
+    """The description of a classifier, or where it has no folds its graph.
+
+    Args:
+        model: Maps normalised images to logits.
+        mean, std, int8, shared: As for `describe_classifier`.
+        image_size: Side of the images in pixels.
+
+    Raises:
+        UserError: If it has no folds, and torch cannot export it.
+    """
+    if can_fold(model):
+        return describe_classifier(model, mean, std, int8, shared), None
+    trace = import_with_onnx("resmlp_mt.export.traced_classifier").trace_classifier
+    return None, trace(model, mean, std, image_size, int8)
+
+
 def can_fold(model: nn.Module) -> bool:
-    """Whether a graph can be made of a classifier's folded parts."""
+    """Whether all parts of a classifier have a folded form."""
     if not isinstance(model, ImageModel) or len(model.stages) != 1:
         return False
     (stage,), pool = model.stages, model.pool
@@ -66,44 +84,15 @@ def _mixes_plainly(block: ResMLPBlock) -> bool:
 
 
 @torch.no_grad()
-def build_classifier(
-    model: ImageModel, mean: list, std: list, int8: bool, shared: SharedWeights | None = None
-) -> bytes:
-    """Input: pixels, uint8 (B, in_chans, rows, columns). Output: logits (B, K).
+def describe_classifier(
+    model: ImageModel, mean: list, std: list, int8: bool, shared: SharedWeights
+) -> dict:
+    """What `ClassifierKernel` is made of: the names of weights, and numbers.
 
     Args:
         model: A classifier that `can_fold`.
         mean, std: What the pixels of each channel are normalised with, on a scale of 0 to 1.
-        int8, shared: As for `Graph`.
-    """
-    (stage,) = model.stages
-    graph, patches = Graph(int8, shared), stage.grid[0] * stage.grid[1]
-    side = model.image_size
-    pixels = graph.input("pixels", TensorProto.UINT8, "B", len(mean), side, side)
-    stream = Stream(graph, _embed(graph, model.stem.proj, mean, std, pixels))
-    for block in stage.blocks:
-        mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
-        matrix, scale, offset = _name_mixer(graph, mixer, patches).values()
-        y = graph.MatMul(matrix, stream.normalise(block.norm_1))
-        stream.add(graph.Add(graph.Mul(y, scale), offset))
-        stream.add(mix_channels(graph, block, stream.normalise(block.norm_2)))
-    if isinstance(model.pool, AveragePooling):
-        norm = model.pool.norm  # its alpha and beta commute with the mean
-        x = graph.ReduceMean(stream.normalise(norm), graph.integers(1), keepdims=0)
-    else:
-        norm = model.pool.norm
-        x = _aggregate(graph, model.pool, stream)
-    return graph.build(logits=graph.product(x, fold_product(model.head, norm)))
-
-
-@torch.no_grad()
-def describe_classifier(
-    model: ImageModel, mean: list, std: list, int8: bool, shared: SharedWeights
-) -> dict:
-    """What `NativeClassifier` is made of: the names of weights of the graph, and numbers.
-
-    Args:
-        model, mean, std, int8, shared: As for `build_classifier`.
+        int8, shared: As for `NamedWeights`.
     """
     (stage,) = model.stages
     named, patches = NamedWeights(int8, shared), stage.grid[0] * stage.grid[1]
@@ -115,8 +104,8 @@ def describe_classifier(
         mixer = fold_mixer(block.mix_tokens, block.norm_1, block.scale_1.gamma)
         blocks.append(_describe(named, block, _name_mixer(named, mixer, patches)))
     return {
-        "embed": _name_embedding(named, model.stem.proj, mean, std),
-        "centred": named.name_product(_centre(_fold_embedding(model.stem.proj, mean, std))),
+        "patch": model.stem.proj.kernel_size[0],
+        "centred": named.name_product(_fold_embedding(model.stem.proj, mean, std)),
         "blocks": blocks,
         "layers": layers,
         "hidden": stage.blocks[0].mix_channels.fc1.out_features,
@@ -141,46 +130,14 @@ def _name_mixer(named: NamedWeights, mixer: FoldedMixer, patches: int) -> dict[s
 
 
 def _fold_embedding(proj: nn.Conv2d, mean: list, std: list) -> Product:
-    """The projection of patches, (C, in_chans, rows, columns), with the image's normalisation."""
+    """The projection of patches with the image's normalisation. (C, in_chans rows columns).
+
+    It takes pixels less 128, which fit into 8 bits as they are.
+    """
     mean, std = (torch.tensor(list(values))[:, None, None] for values in (mean, std))
     bias = proj.bias - (proj.weight * mean / std).sum((1, 2, 3))
-    return Product(proj.weight / (255 * std), bias)
-
-
-def _centre(embedding: Product) -> Product:
-    """The same for pixels less 128, which fit into 8 bits as they are."""
-    rows = embedding.weight.flatten(1)
-    return Product(rows, embedding.bias + 128 * rows.sum(1))
-
-
-def _name_embedding(named: NamedWeights, proj: nn.Conv2d, mean: list, std: list) -> dict[str, str]:
-    parts = vars(_fold_embedding(proj, mean, std))
-    return {name: named.weight(part.detach().numpy()) for name, part in parts.items()}
-
-
-def _embed(graph: Graph, proj: nn.Conv2d, mean: list, std: list, pixels: str) -> str:
-    """The patches of the normalised image. (B, N, C)."""
-    size = list(proj.kernel_size)
-    pixels = graph.Cast(pixels, to=TensorProto.FLOAT)
-    parts = _name_embedding(graph, proj, mean, std).values()
-    x = graph.Conv(pixels, *parts, kernel_shape=size, strides=size)  # (B, C, rows, columns)
-    return graph.Transpose(graph.Reshape(x, graph.integers(0, 0, -1)), perm=[0, 2, 1])
-
-
-def _aggregate(graph: Graph, pool: nn.Module, patches: Stream) -> str:
-    """The class embedding that the class-MLP layers make, normalised. (B, C)."""
-    embedding = Stream(graph, graph.constant(pool.embedding[None, None]))
-    for layer in pool.layers:
-        embedding.add(_gather(graph, layer, patches))
-        embedding.add(mix_channels(graph, layer, embedding.normalise(layer.norm_2)))
-    return graph.Squeeze(embedding.normalise(pool.norm), graph.integers(1))
-
-
-def _gather(graph: Graph, layer: ClassMLPLayer, patches: Stream) -> str:
-    """scale_1 (a norm_1(x)), folded as the rows of A are. (B, 1, C)."""
-    row, scale, offset = _name_gathering(graph, layer).values()
-    y = graph.MatMul(row, patches.normalise(layer.norm_1))
-    return graph.Add(graph.Mul(y, scale), offset)
+    rows = (proj.weight / (255 * std)).flatten(1)
+    return Product(rows, bias + 128 * rows.sum(1))
 
 
 def _name_gathering(named: NamedWeights, layer: ClassMLPLayer) -> dict[str, str]:

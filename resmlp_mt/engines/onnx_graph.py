@@ -1,11 +1,16 @@
-"""ONNX graphs from files that a stranger may have made. Those that reach beyond it are refused.
+"""ONNX graphs of classifiers that have no compiled form, from files that a stranger may have made.
 
-The fields of ONNX's protocol buffers are read here byte by byte. The package `onnx` is not needed
-to run a model, and would copy all weights to look at them.
+Those that reach beyond the file are refused. The fields of ONNX's protocol buffers are read here
+byte by byte. The package `onnx` is not needed to run a model, and would copy all weights to look at
+them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import numpy as np
+
+from resmlp_mt.extras import import_with_onnx
 
 # Of a graph everything but its weights. That of 24 layers takes 0.04 MB. What ONNX Runtime makes of
 # it takes hundreds of times as much memory.
@@ -24,18 +29,30 @@ _MESSAGES: dict[str, dict[int, str]] = {
     "attribute": {5: "tensor", 6: _NESTED, 10: "tensor", 11: _NESTED, 22: _SPARSE, 23: _SPARSE},
     "tensor": {13: _EXTERNAL},
 }
-_NAME, _DATA_LOCATION, _RAW_DATA = 8, 14, 9  # of a tensor
+_DATA_LOCATION, _RAW_DATA = 14, 9  # of a tensor
 
 
-def read_graph(path: Path, shares: bool = False) -> bytes:
-    """Read a graph such as `Graph.build` makes: nodes, and weights that are in the file.
-
-    ONNX Runtime would read other files that a graph names, which may be any on this machine.
+def start_graph(graph: bytes, threads: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Pixels, uint8 (B, in_chans, rows, columns) -> logits (B, K), by ONNX Runtime on the CPU.
 
     Args:
-        path: The file.
-        shares: Whether weights of the graph may lie elsewhere. Each that does must be handed to
-            ONNX Runtime, which then opens no file: `find_shared` has their names.
+        graph: As `read_graph` returned it.
+        threads: Of its own.
+
+    Raises:
+        UserError: If ONNX Runtime is not installed. It has errors of its own, for `computing`.
+    """
+    onnxruntime = import_with_onnx("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(graph, options, ["CPUExecutionProvider"])
+    return lambda pixels: session.run(["logits"], {"pixels": pixels})[0]
+
+
+def read_graph(path: Path) -> bytes:
+    """Read a graph of nodes, and weights that are in the file.
+
+    ONNX Runtime would read other files that a graph names, which may be any on this machine.
 
     Raises:
         ValueError: If it is no ONNX graph, names other files, or nests graphs, which can take
@@ -46,48 +63,17 @@ def read_graph(path: Path, shares: bool = False) -> bytes:
     if data[4:8] == b"ORTM":
         raise ValueError(f"{path.name} is in the format of ONNX Runtime, not of ONNX")
     _check_size(memoryview(data), path.name)
-    if fault := next(_find_faults(memoryview(data), "model", shares), None):
+    if fault := next(_find_faults(memoryview(data), "model"), None):
         raise ValueError(f"{path.name} has {fault}")
-    if shares:
-        find_shared(data)
     return data
 
 
-def find_shared(data: bytes) -> list[str]:
-    """The names of the weights that a graph has elsewhere.
-
-    Raises:
-        ValueError: If a name stands for two weights: then ONNX Runtime would take one from a file.
-    """
-    names, shared = [], []
-    for tensor in _find(memoryview(data), "model", "graph", "tensor"):
-        fields = {number: content for number, _, content in _fields(tensor)}
-        names.append(bytes(fields.get(_NAME, b"")))
-        if _DATA_LOCATION in fields:
-            shared.append(names[-1])
-    if len(set(names)) < len(names):
-        raise ValueError("a graph has two weights of one name")
-    return [name.decode("utf-8") for name in shared]
-
-
-def _find(data: memoryview, kind: str, *path: str) -> Iterator[memoryview]:
-    """Yield the messages that are reached by this path of kinds."""
-    if not path:
-        yield data
-        return
-    for number, _, content in _fields(data):
-        if _MESSAGES[kind].get(number) == path[0]:
-            yield from _find(content, *path)
-
-
-def _find_faults(data: memoryview, kind: str, shares: bool) -> Iterator[str]:
+def _find_faults(data: memoryview, kind: str) -> Iterator[str]:
     """Yield what is forbidden in a message, at any depth."""
     for number, _, content in _fields(data):
         held = _MESSAGES[kind].get(number)
-        if kind == "graph" and held == "tensor" and shares:
-            continue
         if held in _MESSAGES:
-            yield from _find_faults(content, held, shares)
+            yield from _find_faults(content, held)
         elif held:
             yield held
         elif kind == "tensor" and number == _DATA_LOCATION:
