@@ -14,9 +14,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import onnxruntime
+from races.image_models import ModelCase
+from races.report import append_rows, describe_here, print_table
 
-from resmlp_mt.benchmark.image_models import ModelCase
-from resmlp_mt.benchmark.report import append_rows, describe_here, print_table
 from resmlp_mt.export.image_graph import build_classifier
 from resmlp_mt.models.presets import IMAGENET
 
