@@ -102,7 +102,7 @@ setup(
             "beautifulsoup4",
             "lxml",
         ],
-        # What `resmlp-mt benchmark translate` can race with.
+        # What examples/benchmarks races with.
         "benchmark": ["ctranslate2"],
         "dev": [
             "pytest",

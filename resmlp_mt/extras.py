@@ -18,9 +18,9 @@ CORE = {
     "regex": "ends of sentences, and of what readers take for a character",
     "babel": "long numbers, as the target language writes them, and names of languages",
     "pillow": "pictures, in classify",
-    "sacrebleu": "score and benchmark",
+    "sacrebleu": "score",
     "py3langid": "telling languages apart, in prepare and serve",
-    "tqdm": "bars of progress, prepare and benchmark",
+    "tqdm": "bars of progress, and prepare",
     "packaging": "telling what the extras ask for",
     "filelock": "folders and files that one process alone writes to",
 }

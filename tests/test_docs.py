@@ -20,6 +20,7 @@ from cli.pictures import draw_pictures
 from cli.zygote import find_commands
 from fairseq import options
 from fairseq.models import MODEL_DATACLASS_REGISTRY
+from race import build_parser as build_races
 from real_data import DATA, needs
 
 from examples.lesson import write_lesson
@@ -137,12 +138,16 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     run_each(packed, tmp_path)
     assert (tmp_path / "my-model" / "model.pt").exists()
     write_lesson(tmp_path / "corpus", train=1, valid=1, test=5)
-    race, *others = block("resmlp-mt benchmark", EVALUATE).split("\nresmlp-mt ")
-    script = shorten(race, ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"))
+    race, *others = block("python examples/benchmarks/race.py", EVALUATE).split("\npython ")
+    script = shorten(
+        race,
+        ("examples/benchmarks", str(ROOT / "examples/benchmarks")),
+        ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"),
+    )
     rivals = re.findall(r"^(\w+)  +[\d.]", shell(script, tmp_path), re.M)
     assert set(rivals) == {"searched", "exported"}
-    for command in others:  # cli/test_benchmark.py runs such races
-        build_parser().parse_args(command.split())
+    for command in others:
+        build_races().parse_args(command.split()[1:])
     assert len(others) == 2
 
 
@@ -287,9 +292,9 @@ def test_documentation_of_images_trains_pretrains_and_probes(pictures):
         ("--warmup-updates 500 --max-update 20000", "--warmup-updates 1 --max-update 2"),
     )
     assert "top5" in shell(script, pictures)
-    assert "top1" in shell(block("resmlp-mt sparsity checkpoints/images", IMAGES), pictures)
+    assert "top1" in shell(block("resmlp-mt study pruning", IMAGES), pictures)
     script = shorten(
-        "tar -cf images.tar images\n" + block("resmlp-mt confusion", IMAGES),
+        "tar -cf images.tar images\n" + block("resmlp-mt study confusion", IMAGES),
         ("confusion cifar10", "confusion checkpoints/images"),
     )
     assert "6 images: top1 " in shell(script, pictures)
@@ -318,7 +323,7 @@ def test_documentation_of_images_imports_exports_and_draws(pictures):
     assert "photo.jpg" in shell(block("resmlp-mt classify cifar10", IMAGES), pictures)
     (pictures / "example.py").write_text(block("from resmlp_mt", IMAGES))
     assert shell("python example.py", pictures).count("('") == 3
-    shell(block("resmlp-mt plot-mixing", IMAGES), pictures)
+    shell(block("resmlp-mt study mixing", IMAGES), pictures)
     for name in ("resmlp_12.safetensors", "rows.png", "sparsity.png"):
         assert (pictures / name).stat().st_size > 5000
 
@@ -511,7 +516,7 @@ def test_shipped_classifier_reaches_the_accuracy_on_its_card(tmp_path):
     card = (ROOT / "resmlp_mt/pretrained/cifar10/README.md").read_text("utf-8")
     claimed = float(re.search(r"top-1 \| ([\d.]+)", card)[1])
     data = DATA / "cifar10" / "cifar10-15k.tar.xz"
-    said = shell(f"resmlp-mt confusion cifar10 {data} --split valid --json", tmp_path)
+    said = shell(f"resmlp-mt study confusion cifar10 {data} --split valid --json", tmp_path)
     found = json.loads(said)
     assert found["images"] == 3000 and found["top1"] == pytest.approx(claimed, abs=0.2)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from resmlp_mt.benchmark.image_models import ModelCase
-from resmlp_mt.benchmark.rounds import Rival, peak_memory
+from races.image_models import ModelCase
+from races.rounds import Rival, peak_memory
 from resmlp_mt.checkpoints.released import to_format
 from resmlp_mt.data.augment import Normalise
 from resmlp_mt.engines.exported import start_classifier

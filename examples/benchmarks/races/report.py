@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import fcntl
 import io
 import os
 import platform
@@ -14,15 +15,10 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from resmlp_mt.benchmark.rounds import Result
+from races.rounds import Result
 from resmlp_mt.engines.threads import count_cores
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import naming, prepare_target
-
-try:
-    import fcntl
-except ModuleNotFoundError:  # on Windows
-    fcntl = None
 
 _CPUINFO = Path("/proc/cpuinfo")  # of Linux
 _PACKAGES = ("torch", "ve-fairseq", "onnxruntime", "ctranslate2", "timm")
@@ -108,8 +104,7 @@ def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> li
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with naming(path), open(path, "ab+", buffering=0) as stream:
-        if fcntl:
-            fcntl.flock(stream, fcntl.LOCK_EX)  # another process may append at this moment
+        fcntl.flock(stream, fcntl.LOCK_EX)  # another process may append at this moment
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
         before = stream.read().decode("utf-8", "replace")

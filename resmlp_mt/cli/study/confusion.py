@@ -10,18 +10,17 @@ Of the pictures that are taken for a class, the precision is the share that are 
 The picture has a row for each class and a column for each guess. It has --worst classes, and 100 at
 most. If the model has more, they are those that are mixed up most.
 
-  resmlp-mt confusion cifar10 pictures --out confusion.png
-  resmlp-mt confusion checkpoints/mine images --split valid --json > confusion.json
+  resmlp-mt study confusion cifar10 pictures --out confusion.png
+  resmlp-mt study confusion checkpoints/mine images --split valid --json > confusion.json
 """
 
 import argparse
-import sys
 from functools import partial
 from pathlib import Path
 
-from resmlp_mt.cli.classified import add_batch_size, classify_each, print_json
-from resmlp_mt.cli.flags import add_device, check_positive
-from resmlp_mt.cli.pictures import add_picture, add_title, import_pyplot, save
+from resmlp_mt.cli.flags import add_device, add_model, positive
+from resmlp_mt.cli.pictures import add_batch_size, classify_each, print_json
+from resmlp_mt.cli.study.output import add_picture, import_pyplot, prepare_output, save, spell
 from resmlp_mt.errors import UserError, name_some, on_a_line
 
 _MOST_DRAWN = 100  # classes, whose names can still be read
@@ -31,7 +30,7 @@ _LONGEST_NAME = 24  # beside the picture
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
+    add_model(parser)
     parser.add_argument(
         "folder", type=Path, metavar="FOLDER", help="folder or .tar with a folder for each class"
     )
@@ -42,11 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_picture(parser, help="draw the matrix")
     parser.add_argument(
-        "--worst",
-        type=int,
-        default=20,
-        metavar="N",
-        help="classes in the table and in the picture (default: %(default)s)",
+        "--worst", type=positive, default=20, metavar="N", help="classes in table and picture"
     )
     parser.add_argument(
         "--json", action="store_true", help="print an object with all classes instead of the table"
@@ -58,26 +53,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Count, print and draw all pictures that can be read; the others are named, and an error."""
     from resmlp_mt.analysis.confusion import Confusion
-    from resmlp_mt.checkpoints.checksum import list_files
     from resmlp_mt.data.image_folder import ImageFolder
     from resmlp_mt.engines.classifier import Classifier
-    from resmlp_mt.files.output import prepare_target, refuse_overwriting
 
-    check_positive(arguments, "worst", "batch_size")
     if arguments.out:
         import_pyplot()  # which may be missing: better now than in the end
-        prepare_target(arguments.out)
-        refuse_overwriting(arguments.out, [*list_files(arguments.model), arguments.folder])
+    prepare_output(arguments, arguments.folder)
     classifier = Classifier.from_pretrained(arguments.model, arguments.device)
     folder = ImageFolder(arguments.folder, arguments.split, classifier.cut.in_chans, partial=True)
     folder.align(classifier.classes)
     classes, found, broken = classifier.classes, Confusion(len(classifier.classes)), []
     classify = partial(classifier.classify, topk=5, batch_size=arguments.batch_size)
-    for i, best in classify_each(range(len(folder)), folder.open, classify, "confusion", broken):
+    places = range(len(folder))
+    for i, best in classify_each(places, folder.open, classify, "study confusion", broken):
         found.add(int(folder.targets[i]), [guess.index for guess in best])
     if found.images and arguments.out:  # first: who reads the table may stop
-        save(draw(found, classes, arguments.worst, arguments.model), arguments.out)
-        print(f"wrote {arguments.out}", file=sys.stderr)
+        figure, said = draw(found, classes, arguments.worst)
+        save(figure, arguments.out, arguments.model, said)
     if found.images and arguments.json:
         print_json(list_all(found, classes))
     elif found.images:
@@ -115,7 +107,7 @@ def table(found, classes: list[str], worst: int) -> str:
     Args:
         found: A `Confusion`.
         classes: The names of its classes.
-        worst: What --worst says.
+        worst: The number of lines.
     """
     scores = found.score_classes()
     known = sorted((s for s in scores if s.images), key=lambda s: s.recall)
@@ -144,8 +136,8 @@ def _sum_up(found) -> str:
     return f"{found.images:,} images: top1 {top1:.2f}, top5 {top5:.2f}"
 
 
-def draw(found, classes: list[str], worst: int, model: str):
-    """The figure: a square for each pair of classes, the darker the larger its share of the row.
+def draw(found, classes: list[str], worst: int) -> tuple:
+    """The figure, and what it shows: a square for each pair, the darker the larger its share.
 
     One hue, from light to dark, is read by everybody alike. The scale is that of square roots:
     what is rare would else be as white as what never happens.
@@ -177,10 +169,9 @@ def draw(found, classes: list[str], worst: int, model: str):
     said = f"\n{_sum_up(found)}"
     if len(chosen) < len(classes):
         said += f"\n{len(chosen)} of {len(classes):,} classes: first those that are mixed up most"
-    add_title(figure, model, said, fontsize=10)
-    return figure
+    return figure, said
 
 
 def _shorten(name: str) -> str:
-    name = on_a_line(name).encode(errors="backslashreplace").decode()  # bytes that are no text
+    name = spell(on_a_line(name))
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

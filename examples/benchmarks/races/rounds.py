@@ -5,10 +5,10 @@ rates within one round, its median over the rounds, and its spread.
 """
 
 import gc
-import math
 import multiprocessing
 import os
 import re
+import resource
 import signal
 import statistics
 import sys
@@ -22,11 +22,6 @@ from tqdm import tqdm
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import abandon
-
-try:
-    import resource
-except ModuleNotFoundError:  # on Windows
-    resource = None
 
 
 @dataclass
@@ -212,14 +207,11 @@ def _work(rival: Rival, pipe) -> None:
 def peak_memory() -> float:
     """The most memory that this process has had, in MiB.
 
-    Linux counts into getrusage's figure what the parent had when it made this process. On Windows
-    it is no number.
+    Linux counts into getrusage's figure what the parent had when it made this process.
     """
     status = Path("/proc/self/status")
     if status.exists():
         return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1024
-    if resource is None:
-        return math.nan
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-from resmlp_mt.benchmark.rounds import Rival, forget_peak, peak_memory
+from races.rounds import Rival, forget_peak, peak_memory
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import advise

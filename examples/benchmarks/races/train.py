@@ -18,7 +18,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.benchmark import Timer
 from torch.utils.flop_counter import FlopCounterMode
 
-from resmlp_mt.benchmark.rounds import Rival, peak_memory
+from races.rounds import Rival, peak_memory
 from resmlp_mt.compat.flags import check_hardware
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import scratch_folder

@@ -2,14 +2,13 @@
 
 Train with --log-format json --log-file FILE; several files are drawn together.
 
-  resmlp-mt curves checkpoints/mine/train.log --out curve.png
+  resmlp-mt study curves checkpoints/mine/train.log --out curve.png
 """
 
 import argparse
-import os
 from pathlib import Path
 
-from resmlp_mt.cli.pictures import add_picture, import_pyplot, save
+from resmlp_mt.cli.study.output import add_picture, import_pyplot, prepare_output, save, spell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Draw training as a thin line, validation as a thick one with points."""
     from resmlp_mt.analysis.training_log import choose_metric, read_entries, read_log
-    from resmlp_mt.files.output import refuse_overwriting
 
-    refuse_overwriting(arguments.out, arguments.logs)
+    prepare_output(arguments, *arguments.logs)
     logs = {log: read_entries(log) for log in arguments.logs}
     metric = arguments.metric or choose_metric(logs.values())
     short = {log: log.absolute().parent.name if log.stem == "train" else log.stem for log in logs}
@@ -35,8 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     for i, (log, entries) in enumerate(logs.items()):
         train, valid = read_log(log, metric, entries)
         name = short[log] if list(short.values()).count(short[log]) == 1 else str(log)
-        name = os.fsencode(name).decode(errors="backslashreplace")  # bytes that are no text
-        name = name.replace("$", r"\$")  # which else begins a formula
+        name = spell(name).replace("$", r"\$")  # which else begins a formula
         style, drawn = {"color": f"C{i}"}, []
         if train:  # a run shorter than --log-interval has none
             drawn = axes.plot(*zip(*train, strict=True), linewidth=0.8, alpha=0.6, **style)
@@ -50,4 +47,3 @@ def run(arguments: argparse.Namespace) -> None:
     if curves:  # matplotlib would leave out a name that begins with a _ if it was the label
         axes.legend(curves, names)
     save(figure, arguments.out)
-    print(f"wrote {arguments.out}")
