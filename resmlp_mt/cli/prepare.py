@@ -114,6 +114,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="drop training pairs that came before",
     )
     parser.add_argument(
+        "--remove-repetitive",
+        action="store_true",
+        help="drop training pairs of which one side alone has one to four words three times in a "
+        "row",
+    )
+    parser.add_argument(
         "--remove-wrong-language",
         action="store_true",
         help="drop training pairs with a side that py3langid takes for another language",
