@@ -51,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--remove-identical", **switch, help="drop training pairs whose sides are the same text")
     add("--remove-duplicates", **switch, help="drop training pairs that came before")
     add(
+        "--remove-repetitive",
+        **switch,
+        help="drop training pairs of which one side alone has one to four words three times in a "
+        "row",
+    )
+    add(
         "--remove-wrong-language",
         **switch,
         help="drop training pairs with a side that py3langid takes for another language",

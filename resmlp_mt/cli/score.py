@@ -7,6 +7,11 @@ resmlp-mt translate --model my-model --input test.en | resmlp-mt score --ref tes
 file but the first: how often a difference from the first file would be as large, in either
 direction, if it were left to chance which of the two a translation is from. --paired-bs adds the
 95% interval of each score. Its p is about half of that, or less.
+
+Without a reference a model can judge. This writes a number for each line, the negative
+log-likelihood of ours.de given test.en, in nats:
+
+resmlp-mt score ours.de --source test.en --model en-de
 """
 
 import argparse
@@ -14,11 +19,13 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
-from resmlp_mt.cli.flags import positive
-from resmlp_mt.errors import UserError
+from resmlp_mt.cli.flags import add_device, add_user_dir, import_user_dir, positive, thread_count
+from resmlp_mt.errors import UserError, name_flag
 
 # SacreBLEU's tests, and how often each draws unless it is told.
 _DRAWS = {"ar": 10_000, "bs": 1000}
@@ -31,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--ref",
         action="append",
-        required=True,
         type=Path,
         metavar="FILE",
         help="detokenized reference; may be repeated",
@@ -46,10 +52,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(f"--paired-{test}-n", type=positive, metavar="N", help=said)
     add("--seed", type=positive, metavar="N", help="of draws (default: $SACREBLEU_SEED, or 12345)")
     add("--json", action="store_true", help="print a JSON list instead of a table")
+    judged = parser.add_argument_group("negative log-likelihood by a model, in place of --ref")
+    judged.add_argument(
+        "--model",
+        metavar="NAME|DIR|FILE",
+        help="write how unlikely this model finds each line, in nats; inf where a side is longer "
+        "than it takes",
+    )
+    judged.add_argument("--source", type=Path, metavar="FILE", help="what the lines translate")
+    judged.add_argument(
+        "--per-subword", action="store_true", help="the mean over the subwords of a line"
+    )
+    judged.add_argument(
+        "--threads", type=thread_count, metavar="N", help="threads on a CPU (default: one a core)"
+    )
+    add_device(judged)
+    add_user_dir(judged)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Score and print."""
+    if arguments.model:
+        return _judge(arguments)
+    for name in ("source", "per_subword", "threads"):
+        if getattr(arguments, name):
+            raise UserError(f"{name_flag(name)} is for --model, which is not given")
+    if not arguments.ref:
+        raise UserError("--ref is missing; or let a model judge, with --model and --source")
     test = arguments.test
     _check_flags(arguments)
     texts = _read_all([*arguments.ref, *arguments.hypotheses])
@@ -108,15 +137,11 @@ def _read_all(paths: list[Path]) -> dict[Path, list[str]]:
     Raises:
         UserError: If they have not as many lines, or none.
     """
-    from resmlp_mt.data.reading import decode_lines, read_lines
-
-    standard, texts = Path("-"), {}
-    if paths.count(standard) > 1:
+    texts = {}
+    if paths.count(Path("-")) > 1:
         raise UserError("-: standard input can be read once; name files for the others")
     for path in paths:
-        is_file = path != standard
-        lines = read_lines(path) if is_file else decode_lines(sys.stdin.buffer, "standard input")
-        texts[path] = list(lines)
+        texts[path] = list(_read(path))
     expected = len(texts[paths[0]])
     for path, lines in texts.items():
         if not lines:
@@ -127,6 +152,46 @@ def _read_all(paths: list[Path]) -> dict[Path, list[str]]:
                 "a translation needs a line for a line"
             )
     return texts
+
+
+def _judge(arguments: argparse.Namespace) -> None:
+    """Write how unlikely a model finds each line."""
+    from resmlp_mt.engines.loading import import_engines
+    from resmlp_mt.translating.likelihood import score_pairs
+    from resmlp_mt.translating.translator import Translator
+
+    for name in ("ref", "test", "seed", "json", "lowercase"):
+        if getattr(arguments, name):
+            flag = f"--paired-{arguments.test}" if name == "test" else name_flag(name)
+            raise UserError(f"{flag} is for references: leave it out, or --model")
+    if not arguments.source or len(arguments.hypotheses) != 1:
+        raise UserError("--model judges one file: name it, and what it translates with --source")
+    (path,) = arguments.hypotheses
+    if str(path) == str(arguments.source) == "-":
+        raise UserError("-: standard input can be read once; name a file for the other")
+    import_engines([arguments.model], arguments.device)
+    import_user_dir(arguments)
+    translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
+    for score in score_pairs(translator, _pair(arguments.source, path), arguments.per_subword):
+        print(f"{score:.4f}")
+
+
+def _pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    for number, pair in enumerate(zip_longest(_read(source), _read(target)), 1):
+        if None in pair:
+            short = (source, target)[pair.index(None)]
+            raise UserError(
+                f"{short} ends before line {number:,}: a translation needs a line for a line"
+            )
+        yield pair
+
+
+def _read(path: Path) -> Iterator[str]:
+    from resmlp_mt.data.reading import decode_lines, read_lines
+
+    if str(path) == "-":
+        return decode_lines(sys.stdin.buffer, "standard input")
+    return read_lines(path)
 
 
 def _leave_out_missing(references: list[list[str]]) -> list[list[str | None]]:
