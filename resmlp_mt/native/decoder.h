@@ -118,7 +118,9 @@ typedef struct {
 
 /* Room for the intermediate values of a step. */
 typedef struct {
-    float *x, *y, *both, *hidden, *past, *logits, *blocks, *maxima, *weights, *found, *scales;
+    float *x, *y, *both, *hidden, *past, *logits, *maxima, *weights, *found, *scales;
+    float *largest, *total, *best_logits; /* see step.h */
+    int64_t *best_symbols, *best_places;
     int32_t *sums, *likely;
     int8_t *inputs;
 } Room;
