@@ -1,7 +1,4 @@
-/* One step of a search: the folded decoder, from the last tokens to the best continuations.
- *
- * It is compiled once for each kind of processor: the file that includes it says STEP, the name.
- */
+/* One step of a search: the folded decoder, from the last tokens to the best continuations. */
 #include "attention.h"
 #include "decoder.h"
 #include "logits.h"
@@ -220,7 +217,7 @@ static void choose(const Decoder *decoder, const Step *step, int64_t first, int6
         end_row(step, first + row, row, room);
 }
 
-void STEP(const Decoder *decoder, const Step *step)
+static void take_step(const Decoder *decoder, const Step *step)
 {
     int64_t channels = decoder->channels, rows = step->sentences * step->beam;
     int64_t stride = padded(channels, BLOCK);
