@@ -25,8 +25,8 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
-
 from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
+
 from resmlp_mt.data.reading import read_lines
 
 SECONDS = 30  # in which a killed worker is to be replaced and busy

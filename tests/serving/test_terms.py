@@ -1,6 +1,8 @@
 """Terms of requests and of the house, and the other options of a search that fairseq does."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
