@@ -179,7 +179,6 @@ def test_capitals_are_answered_in_capitals_and_nothing_else_changes():
 
 
 @pytest.mark.parametrize("options", [dict(nbest=3), dict(sampling=True, nbest=3)], ids=str)
-@pytest.mark.parametrize("options", [dict(nbest=3), dict(sampling=True, nbest=3)], ids=str)
 def test_every_hypothesis_is_in_capitals_and_aligned_as_before(options):
     (plain,), (raised,) = (
         list(load("multi30k-en-de").translate_nbest(x, attention=True, **options))
