@@ -79,6 +79,7 @@ setup(
         "py3langid>=0.3",  # which language a text is in
         "tqdm>=4.66",
         "packaging>=23.2",
+        "filelock>=3.30",  # lock_descriptor
     ],
     extras_require={
         "train": TRAIN,
@@ -101,7 +102,7 @@ setup(
             "beautifulsoup4",
             "lxml",
         ],
-        # What `resmlp-mt benchmark translate` can race with.
+        # What examples/benchmarks races with.
         "benchmark": ["ctranslate2"],
         "dev": [
             "pytest",

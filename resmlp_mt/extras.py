@@ -10,7 +10,7 @@ from pathlib import Path
 
 from resmlp_mt.errors import UserError
 
-# What every installation asks for in setup.py, by the names that pip knows, and what for.
+# The requirements of every installation, as in setup.py: pip's names, and their uses.
 CORE = {
     "numpy": "everything",
     "sentencepiece": "subwords",
@@ -18,10 +18,11 @@ CORE = {
     "regex": "ends of sentences, and of what readers take for a character",
     "babel": "long numbers, as the target language writes them, and names of languages",
     "pillow": "pictures, in classify",
-    "sacrebleu": "score and benchmark",
+    "sacrebleu": "score",
     "py3langid": "telling languages apart, in prepare and serve",
-    "tqdm": "bars of progress, prepare and benchmark",
+    "tqdm": "bars of progress, and prepare",
     "packaging": "telling what the extras ask for",
+    "filelock": "folders and files that one process alone writes to",
 }
 # The extra [train].
 TRAINING = {
@@ -38,10 +39,10 @@ _CHECKOUT = Path(__file__).parents[1]
 
 
 def list_requirements(extra: str = "") -> list[str]:
-    """What the installed distribution of this project asks for, as pip takes it.
+    """The requirements of the installed distribution of this project, as pip takes them.
 
     Args:
-        extra: What this extra asks for beside what is always asked for. "" is the latter.
+        extra: The name of an extra, for its own requirements; "" for those of every installation.
 
     Returns:
         As in setup.py, what this Python and machine have no use for left out. Nothing where the
@@ -94,7 +95,7 @@ def _has_fairseq_wheel() -> bool:
 
 
 def explain_missing(module: str | None) -> str | None:
-    """What to say where a module is missing; None of one that no installation asks for."""
+    """The message for a module that is missing; None of one that no installation asks for."""
     package = _PACKAGES.get(str(module), str(module))
     if package in CORE:
         return (
@@ -127,7 +128,7 @@ def import_with_fairseq(name: str, use: str):
 
     Args:
         name: The module.
-        use: What it is needed for.
+        use: Its purpose.
 
     Raises:
         UserError: If one of them is not installed.
@@ -166,7 +167,7 @@ try:
 except ModuleNotFoundError:
 
     class Bar:
-        """What stands for tqdm where that is not installed: it shows nothing."""
+        """A stand-in for tqdm where that is not installed: it shows nothing."""
 
         def __init__(self, items: Iterable = (), **options):
             self.items = items

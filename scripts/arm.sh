@@ -27,7 +27,7 @@ for package in "$work"/cache/archives/*.deb; do
 done
 pip install --quiet --no-deps --target "$work/packages" --only-binary :all: --python-version 3.11 \
     --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --constraint constraints.txt \
-    numpy sentencepiece sentencex regex pillow
+    numpy sentencepiece sentencex regex tqdm pillow filelock
 
 # The package as it is here, with the code for ARM in place of that for x86.
 cp -r resmlp_mt "$work/packages/resmlp_mt"

@@ -45,7 +45,7 @@ for target in "${targets[@]}"; do
     if [ "$target" = "linux-$(uname -m)" ]; then
         python -m venv "$work/bare"
         "$work/bare/bin/pip" install --quiet --no-deps --constraint constraints.txt "$wheel" \
-            numpy sentencepiece sentencex regex
+            numpy sentencepiece sentencex regex tqdm filelock
         [ -e "$work/export" ] || resmlp-mt export en-de --int8 --out "$work/export" >/dev/null
         (
             cd /

@@ -19,10 +19,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-
-from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
-from resmlp_mt.benchmark.rounds import Result, Rival, race
-from resmlp_mt.benchmark.translate import Case
+from races.report import append_rows, make_rows, print_table
+from races.rounds import Result, Rival, race
+from races.translate import Case
 
 _ROOT = Path(__file__).parents[2]
 

@@ -239,13 +239,7 @@ class FoldedSearch:
             UserError: If a translation is too long for the model, or a token of it is not in the
                 dictionary.
         """
-        self._check_symbols(targets)
-        steps = 1 + max(map(len, targets))
-        if steps > self.target_positions:
-            raise UserError(
-                f"a translation of {steps - 1} subwords; the model has room for "
-                f"{self.target_positions - 1}"
-            )
+        steps = self._count_steps(targets)
         beams = self._start_beams(1, len(targets), 1, steps)
         step = StepKernel(self.decoder, self._encode([source]), beams)
         queries = np.empty((steps, 1, len(targets), self.decoder.channels), np.float32)
@@ -259,6 +253,38 @@ class FoldedSearch:
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
+
+    @_explained
+    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+        """As `Engine.score`. The shortlist and the preview leave nothing out here.
+
+        Raises:
+            UserError: As `attend`.
+        """
+        steps = self._count_steps(targets)
+        beams = self._start_beams(len(sources), 1, 1, steps)
+        step = self._begin(sources, beams, None)
+        log_p = np.empty((len(sources), 1, self.symbols), np.float32)
+        step.answer_log_p(log_p, np.ones(len(sources), bool))
+        rows, lengths = np.arange(len(sources)), np.array(list(map(len, targets)))
+        total = np.zeros(len(sources))
+        for position in range(steps):
+            step.run(position)
+            meant = [t[position] if position < len(t) else self.end for t in targets]
+            total += np.where(position <= lengths, log_p[rows, 0, meant], 0)
+            beams.tokens[:, 0] = meant
+        return total
+
+    def _count_steps(self, targets: list[np.ndarray]) -> int:
+        """How many steps lead through all translations and their ends."""
+        self._check_symbols(targets)
+        steps = 1 + max(map(len, targets))
+        if steps > self.target_positions:
+            raise UserError(
+                f"a translation of {steps - 1} subwords; the model has room for "
+                f"{self.target_positions - 1}"
+            )
+        return steps
 
     def _check_symbols(self, targets: list[np.ndarray]) -> None:
         # Once for all steps: compiled code looks tokens up wherever they point.

@@ -38,7 +38,7 @@ class SharedWeights:
 
 
 class NamedWeights:
-    """Names what products and embeddings are made of.
+    """Gives names to the weights of products and embeddings.
 
     Args:
         int8: Keep their weights as int8.

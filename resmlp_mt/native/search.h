@@ -4,7 +4,7 @@
  */
 #include "decoder.h"
 
-/* What earlier positions and this one are multiplied with, for every channel: a row of A. */
+/* A row of A: the factors of earlier positions and of this one, for every channel. */
 static const float *find_row(const Decoder *decoder, const Search *search, int64_t position)
 {
     int64_t heads = search->heads, channels = decoder->channels / heads, n = search->positions;

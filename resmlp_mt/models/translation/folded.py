@@ -82,7 +82,7 @@ def stack(products: list[Product]) -> Product:
 
 @torch.no_grad()
 def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) -> dict:
-    """What `DecoderKernel` is made of: the names of weights, and numbers.
+    """The parts of a `DecoderKernel`: names of weights, and numbers.
 
     Args:
         decoder: The decoder.
@@ -114,7 +114,7 @@ def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) 
 def describe_encoder(
     encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool, shared: SharedWeights
 ) -> dict:
-    """What `EncoderKernel` is made of: the names of weights, and numbers.
+    """The parts of an `EncoderKernel`: names of weights, and numbers.
 
     Args:
         encoder, decoder: Of the model.
@@ -190,6 +190,6 @@ def _bias(matrix: nn.Module, positions: int) -> Tensor:
 
 
 def _positions(embed: nn.Module, positions: int) -> Tensor:
-    """What is added to the embeddings at each position. (N, C)."""
+    """The vectors that are added to the embeddings at each position. (N, C)."""
     tokens = torch.full((1, positions), embed.tokens.padding_idx + 1)
     return embed.positions(tokens)[0]
