@@ -41,7 +41,7 @@ from resmlp_mt.translating.translator import Translator
 
 
 def test_what_is_mutated_at_random_is_refused_or_does_no_harm(tmp_path):
-    command = [sys.executable, ROOT / "scripts/fuzz.py", "all", "--count", 6, "--seed", 2]
+    command = [sys.executable, ROOT / "scripts/fuzz.py", "all", "--count", 6, "--seed", 3]
     done = subprocess.run(
         [*map(str, command), "--findings", tmp_path / "findings"],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
