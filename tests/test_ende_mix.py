@@ -277,7 +277,7 @@ def test_figures_of_the_page_are_those_of_the_rows():
             for row in rows
             if [row[name] for name in ("model", "parameters", "updates")] == key
         }
-        sets = ("tatoeba", "domains", "newstest2014")
+        sets = ("newstest2014", "tatoeba", "domains")
         assert list(map(float, figures.split(" | "))) == [found[name] for name in sets]
 
 

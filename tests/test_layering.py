@@ -30,12 +30,11 @@ for room in ("engines", "analysis"):
 BELOW["engines"] |= {"text"}
 BELOW["export"] = BELOW["engines"] | {"engines"}  # a shortlist is learned with the export's codec
 BELOW["translating"] = BELOW["engines"] | {"engines", ""}
-BELOW["benchmark"] = BELOW["export"] | BELOW["translating"] | {"export", "translating"}
 BELOW["serving"] = BELOW["translating"] | {"translating"}
-BELOW["cli"] = BELOW["benchmark"] | {"analysis", "benchmark", "serving"}
+BELOW["cli"] = BELOW["export"] | BELOW["serving"] | {"analysis", "export", "serving"}
 BELOW[""] = {"engines", "errors", "translating"}
 # Of `engines`, each may import the ones before it.
-IN_ENGINES = ["search", "onnx", "compiled_code"]
+IN_ENGINES = ["search", "kernels"]
 
 # Packages that a room may import besides the standard library and this package.
 OUTSIDE = {"nn": {"torch"}, "errors": set()}
