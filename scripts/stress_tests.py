@@ -18,7 +18,9 @@ from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
-from resmlp_mt.benchmark.report import describe_origin, describe_processor
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples/benchmarks"))
+
+from races.report import describe_origin, describe_processor  # noqa: E402
 
 LOAD = "--cpu 0 --hdd 1 --hdd-bytes 128m --vm 1 --vm-bytes 10%"
 
