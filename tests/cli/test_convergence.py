@@ -13,7 +13,7 @@ from statistics import mean
 
 import pytest
 import sentencepiece
-from cli.commands import ENVIRONMENT, ROOT
+from cli.commands import ENVIRONMENT, ROOT, run
 from cli.zygote import find_commands
 
 FOLDER = ROOT / "examples/convergence"
@@ -195,10 +195,8 @@ def write_log(folder: Path, losses: list[float], seconds: float) -> None:
 
 
 def race(*arguments) -> subprocess.CompletedProcess:
-    command = [sys.executable, FOLDER / "time_to_quality.py", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, env={**ENVIRONMENT, "COMMIT": "abc"}
-    )
+    command = ["python", FOLDER / "time_to_quality.py", *arguments]
+    return run(*command, check=False, env={"COMMIT": "abc"})
 
 
 def test_a_race_is_to_the_lowest_loss_of_the_first(tmp_path):
