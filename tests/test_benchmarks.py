@@ -224,7 +224,7 @@ def test_without_a_gpu_or_packages_its_races_are_refused(tmp_path):
 PICTURES = {
     "train.png": (["plot.py"], ["train.csv"], []),
     "length.png": (["plot.py"], ["train.csv", "length.csv"], ["--sizes", "tiny", "tiny int8"]),
-    "quality_speed.png": (["quality_speed.py", "--speed"], ["everyday.csv", "pareto.csv"], []),
+    "quality_speed.png": (["quality_speed.py", "--speed"], ["pareto.csv", "everyday.csv"], []),
     "depths.png": (["quality_speed.py", "--speed"], ["depths.csv"], []),
 }
 
