@@ -13,23 +13,24 @@ from resmlp_mt.errors import UserError
 # The requirements of every installation, as in setup.py: pip's names, and their uses.
 CORE = {
     "numpy": "everything",
-    "onnxruntime": "models, where compiled code cannot run them",
     "sentencepiece": "subwords",
     "sentencex": "ends of sentences",
     "regex": "ends of sentences, and of what readers take for a character",
     "babel": "long numbers, as the target language writes them, and names of languages",
     "pillow": "pictures, in classify",
-    "sacrebleu": "score and benchmark",
+    "sacrebleu": "score",
     "py3langid": "telling languages apart, in prepare and serve",
-    "tqdm": "bars of progress, prepare and benchmark",
+    "tqdm": "bars of progress, and prepare",
     "packaging": "telling what the extras ask for",
+    "filelock": "folders and files that one process alone writes to",
 }
 # The extra [train].
 TRAINING = {
     "torch": "training, and models that were not exported",
     "ve-fairseq": "training, models that were not exported, and rarer searches",
     "safetensors": "export, and weights for images",
-    "onnx": "export",
+    "onnx": "export of classifiers that have no compiled form",
+    "onnxruntime": "exports of classifiers that have no compiled form",
     "tensorboard": "train --tensorboard-logdir",
     "matplotlib": "curves, and other pictures that are drawn",
 }
@@ -107,7 +108,7 @@ def explain_missing(module: str | None) -> str | None:
 
 
 def import_with_onnx(name: str):
-    """Import a module that needs ONNX, of the extra [export], or ONNX Runtime.
+    """Import a module that needs ONNX, of the extra [export], or ONNX Runtime, of [onnx].
 
     Raises:
         UserError: If that is not installed.
@@ -115,7 +116,10 @@ def import_with_onnx(name: str):
     return _import_or_say(
         name,
         ("onnx", "onnxruntime"),
-        lambda package: f"this needs {package}: {advise('export' if package == 'onnx' else '')}",
+        lambda package: (
+            f"a classifier without compiled form needs {package}: "
+            f"{advise('export' if package == 'onnx' else 'onnx')}"
+        ),
     )
 
 

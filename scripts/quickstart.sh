@@ -65,7 +65,7 @@ step "4/5 Translate the test set with fairseq-generate"
 }
 
 step "5/5 Look at it"
-resmlp-mt curves "$work/train.log" --out "$work/loss.png" >/dev/null
+resmlp-mt study curves "$work/train.log" --out "$work/loss.png" >/dev/null
 python scripts/read_generate.py "$log" --examples 10
 grep '^Generate' "$log"
 cat <<END

@@ -26,7 +26,7 @@ VERSIONS = """if True:
             print(f", {name} {importlib.metadata.version(name)}", end="")
         except importlib.metadata.PackageNotFoundError:
             pass
-    from resmlp_mt.engines.compiled_code.code import find_kind
+    from resmlp_mt.engines.kernels.library import find_kind
     print(", compiled code:", find_kind() or "none")
 """
 

@@ -19,8 +19,8 @@ from matplotlib import pyplot
 from PIL import Image
 
 from examples.lesson import write_lesson
-from resmlp_mt.engines.compiled_code import code as native_code
-from resmlp_mt.engines.compiled_code.code import find_library
+from resmlp_mt.engines.kernels import library as kernels
+from resmlp_mt.engines.kernels.library import find_library
 from resmlp_mt.errors import UserError
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
@@ -53,7 +53,7 @@ def test_texts_that_were_made_to_take_long_are_measured(tmp_path):
 def test_builds_of_the_compiled_code_are_raced(tmp_path):
     run("resmlp-mt", "export", "multi30k-en-de", "--int8", "--out", tmp_path / "export")
     command = ["python", SCRIPTS / "compilers.py", tmp_path / "export", "--steps", 3]
-    built = Path(native_code.__file__).parents[2] / "native"
+    built = Path(kernels.__file__).parents[2] / "native"
     command += ["--compilers", built, "--kinds", "plain", "--rounds", 1, "--batches", 8, 1]
     run(*command, "--csv", tmp_path / "c.csv")
     with open(tmp_path / "c.csv", newline="") as stream:

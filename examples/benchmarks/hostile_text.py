@@ -20,7 +20,7 @@ from resmlp_mt.data.card import read_card
 from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.files.output import whole_file
-from resmlp_mt.translating.reader import Reader
+from resmlp_mt.text.pipeline import Pipeline
 
 # Each with what stands in it once, and what over and over.
 TEXTS = {
@@ -76,13 +76,13 @@ def main() -> int:
     parser.add_argument("--csv", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
     folder = PRETRAINED / "en-de"
-    reader = Reader(TextCodec.from_folder(folder, ("en", "de")), read_card(folder).usual_length)
-    measure(reader, TEXTS["words"] * 100)  # what is loaded on first use
+    pipeline = Pipeline(TextCodec.from_folder(folder, ("en", "de")), read_card(folder).usual_length)
+    measure(pipeline, TEXTS["words"] * 100)  # what is loaded on first use
     rows = []
     for name, part in TEXTS.items():
         if arguments.only in (None, name):
             count = arguments.bytes // len(part.encode())
-            half, whole = (measure(reader, part * n) for n in (count // 2, count))
+            half, whole = (measure(pipeline, part * n) for n in (count // 2, count))
             size = count * len(part.encode()) / 1e6
             rows.append([name, count, *(f"{t:.3f}" for t in whole), f"{sum(whole) / size:.2f}"])
             rows[-1].append(f"{sum(whole) / sum(half):.1f}")
@@ -94,16 +94,16 @@ def main() -> int:
     return 0
 
 
-def measure(reader: Reader, text: str) -> tuple[float, float]:
+def measure(pipeline: Pipeline, text: str) -> tuple[float, float]:
     """Processor seconds to split a text and read its parts, and to write them."""
     start = time.process_time()
-    segments = reader.split(text, split_sentences=True)
+    segments = pipeline.split(text, split_sentences=True)
     read = time.process_time()
-    for segment in segments:
+    for segment in {id(segment): segment for segment in segments}.values():
         if segment.is_translated:
             said = segment.read.text
             shares = np.eye(len(said.split()))
-            reader.pipeline.write(segment, said, lambda shares=shares: shares)
+            pipeline.write(segment, said, lambda shares=shares: shares)
     return read - start, time.process_time() - read
 
 

@@ -42,11 +42,10 @@ class NamedWeights:
 
     Args:
         int8: Keep their weights as int8.
-        shared: The arrays to add them to. A subclass that puts them elsewhere has none, and rounds
-            to 8 bits.
+        shared: Where they go.
     """
 
-    def __init__(self, int8: bool, shared: SharedWeights | None):
+    def __init__(self, int8: bool, shared: SharedWeights):
         self.int8, self.shared = int8, shared
 
     def weight(self, value: np.ndarray) -> str:
@@ -77,7 +76,7 @@ class NamedWeights:
         """Rows in int8, (out, in), and the scale of each, (out,); else the rows as they are."""
         if not self.int8:
             return weight, None
-        return round_rows(weight, self.shared.most if self.shared else 127)
+        return round_rows(weight, self.shared.most)
 
 
 def round_rows(weight: np.ndarray, most: int = 127) -> tuple[np.ndarray, np.ndarray]:

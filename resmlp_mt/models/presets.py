@@ -39,6 +39,9 @@ _SMALL = dict(
     decoder_layers=3,
     decoder_attention_heads=4,
 )
+# For students of slower teachers, as others have them (github.com/browsermt/students): most of the
+# layers are in the encoder, which runs once for a sentence.
+_STUDENT = dict(encoder_layers=6, decoder_layers=2)
 # Not the paper's: what trained better where it was tried (examples/multi30k/results.csv).
 _PLUS = dict(
     token_mixer="gated-toeplitz",
@@ -60,6 +63,8 @@ PRESETS = {
     "resmlp_plus_iwslt_de_en": _IWSLT | _PLUS,
     "resmlp_plus_tiny": _TINY | _PLUS,
     "resmlp_plus_small": _SMALL | _PLUS,
+    "resmlp_plus_student_tiny": _TINY | _STUDENT | _PLUS,
+    "resmlp_plus_student_small": _SMALL | _STUDENT | _PLUS,
 }
 
 # Size, normalisation and crop of the images of a preset in evaluation, by flags of the same names.

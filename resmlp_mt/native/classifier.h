@@ -1,4 +1,4 @@
-/* A classifier, as Python hands it over: resmlp_mt/engines/compiled_code/classifier.py has the same
+/* A classifier, as Python hands it over: resmlp_mt/engines/kernels/classifier.py has the same
  * structures. N patches, C channels, K classes. Rows of channels are padded to whole blocks with
  * zeros; `stride` is that many numbers. */
 #ifndef CLASSIFIER_H

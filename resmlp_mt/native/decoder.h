@@ -1,4 +1,4 @@
-/* A decoder, as Python hands it over: resmlp_mt/engines/compiled_code/decoder.py has the same
+/* A decoder, as Python hands it over: resmlp_mt/engines/kernels/decoder.py has the same
  * structures. */
 #ifndef DECODER_H
 #define DECODER_H
@@ -91,6 +91,7 @@ typedef struct {
 /* Beams of a search between its steps, of B sentences at work. */
 typedef struct {
     int64_t beam;             /* M, of which a first step has one where they are alike */
+    int64_t part;             /* 0: whole steps; 1: one up to its choice; 2: what comes behind */
     int64_t until;            /* return before this position, */
     int64_t enough;           /* when no more sentences than this are unfinished, */
     int64_t used, capacity;   /* or when a step more does not fit into the history: its places */
@@ -117,7 +118,9 @@ typedef struct {
 
 /* Room for the intermediate values of a step. */
 typedef struct {
-    float *x, *y, *both, *hidden, *past, *logits, *blocks, *maxima, *weights, *found, *scales;
+    float *x, *y, *both, *hidden, *past, *logits, *maxima, *weights, *found, *scales;
+    float *largest, *total, *best_logits; /* see step.h */
+    int64_t *best_symbols, *best_places;
     int32_t *sums, *likely;
     int8_t *inputs;
 } Room;

@@ -90,16 +90,12 @@ static void look_closer(const Decoder *decoder, const Step *step, const float *y
     }
 }
 
-/* Logits of some rows, from their features. (rows, wide). */
-static void compute_logits(const Decoder *decoder, const Step *step, int64_t first, int64_t rows,
-                           const float *y, Room *room)
+/* Logits of some rows by a preview, from their features: (rows, wide). */
+static void compute_preview(const Decoder *decoder, const Step *step, int64_t first, int64_t rows,
+                            const float *y, Room *room)
 {
     const Preview *preview = decoder->preview;
     int64_t stride = padded(decoder->channels, BLOCK), wide = padded(step->output->outputs, BLOCK);
-    if (!preview || step->candidates) {
-        multiply(step->output, rows, y, stride, room->logits, wide, 0, room);
-        return;
-    }
     int64_t narrow = padded(preview->narrow.outputs, BLOCK);
     multiply(&preview->narrow, rows, y, stride, room->both, narrow, 0, room);
     multiply(&preview->wide, rows, room->both, narrow, room->logits, wide, 0, room);

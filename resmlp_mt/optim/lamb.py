@@ -11,10 +11,14 @@ from resmlp_mt.nn.marks import group_by_decay
 
 PATCH = Patch(
     "lamb",
-    "has --optimizer lamb for those alone who have NVIDIA's apex",
+    """
+    fairseq has `--optimizer lamb` for those alone who have NVIDIA's apex.
+    """,
     "whoever trains image models by the paper's recipe without apex",
-    "a subclass stands under that name. It takes apex where it is and our own LAMB elsewhere. "
-    "Both correct the bias of their averages unless --lamb-no-bias-correction is given",
+    """
+    A subclass stands under that name. It takes apex where it is and our own LAMB elsewhere. Both
+    correct the bias of their averages unless `--lamb-no-bias-correction` is given.
+    """,
 )
 
 

@@ -4,7 +4,7 @@ The constants are for within the brackets of a set. Those of ends, commas and cl
 of Unicode, and need the library `regex` in its version 1: `regex.compile(f"(?V1)[{ENDS}]")`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 
 import regex
@@ -40,26 +40,6 @@ _CONTEXT = regex.compile(
 )
 
 
-def join_places(places: Iterable[Place]) -> list[Place]:
-    """Places in the order of the text, those that overlap as one."""
-    joined: list[Place] = []
-    for start, end in sorted(places):
-        if joined and start < joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return joined
-
-
-def leave_out(places: Iterable[Place], others: Sequence[Place]) -> list[Place]:
-    """The places that overlap with none of the others."""
-    return [
-        (start, end)
-        for start, end in places
-        if not any(start < stop and begin < end for begin, stop in others)
-    ]
-
-
 def cut_at(text: str, places: Iterable[int]) -> list[str]:
     """The parts of a text between places, which are in order. Joined they are the text."""
     ends = pairwise([0, *places, len(text)])
@@ -72,5 +52,8 @@ def may_cut(text: str, place: int) -> bool:
     Letters keep their marks, emoji what is joined to them, flags their second letter, and Korean
     syllables their parts: the grapheme clusters of UAX 29.
     """
+    before, behind = text[place - 1], text[place : place + 1]
+    if before.isspace() and behind < "\u0300" and behind.isalnum():  # so it is mostly
+        return True
     start = _CONTEXT.match(text, 0, place).start()
     return any(match.end() == place for match in _CLUSTER.finditer(text, start, place + 1))

@@ -1,10 +1,15 @@
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 
 from cli.zygote import FILE_SIZE, FORKS, NAMES, find_commands, run_fork
+
+from resmlp_mt.cli.parser import build_parser, rename
+from resmlp_mt.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 # Small enough to train in seconds; no size equals another.
@@ -85,6 +90,26 @@ def run(
     if check:
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
     return result
+
+
+def call(*command) -> None:
+    """Run a subcommand of ours within this process, which spares the seconds of another."""
+    arguments = build_parser().parse_args(rename([*map(str, command)]))
+    arguments.run(arguments)
+
+
+def refuse(*command) -> str:
+    """The message of a subcommand that is refused, within this process."""
+    said = io.StringIO()
+    with redirect_stderr(said):
+        try:
+            call(*command)
+        except UserError as error:
+            return str(error)
+        except SystemExit as end:
+            assert end.code == 2
+            return said.getvalue()
+    raise AssertionError(f"not refused: {command}")
 
 
 def start(*command, own=False, **options) -> subprocess.Popen:

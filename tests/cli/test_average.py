@@ -149,7 +149,7 @@ def test_other_models_and_missing_files_are_refused(trained, tmp_path):
     assert_refused(
         average(tmp_path / "none.pt", "--out", tmp_path, check=False), "a folder; name a"
     )
-    command = ["plot-mixing", tmp_path / "none.pt", "--out", tmp_path]
+    command = ["study", "mixing", tmp_path / "none.pt", "--out", tmp_path]
     assert_refused(run("resmlp-mt", *command, check=False), "a folder; name a file")
 
 

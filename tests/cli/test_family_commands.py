@@ -54,7 +54,7 @@ def test_a_family_trains_classifies_and_is_exported(arch, flags, pictures, tmp_p
         (entry,) = json.loads(result.stdout)
         found.append({guess["class"]: guess["probability"] for guess in entry["predictions"]})
     assert found[0] == pytest.approx(found[1], abs=1e-3) and "left" in found[0]
-    plot = ["plot-mixing", tmp_path / "trained", "--out", tmp_path / "a.png"]
+    plot = ["study", "mixing", tmp_path / "trained", "--out", tmp_path / "a.png"]
     if arch in NOTHING_TO_DRAW:
         said = f"nothing to draw, its token mixer '{NOTHING_TO_DRAW[arch]}' has no matrix A"
         assert_refused(run("resmlp-mt", *plot, check=False), said)
@@ -135,7 +135,7 @@ def test_the_hyperrule_prints_what_it_chose_and_what_was_given_stays(pictures, t
     ]
     said = run(*command, *other, "--hyperrule", "--image-size", 32, "--no-save").stdout
     assert "--momentum" not in said.splitlines()[2] and "--supports" not in said.splitlines()[2]
-    plot = ["resmlp-mt", "plot-mixing", tmp_path, "--out", tmp_path / "a.png"]
+    plot = ["resmlp-mt", "study", "mixing", tmp_path, "--out", tmp_path / "a.png"]
     assert_refused(run(*plot, check=False), "no blocks of ResMLP in it; its model is 'bit_r50x1'")
     for more, said in (
         (["--hyperrule=x"], "--hyperrule=x: there are paper and code"),

@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import math
 import os
 import re
 import subprocess
@@ -227,3 +228,49 @@ def test_impossible_comparisons_are_refused(files, test):
     one.write_text("ein Hund\n")
     refused = run("resmlp-mt", "score", one, one, "--ref", one, paired, check=False)
     assert_refused(refused, f"{paired} draws lines anew, and there is one")
+
+
+def judge(raw, model, *options, hypotheses="test.de"):
+    command = ["resmlp-mt", "score", raw / hypotheses, "--source", raw / "test.en"]
+    return [float(x) for x in run(*command, "--model", model, *options).stdout.split()]
+
+
+def test_a_model_judges_as_fairseq_scores_references(trained, prepared, raw, tmp_path):
+    flags = ["--path", trained / "checkpoint_best.pt", "--gen-subset", "test", "--score-reference"]
+    output = run("resmlp-mt", "generate", prepared, *flags).stdout
+    found = re.findall(r"^P-(\d+)\t(.*)$", output, re.M)
+    by_line = {int(i): [float(x) for x in scores.split()] for i, scores in found}
+    expected = [-math.log(2) * sum(by_line[i]) for i in range(30)]  # fairseq's are in bits
+    scores = judge(raw, trained)
+    assert scores == pytest.approx(expected, abs=0.01)
+    lengths = [len(by_line[i]) for i in range(30)]
+    means = [score / length for score, length in zip(scores, lengths, strict=True)]
+    assert judge(raw, trained, "--per-subword") == pytest.approx(means, abs=1e-3)
+    run("resmlp-mt", "export", trained, "--out", tmp_path / "exported")
+    assert judge(raw, tmp_path / "exported", "--threads", 1) == pytest.approx(scores, abs=0.01)
+
+
+def test_what_a_model_has_no_room_for_is_infinitely_unlikely(packed, tmp_path):
+    sides = {"test.en": ["a dog", "a " * 70, "a dog", ""], "test.de": ["Hund", "a", "b " * 70, ""]}
+    for name, lines in sides.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    scores = judge(tmp_path, packed)
+    assert [math.isinf(score) for score in scores] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ([], "--ref"),
+        (["--source", "hyp.de"], "--source"),
+        (["--model", "en-de"], "--source"),
+        (["--model", "en-de", "--source", "same.de", "--json"], "--json"),
+        (["--model", "en-de", "--source", "same.de", "--ref", "ref.de"], "--ref"),
+        (["same.de", "--model", "en-de", "--source", "same.de"], "--model"),
+        (["--model", "en-de", "--source", "short.de"], "short.de ends before line 3"),
+    ],
+)
+def test_judging_refuses_what_is_of_no_use(files, tmp_path, flags, named):
+    (tmp_path / "short.de").write_text("Ein\nZwei\n")
+    refused = run("resmlp-mt", "score", "hyp.de", *flags, cwd=tmp_path, check=False)
+    assert_refused(refused, named)

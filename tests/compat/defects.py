@@ -7,14 +7,12 @@ import contextlib
 import importlib.util
 import io
 import logging
-import multiprocessing
 import os
 import random
 import resource
 import signal
 import socket
 import sys
-import time
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,17 +22,13 @@ import torch
 from fairseq import checkpoint_utils, optim, options
 from fairseq.data import ConcatDataset, Dictionary, FairseqDataset, data_utils
 from fairseq.data.iterators import (
-    BufferedIterator,
     CountingIterator,
     EpochBatchIterator,
     GroupedIterator,
 )
 from fairseq.dataclass.configs import CheckpointConfig, DistributedTrainingConfig
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed.utils import (
     _infer_single_node_init,
-    distributed_main,
-    get_global_group,
     infer_init_method,
 )
 from fairseq.file_io import PathManager
@@ -46,7 +40,6 @@ from fairseq.optim.fused_lamb import FairseqLAMB
 from fairseq.search import DiverseBeamSearch, LexicallyConstrainedBeamSearch
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.translation import TranslationConfig
-from fairseq_cli import generate
 
 
 def fails(kinds, call, *args) -> str:
@@ -261,9 +254,6 @@ def an_optimizer_takes_the_state_of_another_model(folder):
     fails(RuntimeError, optimizer.step)
 
 
-# groups of batches
-
-
 def the_last_group_is_left_out(folder):
     groups = GroupedIterator(CountingIterator(range(7, 16), start=7), 2)
     assert sum(groups, []) != list(range(7, 16))
@@ -289,27 +279,6 @@ def a_wrong_value_is_answered_with_all_flags(folder):
     assert said.getvalue().startswith("usage:") and said.getvalue().count("[--") > 100
 
 
-def a_cosine_of_no_update_divides_by_zero(folder):
-    flags = (
-        "--lr-scheduler cosine --warmup-updates 2 --max-update 2 --optimizer adam --lr 1".split()
-    )
-    cfg = convert_namespace_to_omegaconf(parse(*flags, str(folder)))
-    optimizer = optim.build_optimizer(cfg.optimizer, [torch.nn.Parameter(torch.zeros(1))])
-    schedule = optim.lr_scheduler.build_lr_scheduler(cfg.lr_scheduler, optimizer)
-    fails(ZeroDivisionError, schedule.step_update, 2)
-
-
-def a_number_out_of_range_is_taken_and_fails_later(folder):
-    (number,) = parse("--update-freq", "0", str(folder)).update_freq
-    fails(ZeroDivisionError, GroupedIterator, CountingIterator([1]), number)
-
-
-def samples_of_another_number_are_taken_for_a_bug(folder):
-    line = [str(folder), "--path", "x", "--sampling"]
-    flags = options.parse_args_and_arch(options.get_generation_parser(), line)
-    fails(AssertionError, generate.main, convert_namespace_to_omegaconf(flags))
-
-
 def a_folder_to_start_from_is_no_checkpoint(folder):
     (folder / "checkpoint_best.pt").touch()
     flags = parse("--finetune-from-model", str(folder), str(folder))
@@ -319,9 +288,6 @@ def a_folder_to_start_from_is_no_checkpoint(folder):
 def parse(*flags):
     line = ["--arch", "transformer_tiny", *flags]
     return options.parse_args_and_arch(options.get_training_parser(), line)
-
-
-# where a training diverged
 
 
 def the_search_for_nan_fails(folder):
@@ -376,53 +342,7 @@ def find_meeting(infer_single_node_init) -> int:
     return cfg.distributed_port
 
 
-def the_threads_of_a_group_outlive_its_work(folder):
-    assert "gloo_tcp_loop" in threads_after_work_together(distributed_main, folder)
-
-
-def threads_after_work_together(distributed_main, folder) -> set[str]:
-    """Names of the threads that are left after a worker has trained in a group of its own."""
-
-    def work(cfg):
-        weight = torch.nn.Parameter(torch.ones(3))
-        weight.grad = torch.ones(3)
-        torch.distributed.all_reduce(weight.grad, group=get_global_group())
-        torch.optim.SGD([weight], 0.1).step()
-
-    group = DistributedTrainingConfig(
-        distributed_world_size=1, distributed_rank=0, distributed_backend="gloo"
-    )
-    group.distributed_init_method = f"file://{folder}/store"
-    common = SimpleNamespace(cpu=True, tpu=False, model_parallel_size=1)
-    distributed_main(0, work, SimpleNamespace(common=common, distributed_training=group), {})
-    return {path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}
-
-
-def nothing_worse_is_kept_though_there_is_room(folder):
-    assert best_of(folder, [5, 6, 4], 3) == [4, 5]
-
-
-def best_of(folder, scores, most, **flags):
-    """The scores of the best checkpoints that are kept of a training that has such scores."""
-    cfg = CheckpointConfig(save_dir=str(folder), keep_best_checkpoints=most, **flags)
-    vars(cfg).update(flags)
-    vars(checkpoint_utils.save_checkpoint).pop("best", None)
-    for epoch, score in enumerate(scores, 1):
-        trainer = SimpleNamespace(
-            data_parallel_rank=0,
-            checkpoint_suffix="",
-            should_save_checkpoint_on_current_rank=True,
-            consolidate_optimizer=lambda: None,
-            get_num_updates=lambda: 10 * epoch,  # noqa: B023
-            save_checkpoint=lambda path, state: Path(path).write_text(str(score)) and path,  # noqa: B023
-            task=None,
-        )
-        batches = SimpleNamespace(epoch=epoch, end_of_epoch=lambda: True, state_dict=dict)
-        checkpoint_utils.save_checkpoint(cfg, trainer, batches, score)
-    return sorted(float(path.read_text()) for path in folder.glob("checkpoint.best_*"))
-
-
-# stopping
+# training
 
 
 def sigterm_is_left_to_kill(folder):
@@ -451,42 +371,6 @@ def train_on_nothing(folder, *flags):
     train.cli_main()
 
 
-class Sums:
-    """Batches without end that torch computes."""
-
-    def __len__(self):
-        return 10**6
-
-    def __iter__(self):
-        while True:
-            yield (torch.rand(300, 300) @ torch.rand(300, 300)).sum()
-
-
-def the_thread_that_reads_ahead_aborts_the_end(folder):
-    next(BufferedIterator(len(Sums()), Sums()))
-
-
-def an_epoch_keeps_the_processes_that_read_for_it(folder):
-    assert processes_left_by_an_epoch(FairseqTask, seconds=3) == 1
-
-
-def processes_left_by_an_epoch(kind, seconds: int) -> int:
-    """How many read for it so long, where the next epoch has an iterator of its own."""
-    batches = kind(SimpleNamespace()).get_batch_iterator(
-        Shuffled(30),
-        max_sentences=4,
-        num_workers=1,
-        data_buffer_size=2,
-        disable_iterator_cache=True,
-    )
-    assert len(list(batches.next_epoch_itr())) == 8
-    last = time.monotonic() + seconds
-    # A thread of theirs waits for them too. `join` returns before that thread has noted their end.
-    while multiprocessing.active_children() and time.monotonic() < last:
-        time.sleep(0.01)
-    return len(multiprocessing.active_children())
-
-
 OF_PATCHES = {
     "translation": [
         the_last_sentences_are_in_no_batch,
@@ -506,33 +390,23 @@ OF_PATCHES = {
     "checkpoints whole": [
         a_copy_that_fails_leaves_nothing_whole,
         a_full_disk_is_left_with_a_part,
-        nothing_worse_is_kept_though_there_is_room,
     ],
     "going on": [
         a_training_starts_afresh_where_its_checkpoint_is_missing,
         an_optimizer_takes_the_state_of_another_model,
+        the_last_group_is_left_out,
     ],
-    "groups of batches": [the_last_group_is_left_out],
     "flags": [
         a_wrong_value_is_answered_with_all_flags,
-        a_number_out_of_range_is_taken_and_fails_later,
-        samples_of_another_number_are_taken_for_a_bug,
-        a_cosine_of_no_update_divides_by_zero,
         bf16_is_taken_for_a_wish_for_a_tpu,
         an_archive_is_listed_as_a_folder,
         a_folder_to_start_from_is_no_checkpoint,
     ],
-    "where a training diverged": [the_search_for_nan_fails],
-    "workers": [
-        workers_on_cpus_do_not_meet,
-        workers_meet_at_a_port_that_is_taken,
-        the_threads_of_a_group_outlive_its_work,
-    ],
-    "stopping": [
+    "workers": [workers_on_cpus_do_not_meet, workers_meet_at_a_port_that_is_taken],
+    "training": [
         sigterm_is_left_to_kill,
         a_training_that_is_done_makes_an_update_more,
-        the_thread_that_reads_ahead_aborts_the_end,
-        an_epoch_keeps_the_processes_that_read_for_it,
+        the_search_for_nan_fails,
     ],
 }
 

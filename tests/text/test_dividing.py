@@ -1,5 +1,7 @@
 """What a text is cut into: nothing is lost, and what is together stays together."""
 
+import re
+
 import pytest
 import regex
 from hypothesis import given
@@ -12,7 +14,11 @@ from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.sentences import split_sentences
 
 
-def parts_of(text, longest=100, sentences=True, pieces=str.split, language="en", **how):
+def words(text):
+    return re.findall(r"\s*\S+", text)
+
+
+def parts_of(text, longest=100, sentences=True, pieces=words, language="en", **how):
     ruler = Ruler(pieces, longest)
     return divide(text, lambda x: split_sentences(x, language), ruler, sentences, **how)
 

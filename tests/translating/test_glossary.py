@@ -8,9 +8,9 @@ from translating.test_rules import Forgetting
 from resmlp_mt import Translator
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
+from resmlp_mt.text.pipeline import Pipeline
 from resmlp_mt.translating.alignment import align_words
 from resmlp_mt.translating.glossary import Glossary, read_glossary
-from resmlp_mt.translating.reader import Reader
 
 
 class Letters:
@@ -229,9 +229,9 @@ def test_sentences_hold_the_terms_and_those_without_any_are_as_ever(tmp_path):
 
 
 def test_what_is_taken_as_typed_is_read_again_as_typed():
-    reader = Reader(codec("en-de"), 255)
-    glossary = Glossary({"dogs": "Hunde"}, reader.codec)
+    reader = Pipeline(codec("en-de"), 255)
+    glossary = Glossary({"dogs": "Hunde"}, reader.model)
     text = "**12,500** dogs saw setup.py."
-    (segment,) = reader.split(text, recase=False, glossary=glossary)
+    (segment,) = reader.split(text, recase=False, find_terms=glossary.find)
     again = reader.read_again(segment)
     assert again.read.text == text and [wanted.text for wanted in again.held] == ["Hunde"]

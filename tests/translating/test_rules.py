@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from translating.test_alignment import Copying, codec
 
 from resmlp_mt import Translator
+from resmlp_mt.text.pipeline import TRIES
 from resmlp_mt.translating.alignment import align_words
-from resmlp_mt.translating.reader import TRIES
 
 KEPT = [
     "setup.py",

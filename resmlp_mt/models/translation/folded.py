@@ -1,6 +1,6 @@
 """A translator folded for inference: the products that are left, and the matrices, as arrays.
 
-`resmlp-mt export` writes them down. `NativeEncoder` and `NativeDecoder` compute with them.
+`resmlp-mt export` writes them down. `EncoderKernel` and `DecoderKernel` compute with them.
 """
 
 import numpy as np
@@ -82,7 +82,7 @@ def stack(products: list[Product]) -> Product:
 
 @torch.no_grad()
 def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) -> dict:
-    """The parts of a `NativeDecoder`: the names of weights that `build_step` shares, and numbers.
+    """The parts of a `DecoderKernel`: names of weights, and numbers.
 
     Args:
         decoder: The decoder.
@@ -114,7 +114,7 @@ def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) 
 def describe_encoder(
     encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool, shared: SharedWeights
 ) -> dict:
-    """The parts of a `NativeEncoder`: names of weights that `build_encoder` shares, and numbers.
+    """The parts of an `EncoderKernel`: names of weights, and numbers.
 
     Args:
         encoder, decoder: Of the model.
@@ -150,7 +150,7 @@ def _describe(
 
 @torch.no_grad()
 def describe_mixing(model) -> dict[str, np.ndarray]:
-    """The matrices that `MixingMatrices` and `MixingRows` slice by length.
+    """The matrices of both sides, and what goes with them, by name.
 
     Args:
         model: A `ResMLPModel`.
