@@ -26,7 +26,7 @@ sanitized() {
 }
 
 kinds=$(sanitized python -c "
-from resmlp_mt.engines.compiled_code.code import KINDS, find_library
+from resmlp_mt.engines.kernels.library import KINDS, find_library
 print(*(kind for kind in KINDS if getattr(find_library(), f'has_{kind}')()))")
 [ "$kinds" ] || { echo "this processor runs no form of the compiled code" >&2 && exit 1; }
 for kind in $kinds; do

@@ -26,8 +26,10 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
 from resmlp_mt.data.reading import read_lines
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from races.report import append_rows, describe_machine, describe_origin  # noqa: E402
 
 SECONDS = 30  # in which a killed worker is to be replaced and busy
 JSON = {"Content-Type": "application/json"}

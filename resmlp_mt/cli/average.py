@@ -8,6 +8,8 @@ resmlp-mt average checkpoints/mine/checkpoint_best.pt --ema --out ema.pt
 import argparse
 from pathlib import Path
 
+from resmlp_mt.errors import UserError
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
@@ -36,17 +38,17 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _choose(arguments: argparse.Namespace) -> list[Path]:
     from resmlp_mt.checkpoints.average import choose_best, find_checkpoints
-    from resmlp_mt.errors import UserError
 
+    folder, *others = arguments.inputs
     count = arguments.last if arguments.best is None else arguments.best
     if not any(path.is_dir() for path in arguments.inputs):
         if count is not None:
             raise UserError("--last and --best choose from a folder; name one folder")
         return arguments.inputs
-    if len(arguments.inputs) > 1:
+    if others:
         raise UserError("name one folder, or several checkpoints")
     if count is None:
         raise UserError("say which checkpoints of the folder: --last N or --best N")
     if arguments.best is not None:
-        return choose_best(arguments.inputs[0], count)
-    return find_checkpoints(arguments.inputs[0], count)[-count:]
+        return choose_best(folder, count)
+    return find_checkpoints(folder, count)[-count:]

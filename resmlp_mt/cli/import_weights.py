@@ -14,12 +14,7 @@ from pathlib import Path
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument(
-        "weights",
-        type=Path,
-        metavar="FILE",
-        help=".safetensors, .pth, .pt, .bin, .tar, or of BiT .npz",
-    )
+    parser.add_argument("weights", type=Path, metavar="FILE", help=".safetensors, .pth, .npz ...")
     parser.add_argument(
         "--arch",
         required=True,
@@ -29,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--image-size",
         type=int,
-        metavar="N",
         help="side of the images in pixels; for another side than that of the weights, the mixing "
         "matrices are interpolated (default: that of the weights)",
     )

@@ -1,11 +1,11 @@
-"""How `resmlp-mt translate` prints what was found for a line."""
+"""The lines that `resmlp-mt translate` prints for a line."""
 
 import argparse
 import json
 
 
 def format_line(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
-    """What is printed for a line, with its line ends.
+    """The output for a line, with its line ends.
 
     Args:
         arguments: Of the command.
@@ -44,7 +44,7 @@ def _print_alignment(arguments: argparse.Namespace, hypothesis) -> str:
 
 
 def _describe_alignment(arguments: argparse.Namespace, hypothesis) -> dict:
-    """What JSON says of it: the pairs, and the subwords if they are meant."""
+    """The pairs for JSON, and the subwords if they are meant."""
     if not arguments.print_alignment:
         return {}
     pairs = {"alignment": _align(arguments, hypothesis)}

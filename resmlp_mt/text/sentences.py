@@ -196,6 +196,7 @@ def parts_sentences_by_blanks(language: str) -> bool:
     return base_language(language) not in ("zh", "zho", "cmn", "yue", "wuu", "lzh", "ja", "jpn")
 
 
+@cache
 def base_language(language: str) -> str:
     """The language of a code, without region and script: "de" of "de_AT"."""
     return language.replace("_", "-").partition("-")[0].lower()

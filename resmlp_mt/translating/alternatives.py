@@ -49,7 +49,7 @@ def find_alternatives(
         if not (segment.pieces and (segment.is_translated or prefix)):
             yield from translator.translate_segments([segment], options, attention=attention)
             continue
-        segment = translator.reader.name(segment)
+        segment = translator.pipeline.name(segment)
         source = codec.encode(segment.pieces)
         begun = codec.encode_target(put_names(prefix, segment.names))
         guides = [Guide(begun)]

@@ -13,9 +13,6 @@ from compat.written import write_checkpoint
 from safetensors.numpy import load
 
 from resmlp_mt import Classifier
-from resmlp_mt.engines.compiled_code.code import find_kind
-
-pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
 CAPTIONS = """A man rides a bike.
 Two dogs play in the snow.
@@ -38,7 +35,7 @@ def exported(packed, raw, tmp_path_factory):
     text = [raw / "train.en", raw / "train.de"]
     flags = ["--shortlist", *text, "--preview", *text]
     output = run("resmlp-mt", "export", packed, "--out", out, *flags).stdout
-    assert f"wrote {out}" in output and "step.onnx" in output
+    assert f"wrote {out}" in output and "mixing.safetensors" in output
     return out
 
 
@@ -53,7 +50,7 @@ def test_an_exported_model_translates_as_its_checkpoint(packed, exported, raw):
 
     texts, scores = said_by(packed)
     assert len(texts) > 3 * 10
-    for isa, *more in ([""], ["", "--threads", 1, "--batch-tokens", 1], ["None"]):
+    for isa, *more in ([""], ["", "--threads", 1, "--batch-tokens", 1], ["Plain"]):
         found, found_scores = said_by(exported, "--no-shortlist", *more, isa=isa)
         assert found == texts and found_scores == pytest.approx(scores, abs=2e-4)
     listed, listed_scores = said_by(exported)
@@ -120,16 +117,15 @@ def test_a_model_exported_anew_takes_the_place_of_the_old_one(exported, packed, 
     run(*command)
     # Without a shortlist and a preview, those of the old one go too.
     left = {path.name for path in exported.iterdir()} - {path.name for path in copy.iterdir()}
-    shortlist = {"select.onnx", "shortlist.safetensors", "step-shortlist.onnx"}
-    assert left == shortlist | {"preview.safetensors"}
+    assert left == {"shortlist.safetensors", "preview.safetensors"}
 
 
 def test_what_has_no_export_is_refused(exported, prepared, tmp_path):
     refusal = run("resmlp-mt", "export", exported, "--out", tmp_path / "out", check=False)
     assert_refused(refusal, f"{exported}: exported, for inference alone; name the checkpoint")
     for arch, layers, said in (
-        ("transformer_iwslt_de_en", 1, "a TransformerModel has no export"),
-        ("resmlp_tiny", 0, "a translator without encoder blocks (--encoder-layers 0) has no exp"),
+        ("transformer_iwslt_de_en", 1, "no export of a TransformerModel"),
+        ("resmlp_tiny", 0, "--encoder-layers 0"),
     ):
         flags = ["--arch", arch, "--encoder-layers", layers, "--decoder-layers", 1]
         write_checkpoint(tmp_path / "model.pt", *flags, data=prepared)
@@ -164,8 +160,8 @@ def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["step.onnx", "weights.safetensors", "shortlist.safetensors", "preview.safetensors"]
-    + ["export.json", "dict.de.txt"],
+    ["weights.safetensors", "shortlist.safetensors", "preview.safetensors", "export.json"]
+    + ["mixing.safetensors", "dict.de.txt"],
 )
 def test_a_broken_export_is_refused(name, exported, tmp_path):
     copy = tmp_path / "model"
@@ -219,28 +215,28 @@ def test_an_export_of_one_kind_is_not_taken_for_the_other(exported, classifier, 
     assert_refused(translate(tmp_path / "fast", "a", check=False), "exported classifier")
     command = ["resmlp-mt", "classify", exported, pictures / "val"]
     assert_refused(run(*command, check=False), "exported translator")
-    (tmp_path / "fast" / "classifier.onnx").write_bytes(b"torn")
+    (tmp_path / "fast" / "weights.safetensors").write_bytes(b"torn")
     command[2] = tmp_path / "fast"
-    assert_refused(run(*command, check=False), "classifier.onnx: damaged")
+    assert_refused(run(*command, check=False), "weights.safetensors: damaged")
 
 
-def test_what_an_export_cannot_do_is_refused(exported, tmp_path):
+def test_what_an_export_cannot_do_is_refused(exported):
     assert_refused(translate(exported, "a", "--device", "cuda", check=False), "on the CPU")
     assert_refused(translate(exported, "a", "--threads", 0, check=False), "--threads")
-    wrong = translate(exported, "a", env={"RESMLP_CPU_ISA": "sse2"}, check=False)
-    assert_refused(wrong, "RESMLP_CPU_ISA=sse2", "avx512, avxvnni, avx2")
+    for isa, said in (("sse2", "avx512, avxvnni, avx2"), ("none", "compiled code")):
+        wrong = translate(exported, "a", env={"RESMLP_CPU_ISA": isa}, check=False)
+        assert_refused(wrong, f"RESMLP_CPU_ISA={isa}", said)
+
+
+def test_a_graph_without_onnx_runtime_is_refused(pictures, tmp_path):
+    flags = ["--task", "image_classification", *IMAGE_SIZES, "--token-mixer", "depthwise3x3"]
+    write_checkpoint(tmp_path / "model.pt", *flags, data=pictures)
+    run("resmlp-mt", "export", tmp_path / "model.pt", "--out", tmp_path / "fast")
     (tmp_path / "onnxruntime.py").write_text(
         "raise ModuleNotFoundError('no onnxruntime', name='onnxruntime')"
     )
     paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    program = ["import sys; from resmlp_mt.cli import main; sys.exit(main())"]
-    flags = ["translate", "--model", exported, "a"]
-    without = {"PYTHONPATH": paths}, {"PYTHONPATH": paths, "RESMLP_CPU_ISA": "none"}
-    compiled, graphs = (
-        run("python", "-c", *program, *flags, env=env, own=True, check=False) for env in without
-    )
-    assert_refused(graphs, "needs onnxruntime", "pip install")
-    if find_kind():
-        assert compiled.stdout == translate(exported, "a").stdout
-    else:
-        assert_refused(compiled, "needs onnxruntime", "pip install")
+    program = "import sys; from resmlp_mt.cli import main; sys.exit(main())"
+    command = ["python", "-c", program, "classify", tmp_path / "fast", pictures / "val"]
+    done = run(*command, env={"PYTHONPATH": paths}, own=True, check=False)
+    assert_refused(done, "onnxruntime", "pip install")

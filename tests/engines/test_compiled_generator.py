@@ -9,14 +9,14 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from resmlp_mt.engines.compiled import CompiledSearch
-from resmlp_mt.engines.compiled_code.code import find_kind
 from resmlp_mt.engines.fairseq_search import FairseqSearch
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.kernels.library import find_kind
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.stopping import Stopped, stop_when
 from resmlp_mt.errors import UserError
-from resmlp_mt.tasks.translation import ResMLPTranslationTask
+from resmlp_mt.plugin import TranslationTask
 
 pytestmark = pytest.mark.skipif(find_kind() is None, reason="no compiled code on this processor")
 
@@ -36,7 +36,7 @@ def finds(monkeypatch):
 
 @pytest.fixture
 def a_task(dictionary):
-    return ResMLPTranslationTask(Namespace(), dictionary(17), dictionary(19))
+    return TranslationTask(Namespace(), dictionary(17), dictionary(19))
 
 
 def freeze(model):

@@ -1,6 +1,7 @@
-"""The fast search against fairseq's SequenceGenerator, on models of every kind."""
+"""The compiled search against fairseq's SequenceGenerator, on models of every kind."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -10,11 +11,14 @@ from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithA
 from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.engines.fairseq_search import FairseqSearch
+from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.kernels import decoder as decoder_kernel
+from resmlp_mt.engines.kernels import encoder as encoder_kernel
+from resmlp_mt.engines.kernels.library import KINDS, Integer, find_library
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.beams import Beams
 from resmlp_mt.engines.search.ensemble import Ensemble
-from resmlp_mt.engines.search.mixing import MixingMatrices, MixingRows
 from resmlp_mt.engines.search.stopping import Stopped, stop_when
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.folded import SharedWeights
@@ -24,84 +28,49 @@ from resmlp_mt.models.translation.folded import (
     describe_encoder,
     describe_mixing,
 )
+from resmlp_mt.tasks.search import NoRepeats, mend_generator
 from resmlp_mt.translating.alignment import align_subwords, align_words
 from resmlp_mt.translating.hypotheses import Attention
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-
-from resmlp_mt.engines.compiled_code import decoder as native_decoder  # noqa: E402
-from resmlp_mt.engines.compiled_code import encoder as native_encoder  # noqa: E402
-from resmlp_mt.engines.compiled_code.code import (  # noqa: E402
-    KINDS,
-    Integer,
-    find_library,
-)
-from resmlp_mt.engines.compiled_code.decoder import NativeDecoder  # noqa: E402
-from resmlp_mt.engines.compiled_code.encoder import NativeEncoder  # noqa: E402
-from resmlp_mt.engines.compiled_code.memory import NativeMemory  # noqa: E402
-from resmlp_mt.engines.compiled_code.translator import NativeBackend  # noqa: E402
-from resmlp_mt.engines.folded_search import FoldedSearch  # noqa: E402
-from resmlp_mt.engines.onnx.backend import OnnxBackend  # noqa: E402
-from resmlp_mt.engines.search.shortlist import Shortlist  # noqa: E402
-from resmlp_mt.export.translation_graphs import (  # noqa: E402
-    build_encoder,
-    build_selection,
-    build_step,
-)
-from resmlp_mt.tasks.search import NoRepeats, mend_generator  # noqa: E402
-
-# What 8 bits may change of a score. Without VNNI, ONNX Runtime adds two products in 16 bits, and
-# where these are too few, it takes the largest number that they hold.
-ROUNDING = 0.1 if torch.cpu._is_vnni_supported() else 0.3
+ROUNDING = 0.1  # what 8 bits may change of a score
 
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
-_steps = {}
+ASKED = os.environ.get("RESMLP_CPU_ISA")  # as by sanitize.sh, which asks for one after the other
 
 
-@pytest.fixture(autouse=True, params=["graph", *KINDS])
-def step(request, monkeypatch):
-    """What runs the steps of the fast search: ONNX Runtime, or a form of the compiled code."""
+@pytest.fixture(autouse=True, params=KINDS)
+def kind(request, monkeypatch):
+    """The form of the compiled code that searches."""
+    if find_library() is None:
+        pytest.skip("the compiled code was not built")
+    if not getattr(find_library(), f"has_{request.param}")():
+        pytest.skip(f"this processor has no {request.param}")
+    if ASKED and request.param != ASKED:
+        pytest.skip(f"RESMLP_CPU_ISA={ASKED}")
+    monkeypatch.setenv("RESMLP_CPU_ISA", request.param)
     # So that beams need more room.
     monkeypatch.setattr("resmlp_mt.engines.search.beams._STEPS", 2)
-    library = find_library()
-    if request.param != "graph" and library is None:
-        pytest.skip("the compiled code was not built")
-    if request.param != "graph" and not getattr(library, f"has_{request.param}")():
-        pytest.skip(f"this processor has no {request.param}")
-    for name in ("encode", "step", "search"):
-        _steps[name] = library and getattr(library, f"{name}_{request.param}", None)
-    return request.param
 
 
-def engines(model, task, int8=False, shortlist=None, preview=None):
-    """The fast one, perhaps with the arrays of a shortlist or a preview, and the reference."""
-    model, symbols, shared = model.float(), task.target_dictionary, SharedWeights()
-    banned, mixing = [symbols.pad(), symbols.unk()], describe_mixing(model)
-    graphs = {
-        "encoder": build_encoder(model.encoder, model.decoder, int8, shared),
-        "step": build_step(model.decoder, banned, symbols.eos(), int8, shared),
+def engines(model, task, int8=False, shortlist=None, preview=None, bits=8):
+    """The compiled one, perhaps with the arrays of a shortlist or a preview, and the reference."""
+    model, shared = model.float(), SharedWeights(bits)
+    described = {
+        "decoder": describe_decoder(model.decoder, int8, shared),
+        "encoder": describe_encoder(model.encoder, model.decoder, int8, shared),
+        "source_positions": model.encoder.longest,
+        "target_positions": model.decoder.longest,
     }
-    if shortlist:
-        step = build_step(model.decoder, banned, symbols.eos(), int8, shared, selects=True)
-        graphs |= {"selecting_step": step, "select": build_selection(model.decoder, int8, shared)}
-    rows = MixingRows.from_weights(mixing)
-    graphs = OnnxBackend(graphs, mixing, shared.arrays, rows)
-    if _steps["step"]:
-        described = json.loads(json.dumps(describe_decoder(model.decoder, int8, shared)))
-        sizes, end = (len(symbols), rows.channels, rows.layers), symbols.eos()
-        compute = _steps["step"], _steps["search"], preview
-        decoder = NativeDecoder(described, shared.arrays, *sizes, banned, end, *compute)
-        described = describe_encoder(model.encoder, model.decoder, int8, shared)
-        described = json.loads(json.dumps(described))
-        sizes = len(task.source_dictionary), model.encoder.longest, decoder.sides
-        encoder = NativeEncoder(described, shared.arrays, mixing, *sizes, _steps["encode"])
-        backend = NativeBackend(decoder, encoder, rows, graphs)
-    else:
-        backend = graphs.start_search()
-    dictionaries = task.source_dictionary, symbols
-    positions = model.encoder.longest, model.decoder.longest
-    choose = shortlist and Shortlist(shortlist, backend.select, *dictionaries)
-    fast = FoldedSearch(backend, *dictionaries, *positions, choose)
+    symbols, arrays = task.target_dictionary, shared.arrays | describe_mixing(model)
+    fast = FoldedSearch.from_description(
+        json.loads(json.dumps(described)),
+        arrays,
+        task.source_dictionary,
+        symbols,
+        [symbols.pad(), symbols.unk()],
+        preview,
+        shortlist=shortlist,
+    )
     return fast, FairseqSearch(model, task, "cpu")
 
 
@@ -159,14 +128,9 @@ def test_more_rows_outputs_and_symbols_than_the_compiled_code_takes_at_once(
 
 
 @pytest.mark.parametrize(
-    ("module", "structure"), [(native_decoder, "Step"), (native_encoder, "_Encoder")]
+    ("module", "structure"), [(decoder_kernel, "Step"), (encoder_kernel, "_Encoder")]
 )
-def test_a_build_for_other_structures_is_refused(
-    module, structure, step, monkeypatch, build_model, task
-):
-    if step == "graph":
-        pytest.skip("the graphs are of no build")
-
+def test_a_build_for_other_structures_is_refused(module, structure, monkeypatch, build_model, task):
     class Newer(getattr(module, structure)):
         _fields_ = [("more", Integer)]
 
@@ -175,9 +139,7 @@ def test_a_build_for_other_structures_is_refused(
         engines(build_model("resmlp_plus_tiny"), task())
 
 
-def test_a_source_of_nothing_harms_no_other(step, build_model, task):
-    if step == "graph":
-        pytest.skip("graphs have no such source")
+def test_a_source_of_nothing_harms_no_other(build_model, task):
     fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
     nothing, source = np.array([], np.int64), sources()[1]
     assert fast.search([nothing], SearchOptions(2))[0]
@@ -206,23 +168,13 @@ def test_long_sentences_and_many_short_ones(preset, build_model, task):
     assert_alike(fast.search(batch, options), reference.search(batch, options))
 
 
-def test_keys_and_values_of_another_shape_are_refused():
-    sides, real = (4, 3, 8), np.ones((2, 5), bool)
-    NativeMemory.from_graph(sides, real, np.ones((4, 2, 3, 5, 8), np.float32))
-    for shape in ((4, 2, 3, 1, 8), (4, 1, 3, 5, 8), (3, 2, 3, 5, 8), (4, 2, 3, 5, 6), (4, 2)):
-        with pytest.raises(ValueError, match="keys and values of"):
-            NativeMemory.from_graph(sides, real, np.ones(shape, np.float32))
-
-
 def test_more_positions_than_the_model_has_are_refused(build_model, task):
     fast, _ = engines(build_model("resmlp_plus_tiny", decoder_attention_heads=3), task())
-    with pytest.raises(Exception, match="12 tokens for 11 positions|dimension"):
-        fast.backend.encode(np.full((1, 12), 5), np.ones((1, 12), bool))  # N = 11
+    with pytest.raises(ValueError, match="12 tokens for 11 positions"):
+        fast.encoder(np.full((1, 12), 5), np.ones((1, 12), bool))  # N = 11
 
 
-def test_8_bits_give_a_sentence_the_same_score_in_any_batch(step, build_model, task):
-    if step == "graph":
-        pytest.skip("ONNX Runtime has one scale for a batch")
+def test_8_bits_give_a_sentence_the_same_score_in_any_batch(build_model, task):
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, fresh=True)
     fast, _ = engines(model, task(), int8=True)
     batch = sources()
@@ -246,7 +198,7 @@ def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
 
 @pytest.mark.parametrize("int8", [False, True])
 def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
-    int8, step, build_model, task, monkeypatch
+    int8, build_model, task, monkeypatch
 ):
     class Watched(Beams):
         def __init__(self, *sizes):
@@ -260,7 +212,7 @@ def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
         model.decoder.output.weight[2] = -9
     fast, _ = engines(model, task(), int8)
     channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
-    numbers = 2 if int8 and step != "graph" else 4
+    numbers = 2 if int8 else 4
     for sentences, beam, length in ((1, 2, 3), (1, 4, 3), (5, 4, 3), (5, 4, 7)):
         watched = []
         fast.search(sources()[:sentences], SearchOptions(beam, max_len_b=length))
@@ -359,9 +311,7 @@ def test_int8_scores_are_near_those_in_full_precision(seed, flags, build_model, 
         ("encoder.blocks.0.mix_channels.fc1", float("nan")),
     ],
 )
-def test_a_model_whose_numbers_overflow_finds_nothing(part, value, step, build_model, task):
-    if step == "graph" and np.isnan(value):
-        pytest.skip("where 8 bits are to hold NaN, ONNX Runtime puts a number")
+def test_a_model_whose_numbers_overflow_finds_nothing(part, value, build_model, task):
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, fresh=True)
     with torch.no_grad():
         model.get_submodule(part).bias[0] = value
@@ -369,33 +319,41 @@ def test_a_model_whose_numbers_overflow_finds_nothing(part, value, step, build_m
     assert fast.search(sources(), SearchOptions(3)) == [[]] * len(LENGTHS)
 
 
-def test_toeplitz_matrices_are_views_of_their_weights():
-    weights = torch.randn(2, 3, 9).numpy()  # N = 5
-    matrices = MixingMatrices(weights)
-    assert np.shares_memory(matrices.matrices, weights)
-    for layer, square in enumerate(matrices.squares(4)):
-        for i in range(4):
-            for j in range(4):
-                assert (square[:, i, j] == weights[layer, :, 4 + i - j]).all()
+def given_pairs():
+    lengths = [min(length, 8) for length in reversed(LENGTHS)]
+    targets = [torch.randint(4, 17, (length,)).numpy() for length in lengths]
+    return sources(), targets
 
 
-@pytest.mark.parametrize("kind", ["toeplitz", "free"])
-def test_a_row_has_the_scaled_weights_of_every_channel(kind):
-    weights = torch.randn(2, 3, 9).numpy()  # N = 5
-    free = np.stack(
-        [[[[h[4 + i - j] for j in range(5)] for i in range(5)] for h in layer] for layer in weights]
-    )
-    scale = torch.randn(2 * 6).numpy()  # 6 channels a layer, 2 a head
-    rows = MixingRows(weights if kind == "toeplitz" else free, scale)
-    for position in range(5):
-        row = rows[position]
-        assert row.shape == (position + 1, 12) and row.flags.c_contiguous
-        for j in range(position + 1):
-            expected = np.repeat(free[:, :, position, j].ravel(), 2) * scale
-            np.testing.assert_array_equal(row[j], expected)
-    for position in (-1, 5):
-        with pytest.raises(ValueError, match=f"position {position} of 5"):
-            rows[position]
+@pytest.mark.parametrize("mixer", SEQUENCE_MIXERS)
+def test_given_translations_have_the_probabilities_of_the_model(mixer, build_model, task):
+    fast, reference = engines(build_model(token_mixer=mixer), task())
+    pairs = given_pairs()
+    scores = fast.score(*pairs)
+    np.testing.assert_allclose(scores, reference.score(*pairs), rtol=1e-4)
+    alone = [fast.score([s], [t]).item() for s, t in zip(*pairs, strict=True)]
+    np.testing.assert_allclose(alone, scores, rtol=1e-4)
+    symbols = task().target_dictionary
+    ensemble = Ensemble([fast, reference], symbols, symbols.pad())
+    np.testing.assert_allclose(ensemble.score(*pairs), scores, rtol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["affine", "layer"])
+@pytest.mark.parametrize("mixer", ["linear", "gated-toeplitz", "projected-toeplitz"])
+def test_a_rounded_model_scores_as_its_export_does(mixer, norm, build_model, task):
+    """With few bits: how activations are rounded differs from processor to processor."""
+    flags = dict(token_mixer=mixer, norm=norm, share_all_embeddings=True, decoder_embed_dim=16)
+    joined = task(joined=True)
+    plain = build_model(task=joined, **flags).float()
+    rounded = build_model(task=joined, round_bits=4, **flags).float()
+    rounded.load_state_dict(plain.state_dict())
+    exported, reference = engines(rounded, joined, int8=True, bits=4)
+    pairs = given_pairs()
+    lost = [
+        np.abs(exported.score(*pairs) - engine.score(*pairs)).mean()
+        for engine in (reference, FairseqSearch(plain, joined, "cpu"))
+    ]
+    assert lost[0] < 0.4 * lost[1]
 
 
 @pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
