@@ -6,7 +6,7 @@
 # folder quickstart/ to begin anew. --locked installs the files of requirements.lock, by their hashes;
 # --locked=cuda those of requirements-cuda.lock.
 #   PYTHON=python3  what makes .venv: Python 3.11 to 3.14
-#   CC=cc           the C compiler; without any, ziglang is installed
+#   CC=cc           the C compiler; without any, setup.py takes ziglang
 set -euo pipefail
 case "$*" in
     '') lock= ;;

@@ -3,7 +3,7 @@
 # Makes or reuses the environment in .venv; with --locked first, the one of requirements.lock.
 #   WORKERS=3        processes that run tests, a GB each
 #   PYTHON=python3   what makes .venv: Python 3.11 to 3.14
-#   CC=cc           the C compiler; without any, ziglang is installed
+#   CC=cc           the C compiler; without any, setup.py takes ziglang
 #   RESMLP_DATA=DIR  holds real data; tests on it are skipped without
 # As root on Debian it installs what tests are skipped without: chromium, nginx and curl.
 set -euo pipefail

@@ -1,5 +1,9 @@
 import argparse
+import contextlib
+import os
+import random
 import signal
+import socket
 import warnings
 
 import numpy
@@ -7,7 +11,6 @@ import omegaconf
 import pytest
 import torch
 from cli.commands import run
-from compat.defects import take_the_port_that_is_drawn
 from fairseq import checkpoint_utils, options
 from fairseq.data import data_utils
 from fairseq.dataclass.configs import DistributedTrainingConfig
@@ -178,6 +181,19 @@ from fairseq.tasks.audio_classification import sklearn_metrics
 assert sklearn_metrics.accuracy_score([1, 0], [1, 1]) == 0.5
 """
     run("python", "-c", code, own=True)
+
+
+@contextlib.contextmanager
+def take_the_port_that_is_drawn():
+    """Listen at the port that fairseq draws next, and give its number."""
+    os.environ.pop("SLURM_JOB_ID", None)  # from which it would draw
+    for seed in range(100):
+        random.seed(seed)
+        port = random.randint(10000, 60000)
+        with contextlib.suppress(OSError), socket.create_server(("localhost", port)):
+            random.seed(seed)
+            yield port
+            return
 
 
 @pytest.mark.parametrize("job", [None, "12"])

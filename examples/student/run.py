@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import steps
+from ship import ship
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.claim import claim_folder
@@ -27,6 +28,7 @@ STEPS = {
     "clean": steps.clean,
     "learn": steps.learn,
     "round": steps.round_,
+    "ship": ship,
 }
 _NEEDED = object()
 # What a configuration may say, and what counts where it says nothing.
@@ -35,7 +37,7 @@ TABLES = {
     "teach": {"text": _NEEDED, "nbest": 1, "best": "", "keep": 1, "references": False},
     "clean": {
         "filters": ["identical", "duplicates", "repetitive"],
-        "judge": "",
+        "judge": {},
         "drop": 0.05,
     },
     "learn": {
@@ -43,6 +45,10 @@ TABLES = {
         "average": 10, "seeds": [1], "baseline": "",
     },
     "round": {"train": "", "updates": _NEEDED, "average": 1, "bits": 8},
+    "ship": {
+        "export": "--int8", "shortlist": False, "preview": False, "tests": _NEEDED, "beam": 5,
+        "teacher": {}, "convert": {}, "rounds": 5, "lines": 200,
+    },
 }  # fmt: skip
 _RUN = {"out": _NEEDED, "langs": _NEEDED, "workers": 1, "rows": 1000, "ray": None, "jobs": 1}
 _MODEL = {

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import compress, islice
 from pathlib import Path
@@ -33,8 +33,6 @@ from resmlp_mt.data.processes import map_blocks
 from resmlp_mt.data.reading import find_side, read_blocks, read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
-from resmlp_mt.translating.likelihood import score_pairs
-from resmlp_mt.translating.translator import Translator
 
 
 @dataclass
@@ -56,7 +54,7 @@ class Run:
 
     @contextmanager
     def step(self, name: str, *files: Path, **others) -> Iterator["Step"]:
-        """Yield a `Step`, and note at the end of the block that it is done.
+        """Yield a `Step`, which is noted as done at the end of the block.
 
         Args:
             name: Its folder, and its table of the configuration.
@@ -64,46 +62,54 @@ class Run:
             **others: Other settings that it is made with.
 
         Raises:
-            UserError: If it was done with other settings, or from other files.
+            UserError: If it was begun with other settings, or from other files.
         """
         made_from = {"settings": self.tables[name], **others}
         made_from |= {str(path): _sum(path) for path in files}
-        step = Step(self.out / name, {})
+        step = Step(self.out / name, json.loads(json.dumps(made_from)))
         if step.note.exists():
-            done = json.loads(step.note.read_text(encoding="utf-8"))
-            if done["made_from"] != json.loads(json.dumps(made_from)):
+            noted = json.loads(step.note.read_text(encoding="utf-8"))
+            if noted["made_from"] != step.made_from:
                 raise UserError(
-                    f"{step.folder} was made with other settings or from other text: remove it "
-                    "and what follows it, or name another out"
+                    f"{step.folder} was begun with other settings or text: remove it and what "
+                    "follows it, or name another out"
                 )
-            step.is_done = True
-            _say(f"{name}: done before")
+            step.report = noted["report"]
+        step.is_done = bool(step.report)
+        say(f"{name}: done before" if step.is_done else name)
+        if step.is_done:
             yield step
             return
-        _say(name)
-        step.folder.mkdir(parents=True, exist_ok=True)
+        step.write()
         yield step
-        with whole_file(step.note) as path:
-            note = json.dumps({"made_from": made_from, "report": step.report}, indent=1)
-            path.write_text(note + "\n", encoding="utf-8")
-        _say(f"{name}: {json.dumps(step.report)}")
+        step.write()
+        say(f"{name}: {json.dumps(step.report)}")
 
 
 @dataclass
 class Step:
-    """A step at work: its folder, and what it has to report."""
+    """A step at work: its folder, what it is made from, and what it has to report in the end."""
 
     folder: Path
-    report: dict
+    made_from: dict
+    report: dict = field(default_factory=dict)
     is_done: bool = False
 
     @property
     def note(self) -> Path:
-        """What is there once all is done."""
-        return self.folder / "done.json"
+        """Where all this is noted."""
+        return self.folder / "step.json"
+
+    def write(self) -> None:
+        """Note it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with whole_file(self.note) as path:
+            note = {"made_from": self.made_from, "report": self.report}
+            path.write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell what happens."""
     print(f"student: {text}", flush=True)
 
 
@@ -183,7 +189,7 @@ def teach(run: Run) -> None:
         ):
             for number in range(len(texts)):
                 named = (step.folder / f"{number}.{kind}.jsonl" for kind in ("given", "found"))
-                for given, found in zip(*map(_read_json, named), strict=True):
+                for given, found in zip(*map(read_json, named), strict=True):
                     source, reference = given
                     kept = [reference] if settings["references"] and reference else []
                     made = [text for text in found["best"] if text not in kept]
@@ -196,7 +202,8 @@ def teach(run: Run) -> None:
         step.report = dict(counts)
 
 
-def _read_json(path: Path) -> Iterator:
+def read_json(path: Path) -> Iterator:
+    """What the lines of a file hold."""
     return map(json.loads, read_lines(path))
 
 
@@ -222,21 +229,21 @@ def _pair(text: dict, sources: Iterator[str], targets: Iterator[str]) -> Iterato
 # Clean.
 
 
-class Judge:
+class Judgement:
     """How unlikely a model of the other direction finds pairs, in nats a subword.
 
     Args:
-        model: What `Translator.from_pretrained` takes.
-        threads: Likewise.
+        judge: What `make_teacher` takes, of a kind that can score.
     """
 
-    def __init__(self, model: str, threads: int = 1):
-        self.translator = Translator.from_pretrained(model, threads=threads)
+    def __init__(self, judge: dict):
+        self.judge = make_teacher(**judge)
+        if not hasattr(self.judge, "score"):
+            raise UserError(f"[clean] judge: a {judge['kind']} cannot score what others translate")
 
     def __call__(self, lines: Sequence[str], first: int) -> Iterator[str]:
         """Of lines with a target and its source in JSON: a number each."""
-        pairs = map(json.loads, lines)
-        return map("{:.5f}".format, score_pairs(self.translator, pairs, per_subword=True))
+        return map("{:.5f}".format, self.judge.score(list(map(json.loads, lines))))
 
 
 def clean(run: Run) -> None:
@@ -251,7 +258,7 @@ def clean(run: Run) -> None:
     with run.step("clean", *(Path(f"{taught}.{lang}") for lang in langs)) as step:
         if step.is_done:
             return
-        kept, given = step.folder / "kept.jsonl", step.folder / "given.jsonl"
+        given = step.folder / "given.jsonl"
         dropped: dict[str, int] = {}
         sieve = Sieve([f"remove_{name}" for name in settings["filters"]], langs)
         is_kept = sieve.make_choice(dropped)
@@ -266,8 +273,9 @@ def clean(run: Run) -> None:
                         stream.write(json.dumps([target, source], ensure_ascii=False) + "\n")
         chosen = np.ones(left, bool)
         if settings["judge"]:
-            run.make_lines(Judge, {"model": settings["judge"]}, given, kept.with_suffix(".nats"))
-            nats = np.array([float(line) for line in read_lines(kept.with_suffix(".nats"))])
+            scores = step.folder / "nats"
+            run.make_lines(Judgement, {"judge": settings["judge"]}, given, scores)
+            nats = np.array([float(line) for line in read_lines(scores)])
             order = np.argsort(nats, kind="stable")
             chosen[order[left - int(settings["drop"] * left) :]] = False
             chosen &= np.isfinite(nats)
@@ -285,7 +293,7 @@ def clean(run: Run) -> None:
             open(source_path, "w", encoding="utf-8") as sources,
             open(target_path, "w", encoding="utf-8") as targets,
         ):
-            for target, source in compress(_read_json(given), chosen):
+            for target, source in compress(read_json(given), chosen):
                 sources.write(f"{source}\n")
                 targets.write(f"{target}\n")
         step.report |= {"pairs": total, "dropped": dropped, "kept": int(chosen.sum())}
@@ -376,9 +384,9 @@ class Training:
         model, log = self.folder / "model.pt", self.folder / "train.log"
         if not model.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            _say(f"train {self.folder}")
+            say(f"train {self.folder}")
             start = ["--finetune-from-model", self.start] if self.start else []
-            _call(
+            call(
                 "resmlp-mt", "train", self.data.absolute(), *shlex.split(self.flags), *start,
                 "--seed", self.seed, "--max-update", self.updates, "--save-dir", self.folder,
                 "--keep-last-epochs", self.average, "--log-format", "json", "--log-file", log,
@@ -391,7 +399,7 @@ class Training:
                 1 for path in self.folder.glob("checkpoint[0-9]*.pt") if "_" not in path.stem
             )
             last = ["--last", min(kept, self.average)]
-            _call("resmlp-mt", "average", self.folder, *last, "--out", model)
+            call("resmlp-mt", "average", self.folder, *last, "--out", model)
         return min(map(float, _read_log(log, "valid_nll_loss")), default=float("nan"))
 
 
@@ -413,15 +421,15 @@ def _train_all(trainings: list[Training], jobs: int) -> dict[str, float]:
 
 def _prepare(out: Path, flags: str, *more) -> None:
     if not (out / "report.json").exists():
-        _say(f"prepare {out}")
-        _call("resmlp-mt", "prepare", *shlex.split(flags), *more, "--out", out)
+        say(f"prepare {out}")
+        call("resmlp-mt", "prepare", *shlex.split(flags), *more, "--out", out)
 
 
 # Programs that run now.
 _at_work: set[subprocess.Popen] = set()
 
 
-def _call(program: str, *arguments, log: Path | None = None) -> str:
+def call(program: str, *arguments, log: Path | None = None) -> str:
     """What a command of this environment prints.
 
     Raises:

@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from itertools import chain
@@ -24,6 +25,7 @@ from resmlp_mt import SearchOptions, Translator
 from resmlp_mt.data.reading import decode_lines
 from resmlp_mt.engines.batches import fill
 from resmlp_mt.errors import UserError, name_some
+from resmlp_mt.translating.likelihood import score_pairs
 
 Found = list[tuple[str, float | None]]
 
@@ -41,6 +43,13 @@ class Teacher(Protocol):
         Raises:
             UserError: If there is nothing more to be had.
         """
+
+
+class Judge(Protocol):
+    """What has `score`: teachers whose model is at hand."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
+        """Yield how unlikely each target is, given its source: nats a subword."""
 
 
 def make_teacher(kind: str, **settings) -> Teacher:
@@ -96,6 +105,10 @@ class Checkpoint:
         found = self.translator.translate_nbest(lines, self.options, recase=False, first=first)
         for line, best in zip(lines, found, strict=True):
             yield [(each.text, each.score) for each in best] if line.strip() else []
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
+        """As `Judge.score`."""
+        return score_pairs(self.translator, pairs, per_subword=True)
 
 
 class CTranslate2:
@@ -198,17 +211,40 @@ class CTranslate2:
     def translate(self, lines: Sequence[str], first: int) -> Iterator[Found]:
         """As `Teacher.translate`."""
         for batch in fill(lines, 512):
-            read = self.subwords[0].encode([line.strip() for line in batch], out_type=str)
+            read = self._cut(0, batch)
             full = [[*self.before, *pieces, *self.behind] for pieces in read if pieces]
             begun = {"target_prefix": [self.begun] * len(full)} if self.begun else {}
-            try:
+            with self._explaining(len(batch)):
                 results = iter(self.model.translate_batch(full, **begun, **self.search))
-            except (RuntimeError, ValueError, TypeError) as error:
-                raise UserError(
-                    f"CTranslate2: {error}; in this line, or one of the {len(batch)} from it on"
-                ) from None
             for pieces in read:
                 yield self._read(next(results)) if pieces else []
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
+        """As `Judge.score`."""
+        options = {name: self.search[name] for name in ("max_batch_size", "batch_type")}
+        for batch in fill(pairs, 512):
+            sources, targets = (
+                self._cut(side, texts) for side, texts in enumerate(zip(*batch, strict=True))
+            )
+            full = [[*self.before, *pieces, *self.behind] for pieces in sources]
+            begun = [[*self.begun, *pieces] for pieces in targets]
+            with self._explaining(len(batch)):
+                results = self.model.score_batch(full, begun, max_input_length=0, **options)
+            for result in results:
+                nats = result.log_probs[len(self.begun) :]
+                yield -sum(nats) / len(nats)
+
+    def _cut(self, side: int, texts: Sequence[str]) -> list[list[str]]:
+        return self.subwords[side].encode([text.strip() for text in texts], out_type=str)
+
+    @contextmanager
+    def _explaining(self, lines: int) -> Iterator[None]:
+        try:
+            yield
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise UserError(
+                f"CTranslate2: {error}; in this line, or one of the {lines} from it on"
+            ) from None
 
     def _read(self, result) -> Found:
         texts = (self.subwords[1].decode(h[len(self.begun) :]) for h in result.hypotheses)

@@ -14,8 +14,8 @@ def add_tokenize(parser: argparse.ArgumentParser) -> None:
         default="13a",
         metavar="NAME",
         help="SacreBLEU's tokenizer for BLEU: 13a, intl, none, which split at blanks; zh, ja-mecab "
-        "(pip install 'sacrebleu[ja]'), ko-mecab ('sacrebleu[ko]'), char; or flores101, flores200, "
-        "spBLEU-1K, which are downloaded",
+        "(pip install 'sacrebleu[ja]'), ko-mecab ('sacrebleu[ko]'), char; or flores101 (spm), "
+        "flores200, spBLEU-1K, which are downloaded",
     )
 
 

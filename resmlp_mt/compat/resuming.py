@@ -2,6 +2,7 @@
 
 import logging
 import os
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from omegaconf import OmegaConf
 
 from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
 from resmlp_mt.compat.patching import Patch
-from resmlp_mt.errors import UserError
+from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.files.claim import claim_folder
 from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
 
@@ -153,10 +154,27 @@ def _adopt(cfg, trainer, path: str, state: dict) -> None:
     # A training that started so goes on from its own checkpoint.
     last = os.path.join(cfg.save_dir, LAST)
     tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
+    if tunes and trainer.is_data_parallel_master:
+        _tell_other_flags(path, state["cfg"], trainer.cfg)
     if hasattr(trainer.task, "adopt_state"):
         trainer.task.adopt_state(state, path, trainer.get_model(), tunes)
     if trainer.cfg.ema.store_ema and state.get("extra_state") is not None:
         _adopt_average(state, trainer.get_model().state_dict())
+
+
+def _tell_other_flags(path: str, before, now) -> None:
+    """Warn of flags by which a model would do otherwise than where it was trained before."""
+    told = []
+    for part, names in ("model", None), ("task", ("mean", "std")):
+        old, new = (
+            vars(c[part]) if isinstance(c[part], Namespace) else c[part] for c in (before, now)
+        )
+        for name in names or old:
+            values = old.get(name), new.get(name)
+            if None not in values and values[0] != values[1] and not name.startswith("_"):
+                told.append(f"{name_flag(name)} is {values[1]}, and was {values[0]}")
+    if told:
+        logger.warning("%s was trained with other flags: %s", path, "; ".join(told))
 
 
 def _adopt_average(state: dict, weights: dict) -> None:

@@ -263,9 +263,9 @@ class FoldedSearch:
         """
         steps = self._count_steps(targets)
         beams = self._start_beams(len(sources), 1, 1, steps)
-        step = self._begin(sources, beams, None)
+        step = StepKernel(self.decoder, self._encode(sources), beams)
         log_p = np.empty((len(sources), 1, self.symbols), np.float32)
-        step.answer_log_p(log_p, np.ones(len(sources), bool))
+        step.answer(log_p=log_p, forced=np.ones(len(sources), bool))
         rows, lengths = np.arange(len(sources)), np.array(list(map(len, targets)))
         total = np.zeros(len(sources))
         for position in range(steps):

@@ -111,7 +111,9 @@ def divide(
         cuts = [Part(line, True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
         for part in cuts:
             has_pieces = part.stays or ruler.measure(part.text)
-            text = re.sub(_HOLE, lambda _: next(held, _HOLE), part.text)
+            text = part.text
+            if _HOLE in text:
+                text = re.sub(_HOLE, lambda _: next(held, _HOLE), text)
             if has_pieces:
                 begins = len(found) == first
                 found.append([[*blank, text], part.stays, is_item or part.is_item, begins])

@@ -149,12 +149,16 @@ def entries(log, key):
     return [entry for entry in found if key in entry]
 
 
-def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.CompletedProcess:
+def flags_of(raw: Path, out: Path, *options) -> list:
+    """The flags of `resmlp-mt prepare` for the text of the lesson."""
     splits = [x for s in ("train", "valid", "test") for x in (f"--{s}", raw / s)]
     languages = ["--source-lang", "en", "--target-lang", "de"]
     size = [] if "--like" in options else ["--vocab-size", 300]
-    files = [*languages, *splits, "--workers", 1, "--out", out]
-    return run("resmlp-mt", "prepare", *files, *size, *options, **run_options)
+    return [*languages, *splits, "--workers", 1, "--out", out, *size, *options]
+
+
+def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.CompletedProcess:
+    return run("resmlp-mt", "prepare", *flags_of(raw, out, *options), **run_options)
 
 
 def write_misfit_timm(folder: Path) -> Path:

@@ -216,17 +216,8 @@ def test_a_race_is_to_the_lowest_loss_of_the_first(tmp_path):
     found = [(row["lr"], row["dropout"], row["seed"]) for row in (rows[0], rows[-1])]
     assert found == [("", "", ""), ("5e-3", "", "2")]
     assert files["plot"].read_bytes().startswith(b"\x89PNG")
-    done = race(*trainings, "--target", "3.2", *outputs)
-    assert done.stdout == "b: not at 3.200 after 28 updates\na: 24 s, 21 updates to 3.200\n"
-
-
-def test_a_race_without_an_epoch_is_a_mistake(tmp_path):
-    (tmp_path / "train.log").write_text("Start\n")
-    outputs = ["--csv", tmp_path / "race.csv", "--plot", tmp_path / "race.png"]
-    for training, said in ((f"a={tmp_path}", "train.log"), (str(tmp_path), "MODEL=FOLDER")):
-        done = race(training, *outputs)
-        assert done.returncode == 2 and said in done.stderr
-    assert not (tmp_path / "race.csv").exists()
+    done = race("a=" + str(tmp_path), *outputs[:2])
+    assert done.returncode == 2 and "train.log" in done.stderr
 
 
 MODELS = {

@@ -120,6 +120,7 @@ def test_patience_counts_on_and_a_training_that_it_ended_is_done(prepared, train
     command = ["resmlp-mt", "train", prepared, *flags, "--patience", 2]
     # It begins from weights, but goes on from its own checkpoints.
     command += ["--finetune-from-model", trained / "checkpoint1.pt"]
+    command += ["--decoder-attention-heads", 4, "--dropout", 0.3]
 
     def train(epochs):
         result = run(*command, "--max-epoch", epochs)
@@ -127,10 +128,11 @@ def test_patience_counts_on_and_a_training_that_it_ended_is_done(prepared, train
 
     first = train(2)
     assert "early stop" not in first  # the first validation, and one that is no better
+    assert "--decoder-attention-heads is 4, and was 2" in first
     assert "early stop since valid performance hasn't improved for last 2 runs" in train(9)
     assert (tmp_path / "checkpoint3.pt").exists() and not (tmp_path / "checkpoint4.pt").exists()
     again = train(9)
-    assert "--patience 2 ended this training" in again
+    assert "--patience 2 ended this training" in again and "other flags" not in again
     assert not (tmp_path / "checkpoint4.pt").exists()
 
 

@@ -143,6 +143,14 @@ def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
     assert new["head.weight"].shape == (2, 12)
 
 
+def test_fine_tuning_with_pixels_of_another_scale_is_told(classifier, pictures, tmp_path):
+    start = ["--finetune-from-model", classifier, "--max-update", 1]
+    output = train(pictures, tmp_path / "same", *start)
+    assert "other flags" not in output.stdout + output.stderr
+    output = train(pictures, tmp_path / "other", *start, "--mean", "0,0,0.5")
+    assert "other flags: --mean is" in output.stdout + output.stderr
+
+
 def test_a_head_goes_by_the_names_of_its_classes(classifier, pictures, tmp_path):
     """As many classes, so that all shapes fit."""
     old = torch.load(classifier / "checkpoint_best.pt", weights_only=True)

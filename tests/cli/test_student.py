@@ -295,11 +295,11 @@ def test_a_teacher_that_ends_goes_on_where_it_ended(tmp_path):
         "".join(f"{line}\n" for line in full),
         "".join(f"{x.upper()}\n" for x in full),
     ]
-    report = json.loads((tmp_path / "run/teach/done.json").read_text())["report"]
+    report = json.loads((tmp_path / "run/teach/step.json").read_text())["report"]
     assert report["empty"] == 1 and report["doubled"] == 10 and report["taught"] == 10
     assert "done before" in run(*command, cwd=tmp_path).stdout
     (tmp_path / "text.en").write_text("other\n")
-    assert_refused(run(*command, cwd=tmp_path, check=False), "run/teach was made")
+    assert_refused(run(*command, cwd=tmp_path, check=False), "run/teach was begun")
 
 
 def test_processes_that_are_killed_lose_and_repeat_nothing(tmp_path):
@@ -355,10 +355,10 @@ def test_the_best_are_those_nearest_to_the_reference(tmp_path):
 
 def test_clean_drops_what_filters_find_and_what_the_judge_doubts(raw, tmp_path):
     lines = (raw / "train.en").read_text().splitlines()[:40]
-    clean = 'drop = 0.25\njudge = "en-de"'
+    clean = 'drop = 0.25\njudge = {kind = "checkpoint", models = ["en-de"]}'
     run(*write_run(tmp_path, [*lines, lines[0]], clean=clean), cwd=tmp_path)
     folder = tmp_path / "run" / "clean"
-    report = json.loads((folder / "done.json").read_text())["report"]
+    report = json.loads((folder / "step.json").read_text())["report"]
     pairs = read_pairs(tmp_path / "run/teach/taught")[:-1]
     assert report["pairs"] == 41 and report["kept"] == 30
     assert report["dropped"]["the same pair came before"] == 1
@@ -381,7 +381,7 @@ def test_clean_drops_what_filters_find_and_what_the_judge_doubts(raw, tmp_path):
         ({"teacher": 'kind = "program"\ncommands = ["x"]'}, "command"),
         ({"teacher": 'kind = "program"\ncommand = ["not-there"]'}, "not-there"),
         ({"clean": 'filters = ["odd"]'}, "odd"),
-        ({"clean": 'judge = "$NOT_THERE"'}, "NOT_THERE"),
+        ({"clean": 'filters = ["$NOT_THERE"]'}, "NOT_THERE"),
     ],
 )
 def test_a_configuration_that_makes_no_sense_is_refused(tables, said, tmp_path):

@@ -10,11 +10,12 @@ import torch
 from cli.commands import run, start
 from compat import defects
 from compat.written import write_checkpoint
+from fairseq.data import data_utils
 
 from resmlp_mt.compat import patching
 from resmlp_mt.compat.patching import PATCHES, Patch
 
-IN_PROCESS = [d for found in defects.OF_PATCHES.values() for d in found]
+IN_PROCESS = list(defects.OF_PATCHES.values())
 IN_PROCESS.remove(defects.sigterm_is_left_to_kill)
 
 
@@ -70,7 +71,7 @@ def test_every_patch_is_in_place():
 def test_a_function_that_is_not_known_is_left_as_it_is_with_a_warning(caplog, monkeypatch):
     monkeypatch.setattr(patching, "PATCHES", [])
     patch = Patch("tried", "It does harm.", "somebody", "Nothing.")
-    before = defects.data_utils.batch_by_size, defects.data_utils.numpy_seed
+    before = data_utils.batch_by_size, data_utils.numpy_seed
 
     @patch.replaces("fairseq.data.data_utils:batch_by_size", patching.digest(before[0]))
     def known(*args):
@@ -85,7 +86,7 @@ def test_a_function_that_is_not_known_is_left_as_it_is_with_a_warning(caplog, mo
         raise AssertionError
 
     assert not patch.apply()
-    assert (defects.data_utils.batch_by_size, defects.data_utils.numpy_seed) == before
+    assert (data_utils.batch_by_size, data_utils.numpy_seed) == before
     (said,) = caplog.messages
     assert "numpy_seed, fairseq.data.nowhere:nothing differs" in said and "does harm" in said
     assert "batch_by_size" not in said

@@ -1,6 +1,7 @@
 """The compiled search against fairseq's SequenceGenerator, on models of every kind."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -34,27 +35,26 @@ from resmlp_mt.translating.hypotheses import Attention
 ROUNDING = 0.1  # what 8 bits may change of a score
 
 LENGTHS = [4, 11, 2, 7, 7, 1, 9, 3]
-
-
-def skip_unless_here(kind):
-    if find_library() is None:
-        pytest.skip("the compiled code was not built")
-    if not getattr(find_library(), f"has_{kind}")():
-        pytest.skip(f"this processor has no {kind}")
+ASKED = os.environ.get("RESMLP_CPU_ISA")  # as by sanitize.sh, which asks for one after the other
 
 
 @pytest.fixture(autouse=True, params=KINDS)
 def kind(request, monkeypatch):
     """The form of the compiled code that searches."""
-    skip_unless_here(request.param)
+    if find_library() is None:
+        pytest.skip("the compiled code was not built")
+    if not getattr(find_library(), f"has_{request.param}")():
+        pytest.skip(f"this processor has no {request.param}")
+    if ASKED and request.param != ASKED:
+        pytest.skip(f"RESMLP_CPU_ISA={ASKED}")
     monkeypatch.setenv("RESMLP_CPU_ISA", request.param)
     # So that beams need more room.
     monkeypatch.setattr("resmlp_mt.engines.search.beams._STEPS", 2)
 
 
-def engines(model, task, int8=False, shortlist=None, preview=None):
+def engines(model, task, int8=False, shortlist=None, preview=None, bits=8):
     """The compiled one, perhaps with the arrays of a shortlist or a preview, and the reference."""
-    model, shared = model.float(), SharedWeights()
+    model, shared = model.float(), SharedWeights(bits)
     described = {
         "decoder": describe_decoder(model.decoder, int8, shared),
         "encoder": describe_encoder(model.encoder, model.decoder, int8, shared),
@@ -317,6 +317,43 @@ def test_a_model_whose_numbers_overflow_finds_nothing(part, value, build_model, 
         model.get_submodule(part).bias[0] = value
     fast, _ = engines(model, task(), int8=True)
     assert fast.search(sources(), SearchOptions(3)) == [[]] * len(LENGTHS)
+
+
+def given_pairs():
+    lengths = [min(length, 8) for length in reversed(LENGTHS)]
+    targets = [torch.randint(4, 17, (length,)).numpy() for length in lengths]
+    return sources(), targets
+
+
+@pytest.mark.parametrize("mixer", SEQUENCE_MIXERS)
+def test_given_translations_have_the_probabilities_of_the_model(mixer, build_model, task):
+    fast, reference = engines(build_model(token_mixer=mixer), task())
+    pairs = given_pairs()
+    scores = fast.score(*pairs)
+    np.testing.assert_allclose(scores, reference.score(*pairs), rtol=1e-4)
+    alone = [fast.score([s], [t]).item() for s, t in zip(*pairs, strict=True)]
+    np.testing.assert_allclose(alone, scores, rtol=1e-4)
+    symbols = task().target_dictionary
+    ensemble = Ensemble([fast, reference], symbols, symbols.pad())
+    np.testing.assert_allclose(ensemble.score(*pairs), scores, rtol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["affine", "layer"])
+@pytest.mark.parametrize("mixer", ["linear", "gated-toeplitz", "projected-toeplitz"])
+def test_a_rounded_model_scores_as_its_export_does(mixer, norm, build_model, task):
+    """With few bits: how activations are rounded differs from processor to processor."""
+    flags = dict(token_mixer=mixer, norm=norm, share_all_embeddings=True, decoder_embed_dim=16)
+    joined = task(joined=True)
+    plain = build_model(task=joined, **flags).float()
+    rounded = build_model(task=joined, round_bits=4, **flags).float()
+    rounded.load_state_dict(plain.state_dict())
+    exported, reference = engines(rounded, joined, int8=True, bits=4)
+    pairs = given_pairs()
+    lost = [
+        np.abs(exported.score(*pairs) - engine.score(*pairs)).mean()
+        for engine in (reference, FairseqSearch(plain, joined, "cpu"))
+    ]
+    assert lost[0] < 0.4 * lost[1]
 
 
 @pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])

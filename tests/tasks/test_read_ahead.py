@@ -11,14 +11,14 @@ from resmlp_mt.compat.messages import LOADER_KILLED
 BATCHES = """
 import gc, multiprocessing, os, sys
 import resmlp_mt.plugin
-from compat.defects import Shuffled
+from tasks.test_batches import Sentences
 from resmlp_mt.compat.messages import explain
 from resmlp_mt.tasks.batches import AllInBatches, WorkersMayChange
 
 def batch(collate=list, workers=1):
     one_by_one = [[i] for i in range(99)]
     return WorkersMayChange(
-        Shuffled(99), collate, one_by_one, num_workers=workers, buffer_size=2,
+        Sentences([5] * 99), collate, one_by_one, num_workers=workers, buffer_size=2,
         persistent_workers=True,
     )
 """
@@ -56,7 +56,8 @@ EPOCHS = """
 from types import SimpleNamespace
 task = AllInBatches(SimpleNamespace())
 batches = task.get_batch_iterator(
-    Shuffled(30), max_sentences=4, num_workers=1, data_buffer_size=2, disable_iterator_cache=True
+    Sentences([5] * 30), max_sentences=4, num_workers=1, data_buffer_size=2,
+    disable_iterator_cache=True,
 )
 print(len(list(batches.next_epoch_itr())))
 # A thread waits for the processes too, and notes their end later than `join` returns.

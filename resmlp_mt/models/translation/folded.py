@@ -12,6 +12,7 @@ from resmlp_mt.models.folded import NamedWeights, SharedWeights
 from resmlp_mt.models.translation.decoder import ResMLPDecoder
 from resmlp_mt.models.translation.embedding import TokenEmbedding
 from resmlp_mt.models.translation.encoder import ResMLPEncoder
+from resmlp_mt.models.translation.rounded import ROUNDED
 from resmlp_mt.nn.attention import SourceAttention
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock, ResMLPDecoderBlock
 from resmlp_mt.nn.dropout import Dropout
@@ -44,7 +45,7 @@ def find_unfolded(model) -> str | None:
     within = {part for mixer in mixers for part in mixer.modules()}
     others = [part for side in sides for part in side.modules() if part not in within]
     unfolded = [mixer for mixer in mixers if not _folds_itself(mixer)]
-    unfolded += [part for part in others if type(part) not in FOLDED]
+    unfolded += [part for part in others if type(part) not in FOLDED | ROUNDED]
     return type(unfolded[0]).__name__ if unfolded else None
 
 

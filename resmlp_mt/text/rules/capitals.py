@@ -11,6 +11,8 @@ from resmlp_mt.text.traced import Traced
 # source what holds digits.
 _TYPED = re.compile(r"@|://|\w\.\w|[a-z][A-Z]")
 _KEPT = re.compile(rf"{_TYPED.pattern}|\d")
+# Whoever has such a word has not typed it in capitals. It is found at once in most texts.
+_SMALL_WORD = re.compile(r"(?<!\S)[A-Za-z][a-z]{2,}(?!\S)")
 # English "I" and "I'm", but not the end of "Hawai'i".
 _I = re.compile(r"(?<!\w)(?<!\w['’])i(?!\w)")
 # The i with a dot and the one without are two letters in Turkish and Azerbaijani.
@@ -61,7 +63,7 @@ def is_in_capitals(text: str) -> bool:
     that stay as they are typed do not count. Acronyms do not put a Chinese or an Arabic text in
     capitals, and a word in such a script does not hide that the others are in them.
     """
-    if text == text.lower():
+    if text == text.lower() or _SMALL_WORD.search(text):
         return False
     capitals, others, small = [], [], 0  # how many letters each word has, and small ones in all
     for word in text.split():
