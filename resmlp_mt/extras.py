@@ -31,7 +31,7 @@ TRAINING = {
     "safetensors": "export, and weights for images",
     "onnx": "export",
     "tensorboard": "train --tensorboard-logdir",
-    "matplotlib": "curves, and other pictures that are drawn",
+    "matplotlib": "the pictures of study",
 }
 _PACKAGES = {"fairseq": "ve-fairseq", "PIL": "pillow"}  # of modules that have other names
 _CHECKOUT = Path(__file__).parents[1]
