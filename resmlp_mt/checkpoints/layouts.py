@@ -21,7 +21,7 @@ LAYOUTS = ("official", "timm")
 
 
 class Key(NamedTuple):
-    """What a layout calls a part of ours.
+    """The name that a layout has for a part of ours.
 
     Attributes:
         name: @ stands for the number of a stage, + for that of a later one than the first, # for

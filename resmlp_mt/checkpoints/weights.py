@@ -162,7 +162,7 @@ def _name_arch(cfg: DictConfig) -> str:
 
 
 def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
-    """What fairseq-train would make of the command line for such weights."""
+    """The flags that fairseq-train would make of the command line for such weights."""
     line = [".", "--task", CLASSIFICATION, "--criterion", CLASSIFICATION, "--arch", *arch.split()]
     cfg = convert_namespace_to_omegaconf(
         options.parse_args_and_arch(options.get_training_parser(), line)

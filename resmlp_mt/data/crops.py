@@ -20,7 +20,7 @@ Augment = Callable[[Image.Image, np.random.Generator], Image.Image]
 
 @dataclass(frozen=True)
 class Cut:
-    """What a classifier sees of an image in evaluation: the centre.
+    """The part of an image that a classifier sees in evaluation: the centre.
 
     The shorter side is resized to floor(image_size / crop_pct), then the centre is cut out, with
     the rounding of torchvision and timm. The pixels are theirs too, but for images that are more

@@ -43,7 +43,7 @@ class Encoded:
 
 @dataclass
 class Totals:
-    """What `write_numbers` wrote, all blocks together.
+    """Counts of all that `write_numbers` wrote.
 
     Attributes:
         kept, dropped: Pairs.

@@ -177,7 +177,7 @@ def _read_symbols(path: Path) -> list[str]:
 
 
 def _watch_blocks(found: Iterable[tuple[Block, Any]], what: str, total: int) -> Iterator:
-    """What was made of each block."""
+    """The results of the blocks, with a bar."""
     with watch((), what, total) as bar:
         for block, result in found:
             yield result
