@@ -80,7 +80,7 @@ class Desk:
             texts: Raw text.
             options: By which model, and how.
             describe: Makes the answer, beside the event loop.
-            split_sentences, recase: As for `Reader.split`. A prefix goes on in the case in
+            split_sentences, recase: As for `Pipeline.split`. A prefix goes on in the case in
                 which it was typed, so the text is then taken as typed too.
             are_items: Give no text a final stop that it lacks.
             written: Characters that `describe` reads or writes beside those of the texts.
