@@ -240,26 +240,3 @@ def test_faults_of_a_corpus_are_named_by_file_and_line(parts, tmp_path):
         there = [p.name for p in tmp_path.iterdir() if p.name[0] in "0."]
         assert there == [f"000000{Path(name).suffix}"] * (name in ("a.jsonl", "b.txt"))
         (tmp_path / f"000000{Path(name).suffix}").unlink(missing_ok=True)
-
-
-def test_other_columns_may_share_a_name_and_a_table_without_rows_stays_one(parts, tmp_path):
-    import pyarrow
-    from pyarrow import parquet
-
-    twice = make_parquet(n=[1, 2], n_=[3, 4], text=["a", None])
-    empty = pyarrow.table(
-        {"text": pyarrow.array([], pyarrow.string()), "n": pyarrow.array([], "i4")}
-    )
-    (tmp_path / "a.parquet").write_bytes(twice)
-    parquet.write_table(empty, tmp_path / "b.parquet")
-    paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    for part in parts["find_parts"](paths, 2):
-        upper = lambda texts: (text.upper() for text in texts)  # noqa: E731
-        parts["translate_part"](part, tmp_path, "text", "de", upper)
-    with parquet.ParquetFile(tmp_path / "000000.parquet") as file:
-        table = file.read()
-    assert table.column_names == ["n", "n", "text", "de"]
-    assert [column.to_pylist() for column in table.columns][2:] == [["a", None], ["A", None]]
-    found = parquet.read_table(tmp_path / "000001.parquet")
-    assert found.column_names == ["text", "n", "de"] and found.num_rows == 0
-    assert found.schema.field("n") == empty.schema.field("n")
