@@ -34,7 +34,6 @@ from safetensors.numpy import load_file, save_file
 from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.data.tars import index_tar
 from resmlp_mt.engines.classifier import Classifier
-from resmlp_mt.engines.compiled_code.code import find_compute
 from resmlp_mt.engines.exported import sum_files
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
@@ -42,7 +41,7 @@ from resmlp_mt.translating.translator import Translator
 
 
 def test_what_is_mutated_at_random_is_refused_or_does_no_harm(tmp_path):
-    command = [sys.executable, ROOT / "scripts/fuzz.py", "all", "--count", 6, "--seed", 2]
+    command = [sys.executable, ROOT / "scripts/fuzz.py", "all", "--count", 6, "--seed", 3]
     done = subprocess.run(
         [*map(str, command), "--findings", tmp_path / "findings"],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -96,8 +95,8 @@ def whole(tmp_path_factory) -> dict[str, Path]:
     """Models of each kind."""
     root = tmp_path_factory.mktemp("whole")
     translator = seeds.make_translators(root / "translators")[1]
-    classifier = seeds.make_classifiers(root / "classifiers")[0]
-    folders = {"translator": translator, "classifier": classifier}
+    classifier, _, traced = seeds.make_classifiers(root / "classifiers")
+    folders = {"translator": translator, "classifier": classifier, "traced classifier": traced}
     for name in list(folders):
         folders[f"exported {name}"] = root / f"exported-{name}"
         export_model(folders[name], folders[f"exported {name}"], int8=False)
@@ -175,7 +174,7 @@ def test_what_is_named_in_an_export_is_there(copy):
     model = copy("exported translator")
     path = model / "export.json"
     config = json.loads(path.read_text())
-    for name in ("missing", "../model/step.onnx", "x" * 5000):
+    for name in ("missing", "../model/spm.model", "x" * 5000):
         path.write_text(json.dumps(config | {"sha256": config["sha256"] | {name: ""}}))
         with pytest.raises(UserError, match="missing; export the model again"):
             translate(model)
@@ -264,7 +263,7 @@ def seal(model: Path, **changes) -> None:
 
 
 def use_exported(model: Path) -> None:
-    (translate if (model / "step.onnx").exists() else classify)(model)
+    (translate if (model / "mixing.safetensors").exists() else classify)(model)
 
 
 @pytest.mark.parametrize("name", ["exported translator", "exported classifier"])
@@ -280,7 +279,7 @@ def test_a_byte_of_damage_to_an_export_is_seen(copy, name):
     use_exported(model)
 
 
-@pytest.mark.parametrize("number", [None, 1, 6, "2"])
+@pytest.mark.parametrize("number", [None, 1, 4, 7, "6"])
 def test_exports_of_another_format_ask_to_be_made_anew(copy, number):
     model = copy("exported classifier")
     seal(model, format=number)
@@ -388,22 +387,21 @@ def multiply(graph: onnx.GraphProto) -> None:
 
 
 def rename_an_input(graph: onnx.GraphProto) -> None:
+    for node in graph.node:
+        node.input[:] = [name + "x" * (name == "pixels") for name in node.input]
     graph.input[0].name += "x"
-    graph.node[0].input[0] += "x"
 
 
 @pytest.mark.parametrize("edit", [multiply, rename_an_input])
-def test_graphs_that_compute_something_else_are_refused(copy, edit, monkeypatch):
-    monkeypatch.setenv("RESMLP_CPU_ISA", "none")
-    model = copy("exported classifier")
+def test_graphs_that_compute_something_else_are_refused(copy, edit):
+    model = copy("exported traced classifier")
     forge(model / "classifier.onnx", edit)
     with pytest.raises(UserError, match="broken export"):
         classify(model)
 
 
 def test_a_graph_reads_no_file_of_the_folder_that_it_is_used_in(copy, tmp_path, monkeypatch):
-    monkeypatch.setenv("RESMLP_CPU_ISA", "none")
-    model = copy("exported classifier")
+    model = copy("exported traced classifier")
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/id_rsa").write_bytes(bytes(12))
@@ -416,31 +414,13 @@ def test_a_graph_reads_no_file_of_the_folder_that_it_is_used_in(copy, tmp_path, 
 
     classify(model)
     forge(model / "classifier.onnx", edit)
-    with pytest.raises(UserError, match="no weight stolen"):
-        classify(model)
-    # Those that hold all their weights name no other file at all.
-    seal(model, network=None)
     with pytest.raises(UserError, match="classifier.onnx has weights in another file"):
         classify(model)
-
-
-def test_a_step_that_answers_in_another_shape_is_refused(copy, monkeypatch):
-    monkeypatch.setenv("RESMLP_CPU_ISA", "none")
-    model = copy("exported translator")
-
-    def edit(graph):
-        next(n for n in graph.node if "values" in n.output).output[0] = "flat"
-        graph.node.append(onnx.helper.make_node("Shape", ["flat"], ["values"]))
-
-    forge(model / "step.onnx", edit)
-    with pytest.raises(UserError, match="broken export|cannot run this export"):
-        translate(model)
 
 
 NONE = {"weight": None, "scales": None, "bias": None}
 
 
-@pytest.mark.skipif(find_compute("step") is None, reason="the compiled search does not run here")
 @pytest.mark.parametrize(
     ("side", "name", "value"),
     [
@@ -619,13 +599,13 @@ def test_no_command_runs_a_payload(poisoned, tmp_path):
     commands = [
         *(["translate", "--model", folder, "hello"] for folder in folders),
         ["classify", classifier, tmp_path / "pictures"],
-        ["confusion", classifier, tmp_path / "pictures"],
+        ["study", "confusion", classifier, tmp_path / "pictures"],
         *(["pack", model, "--out", "packed"] for model in (text, classifier, asking)),
         *(["export", model, "--out", "exported"] for model in (text, classifier)),
         *(["average", model / "model.pt", "--out", "average.pt"] for model in (text, asking)),
-        ["plot-mixing", text, "--out", "mixing.png"],
-        ["sparsity", text],
-        ["probe", classifier, tmp_path / "pictures"],
+        ["study", "mixing", text, "--out", "mixing.png"],
+        ["study", "sparsity", text],
+        ["study", "probe", classifier, tmp_path / "pictures"],
         ["export-weights", classifier, "--format", "timm", "--out", "weights.pth"],
         ["import-weights", "--arch", "resmlp_cifar", classifier / "model.pt", "--out", "imported"],
         ["generate", text, *languages],

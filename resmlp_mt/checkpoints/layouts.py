@@ -21,7 +21,7 @@ LAYOUTS = ("official", "timm")
 
 
 class Key(NamedTuple):
-    """The name that a layout has for a part of ours.
+    """The name of a part of ours in a layout.
 
     Attributes:
         name: @ stands for the number of a stage, + for that of a later one than the first, # for

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-# What evaluation sees of an image that is no square: its centre, or all of it, out of shape.
+# The part of an image that evaluation sees: its centre, or all of it, out of shape.
 CROP_MODES = ("center", "squash")
 LARGEST = 2**15 - 1  # side of what is cut out, in pixels
 LEAST_KEPT = 0.01  # of the shorter side

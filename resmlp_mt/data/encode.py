@@ -43,7 +43,7 @@ class Encoded:
 
 @dataclass
 class Totals:
-    """Counts of all that `write_numbers` wrote.
+    """The files of `write_numbers`, all blocks together.
 
     Attributes:
         kept, dropped: Pairs.

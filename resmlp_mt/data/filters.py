@@ -198,9 +198,22 @@ def _wrong_language(source_lang: str, target_lang: str) -> Filter:
     return lambda *pair: any(map(is_wrong, pair, languages))
 
 
+# One to four words that come three times in a row.
+_AGAIN = re.compile(r"(?<!\S)(\S+(?: \S+){0,3}?)(?: \1){2}(?!\S)")
+
+
+def _repetitive(source_lang: str, target_lang: str) -> Filter:
+    def repeats(text: str) -> bool:
+        return _AGAIN.search(" ".join(text.split())) is not None
+
+    # "No, no, no!" is translated so.
+    return lambda source, target: repeats(source) != repeats(target)
+
+
 # By the names of their flags. The quicker ones come first.
 FILTERS = {
     "remove_identical": FilterKind("both sides are the same text", _identical),
     "remove_duplicates": FilterKind("the same pair came before", _digest, _remember),
+    "remove_repetitive": FilterKind("one side alone repeats itself", _repetitive),
     "remove_wrong_language": FilterKind("a side is in another language", _wrong_language),
 }

@@ -1,4 +1,4 @@
-"""Operations of RandAugment and AutoAugment on pictures: timm's, of some strength."""
+"""The operations of RandAugment and AutoAugment on pictures: timm's, of some strength."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -10,7 +10,7 @@ _MUCH = 0.01  # the share of rewritten lines that is worth a word
 
 @dataclass
 class SplitReport:
-    """The report on one split.
+    """The figures of one split.
 
     Lengths are in subwords, without the end-of-sentence symbol. `several_sentences` is the share of
     source lines that hold several, `rewritten` that of target lines that `count_rewritten` counts.

@@ -4,11 +4,14 @@ import threading
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from resmlp_mt.engines.compiled import CompiledSearch, can_compile
 from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.engines.search.generator import Generator
+from resmlp_mt.engines.search.generator import Generator, stack
+
+_NOTHING = -100  # where a shorter translation of a batch has no token
 
 
 class FairseqSearch(Generator):
@@ -58,11 +61,8 @@ class FairseqSearch(Generator):
     @torch.no_grad()
     def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
         """As `Engine.attend`."""
-        told = np.full((len(targets), 1 + max(map(len, targets))), self.symbols.eos())
-        for row, target in zip(told, targets, strict=True):
-            row[1 : len(target) + 1] = target
-        tokens = np.tile(source, (len(targets), 1))
-        told, tokens = (torch.from_numpy(x).to(self.device) for x in (told, tokens))
+        told = self._shift(targets)
+        tokens = torch.from_numpy(np.tile(source, (len(targets), 1))).to(self.device)
         lengths = torch.full((len(targets),), len(source), device=self.device)
         encoded = self.model.encoder(tokens, src_lengths=lengths)
         with self._attending:
@@ -73,3 +73,23 @@ class FairseqSearch(Generator):
                 self.model.decoder.need_attn = False
         weights = extra["attn"][0].float().cpu().numpy()
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
+
+    @torch.no_grad()
+    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+        """As `Engine.score`."""
+        tokens, told = stack(sources, self.pad).to(self.device), self._shift(targets)
+        lengths = torch.tensor(list(map(len, sources)), device=self.device)
+        logits = self.model(tokens, lengths, told)[0].float()
+        meant = [np.append(target, self.symbols.eos()) for target in targets]
+        meant = stack(meant, _NOTHING).to(self.device)
+        lost = F.cross_entropy(
+            logits.transpose(1, 2), meant, ignore_index=_NOTHING, reduction="none"
+        )
+        return -lost.sum(1).cpu().numpy()
+
+    def _shift(self, targets: list[np.ndarray]) -> torch.Tensor:
+        """What the decoder is told: the end, and the targets behind it. (B, T + 1)."""
+        told = np.full((len(targets), 1 + max(map(len, targets))), self.symbols.eos())
+        for row, target in zip(told, targets, strict=True):
+            row[1 : len(target) + 1] = target
+        return torch.from_numpy(told).to(self.device)

@@ -116,7 +116,7 @@ class FairseqLAMB(fused_lamb.FairseqLAMB):
 
     @property
     def optimizer_config(self) -> dict:
-        """What the optimizer is built with, and keeps when a checkpoint is loaded."""
+        """The optimizer's arguments, which stay when a checkpoint is loaded."""
         # getattr: the flag is not in checkpoints from before it.
         corrects = not getattr(self.args, "lamb_no_bias_correction", False)
         return super().optimizer_config | {"bias_correction": corrects}

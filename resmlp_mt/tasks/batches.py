@@ -45,7 +45,7 @@ class WorkersMayChange(EpochBatchIterator):
 
 
 class AllInBatches(FairseqTask):
-    """What our tasks do otherwise than fairseq's with the batches and the log of an epoch."""
+    """The batches and the log of an epoch, where our tasks differ from fairseq's."""
 
     def get_batch_iterator(
         self,

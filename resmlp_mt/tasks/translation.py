@@ -89,7 +89,7 @@ class ResMLPTranslationConfig(TranslationConfig):
 
 
 class ResMLPTranslationTask(AllInBatches, TranslationTask):
-    """What fairseq's task of this name does, on all of the data, and on what a model knows.
+    """fairseq's task of this name, on all of the data, and on what a model knows.
 
     Attributes:
         identity: Of the text in the data folder, where `setup_task` made the task.
@@ -133,8 +133,8 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
 
         Args:
             state: The checkpoint.
-            path: Where it is from.
-            model: What will take its weights.
+            path: Its file.
+            model: The model that will take its weights.
             tunes: Whether fine-tuning starts from it; else a training goes on.
 
         Raises:
@@ -196,7 +196,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
 
         Args:
             split, epoch, combine, **kwargs: As fairseq's.
-            task_cfg: What fairseq-validate and fairseq-generate give, and fairseq-train does not:
+            task_cfg: A configuration, by fairseq-validate and -generate and not by fairseq-train:
                 the training text is then cut as it was prepared.
 
         Raises:

@@ -54,6 +54,12 @@ def test_sides_that_differ_in_blanks_alone_are_identical_and_no_others():
     assert filtered(pairs, "remove_identical")[0] == pairs[1:]
 
 
+def test_what_one_side_alone_says_again_and_again_is_found():
+    kept = [("no no no", "nein nein nein"), ("a b a b", "x"), ("so so", "so so"), ("aaa", "b")]
+    dropped = [("a", "x x  x"), ("a dog", "ein Hund ein Hund ein Hund ."), ("1 2 3 4 " * 3, "x")]
+    assert filtered([*kept, *dropped], "remove_repetitive")[0] == kept
+
+
 def test_sides_in_another_language_are_found_and_doubtful_ones_stay():
     right = [*zip(ENGLISH, GERMAN, strict=True), *((text, text) for text in NEITHER)]
     wrong = [*zip(GERMAN, ENGLISH, strict=True), *((text, text) for text in ENGLISH + GERMAN)]
@@ -90,7 +96,7 @@ def test_a_language_that_cannot_be_told_is_refused():
 def test_a_pair_is_counted_once():
     kept, dropped = filtered([("a", "a"), ("a", "a"), ("b", "c"), ("c", "b")], *FILTERS)
     assert kept == [("b", "c"), ("c", "b")]
-    assert list(dropped.values()) == [2, 0, 0] and list(dropped) == [
+    assert list(dropped.values()) == [2, 0, 0, 0] and list(dropped) == [
         kind.reason for kind in FILTERS.values()
     ]
 

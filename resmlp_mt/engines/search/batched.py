@@ -1,5 +1,6 @@
 """Many sentences searched in batches of similar lengths, some of them side by side."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -48,12 +49,44 @@ def search_batches(
             return engine.search(texts, free, None)
         return engine.search(texts, options, guides and [guides[i] for i in batch])
 
-    results: list = [None] * len(sources)
-    with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
-        results_of = (pool.map if min(threads, len(batches)) > 1 else map)(search, batches)
-        for batch, found in zip(batches, results_of, strict=True):
-            for i, beams in zip(batch, found, strict=True):
-                results[i] = beams
+    results = _do_all(search, batches, threads)
     if not all(results):
         raise BrokenModel("the model finds no translation; its weights are broken")
+    return results
+
+
+def score_batches(
+    engine: Engine,
+    sources: list[np.ndarray],
+    targets: list[np.ndarray],
+    batch_tokens: int,
+    threads: int,
+) -> list[float]:
+    """The log-probability of each target, given its source, in nats.
+
+    Args:
+        engine: What scores a batch.
+        sources: Token indices of each sentence, with its end. Each (S,).
+        targets: A translation of each, without its end. Each (T,).
+        batch_tokens: Subwords of the longer side in a batch, padding included.
+        threads: Batches scored side by side.
+    """
+    lengths = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
+    batches = list(group(lengths, [False] * len(lengths), batch_tokens, alike=False))
+    batches.reverse()
+
+    def score(batch: list[int]) -> list[float]:
+        return engine.score(*([side[i] for i in batch] for side in (sources, targets))).tolist()
+
+    return _do_all(score, batches, threads)
+
+
+def _do_all(work: Callable[[list[int]], list], batches: list[list[int]], threads: int) -> list:
+    """What the work on batches of indices gives, by index."""
+    results: list = [None] * sum(map(len, batches))
+    with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
+        results_of = (pool.map if min(threads, len(batches)) > 1 else map)(work, batches)
+        for batch, found in zip(batches, results_of, strict=True):
+            for i, result in zip(batch, found, strict=True):
+                results[i] = result
     return results

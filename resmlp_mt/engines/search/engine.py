@@ -50,3 +50,14 @@ class Engine(Protocol):
         Raises:
             UserError: If a translation does not fit the model, or the model is broken.
         """
+
+    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+        """The log-probabilities of given translations and their ends, in nats. (B,).
+
+        Args:
+            sources: Token indices with the end of the sentence. Each (S,).
+            targets: A translation of each, without the end. Each (T,).
+
+        Raises:
+            UserError: If a translation does not fit the model, or the model is broken.
+        """

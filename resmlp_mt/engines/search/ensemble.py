@@ -24,3 +24,7 @@ class Ensemble(Generator):
         """The mean of what the models' `attend` return. Each (T + 1, S)."""
         each = [engine.attend(source, targets) for engine in self.engines]
         return [np.mean(weights, axis=0) for weights in zip(*each, strict=True)]
+
+    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+        """The mean of what the models' `score` return: that of their logarithms. (B,)."""
+        return np.mean([engine.score(sources, targets) for engine in self.engines], axis=0)

@@ -55,12 +55,12 @@ class Generator:
         generator = self._make(options, longest)
         generator.search = _choose_strategy(self.symbols, options, guides)
         lengths = torch.tensor(list(map(len, sources)), device=self.device)
-        tokens = _stack(sources, self.pad).to(self.device)
+        tokens = stack(sources, self.pad).to(self.device)
         sample = {"net_input": {"src_tokens": tokens, "src_lengths": lengths}}
         sample["id"] = torch.arange(len(sources), device=self.device)
         led = {}
         if any(guide.prefix.size for guide in guides):
-            prefixes = _stack([guide.prefix for guide in guides], self.symbols.pad())
+            prefixes = stack([guide.prefix for guide in guides], self.symbols.pad())
             led["prefix_tokens"] = prefixes.to(self.device)
         if options.constraints:
             wanted = [list(map(torch.from_numpy, guide.constraints)) for guide in guides]
@@ -113,7 +113,8 @@ def _choose_strategy(symbols, options: SearchOptions, guides: list[Guide]):
     return BeamSearch(symbols)
 
 
-def _stack(rows: list[np.ndarray], pad: int) -> torch.Tensor:
+def stack(rows: list[np.ndarray], pad: int) -> torch.Tensor:
+    """Rows of several lengths as one tensor, padded on the right. (B, L)."""
     return torch.nn.utils.rnn.pad_sequence(
         list(map(torch.from_numpy, rows)), batch_first=True, padding_value=pad
     )

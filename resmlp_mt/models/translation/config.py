@@ -82,6 +82,13 @@ class ResMLPConfig(FairseqDataclass):
     torch_compile: bool = field(
         default=False, metadata={"help": "compile the blocks with torch.compile for training"}
     )
+    round_bits: int = field(
+        default=0,
+        metadata={
+            "help": "round weights to so many bits, 4 to 8, and activations to 8, as 'resmlp-mt "
+            "export --int8' does (0: compute in full)"
+        },
+    )
     max_source_positions: int = II("task.max_source_positions")
     max_target_positions: int = II("task.max_target_positions")
 
@@ -98,6 +105,8 @@ def check_flags(cfg: ResMLPConfig) -> None:
     for name in ("dropout", "attention_dropout", "activation_dropout"):
         if not 0 <= getattr(cfg, name) <= 1:
             raise UserError(f"{name_flag(name)} is a probability, not {getattr(cfg, name)}")
+    if cfg.round_bits and cfg.round_bits not in range(4, 9):
+        raise UserError(f"--round-bits must be 4 to 8, or 0, not {cfg.round_bits}")
     if not cfg.mixing_init_std >= 0:  # nor NaN
         raise UserError(f"--mixing-init-std must be at least 0, not {cfg.mixing_init_std}")
     if cfg.share_all_embeddings and cfg.encoder_embed_dim != cfg.decoder_embed_dim:

@@ -16,6 +16,7 @@ from resmlp_mt.models.translation.config import ResMLPConfig, check_flags
 from resmlp_mt.models.translation.decoder import ResMLPDecoder
 from resmlp_mt.models.translation.encoder import ResMLPEncoder
 from resmlp_mt.models.translation.init import build_tokens
+from resmlp_mt.models.translation.rounded import round_products
 from resmlp_mt.nn.old_names import rename
 
 
@@ -49,6 +50,8 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             ResMLPEncoder(cfg, source, source_tokens), ResMLPDecoder(cfg, target, target_tokens)
         )
         model.waits_for_compilation = cfg.torch_compile
+        if cfg.round_bits:
+            round_products(model.encoder, model.decoder, cfg.round_bits)
         return model
 
     def forward(
@@ -88,8 +91,8 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             model_name_or_path: A model that comes with the package, a folder, or a checkpoint.
             checkpoint_file: Of the folder; several with colons between them are an ensemble.
                 Default: the checkpoint in it, as `resmlp-mt translate` finds it.
-            data_name_or_path: Where dictionaries and SentencePiece models are; what begins with a
-                dot lies in the folder of the model.
+            data_name_or_path: The folder of dictionaries and SentencePiece models; one that
+                begins with a dot lies in the folder of the model.
             **kwargs: Flags to override; `bpe` in the place of the model's own SentencePiece.
 
         Raises:
