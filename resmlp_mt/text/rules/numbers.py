@@ -3,14 +3,15 @@
 import re
 from collections.abc import Iterator
 from functools import cache
-
-from babel import Locale, UnknownLocaleError
-from babel.numbers import format_decimal
+from typing import TYPE_CHECKING
 
 from resmlp_mt.text.about import About
 from resmlp_mt.text.rules.names import Fixed
 from resmlp_mt.text.sentences import base_language
 from resmlp_mt.text.traced import Traced
+
+if TYPE_CHECKING:
+    from babel import Locale
 
 _DIGIT = re.compile(r"\d")
 # Groups of digits and more: accounts, books, telephones, "12 000 000".
@@ -38,7 +39,8 @@ def rewrite(text: str, about: About) -> str:
     >>> rewrite("It has 12,500.5 m².", SimpleNamespace(languages=("en", "de")))
     'It has 12.500,5 m².'
     """
-    return Traced.of(text).replace(_find_grouped(text, *about.languages)).text
+    found = _find_grouped(text, *about.languages) if _DIGIT.search(text) else ()
+    return Traced.of(text).replace(found).text
 
 
 def find_numbers(text: str, about: About) -> Iterator[Fixed]:
@@ -60,6 +62,8 @@ def _find_grouped(text: str, source: str, target: str) -> Iterator[Fixed]:
         before, behind = text[max(0, start - 40) : start], text[end : end + 40]
         alone = _BEFORE.search(before) and _BEHIND.match(behind)
         if alone and not (_OPERATOR_BEFORE.search(before) or _OPERATOR_BEHIND.match(behind)):
+            from babel.numbers import format_decimal  # here, as below
+
             whole = format_decimal(int(re.sub(r"\D", "", match["whole"])), locale=locale)
             rest = locale.number_symbols["latn"]["decimal"] + match["rest"] if match["rest"] else ""
             yield (start, end), whole + rest
@@ -80,8 +84,12 @@ def _pattern(language: str) -> re.Pattern | None:
 
 
 @cache
-def _locale(language: str) -> Locale | None:
+def _locale(language: str) -> "Locale | None":
     """How a language writes numbers, by Unicode's CLDR; None if that does not know."""
+    try:  # Babel takes as long to import as all else that translates, and may be left out
+        from babel import Locale, UnknownLocaleError
+    except ModuleNotFoundError:
+        return None
     try:
         locale = Locale.parse(language)
     except (UnknownLocaleError, ValueError):
