@@ -60,7 +60,9 @@ class SharedCounts(Storage):
     def __init__(self, folder: Path | None = None):
         super().__init__()
         path = folder / "keys.sqlite" if folder else ":memory:"
-        self.file = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)
+        self.file = sqlite3.connect(
+            path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
+        )
         self.file.execute("PRAGMA journal_mode = WAL")
         self.file.execute("PRAGMA synchronous = OFF")
         self.reset()
@@ -137,7 +139,7 @@ class Keys:
             if not most or self.limiter.hit(limit, name):
                 return
             wait = self.limiter.get_window_stats(limit, name).reset_time - time.time()
-        except sqlite3.Error:  # where the counts stay locked, nobody is kept out
+        except sqlite3.OperationalError:  # where the counts stay locked, nobody is kept out
             return
         message = f"Slowdown: {most} requests per 1 minute"
         raise HTTPException(429, message, {"Retry-After": str(max(1, math.ceil(wait)))})

@@ -5,7 +5,6 @@ import re
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import httpx
@@ -165,21 +164,6 @@ def connect(server) -> socket.socket:
     return socket.create_connection((address.hostname, address.port), timeout=30)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status", "said"),
-    [
-        ({}, 413, "Too Large"),
-        ({"Transfer-Encoding": "chunked"}, 413, "Too Large"),
-        ({"Host": "elsewhere.example.org"}, 400, "host"),
-    ],
-)
-def test_who_sends_all_of_a_large_body_first_is_answered_too(server, headers, status, said):
-    connection = HTTPConnection(urlsplit(server).netloc, timeout=60)
-    connection.request("POST", "/translate", [b"x" * 10**6] * 20, headers, encode_chunked=True)
-    response = connection.getresponse()
-    assert response.status == status and said in response.read().decode()
-
-
 def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
     body = rb'{"text": ["A dog \ud83d\ude00.", "A \ud800 dog.", "\udfff"]}'
     headers = {"Content-Type": "application/json"}
@@ -192,9 +176,7 @@ def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
     "body",
     [
         rb'{"text": "a", "source": "\ud800"}',
-        rb'{"text": "a", "target": "\ud800"}',
         rb'{"text": "a", "\ud800": 1}',
-        rb'{"q": "a", "source": "\ud800", "target": "de"}',
         rb'{"q": "a", "source": "en", "target": "de", "format": "\ud800"}',
     ],
 )
@@ -229,18 +211,7 @@ def test_health_and_metrics(server):
     assert after["process_resident_memory_bytes", None, None] > 1e8
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/page/index.html",
-        "/healthz",
-        "/metrics",
-        "/health",
-        "/languages",
-        "/frontend/settings",
-    ],
-)
+@pytest.mark.parametrize("path", ["/", "/page/index.html", "/healthz", "/metrics", "/languages"])
 def test_head_is_get_without_the_body(server, path):
     head, get = httpx.head(server + path), httpx.get(server + path)
     assert (head.status_code, head.content) == (get.status_code, b"") == (200, b"")

@@ -92,15 +92,10 @@ def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(ch
     ("body", "status", "said"),
     [
         ({"glossary": {"x": "\u2603"}}, 422, "glossary: 'x' -> '\u2603': the model cannot say"),
-        ({"glossary": {"x": "Acme\u2122"}}, 422, "glossary: 'x' -> 'Acme\u2122': the model would"),
         ({"glossary": {"red car": " "}}, 422, "glossary: 'red car' -> ' ': a side is empty"),
         ({"glossary": {"red car": "Rad", "red  car": "x"}}, 422, "'red  car' stands there twice"),
-        ({"glossary": {"": "Rad"}}, 422, "glossary: '' -> 'Rad': a side is empty"),
         ({"glossary": {"red car": 5}}, 422, "glossary: 'red car' -> 5: a side is no text"),
-        ({"glossary": {"red car": None}}, 422, "'red car' -> None: a side is no text"),
         ({"glossary": {"x" * 101: "Rad"}}, 422, "xxxx' -> 'Rad': a side has more than 100 chara"),
-        ({"glossary": {"x": "Rad " * 50_000}}, 422, "a side has more than 100 characters"),
-        ({"glossary": [["a", "b"]]}, 422, "glossary: Input should be a valid dictionary"),
         ({"glossary": "terms.tsv"}, 422, "glossary: Input should be a valid dictionary"),
         ({"glossary": {"a": "b"}, "prefix": "Ein"}, 422, "glossary: goes without prefix and alter"),
         ({"glossary": {"a": "b"}, "alternatives": True}, 422, "glossary: goes without prefix"),
@@ -125,8 +120,6 @@ def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(ch
             "they repeat what no_repeat_ngram_size bars",
         ),
         ({"no_repeat_ngram_size": 1}, 422, "no_repeat_ngram_size 1 must be 0, or 2 or more"),
-        ({"no_repeat_ngram_size": 101}, 422, "no_repeat_ngram_size: "),
-        ({"max_len_b": 0}, 422, "max_len_b: "),
     ],
 )
 def test_what_cannot_be_had_is_refused(checkpoint, body, status, said):
