@@ -32,7 +32,7 @@ TRAINING = {
     "onnx": "export of classifiers that have no compiled form",
     "onnxruntime": "exports of classifiers that have no compiled form",
     "tensorboard": "train --tensorboard-logdir",
-    "matplotlib": "curves, and other pictures that are drawn",
+    "matplotlib": "the pictures of study",
 }
 _PACKAGES = {"fairseq": "ve-fairseq", "PIL": "pillow"}  # of modules that have other names
 _CHECKOUT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ FIRST, NEXT = "## The patches\n\n", "\n\n## Add a patch"
 
 
 def build_section(patch: Patch) -> str:
-    """What a patch says, in Markdown."""
+    """The section of a patch, in Markdown."""
     replaced = ", ".join(f"`{r.target.replace(':', '.')}`" for r in patch.replacements)
     met = f"Who meets it: {patch.met_by}."
     parts = (patch.defect, met, f"Here: {patch.instead.strip()}", f"Replaced: {replaced}.")

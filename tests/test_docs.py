@@ -246,7 +246,7 @@ def test_readme_trains_scores_and_draws(tmp_path):
         shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / name)
     for name in ("references.zh", "hypotheses.zh"):
         (tmp_path / name).write_text("今天天气很好,我们去公园散步。\n", "utf-8")
-    scores, unspaced, compared, curves, matrices, pruning, _ = (
+    scores, unspaced, compared, _, curves, matrices, pruning, _ = (
         text for _, text in FENCE.findall(EVALUATE)
     )
     assert "100.00" in shell(scores, tmp_path)

@@ -1,4 +1,4 @@
-"""What a program sees of itself after it has imported `Translator` and translated."""
+"""A program after it has imported `Translator` and translated."""
 
 import subprocess
 import sys

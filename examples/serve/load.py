@@ -62,8 +62,8 @@ def read_address(server: subprocess.Popen) -> str:
     """Where a server that starts listens; ends with what it said if it does not."""
     said = []
     for line in server.stderr:
-        if line.startswith("translating at "):
-            return line.removeprefix("translating at ").strip()
+        if " is translating at " in line:
+            return line.split()[-1]
         said.append(line)
     sys.exit(f"the server did not start: {''.join(said)}")
 

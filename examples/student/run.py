@@ -31,29 +31,28 @@ STEPS = {
     "ship": ship,
 }
 _NEEDED = object()
+_LENGTH = {"updates": _NEEDED, "hours": 0, "average": 10}
+_LESSON = {"nbest": 1, "best": "", "keep": 1, "references": False}
 # What a configuration may say, and what counts where it says nothing.
 TABLES = {
     "train": {"model": _NEEDED},
-    "teach": {"text": _NEEDED, "nbest": 1, "best": "", "keep": 1, "references": False},
+    "teach": {"text": _NEEDED, **_LESSON},
     "clean": {
         "filters": ["identical", "duplicates", "repetitive"],
         "judge": {},
         "drop": 0.05,
     },
     "learn": {
-        "prepare": _NEEDED, "train": _NEEDED, "updates": _NEEDED,
-        "average": 10, "seeds": [1], "baseline": "",
+        "prepare": _NEEDED, "train": _NEEDED, **_LENGTH, "seeds": [1], "baseline": "",
     },
-    "round": {"train": "", "updates": _NEEDED, "average": 1, "bits": 8},
+    "round": {"train": "", **_LENGTH, "bits": 8},
     "ship": {
         "export": "--int8", "shortlist": False, "preview": False, "tests": _NEEDED, "beam": 5,
         "teacher": {}, "convert": {}, "rounds": 5, "lines": 200,
     },
 }  # fmt: skip
 _RUN = {"out": _NEEDED, "langs": _NEEDED, "workers": 1, "rows": 1000, "ray": None, "jobs": 1}
-_MODEL = {
-    "name": _NEEDED, "data": _NEEDED, "train": _NEEDED, "updates": _NEEDED, "average": 10, "seed": 1
-}  # fmt: skip
+_MODEL = {"name": _NEEDED, "data": _NEEDED, "train": _NEEDED, **_LENGTH, "seed": 1}
 _TEXT = {"source": _NEEDED, "target": "", "words": [1, 100], "lines": 0, "teacher": {}}
 
 
@@ -79,6 +78,8 @@ def read_config(path: Path) -> steps.Run:
     for name, inner, known in (("train", "model", _MODEL), ("teach", "text", _TEXT)):
         if name in tables:
             where = f"{path}: [[{name}.{inner}]]"
+            if name == "teach":  # a text may say otherwise than the step
+                known = known | {each: tables[name].pop(each) for each in _LESSON}
             tables[name][inner] = [_fill(where, each, known) for each in tables[name][inner]]
     for model in tables.get("train", {}).get("model", ()):
         if model["data"] not in tables["data"]:

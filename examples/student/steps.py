@@ -32,7 +32,10 @@ from resmlp_mt.data.filters import FILTERS, Sieve
 from resmlp_mt.data.processes import map_blocks
 from resmlp_mt.data.reading import find_side, read_blocks, read_lines
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.finding import numbered_checkpoints
 from resmlp_mt.files.output import whole_file
+
+_LONG = 500  # characters that are left to a file
 
 
 @dataclass
@@ -83,7 +86,8 @@ class Run:
         step.write()
         yield step
         step.write()
-        say(f"{name}: {json.dumps(step.report)}")
+        said = json.dumps(step.report)
+        say(f"{name}: {said if len(said) < _LONG else step.note}")
 
 
 @dataclass
@@ -163,10 +167,10 @@ def _make_measure(name: str):
 
 def teach(run: Run) -> None:
     """Let the teacher translate all text: OUT/teach/taught."""
-    settings, (source_lang, target_lang) = run.tables["teach"], run.langs
-    if settings["best"] not in ("", "chrf", "bleu"):
-        raise UserError(f"[teach] best = {settings['best']!r}: chrf, bleu, or leave it out")
-    texts = settings["text"]
+    texts, (source_lang, target_lang) = run.tables["teach"]["text"], run.langs
+    for text in texts:
+        if text["best"] not in ("", "chrf", "bleu"):
+            raise UserError(f"[teach] best = {text['best']!r}: chrf, bleu, or leave it out")
     files = [Path(text[side]) for text in texts for side in ("source", "target") if text[side]]
     with run.step("teach", *files, teacher=run.tables["teacher"]) as step:
         if step.is_done:
@@ -178,8 +182,8 @@ def teach(run: Run) -> None:
                 with whole_file(given) as path, open(path, "w", encoding="utf-8") as stream:
                     for pair in _choose_lines(text):
                         stream.write(json.dumps(pair, ensure_ascii=False) + "\n")
-            teacher = {**run.tables["teacher"], "nbest": settings["nbest"], **text["teacher"]}
-            lesson = {"teacher": teacher, "best": settings["best"], "keep": settings["keep"]}
+            teacher = {**run.tables["teacher"], "nbest": text["nbest"], **text["teacher"]}
+            lesson = {"teacher": teacher, "best": text["best"], "keep": text["keep"]}
             run.make_lines(Lesson, lesson, given, step.folder / f"{number}.found.jsonl")
         with (
             whole_file(step.folder / f"taught.{source_lang}") as source_path,
@@ -187,15 +191,15 @@ def teach(run: Run) -> None:
             open(source_path, "w", encoding="utf-8") as sources,
             open(target_path, "w", encoding="utf-8") as targets,
         ):
-            for number in range(len(texts)):
+            for number, text in enumerate(texts):
                 named = (step.folder / f"{number}.{kind}.jsonl" for kind in ("given", "found"))
                 for given, found in zip(*map(read_json, named), strict=True):
                     source, reference = given
-                    kept = [reference] if settings["references"] and reference else []
-                    made = [text for text in found["best"] if text not in kept]
-                    for text in kept + made:
+                    kept = [reference] if text["references"] and reference else []
+                    made = [target for target in found["best"] if target not in kept]
+                    for target in kept + made:
                         sources.write(f"{source}\n")
-                        targets.write(f"{text}\n")
+                        targets.write(f"{target}\n")
                     counts.update(lines=1, references=len(kept), taught=len(made))
                     counts.update(empty=found["empty"], doubled=found["doubled"])
                     counts["without a translation"] += not found["best"]
@@ -313,7 +317,7 @@ def train(run: Run) -> None:
         trainings = [
             Training(
                 step.folder / model["name"], step.folder / f"data-{model['data']}",
-                model["train"], model["updates"], model["average"], model["seed"],
+                model["train"], model["seed"], *_length_of(model),
             )
             for model in models
         ]  # fmt: skip
@@ -334,7 +338,7 @@ def learn(run: Run) -> None:
             data = step.folder / f"data-{name}"
             _prepare(data, f"-s {langs[0]} -t {langs[1]} {settings['prepare']}", "--train", prefix)
             for seed in settings["seeds"]:
-                each = settings["train"], settings["updates"], settings["average"], seed
+                each = settings["train"], seed, *_length_of(settings)
                 trainings.append(Training(step.folder / f"{name}-{seed}", data, *each))
         step.report = _train_all(trainings, run.tables["jobs"])
 
@@ -350,12 +354,16 @@ def round_(run: Run) -> None:
         flags = f"{learnt['train']} {settings['train']} --round-bits {settings['bits']}"
         trainings = [
             Training(
-                step.folder / name, run.out / "learn" / "data-student", flags,
-                settings["updates"], settings["average"], seed, model,
+                step.folder / name, run.out / "learn" / "data-student", flags, seed,
+                *_length_of(settings), model,
             )
             for name, seed, model in zip(names, learnt["seeds"], models, strict=True)
         ]  # fmt: skip
         step.report = _train_all(trainings, run.tables["jobs"])
+
+
+def _length_of(table: dict) -> tuple[int, float, int]:
+    return table["updates"], table["hours"], table["average"]
 
 
 @dataclass
@@ -365,18 +373,20 @@ class Training:
     Attributes:
         folder, data: Its own, and that of the data.
         flags: Of `resmlp-mt train`.
-        updates: How many.
-        average: The last epochs that are averaged.
         seed: Of it.
+        updates: How many.
+        hours: When it ends before that; 0 for no such limit.
+        average: The last epochs that are averaged.
         start: A model to begin with.
     """
 
     folder: Path
     data: Path
     flags: str
-    updates: int
-    average: int
     seed: int
+    updates: int
+    hours: float
+    average: int
     start: Path | None = None
 
     def __call__(self) -> float:
@@ -386,6 +396,7 @@ class Training:
             self.folder.mkdir(parents=True, exist_ok=True)
             say(f"train {self.folder}")
             start = ["--finetune-from-model", self.start] if self.start else []
+            start += ["--stop-time-hours", self.hours] if self.hours else []
             call(
                 "resmlp-mt", "train", self.data.absolute(), *shlex.split(self.flags), *start,
                 "--seed", self.seed, "--max-update", self.updates, "--save-dir", self.folder,
@@ -393,14 +404,27 @@ class Training:
                 log=self.folder / "output",
             )  # fmt: skip
             # One that is told to end saves itself and ends well, but is not done.
-            if self.updates > max(map(int, _read_log(log, "num_updates")), default=0):
+            updates, hours = read_progress(self.folder / "checkpoint_last.pt")
+            if updates < self.updates and not 0 < self.hours < hours:
                 raise UserError(f"{self.folder}: was stopped; the same command goes on")
-            kept = sum(
-                1 for path in self.folder.glob("checkpoint[0-9]*.pt") if "_" not in path.stem
-            )
-            last = ["--last", min(kept, self.average)]
-            call("resmlp-mt", "average", self.folder, *last, "--out", model)
+            call("resmlp-mt", "average", *self._choose_last(), "--out", model)
         return min(map(float, _read_log(log, "valid_nll_loss")), default=float("nan"))
+
+    def _choose_last(self) -> list:
+        """What is averaged: epochs, or what was saved within the first, or the last alone."""
+        ends_epoch = Counter(ends for _, ends in numbered_checkpoints(self.folder))
+        if kept := max(ends_epoch.values(), default=0):
+            return [self.folder, "--last", min(kept, self.average)]
+        return [self.folder / "checkpoint_last.pt"]
+
+
+def read_progress(checkpoint: Path) -> tuple[int, float]:
+    """The updates and hours that a checkpoint has behind it."""
+    from resmlp_mt.compat.checkpoints import load_checkpoint
+
+    state = load_checkpoint(checkpoint)
+    hours = state["extra_state"]["previous_training_time"] / 3600
+    return state["optimizer_history"][-1]["num_updates"], hours
 
 
 def _read_log(log: Path, name: str) -> list[str]:

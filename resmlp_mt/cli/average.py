@@ -16,12 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", type=Path, metavar="DIR|FILE")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last", type=int, metavar="N", help="of a folder: the N latest")
-    which.add_argument(
-        "--best", type=int, metavar="N", help="of a folder: the N best in validation"
-    )
-    parser.add_argument(
-        "--ema", action="store_true", help="take the moving average that --store-ema kept in each"
-    )
+    which.add_argument("--best", type=int, metavar="N", help="of a folder: the N best ones")
+    said = "take the moving average that --store-ema kept in each"
+    parser.add_argument("--ema", action="store_true", help=said)
     parser.add_argument("--out", required=True, type=Path, metavar="FILE")
 
 

@@ -26,11 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("images", nargs="+", metavar="IMAGE", help="files, folders, globs, or -")
     parser.add_argument("--topk", type=positive, default=5, metavar="K", help="classes named")
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help='print a list of {"path", "predictions": [{"index", "class", "probability"}]}',
-    )
+    said = 'print a list of {"path", "predictions": [{"index", "class", "probability"}]}'
+    parser.add_argument("--json", action="store_true", help=said)
     add_batch_size(parser)
     add_device(parser)
 

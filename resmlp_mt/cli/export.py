@@ -23,35 +23,21 @@ from resmlp_mt.errors import UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     text = dict(nargs=2, type=Path, metavar=("SOURCE", "TARGET"))
+    add = parser.add_argument
     add_model(parser)
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    add("--out", required=True, type=Path, metavar="DIR")
     add_user_dir(parser)
-    parser.add_argument("--int8", action="store_true", help="products of 8-bit integers")
-    parser.add_argument(
-        "--weight-bits",
-        type=int,
-        help="round the weights of --int8 to N bits, 4 to 8, and compress them: a smaller folder "
-        "that is as fast",
-    )
-    parser.add_argument(
-        "--shortlist",
-        **text,
-        help="training text, also .gz and .xz: the search looks only at subwords that it has as "
-        "translations",
-    )
-    parser.add_argument(
-        "--shortlist-best", type=positive, help="translations of each subword (default: 200)"
-    )
-    parser.add_argument(
-        "--shortlist-first", type=positive, help="frequent subwords, always in (default: 100)"
-    )
-    parser.add_argument(
-        "--preview",
-        **text,
-        help="text like what will be translated, also .gz and .xz: probabilities are computed "
-        "roughly at first, as it suits this text, and then exactly for the likely subwords; for "
-        "large vocabularies: in int8 32,000 subwords gain time, 8,000 none",
-    )
+    add("--int8", action="store_true", help="products of 8-bit integers")
+    said = "round the weights of --int8 to N bits, 4 to 8: a smaller folder that is as fast"
+    add("--weight-bits", type=int, metavar="N", help=said)
+    said = "training text, also .gz and .xz: look only at subwords that it has as translations"
+    add("--shortlist", **text, help=said)
+    said = "translations of each subword (default: 200)"
+    add("--shortlist-best", type=positive, metavar="N", help=said)
+    said = "frequent subwords, always in (default: 100)"
+    add("--shortlist-first", type=positive, metavar="N", help=said)
+    said = "text like what will be translated: all subwords are looked at roughly, likely ones well"
+    add("--preview", **text, help=said)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -49,12 +49,8 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 def add_user_dir(parser: argparse.ArgumentParser) -> None:
     """Add --user-dir."""
-    parser.add_argument(
-        "--user-dir",
-        type=Path,
-        metavar="DIR",
-        help="the fairseq plugin of a checkpoint whose architecture is of another one than this",
-    )
+    said = "the fairseq plugin of a checkpoint whose architecture is of another one than this"
+    parser.add_argument("--user-dir", type=Path, metavar="DIR", help=said)
 
 
 def import_user_dir(arguments: argparse.Namespace) -> None:

@@ -53,8 +53,7 @@ def run_program(program: str, arguments: list[str]) -> None:
 def log_as_fairseq(program: str) -> None:
     """Log the dated lines of fairseq-train, where each program of fairseq logs.
 
-    fairseq-train sets its logging up before it imports fairseq. Here fairseq is imported already,
-    and its speech models have set up another.
+    fairseq is imported already, and its speech models have set up another logging.
     """
     logging.basicConfig(
         format="%(asctime)s | %(levelname)s | %(name)s | %(message)s",

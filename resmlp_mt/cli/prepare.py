@@ -40,34 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--valid", **prefix, help="validation text")
     add("--test", metavar="PREFIX[,PREFIX...]", help="test text; further ones become test1, test2")
     add("--out", required=True, type=Path, metavar="DIR", help="folder to make")
-    add(
-        "--like",
-        metavar="NAME|DIR|FILE",
-        help="take the subwords and dictionaries of this model, to train it further, "
-        "instead of learning new ones",
-    )
+    said = "take the subwords of this model, to train it further, in place of new ones"
+    add("--like", metavar="NAME|DIR|FILE", help=said)
     add("--max-length", type=int, default=250, metavar="N", help="most subwords of a side")
     add("--max-ratio", type=_ratio, default=9.0, metavar="R", help="most lengths of the other side")
     add("--remove-identical", **switch, help="drop training pairs whose sides are the same text")
     add("--remove-duplicates", **switch, help="drop training pairs that came before")
-    add(
-        "--remove-repetitive",
-        **switch,
-        help="drop training pairs of which one side alone has one to four words three times in a "
-        "row",
-    )
-    add(
-        "--remove-wrong-language",
-        **switch,
-        help="drop training pairs with a side that py3langid takes for another language",
-    )
-    add(
-        "--workers",
-        type=positive,
-        default=count_cores(),
-        metavar="N",
-        help="processes; the output does not depend on it",
-    )
+    said = "drop training pairs of which one side alone repeats one to four words three times"
+    add("--remove-repetitive", **switch, help=said)
+    said = "drop training pairs with a side that py3langid takes for another language"
+    add("--remove-wrong-language", **switch, help=said)
+    said = "processes; the output does not depend on it"
+    add("--workers", type=positive, default=count_cores(), metavar="N", help=said)
     _add_subwords(parser)
 
 
@@ -78,41 +62,20 @@ def _add_subwords(parser: argparse.ArgumentParser) -> None:
     add("--vocab-size", type=_pieces, metavar="N", help="subwords (default: 8000)")
     sharing = group.add_mutually_exclusive_group()
     sharing.add_argument("--joined", action="store_true", help="one vocabulary (the default)")
-    sharing.add_argument(
-        "--separate", action="store_false", dest="joined", help="a vocabulary for each language"
-    )
+    said = "a vocabulary for each language"
+    sharing.add_argument("--separate", action="store_false", dest="joined", help=said)
     add("--model-type", choices=["bpe", "unigram"], help="SentencePiece's (default: bpe)")
-    add(
-        "--character-coverage",
-        type=_coverage,
-        metavar="SHARE",
-        help="give a subword to the characters that make up this share of the text; rarer ones "
-        "become <unk> (default: 1.0)",
-    )
-    add(
-        "--byte-fallback",
-        action="store_true",
-        help="SentencePiece's: spell characters without a subword in bytes, 256 more subwords, in "
-        "the place of <unk>; emoji are kept so",
-    )
-    add(
-        "--normalization-rule-name",
-        choices=["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"],
-        help="SentencePiece's rule for text before it is cut: NFKC makes '...' of '…' and '1⁄2' of "
-        "'½', in translations too; identity keeps them (default: nmt_nfkc)",
-    )
-    add(
-        "--user-defined-symbols",
-        type=_symbols,
-        metavar="TEXT[,TEXT...]",
-        help="SentencePiece's: texts that are subwords of their own wherever they stand",
-    )
-    add(
-        "--subword-sentences",
-        type=positive,
-        metavar="N",
-        help="let SentencePiece learn from so many sentences at most (default: 10,000,000)",
-    )
+    said = "of the text's characters get subwords; rarer ones become <unk> (default: 1.0)"
+    add("--character-coverage", type=_coverage, metavar="SHARE", help=said)
+    said = "spell characters without a subword in bytes, 256 more subwords; emoji are kept so"
+    add("--byte-fallback", action="store_true", help=said)
+    rules = ["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]
+    said = "NFKC makes '...' of '…', in translations too; identity keeps it (default: nmt_nfkc)"
+    add("--normalization-rule-name", choices=rules, help=said)
+    said = "texts that are subwords of their own wherever they stand"
+    add("--user-defined-symbols", type=_symbols, metavar="TEXT[,TEXT...]", help=said)
+    said = "sentences to learn from at most (default: 10,000,000)"
+    add("--subword-sentences", type=positive, metavar="N", help=said)
     parser.set_defaults(**dict.fromkeys(_LEARNT))  # so that what is given can be told
 
 

@@ -35,13 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add = parser.add_argument
     add("hypotheses", nargs="+", type=Path, metavar="HYPOTHESES", help="- is standard input")
-    add(
-        "--ref",
-        action="append",
-        type=Path,
-        metavar="FILE",
-        help="detokenized reference; may be repeated",
-    )
+    several = dict(action="append", type=Path, metavar="FILE")
+    add("--ref", **several, help="detokenized reference; may be repeated")
     add("--lowercase", action="store_true", help="ignore case")
     add_tokenize(parser)
     tests = parser.add_mutually_exclusive_group()

@@ -19,12 +19,8 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     add("--max-len-a", type=float, default=0.0, metavar="A", help="of x subwords A x + B at most")
     add("--max-len-b", type=int, default=200, metavar="B", help="see --max-len-a")
     add("--no-repeat-ngram-size", type=int, default=0, metavar="N", help="no N subwords twice")
-    add(
-        "--shortlist",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="look only at the subwords of the export's shortlist, where it has one",
-    )
+    said = "look only at the subwords of the export's shortlist, where it has one"
+    add("--shortlist", action=argparse.BooleanOptionalAction, default=True, help=said)
     add = parser.add_argument_group("sampling").add_argument
     add("--sampling", action="store_true", help="draw --nbest translations of a line at random")
     add("--sampling-topk", type=int, metavar="N", help="draw from the N likeliest subwords only")
@@ -33,26 +29,12 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=1, metavar="N", help="draws the same from the same lines")
     add = parser.add_argument_group("what translations hold").add_argument
     add("--prefix", default="", metavar="TEXT", help="text that every translation begins with")
-    add(
-        "--prefix-column",
-        type=int,
-        metavar="N",
-        help="column N of each line, after N - 1 tabs, is what its translation begins with",
-    )
-    add(
-        "--constraints",
-        nargs="?",
-        const="ordered",
-        choices=("ordered", "unordered"),
-        help="words behind the tabs of a line must occur in its translation, in this order or in "
-        "any (alone: ordered)",
-    )
-    add(
-        "--glossary",
-        type=Path,
-        metavar="FILE",
-        help="lines with a term of the source, a tab, and what translations must hold for it",
-    )
+    said = "column N of each line, behind N - 1 tabs, is what its translation begins with"
+    add("--prefix-column", type=int, metavar="N", help=said)
+    kinds = dict(nargs="?", const="ordered", choices=("ordered", "unordered"))
+    add("--constraints", **kinds, help="translations must hold the words behind a line's tabs")
+    said = "lines with a term of the source, a tab, and what translations must hold for it"
+    add("--glossary", type=Path, metavar="FILE", help=said)
 
 
 def search_settings(arguments: argparse.Namespace, terms: dict[str, str] | None) -> dict:

@@ -71,6 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     said = "for a request to arrive, and to be translated; each (default: %(default)s)"
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help=said)
     add("--threads", **n, help="threads of a worker (default: they share the cores)")
+    said = (
+        "import it for exports too, which takes half a gigabyte: for no_repeat_ngram_size, and for "
+    )
+    add("--fairseq", action="store_true", help=f"{said}terms that a plain search loses")
     add_device(parser)
 
 
@@ -109,6 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings = Settings(
             models=models,
             device=arguments.device,
+            fairseq=arguments.fairseq,
             threads=arguments.threads or max(1, count_threads() // arguments.workers),
             limits=Limits(**limits),
             hosts=("localhost", arguments.host, *arguments.allow_host),

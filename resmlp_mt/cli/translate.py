@@ -19,101 +19,43 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from resmlp_mt.cli.flags import (
-    add_device,
-    add_user_dir,
-    import_user_dir,
-    positive,
-    thread_count,
-)
+from resmlp_mt.cli.flags import add_device, add_user_dir, import_user_dir, positive, thread_count
 from resmlp_mt.cli.search_flags import add_search, read_search, split_columns
 from resmlp_mt.cli.translate_files import Input, is_done, open_input, open_output
 from resmlp_mt.cli.translations import format_line
-from resmlp_mt.errors import LineError, UserError, name_flag
+from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.translating.lines import STANDARD, group
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     switch, place = dict(action="store_true"), dict(metavar="N|NAME")
+    either = dict(action=argparse.BooleanOptionalAction)
     add = parser.add_argument
     add("text", nargs="*", help="sentences; without any, standard input is read")
-    add(
-        "--model",
-        action="append",
-        metavar="NAME|DIR|FILE",
-        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made; several "
-        "translate together",
-    )
+    add("--model", action="append", metavar="NAME|DIR|FILE", help="several translate together")
     add_user_dir(parser)
-    add(
-        "--input",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="text files, also .gz and .xz; - is standard input",
-    )
-    add(
-        "--shard",
-        metavar="I/N",
-        help="translate the I-th of N equal parts of the --input; one after the other their "
-        "outputs are that of the whole",
-    )
-    add(
-        "--field",
-        "--tsv-column",
-        **place,
-        help="translate column N of lines with tabs, counted from 1, or the field NAME of lines of "
-        "JSON (m.text: text of the object m), and keep the others",
-    )
-    add("--into", **place, help="put translations into this column or field, and keep the --field")
+    files = dict(type=Path, nargs="+", default=[], metavar="FILE")
+    add("--input", **files, help="text, also .gz and .xz; - is standard input")
+    add("--shard", metavar="I/N", help="only the I-th of N equal parts of the --input")
+    said = "column N of lines with tabs, or field NAME of lines of JSON (m.text: text of object m)"
+    add("--field", "--tsv-column", **place, help=f"translate {said}, and keep the others")
+    add("--into", **place, help="put translations there, and keep the --field")
     add("--score-into", **place, help="put the score of each translation there")
-    add(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write there instead of to standard output (-); compressed if it ends in .gz or .xz",
-    )
+    add("--output", type=Path, metavar="FILE", help="write there; .gz and .xz are compressed")
     add("--resume", **switch, help="go on with an --output that was stopped half way")
-    add(
-        "--json",
-        **switch,
-        help='print a line {"source", "unknown", "translations": [{"text", "score"}]} for each '
-        "line; unknown is the share of characters that the model never saw",
-    )
+    said = 'print a line {"source", "unknown", "translations": [{"text", "score"}]} for each line'
+    add("--json", **switch, help=f"{said}; unknown is the share of what the model never saw")
     add("--quiet", **switch, help="no bar, hint or warning on standard error")
-    add(
-        "--print-alignment",
-        nargs="?",
-        const="word",
-        choices=("word", "subword"),
-        help="print after each translation, behind a tab, which words belong together: pairs "
-        "SOURCE-TARGET, counted from 0; or which subwords, as fairseq prints them",
-    )
-    add(
-        "--split-sentences",
-        action=argparse.BooleanOptionalAction,
-        help="translate each sentence of a line by itself, or lines as a whole unless they are too "
-        "long (default: as the model was trained)",
-    )
-    add(
-        "--recase",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="read text in capitals in lower case and answer in capitals, put emphasis, links and "
-        "tags around the words they belong to, and keep numbers, names of programs, addresses and "
-        "placeholders, or translate all as it is typed",
-    )
+    kinds = dict(nargs="?", const="word", choices=("word", "subword"))
+    said = "print behind a tab which words belong together, as SOURCE-TARGET; or which subwords"
+    add("--print-alignment", **kinds, help=said)
+    said = "translate the sentences of a line one by one (default: as the model was trained)"
+    add("--split-sentences", **either, help=said)
+    said = "mend capitals, keep numbers, names and tags; or translate all as it is typed"
+    add("--recase", **either, default=True, help=said)
     add("--batch-tokens", type=positive, default=4096, metavar="N", help="source subwords a batch")
-    add(
-        "--buffer-size",
-        type=positive,
-        default=1000,
-        metavar="N",
-        help="most lines translated together; lines from a pipe or a terminal are answered as they "
-        "come",
-    )
+    add("--buffer-size", type=positive, default=1000, metavar="N", help="most lines at once")
     add("--threads", type=thread_count, metavar="N", help="on a CPU (default: one a core)")
     add_device(parser)
     add_search(parser)
@@ -170,19 +112,19 @@ def _choose_field(arguments: argparse.Namespace):
     """The `Column` or `Key` that the flags name; None where lines are texts."""
     from resmlp_mt.translating.fields import choose_field
 
+    places = arguments.into, arguments.score_into
     if arguments.field is None:
-        for name in ("into", "score_into"):
-            if getattr(arguments, name) is not None:
-                raise UserError(f"{name_flag(name)} needs --field")
+        for flag, place in zip(("--into", "--score-into"), places, strict=True):
+            if place is not None:
+                raise UserError(f"{flag} needs --field")
         return None
-    others = ("json", "print_alignment", "prefix_column", "constraints")
-    if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
+    others = arguments.json, arguments.print_alignment, arguments.prefix_column
+    if arguments.nbest > 1 or any(others) or arguments.constraints:
         raise UserError(
             "--field (or --tsv-column) prints the line with its translation: leave out --nbest, "
-            "--json (--score-into gives the scores), --print-alignment, --prefix-column and "
-            "--constraints"
+            "--json (--score-into gives scores), --print-alignment, --prefix-column, --constraints"
         )
-    return choose_field(arguments.field, arguments.into, arguments.score_into)
+    return choose_field(arguments.field, *places)
 
 
 def _write(

@@ -110,13 +110,12 @@ def open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> 
     read = [0 if path == STANDARD else path for path in inputs]
     read += [path for model in arguments.model for path in list_files(model)]
     refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
-    names = ("json", "print_alignment", "field", "into", "score_into", "shard")
-    names += ("split_sentences", "batch_tokens", "buffer_size")
     options = {"--model": arguments.model}  # first, as what a refusal begins with
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
-    options |= {name_flag(name): getattr(arguments, name) for name in names}
+    for name in "json print_alignment field into score_into shard split_sentences recase".split():
+        options[name_flag(name)] = getattr(arguments, name)
+    options |= {"--batch-tokens": arguments.batch_tokens, "--buffer-size": arguments.buffer_size}
     options |= search_settings(arguments, terms)
-    options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
     folder = follow_links(arguments.output).parent
     is_new = not folder.exists()
     with open_text(arguments.output, options, arguments.resume) as out:

@@ -1,4 +1,4 @@
-"""What fairseq, torch and Python say of a user's mistakes, in words that tell what to do."""
+"""Messages of fairseq, torch and Python about a user's mistakes, with what to do."""
 
 import re
 
@@ -36,7 +36,7 @@ def refused_class(error: str) -> str | None:
 
 
 def explain(error: BaseException, program: str = "") -> str | None:
-    """What to tell a user of an exception: the message of the mistake, or None if it is a bug.
+    """The message of a user's mistake that an exception stands for; None if it is a bug.
 
     Args:
         error: What a program of fairseq, or one of ours, ended with.

@@ -1,4 +1,4 @@
-"""What fairseq says on today's libraries that no user can act on."""
+"""Warnings of fairseq on today's libraries that no user can act on."""
 
 import importlib
 import logging

@@ -21,7 +21,7 @@ PATCHES: list["Patch"] = []
 
 @dataclass(frozen=True)
 class Replacement:
-    """What stands in the place of a function, and how that function is recognised.
+    """A function or class in the place of another, and the sign of that one.
 
     Attributes:
         target: "module:Class.function"; "module:Class" or "module:REGISTRY[name]" for a class.
@@ -97,7 +97,7 @@ def find_original(target: str) -> Callable:
 
 
 def digest(function: Callable) -> str:
-    """What a function's source is recognised by."""
+    """The sign of a function: a hash of its source."""
     source = textwrap.dedent(inspect.getsource(function))
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 

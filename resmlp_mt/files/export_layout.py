@@ -1,4 +1,4 @@
-"""What lies in a folder that `export_model` makes: the writer and the reader agree here."""
+"""Names of the files of an export, on which its writer and its reader agree."""
 
 from resmlp_mt.files.finding import EXPORT_CONFIG
 

@@ -19,7 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 import resmlp_mt
 from resmlp_mt.serving import libretranslate, native
 from resmlp_mt.serving.batcher import Batcher
-from resmlp_mt.serving.bodies import check, explain, read_fields
+from resmlp_mt.serving.bodies import NO_JSON, check, explain, read_fields
 from resmlp_mt.serving.desk import Desk, weigh
 from resmlp_mt.serving.front import CheckHost, Front, refuse
 from resmlp_mt.serving.keys import Keys, SharedCounts, read_keys
@@ -57,17 +57,6 @@ class Problem(BaseModel):
     error: str
 
 
-PROBLEMS = {
-    400: "The request is not text, or not for this host; or not as LibreTranslate's are.",
-    403: "The request needs an API key.",
-    413: "The request or its answer is too large.",
-    422: "The request is not as described here, or takes too long.",
-    429: "Too many texts wait, or come with this key; try again after Retry-After seconds.",
-    500: "The server failed.",
-    503: "Not translated in time; try again after Retry-After seconds.",
-}
-
-
 def build_app(models: Models, settings: Settings) -> FastAPI:
     """The application, to be run by an ASGI server.
 
@@ -98,10 +87,7 @@ def build_app(models: Models, settings: Settings) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def explain_refusal(request: Request, error: HTTPException):
-        said = error.detail
-        if said == "Content Too Large":
-            said = f"the request is larger than {limits.request_bytes:,} bytes; send several"
-        return refuse(error.status_code, said, **(error.headers or {}))
+        return refuse(error.status_code, error.detail, **(error.headers or {}))
 
     # The last one is asked first.
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=limits.request_bytes)
@@ -125,16 +111,12 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
     def read(body: bytes, request: Request, given: str) -> BaseModel:
         """The request that a body is; a key was given in its head, or is in it."""
         content_type = request.headers.get("Content-Type", "")
-        fields, detects = read_fields(body, content_type, request.query_params), False
-        if (detects := request.url.path == "/detect") or not isinstance(fields, dict):
-            kind = DetectRequest
-        else:
+        fields = read_fields(body, content_type, request.query_params)
+        kind = DetectRequest
+        if request.url.path != "/detect":
             kind = LibreRequest if libretranslate.is_known(fields) else TranslationRequest
-        if not isinstance(fields, dict) or (
-            kind is TranslationRequest and "json" not in content_type.lower()
-        ):
-            said = "send JSON as in /docs, with the header Content-Type: application/json"
-            raise HTTPException(400 if detects else 422, said)
+        if kind is TranslationRequest and "json" not in content_type.lower():
+            raise HTTPException(400, NO_JSON)
         if not given:
             keys.admit(str(fields.get("api_key") or ""))
         try:
@@ -158,7 +140,7 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
         "/translate",
         response_class=Response,
         responses={200: {"model": TranslationResponse | LibreResponse}}
-        | {status: {"model": Problem, "description": d} for status, d in PROBLEMS.items()},
+        | dict.fromkeys((400, 403, 413, 422, 429, 500, 503), {"model": Problem}),
         openapi_extra=_describe_body(TranslationRequest, LibreRequest),
     )
     async def translate(request: Request):
@@ -173,8 +155,8 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
         return await _answer_in_time(request, work, limits.timeout)
 
     @router.post("/detect", openapi_extra=_describe_body(DetectRequest))
-    async def detect(request: Request) -> list[libretranslate.Detected]:
-        """Which of the service's languages texts are in, that with most text first."""
+    async def detect(request: Request) -> list[dict]:
+        """Which of the service's languages texts are in, with a confidence of 100."""
         asked = await receive(request)
         return await desk.read(len(asked.texts), libretranslate.detect, asked, models)
 

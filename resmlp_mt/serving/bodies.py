@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from resmlp_mt.serving.settings import Limits
 from resmlp_mt.text.surrogates import mend_surrogates
 
+NO_JSON = "send JSON as in /docs, with the header Content-Type: application/json"
 MOST_TERMS = 1000
 _MOST_FIELDS = 20  # of a form
 # Mistakes that an answer names, and characters of a name. It counts the others.
@@ -35,7 +36,7 @@ Texts = Annotated[
 ]
 
 
-def read_fields(body: bytes, kind: str, query: QueryParams) -> object:
+def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
     """What is in a request: JSON; or a form and a query, as the JSON that says the same.
 
     Args:
@@ -48,7 +49,9 @@ def read_fields(body: bytes, kind: str, query: QueryParams) -> object:
     """
     try:
         if "json" in kind.lower():
-            return json.loads(body.decode())
+            if isinstance(found := json.loads(body.decode()), dict):
+                return found
+            raise HTTPException(400, NO_JSON)
         found = {name: query.getlist(name) for name in query}
         found |= _read_form(body, kind) if "form" in kind.lower() else {}
         return {

@@ -24,8 +24,8 @@ from resmlp_mt.translating.hypotheses import Hypothesis
 SEARCHED, HELD = 100_000, 120
 # Bytes of a weight of attention in JSON: "0.1234, ".
 _WEIGHT = 8
-# Weight of what takes noticeably long, and how much of it may wait. A character weighs 1.
-_LONG, _LONG_WAITING = 10_000, 16
+# Weight of what takes ten milliseconds, a character's being 1, and how many may wait with more.
+_LONG, _LONG_WAITING = 3_000, 32
 # A line, which is read by itself; and how many times as long it takes where terms are looked for.
 _LINE, _LOOKING = 20, 10
 # Most lines of a request, for each text that the queue holds: blank ones are read, not queued.

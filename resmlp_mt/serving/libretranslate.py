@@ -71,21 +71,6 @@ class LibreResponse(BaseModel):
     detectedLanguage: dict | list[dict] | None = None
 
 
-class Detected(BaseModel):
-    """A language, and how sure that is among all languages, of 100."""
-
-    confidence: float
-    language: str
-
-
-class Language(BaseModel):
-    """A language, and those that it can be translated to."""
-
-    code: str
-    name: str
-    targets: list[str]
-
-
 def is_known(asked: dict) -> bool:
     """Whether the fields of POST /translate are meant for this interface."""
     return "text" not in asked and bool(_FIELDS & asked.keys())
@@ -151,10 +136,13 @@ def prepare(asked: LibreRequest, models: Models, limits: Limits) -> Task | bytes
     )
 
 
-def detect(asked: DetectRequest, models: Models) -> list[Detected]:
-    """Which of the service's languages texts are in, that with most text first."""
-    found = [Detected(**_describe(*pair)) for pair in models.detect(asked.texts)]
-    return [one for one in found if one.confidence > 0 or one is found[0]]
+def detect(asked: DetectRequest, models: Models) -> list[dict]:
+    """Which of the service's languages texts are in, that with most text first.
+
+    Each has a `language`, and a `confidence` among all languages, of 100.
+    """
+    found = [_describe(*pair) for pair in models.detect(asked.texts)]
+    return [one for one in found if one["confidence"] > 0 or one is found[0]]
 
 
 def build_router(models: Models, limits: Limits, needs_key: bool) -> APIRouter:
@@ -162,15 +150,13 @@ def build_router(models: Models, limits: Limits, needs_key: bool) -> APIRouter:
     router = APIRouter()
 
     @router.get("/languages")
-    async def languages() -> list[Language]:
-        """The languages of the service."""
+    async def languages() -> list[dict]:
+        """The languages of the service, and those that each can be translated to."""
         return [
-            Language(
-                code=code,
-                name=name_language(code),
-                targets=sorted({code, *models.targets(code)}),
+            {"code": code, "name": name, "targets": sorted({code, *models.targets(code)})}
+            for code, name in zip(
+                models.languages, map(name_language, models.languages), strict=True
             )
-            for code in models.languages
         ]
 
     @router.post("/translate_file", include_in_schema=False)

@@ -164,8 +164,8 @@ class _Plain:
     def search(self, sources, options, guides=None):
         """As `Engine.search`; UserError if that is more than a plain search."""
         if not options.is_plain:
-            said = "this takes more than a plain beam search, which is not made of exports here"
-            raise UserError(f"{said}; have the service load the checkpoint")
+            said = "this takes more than a plain beam search, which an export has not"
+            raise UserError(f"{said}; serve the checkpoint, or serve with --fairseq")
         return self._engine.search(sources, options, guides)
 
 
@@ -178,9 +178,9 @@ def load_models(settings: Settings) -> Models:
     models = []
     for name in settings.models:
         translator = Translator.from_pretrained(name, settings.device, settings.threads)
-        if is_export := find_export(name, settings.device) is not None:
+        if is_plain := find_export(name, settings.device) is not None and not settings.fairseq:
             translator.engine = _Plain(translator.engine)
-        translator.translate("One, two. (3)", no_repeat_ngram_size=0 if is_export else 2)
+        translator.translate("One, two. (3)", no_repeat_ngram_size=0 if is_plain else 2)
         models.append(Model(name, translator))
     return Models(give_terms(models, settings.terms))
 

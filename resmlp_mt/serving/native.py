@@ -36,8 +36,7 @@ class TranslationRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     text: Texts = Field(
-        description="A text, or several, of one or more sentences and lines; white space between "
-        "them stays as it is.",
+        description="A text, or several, of one or more sentences and lines.",
         examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
     )
     source: Text = Field(
@@ -62,10 +61,8 @@ class TranslationRequest(BaseModel):
     )
     recase: bool = Field(
         True,
-        description="Read what is in capitals in lower case, and translate it to capitals. Read "
-        "emphasis, links and tags within a sentence as plain words, and put them around those of "
-        "the translation. Keep words that the model cannot read. Where there is a prefix, the text "
-        "is taken as typed.",
+        description="Translate capitals, emphasis, links, tags and words that the model cannot "
+        "read. Else, and where there is a prefix, the text is taken as typed.",
     )
     prefix: Text = Field(
         "", description="What the translation of the text begins with. Its last word may go on."
@@ -78,17 +75,15 @@ class TranslationRequest(BaseModel):
     glossary: Annotated[dict[Text, Text], BeforeValidator(_check_terms)] = Field(
         {},
         max_length=MOST_TERMS,
-        description=f"What translations shall hold for terms of the texts: at most {MOST_TERMS:,}, "
-        f"of {_SIDE} characters on each side. The texts have at most {SEARCHED:,} characters then, "
-        f"and the translations of a sentence's terms {HELD} subwords, divided by `beam`. Goes "
-        "without `prefix` and `alternatives`.",
+        description=f"What translations shall hold for terms of the texts, of {_SIDE} characters "
+        f"on each side. The texts have at most {SEARCHED:,} characters then, and the translations "
+        f"of a sentence's terms {HELD} subwords, divided by `beam`.",
         examples=[{"bike": "Drahtesel"}],
     )
     house_terms: bool = Field(
         True,
         description="Use the terms of the service too, if it has some; an entry of `glossary` for "
-        "the same term counts more. A sentence where they cannot be held goes without, and so does "
-        "a request with `prefix` or `alternatives`.",
+        "the same term counts more.",
     )
     max_len_b: int = Field(
         200, ge=1, le=1000, description="Subwords of the translation of a part, at most."

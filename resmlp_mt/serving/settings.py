@@ -40,6 +40,7 @@ class Settings:
     Attributes:
         models: Names, folders, checkpoints or exports.
         device, threads: As for `Translator.from_pretrained`.
+        fairseq: Whether it is imported for exports too, for all searches.
         limits: What each worker takes.
         hosts: Names that requests may call the service by. Addresses are taken as they are.
         origins: Whose pages browsers let read the answers; "*" for all.
@@ -54,6 +55,7 @@ class Settings:
     models: tuple[str, ...] = ()
     device: str = "auto"
     threads: int | None = None
+    fairseq: bool = False
     limits: Limits = Limits()
     hosts: tuple[str, ...] = ("localhost",)
     origins: tuple[str, ...] = ()

@@ -2,6 +2,8 @@
 
 import http.server
 import json
+import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 import sentencepiece
 from cli.commands import ENVIRONMENT, RECIPE, ROOT, SIZES, assert_refused, run, words
+from cli.zygote import FORKS, find_commands
 
 from examples.student.teachers import make_teacher
 from resmlp_mt import Translator
@@ -387,3 +390,46 @@ def test_clean_drops_what_filters_find_and_what_the_judge_doubts(raw, tmp_path):
 def test_a_configuration_that_makes_no_sense_is_refused(tables, said, tmp_path):
     command = write_run(tmp_path, ["a"], **tables)
     assert_refused(run(*command, cwd=tmp_path, check=False), said)
+
+
+def test_the_page_leads_from_download_to_translation(raw, tmp_path):
+    """All its commands, with random weights for the teachers and a student of a few updates."""
+    pytest.importorskip("ctranslate2", reason="the extra [benchmark] is not installed")
+    page = (ROOT / "docs" / "student.md").read_text(encoding="utf-8")
+    download, happen = re.findall(r"```bash\n(.*?)```", page, re.S)
+    (table,) = re.findall(r"```toml\n(.*?)```", page, re.S)
+    for name, lang in (("teacher", "en"), ("judge", "de")):
+        write_marian(tmp_path / name, [], (raw / f"train.{lang}").read_text())
+        shutil.make_archive(tmp_path / f"{name}-archive", "zip", tmp_path / name)
+        (tmp_path / name).rename(tmp_path / f"{name}-made")
+    for direction, name in (("en-de", "teacher"), ("de-en", "judge")):
+        url = f"https://object.pouta.csc.fi/OPUS-MT-models/{direction}/opus-2020-02-26.zip"
+        assert url in download
+        download = download.replace(url, (tmp_path / f"{name}-archive.zip").as_uri())
+    for lang in ("en", "de"):
+        lines = (raw / f"train.{lang}").read_text().splitlines(keepends=True)
+        (tmp_path / f"text.{lang}").write_text("".join(lines[:80]))
+        (tmp_path / f"valid.{lang}").write_text("".join(lines[80:90]))
+        shutil.copy(raw / f"test.{lang}", tmp_path)
+    small = f"resmlp_plus_student_small {' '.join(SIZES[:-4])}"  # but for positions
+    shorter = {
+        "resmlp_plus_student_small": small, ', "wrong_language"': "", "8000": "220",
+        'model = "teacher"': 'model = "teacher"\nmax_decoding_length = 20',
+        "updates = 50000": "updates = 2", "updates = 1000": "updates = 1",
+        "tests = {mine": "rounds = 1\nlines = 2\ntests = {mine",
+    }  # fmt: skip
+    for written, short in shorter.items():
+        assert written in table
+        table = table.replace(written, short)
+    (tmp_path / "student.toml").write_text(table)
+    script = download + happen.replace("examples/student/run.py", str(SCRIPT))
+    path = f"{find_commands()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    environment = ENVIRONMENT | {"PATH": path, FORKS: str(find_commands())}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    report = json.loads((tmp_path / "student/ship/step.json").read_text())["report"]
+    assert [row["system"] for row in report["scores"]["mine"]] == ["teacher", "student-1"]
+    assert {row["lines"] for row in report["race"]} == {"together", "alone"}
+    assert all(row["sentences a second"] > 0 < row["memory in MiB"] for row in report["race"])
+    assert report["mib"]["student-1"] > 0

@@ -1,4 +1,4 @@
-"""What is wrong in fairseq, seen in fairseq alone: each function fails where fairseq has mended it.
+"""Defects of fairseq, seen in fairseq alone: each function fails where fairseq has mended it.
 
 They run in processes without the plugin. This module imports nothing of ours.
 """
@@ -23,7 +23,7 @@ from fairseq.optim.fused_lamb import FairseqLAMB
 
 
 def fails(kinds, call, *args) -> str:
-    """What a call ends with, which must be an error of one of these kinds."""
+    """The message of a call's error, which must be of one of these kinds."""
     try:
         call(*args)
     except kinds as error:
@@ -90,7 +90,7 @@ def a_copy_that_fails_leaves_nothing_whole(folder):
 
 def a_training_starts_afresh_where_its_checkpoint_is_missing(folder):
     class Trainer:
-        """What is asked for, where there is no checkpoint."""
+        """As much as is asked for, where there is no checkpoint."""
 
         checkpoint_suffix = ""
 

@@ -65,7 +65,7 @@ def served(request, server):
     [
         {},
         {"beam": 4, "nbest": 3, "lenpen": 1.5, "attention": True},
-        {"split_sentences": False, "recase": False, "max_len_b": 30},
+        {"split_sentences": False, "max_len_b": 30},
     ],
 )
 def test_a_glossary_does_what_it_does_in_python(served, asked):
@@ -142,16 +142,22 @@ def test_lengths_and_repeats_are_those_of_python(checkpoint):
         assert answer(checkpoint, text=text, **asked) == [[translator.translate(text, **asked)]]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [{"no_repeat_ngram_size": 2}, {"glossary": {"A man": "Ein Herr"}, "text": "A man, a\u0308."}],
-)
-def test_what_an_export_cannot_do_is_refused_and_imports_nothing(fast, body):
-    with serving(fast) as (address, process):
-        response = ask(address, **{"text": "A man."} | body)
-        assert response.status_code == 422 and "checkpoint" in response.json()["error"]
+@pytest.mark.parametrize("imports", [False, True])
+def test_an_export_does_all_searches_where_fairseq_is_imported_at_the_start(fast, imports):
+    flags = ["--fairseq"] * imports
+    with serving(fast, *flags) as (address, process):
         (worker,) = children(process)
-        assert "libtorch" not in Path(f"/proc/{worker}/maps").read_text()
+
+        def has_torch():
+            return "libtorch" in Path(f"/proc/{worker}/maps").read_text()
+
+        assert has_torch() == imports
+        held = {"glossary": {"A man": "Ein Herr"}, "text": "A man, a\u0308."}
+        for body in ({"text": "A man.", "no_repeat_ngram_size": 2}, held):
+            response = ask(address, **body)
+            assert response.status_code == (200 if imports else 422)
+            assert imports or "--fairseq" in response.json()["error"]
+        assert has_torch() == imports
 
 
 def test_limits_of_a_glossary_are_documented(server):

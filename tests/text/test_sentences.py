@@ -14,13 +14,13 @@ WITHIN = {
     "en": [
         "Dr. Wu", "Mr. Lee", "J. Smith", "e.g. this", "3.5", "No. 5", "vol. 3", "5 p.m. on",
         "a.b.org", "System.IO.File.ReadAll", "ASP.NET", "HTTPS://A.COM", "(see p. 3)",
-        '"Stop!", said',
+        '"Stop!", said', "Mon.–Fri. and", "Feb. 2020", "5 p.m. EST",
     ],
     "de": [
         "Dr. Wu", "z. B. Hunde", "inkl. Versand", "exkl. Porto", "geb. Meier", "div. Dinge",
         "mind. Tage", "Abb. Zwei", "Kap. Drei", "tgl. Wasser", "am 3. Mai", "3. Mai", "Nr. 5",
         "vgl. Art. 5", "im 19. Jahrhundert", "seinem 40. Geburtstag", "bzw. Katzen", "Fa. Meier",
-        "ca. 3", "usw. und",
+        "ca. 3", "usw. und", "Mo.–Fr. ab",
     ],
 }  # fmt: skip
 LAST = {

@@ -31,21 +31,13 @@ _LONGEST_NAME = 24  # beside the picture
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add_model(parser)
-    parser.add_argument(
-        "folder", type=Path, metavar="FOLDER", help="folder or .tar with a folder for each class"
-    )
-    parser.add_argument(
-        "--split",
-        choices=["train", "valid", "test"],
-        help="take these images of a FOLDER with train/, val/ or test/",
-    )
+    add = parser.add_argument
+    add("folder", type=Path, metavar="FOLDER", help="folder or .tar with one for each class")
+    splits = ["train", "valid", "test"]
+    add("--split", choices=splits, help="take these images of a FOLDER with train/, val/ or test/")
     add_picture(parser, help="draw the matrix")
-    parser.add_argument(
-        "--worst", type=positive, default=20, metavar="N", help="classes in table and picture"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print an object with all classes instead of the table"
-    )
+    add("--worst", type=positive, default=20, metavar="N", help="classes in table and picture")
+    add("--json", action="store_true", help="print an object with all classes, and no table")
     add_batch_size(parser)
     add_device(parser)
 

@@ -21,15 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add_model(parser)
     add_picture(parser, required=True)
-    parser.add_argument(
-        "--layers", metavar="I,J,...", help="counted from 0; of AdaFC its stages (default: all)"
-    )
-    parser.add_argument(
-        "--patches", type=positive, metavar="K", help="of a classifier: K x K of them (default: 6)"
-    )
-    parser.add_argument(
-        "--positions", type=positive, metavar="N", help="of a translator: first ones (default: 64)"
-    )
+    add = parser.add_argument
+    add("--layers", metavar="I,J,...", help="counted from 0; of AdaFC its stages (default: all)")
+    add("--patches", type=positive, metavar="K", help="of a classifier: K x K (default: 6)")
+    add("--positions", type=positive, metavar="N", help="of a translator: N (default: 64)")
 
 
 def run(arguments: argparse.Namespace) -> None:

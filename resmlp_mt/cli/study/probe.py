@@ -19,27 +19,18 @@ from resmlp_mt.errors import UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add_model(parser)
-    parser.add_argument(
-        "data", type=Path, metavar="DIR", help="folder or .tar with train/ and val/"
-    )
-    parser.add_argument("--knn", type=int, metavar="K", help="k-NN, with K neighbours (20)")
-    parser.add_argument(
-        "--temperature",
-        type=float,
-        metavar="T",
-        help="a neighbour has exp(cosine / T) votes (default: 0.07)",
-    )
-    parser.add_argument("--linear", action="store_true", help="a linear classifier")
-    parser.add_argument(
-        "--ema",
-        action=argparse.BooleanOptionalAction,
-        help="take the moving average that --store-ema kept; with image_pretraining it is DINO's "
-        "teacher, and taken if it is there",
-    )
-    parser.add_argument("--split", choices=["valid", "test"], default="valid", help="to score on")
+    add = parser.add_argument
+    add("data", type=Path, metavar="DIR", help="folder or .tar with train/ and val/")
+    add("--knn", type=int, metavar="K", help="k-NN, with K neighbours (20)")
+    said = "a neighbour has exp(cosine / T) votes (default: 0.07)"
+    add("--temperature", type=float, metavar="T", help=said)
+    add("--linear", action="store_true", help="a linear classifier")
+    said = "take the moving average of --store-ema (default: of image_pretraining, DINO's teacher)"
+    add("--ema", action=argparse.BooleanOptionalAction, help=said)
+    add("--split", choices=["valid", "test"], default="valid", help="to score on")
     add_table(parser)
     add_device(parser)
-    parser.add_argument("--batch-size", type=positive, default=256, help="images a batch")
+    add("--batch-size", type=positive, default=256, metavar="N", help="images at once")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -30,23 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_picture(parser, help="draw the scores and the shares of zeros")
     add_table(parser)
-    parser.add_argument(
-        "--threshold",
-        type=share,
-        nargs="+",
-        default=[0.05],
-        metavar="X",
-        help="small, as a share of the largest weight of the matrix",
-    )
+    many, add = dict(type=share, nargs="+", default=[0.05], metavar="X"), parser.add_argument
+    add("--threshold", **many, help="small, as a share of the largest weight of the matrix")
     letters = ["A", "B", "C", "AB", "AC", "BC", "ABC"]
-    parser.add_argument("--matrices", choices=letters, default="A", help="what is pruned")
-    parser.add_argument(
-        "--data", type=Path, metavar="DIR", help="score a classifier on val/ of this folder or .tar"
-    )
-    parser.add_argument(
-        "--input", type=Path, metavar="FILE", help="score a translator on this text"
-    )
-    parser.add_argument("--reference", type=Path, metavar="FILE", help="and its translation")
+    add("--matrices", choices=letters, default="A", help="what is pruned")
+    add("--data", type=Path, metavar="DIR", help="score a classifier on val/ of this, or of a .tar")
+    add("--input", type=Path, metavar="FILE", help="score a translator on this text")
+    add("--reference", type=Path, metavar="FILE", help="and its translation")
     add_tokenize(parser)
     add_device(parser)
 

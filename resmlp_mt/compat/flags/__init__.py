@@ -118,7 +118,7 @@ def _refuse(error: Callable, arch: str | None, message: str) -> None:
 
 
 def _list_choices(arch: str | None, flag: str) -> list[str]:
-    """What a flag of an architecture may be; nothing if any value will do, or it has no such."""
+    """The values of a flag of an architecture; none if any will do, or it has no such flag."""
     config = MODEL_DATACLASS_REGISTRY.get(arch)
     known = getattr(config, "__dataclass_fields__", {}).get(flag[2:].replace("-", "_"))
     return [

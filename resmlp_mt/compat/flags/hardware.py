@@ -1,4 +1,4 @@
-"""What GPUs, and processors without one, can do."""
+"""Flags that depend on GPUs, and on processors without one."""
 
 import logging
 from argparse import Namespace
