@@ -1,6 +1,11 @@
 """Packaging: `pip install -e . -c constraints.txt`."""
 
+import os
 import re
+import shlex
+import shutil
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
@@ -8,7 +13,15 @@ from setuptools import Extension, find_packages, setup
 ROOT = Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+)"', (ROOT / "resmlp_mt/__init__.py").read_text()).group(1)
 
-# The search of exported models in compiled code. Where it cannot be built ONNX Runtime does it.
+# Where there is no C compiler, one comes from PyPI.
+ZIGLANG = []
+if not (os.environ.get("CC") or any(map(shutil.which, ("cc", "gcc", "clang")))):
+    ZIGLANG = ["ziglang"]
+    if find_spec("ziglang"):
+        compiler = f"{shlex.quote(sys.executable)} -m ziglang cc -mcpu=baseline"
+        os.environ |= {"CC": compiler, "LDSHARED": f"{compiler} -shared"}
+
+# What exports run in. Without it the package is installed too, for checkpoints.
 NATIVE = Extension(
     "resmlp_mt.native.kernels",
     sorted(f"resmlp_mt/native/{path.name}" for path in (ROOT / "resmlp_mt/native").glob("*.c")),
@@ -30,6 +43,7 @@ TRAIN = [
     "omegaconf<2.4",  # 2.4.0 refuses fairseq's --adam-betas '(0.9, 0.98)'
     "safetensors>=0.4.3",
     "onnx>=1.17",
+    "onnxruntime>=1.21",  # 1.20 computes in 8 bits otherwise each time
     "tensorboard>=2.17",
     "matplotlib>=3.9",
 ]
@@ -46,6 +60,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["resmlp_mt", "resmlp_mt.*"]),
     ext_modules=[NATIVE],
+    setup_requires=ZIGLANG,
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
     package_data={
         "resmlp_mt": ["py.typed", "pretrained/README.md", "pretrained/*/*", "serving/page/*"]
@@ -55,7 +70,6 @@ setup(
     # scripts/floors.sh installs the oldest of these, and tries them.
     install_requires=[
         "numpy>=2.0",
-        "onnxruntime>=1.21",  # 1.20 computes in 8 bits otherwise each time
         "sentencepiece>=0.2.3",  # which tells where in a text its subwords stand
         "pillow>=10.3",
         "sacrebleu>=2.4",
@@ -65,27 +79,32 @@ setup(
         "py3langid>=0.3",  # which language a text is in
         "tqdm>=4.66",
         "packaging>=23.2",
+        "filelock>=3.30",  # lock_descriptor
     ],
     extras_require={
         "train": TRAIN,
         # `resmlp-mt export` reads checkpoints, so it needs the same.
         "export": TRAIN,
+        # Exports of classifiers that have no compiled form.
+        "onnx": ["onnxruntime>=1.21"],
         # Training on images.
         "image": ["kornia"],
         # examples/corpus: translation with many workers, on one machine or a cluster.
         "ray": ["ray[data]"],
         # `resmlp-mt serve`: the documents of its interface without a network (fastapi-offline),
-        # forms (python-multipart) and HTML (beautifulsoup4 and lxml).
+        # forms (python-multipart), requests a minute (limits) and HTML (beautifulsoup4 and lxml).
         "serve": [
             "fastapi",
             "fastapi-offline",
-            "uvicorn",
+            "starlette>=1.10",  # limits of bodies
+            "uvicorn>=0.54",  # a worker that cannot start ends its supervisor
+            "limits",
             "prometheus-client",
             "python-multipart",
             "beautifulsoup4",
             "lxml",
         ],
-        # What `resmlp-mt benchmark translate` can race with.
+        # What examples/benchmarks races with.
         "benchmark": ["ctranslate2"],
         "dev": [
             "pytest",

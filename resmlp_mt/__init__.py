@@ -47,7 +47,13 @@ def __dir__() -> list[str]:
 
 
 class _RegisterLater:
-    """Sees fairseq imported, and registers the plugin behind it."""
+    """Sees fairseq imported, and registers the plugin behind it: the one hook of its kind.
+
+    What the plugin mends must hold before the first checkpoint is loaded, whatever imports fairseq
+    first: one of our modules, of which any can be the first import, or a program that has imported
+    `Translator`. An import of the plugin in the place of the hook would have to stand before each
+    import of fairseq, in theirs too, and make those wait who never need it.
+    """
 
     def find_spec(self, fullname, path, target=None):
         """The usual spec of fairseq, whose module then registers the plugin; of others, none."""

@@ -1,4 +1,4 @@
-"""What a user can put right: the command line prints it alone and exits with status 2."""
+"""A mistake that a user can put right: the command line prints it and exits with status 2."""
 
 _NAMED = 5  # lines in a message
 _CONTROLS = (*range(32), *range(127, 160), 0x2028, 0x2029)
@@ -21,8 +21,8 @@ class LineError(UserError):
 
     Args:
         numbers: Of lines, of which one has it; counted over all that were read.
-        problem: What it is, without the lines.
-        places: Where the first of these lines stand, if that is known.
+        problem: The mistake in words, without the lines.
+        places: The places of the first of these lines, if they are known.
     """
 
     def __init__(self, numbers: list[int], problem: str, places: list[str] | None = None):
@@ -51,5 +51,5 @@ def name_some(names: list[str], limit: int = 5) -> str:
 
 
 def name_flag(name: str) -> str:
-    """What a flag is called on the command line: "--max-tokens" of max_tokens."""
+    """The name of a flag on the command line: "--max-tokens" of max_tokens."""
     return f"--{name.replace('_', '-')}"

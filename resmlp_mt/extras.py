@@ -10,38 +10,39 @@ from pathlib import Path
 
 from resmlp_mt.errors import UserError
 
-# What every installation asks for in setup.py, by the names that pip knows, and what for.
+# The requirements of every installation, as in setup.py: pip's names, and their uses.
 CORE = {
     "numpy": "everything",
-    "onnxruntime": "models, where compiled code cannot run them",
     "sentencepiece": "subwords",
     "sentencex": "ends of sentences",
     "regex": "ends of sentences, and of what readers take for a character",
     "babel": "long numbers, as the target language writes them, and names of languages",
     "pillow": "pictures, in classify",
-    "sacrebleu": "score and benchmark",
+    "sacrebleu": "score",
     "py3langid": "telling languages apart, in prepare and serve",
-    "tqdm": "bars of progress, prepare and benchmark",
+    "tqdm": "bars of progress, and prepare",
     "packaging": "telling what the extras ask for",
+    "filelock": "folders and files that one process alone writes to",
 }
 # The extra [train].
 TRAINING = {
     "torch": "training, and models that were not exported",
     "ve-fairseq": "training, models that were not exported, and rarer searches",
     "safetensors": "export, and weights for images",
-    "onnx": "export",
+    "onnx": "export of classifiers that have no compiled form",
+    "onnxruntime": "exports of classifiers that have no compiled form",
     "tensorboard": "train --tensorboard-logdir",
-    "matplotlib": "curves, and other pictures that are drawn",
+    "matplotlib": "the pictures of study",
 }
 _PACKAGES = {"fairseq": "ve-fairseq", "PIL": "pillow"}  # of modules that have other names
 _CHECKOUT = Path(__file__).parents[1]
 
 
 def list_requirements(extra: str = "") -> list[str]:
-    """What the installed distribution of this project asks for, as pip takes it.
+    """The requirements of the installed distribution of this project, as pip takes them.
 
     Args:
-        extra: What this extra asks for beside what is always asked for. "" is the latter.
+        extra: The name of an extra, for its own requirements; "" for those of every installation.
 
     Returns:
         As in setup.py, what this Python and machine have no use for left out. Nothing where the
@@ -94,7 +95,7 @@ def _has_fairseq_wheel() -> bool:
 
 
 def explain_missing(module: str | None) -> str | None:
-    """What to say where a module is missing; None of one that no installation asks for."""
+    """The message for a module that is missing; None of one that no installation asks for."""
     package = _PACKAGES.get(str(module), str(module))
     if package in CORE:
         return (
@@ -107,7 +108,7 @@ def explain_missing(module: str | None) -> str | None:
 
 
 def import_with_onnx(name: str):
-    """Import a module that needs ONNX, of the extra [export], or ONNX Runtime.
+    """Import a module that needs ONNX, of the extra [export], or ONNX Runtime, of [onnx].
 
     Raises:
         UserError: If that is not installed.
@@ -115,7 +116,10 @@ def import_with_onnx(name: str):
     return _import_or_say(
         name,
         ("onnx", "onnxruntime"),
-        lambda package: f"this needs {package}: {advise('export' if package == 'onnx' else '')}",
+        lambda package: (
+            f"a classifier without compiled form needs {package}: "
+            f"{advise('export' if package == 'onnx' else 'onnx')}"
+        ),
     )
 
 
@@ -124,7 +128,7 @@ def import_with_fairseq(name: str, use: str):
 
     Args:
         name: The module.
-        use: What it is needed for.
+        use: Its purpose.
 
     Raises:
         UserError: If one of them is not installed.
@@ -163,7 +167,7 @@ try:
 except ModuleNotFoundError:
 
     class Bar:
-        """What stands for tqdm where that is not installed: it shows nothing."""
+        """A stand-in for tqdm where that is not installed: it shows nothing."""
 
         def __init__(self, items: Iterable = (), **options):
             self.items = items

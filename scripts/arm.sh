@@ -27,7 +27,7 @@ for package in "$work"/cache/archives/*.deb; do
 done
 pip install --quiet --no-deps --target "$work/packages" --only-binary :all: --python-version 3.11 \
     --platform manylinux2014_aarch64 --platform manylinux_2_28_aarch64 --constraint constraints.txt \
-    numpy sentencepiece sentencex tqdm pillow
+    numpy sentencepiece sentencex regex tqdm pillow filelock
 
 # The package as it is here, with the code for ARM in place of that for x86.
 cp -r resmlp_mt "$work/packages/resmlp_mt"
@@ -55,6 +55,6 @@ for kind in i8mm dotprod plain; do
 done
 # A processor of 2016 has neither kind of products.
 test "$(processor=cortex-a72 emulated -BPc \
-    'from resmlp_mt.engines.compiled_code.code import find_kind; print(find_kind())')" = plain
+    'from resmlp_mt.engines.kernels.library import find_kind; print(find_kind())')" = plain
 RESMLP_CPU_ISA=plain python scripts/arm.py "$work" >"$work/here.json"
 python scripts/arm.py --compare ${said[@]+"${said[@]}"} "$work/here.json"

@@ -15,7 +15,7 @@ _KINDS = {
     "x86_64": ("avx512", "avxvnni", "avx2", "plain"),
     "arm64": ("i8mm", "dotprod", "plain"),
 }
-_FUNCTIONS = "step", "search", "encode", "classify"
+_FUNCTIONS = "search", "encode", "classify"
 _LIBRARIES = {"libc.so.6", "libm.so.6", "/usr/lib/libSystem.B.dylib", "ld-linux-aarch64.so.1"}
 
 

@@ -27,12 +27,14 @@ def main() -> int:
     parser.add_argument("--diff", action="store_true", help="show what changed")
     arguments = parser.parse_args()
 
-    try:
-        files = _read_files(arguments.wheel)
-        upstream = [_read_files(path) for path in arguments.upstream]
-    except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
-        print(f"compare_wheel.py: {error}", file=sys.stderr)
-        return 2
+    read = []
+    for path in (arguments.wheel, *arguments.upstream):
+        try:
+            read.append(_read_files(path))
+        except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
+            print(f"compare_wheel.py: {path}: {error}", file=sys.stderr)
+            return 2
+    files, *upstream = read
     known = 0
     for name, content in sorted(files.items()):
         others = [tree[name] for tree in upstream if name in tree]

@@ -5,7 +5,7 @@
 # or it is empty.
 #   PYTHON=python3  what makes .venv: Python 3.11 to 3.14. If it is not given, python3.12 and others
 #                   stand in for a python3 of another version
-#   CC=cc           the C compiler; without any, ziglang is installed
+#   CC=cc           the C compiler; without any, setup.py takes ziglang
 
 find_python() {
     local candidate said candidates=(python3 python3.12 python3.11 python3.13 python3.14)
@@ -92,15 +92,6 @@ install_extras() {
             --constraint constraints.txt
 }
 
-# Where there is no C compiler, one comes from PyPI. A lock has none.
-use_ziglang() {
-    if [ "${CC:-}" ] || command -v cc >/dev/null || command -v gcc >/dev/null; then return; fi
-    pip_install ziglang==0.17.1
-    # By its path: pip hides .venv's packages from what it builds with.
-    CC=$(.venv/bin/python -c 'import ziglang; print(*ziglang.__path__)')/zig
-    export CC="$CC cc" LDSHARED="$CC cc -shared"
-}
-
 if ! is_current; then
     python=$(find_python)
     echo "installing${lock:+ $lock} into .venv with $("$python" --version) ..." >&2
@@ -112,7 +103,6 @@ if ! is_current; then
         install_locked
         extras=train,export,dev,image,serve,benchmark
     else
-        use_ziglang
         install_extras
     fi
     printf '%s\n' "$(stamp_of "${lock:-constraints.txt}")" "$extras" >.venv/installed

@@ -81,12 +81,10 @@ try_aarch64() {
         for deb in "$root"/var/cache/apt/archives/*.deb; do dpkg-deb -x "$deb" "$root"; done
         touch "$root/made"
     }
-    copy_source "$work/trixie/root/a b"
-    chroot "$work/trixie" bash -ec "cd '/root/a b' && python3 -m venv /root/pip &&
-        CC=false /root/pip/bin/pip wheel -q --no-deps --wheel-dir /root/arm ."
-    # The wheel has nothing compiled in it, but says the machine that it was built on.
-    rm -rf "$root/core" && mkdir "$root/core"
-    chroot "$work/trixie" bash -ec "cd /root/arm && /root/pip/bin/python -m zipfile -e *.whl core"
+    rm -rf "$root/core" "$work/trixie/root/arm" && mkdir "$root/core"
+    bash scripts/wheels.sh "$work/trixie/root/arm" linux-aarch64
+    chroot "$work/trixie" bash -ec "python3 -m venv /root/pip && cd /root/arm &&
+        /root/pip/bin/python -m zipfile -e *.whl core"
     cp -r "$work"/trixie/root/arm/core/. "$root/core"
     sed -n 's/^Requires-Dist: \([^;]*\)\(; extra == "serve"\)\{0,1\}$/\1/p' \
         "$root"/core/resmlp_mt-*.dist-info/METADATA >"$work/trixie/root/arm/asked.txt"

@@ -6,7 +6,7 @@
 # folder quickstart/ to begin anew. --locked installs the files of requirements.lock, by their hashes;
 # --locked=cuda those of requirements-cuda.lock.
 #   PYTHON=python3  what makes .venv: Python 3.11 to 3.14
-#   CC=cc           the C compiler; without any, ziglang is installed
+#   CC=cc           the C compiler; without any, setup.py takes ziglang
 set -euo pipefail
 case "$*" in
     '') lock= ;;
@@ -65,7 +65,7 @@ step "4/5 Translate the test set with fairseq-generate"
 }
 
 step "5/5 Look at it"
-resmlp-mt curves "$work/train.log" --out "$work/loss.png" >/dev/null
+resmlp-mt study curves "$work/train.log" --out "$work/loss.png" >/dev/null
 python scripts/read_generate.py "$log" --examples 10
 grep '^Generate' "$log"
 cat <<END

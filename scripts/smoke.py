@@ -21,12 +21,12 @@ DRAW = "from PIL import Image; Image.effect_noise((48, 40), 90).convert('RGB').s
 VERSIONS = """if True:
     import importlib.metadata, platform
     print("Python", platform.python_version(), platform.machine(), end="")
-    for name in "numpy onnxruntime sentencepiece pillow sacrebleu torch".split():
+    for name in "numpy sentencepiece pillow sacrebleu torch".split():
         try:
             print(f", {name} {importlib.metadata.version(name)}", end="")
         except importlib.metadata.PackageNotFoundError:
             pass
-    from resmlp_mt.engines.compiled_code.code import find_kind
+    from resmlp_mt.engines.kernels.library import find_kind
     print(", compiled code:", find_kind() or "none")
 """
 
@@ -66,7 +66,7 @@ class Installation:
 
 def translate(it: Installation) -> None:
     """With compiled code, where there is some, and without."""
-    for variables in ({}, {"RESMLP_CPU_ISA": "none"}):
+    for variables in ({}, {"RESMLP_CPU_ISA": "plain"}):
         said = it.run("translate", "--model", "en-de", SAID, **variables)
         assert re.fullmatch(MEANT, said.strip()), said
 
@@ -74,7 +74,7 @@ def translate(it: Installation) -> None:
 def classify(it: Installation) -> None:
     """Likewise."""
     assert it.execute([*it.python, "-c", DRAW], {}).returncode == 0
-    for variables in ({}, {"RESMLP_CPU_ISA": "none"}):
+    for variables in ({}, {"RESMLP_CPU_ISA": "plain"}):
         found = json.loads(it.run("classify", "cifar10", "a.png", "--json", **variables))
         assert found, found
 

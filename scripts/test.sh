@@ -3,8 +3,9 @@
 # Makes or reuses the environment in .venv; with --locked first, the one of requirements.lock.
 #   WORKERS=3        processes that run tests, a GB each
 #   PYTHON=python3   what makes .venv: Python 3.11 to 3.14
-#   CC=cc           the C compiler; without any, ziglang is installed
+#   CC=cc           the C compiler; without any, setup.py takes ziglang
 #   RESMLP_DATA=DIR  holds real data; tests on it are skipped without
+# As root on Debian it installs what tests are skipped without: chromium, nginx and curl.
 set -euo pipefail
 lock= extras=train,export,dev,image,serve,benchmark
 if [ "${1:-}" = --locked ]; then
@@ -14,6 +15,16 @@ fi
 cd "$(dirname "$0")/.."
 . scripts/environment.sh
 
+missing=
+for program in chromium nginx curl; do
+    command -v "$program" >/dev/null || missing+=" $program"
+done
+if [ "$missing" ] && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086
+    { apt-get update -qq && apt-get install -qq -y --no-install-recommends $missing; } \
+        >/dev/null 2>&1 || echo "not installed, so some tests are skipped:$missing" >&2
+fi
 ruff check .
 ruff format --check .
 # Tests start hundreds of processes, and each would compile the package anew.

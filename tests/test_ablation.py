@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from cli.commands import RECIPE, assert_refused, prepare, run
+from cli.commands import assert_refused, prepare, run
 from fairseq import options, tasks
 from fairseq.data import data_utils
 from torch.testing import assert_close
@@ -95,11 +95,9 @@ def test_fairseq_takes_the_flags_of_every_factor(base, ablation, tmp_path):
     "flags, said",
     [
         ("--projections valeu", "valeu"),
-        ("--token-mixer projected-toeplitz", "gated-toeplitz --gate sigmoid"),
-        ("--matrix pooling --matrix-init zero", "not --matrix pooling"),
+        ("--matrix pooling --matrix-init zero", "--matrix pooling"),
         ("--matrix softmax --matrix-dropout 0.1", "--matrix-dropout"),
-        ("--mixer-kind gmlp --gate sigmoid", "gmlp has no --gate"),
-        ("--mixer-kind mlp --projections none", "mlp has no --projections"),
+        ("--mixer-kind gmlp --gate sigmoid", "--gate"),
         ("--mixer-kind mlp --matrix softmax", "--matrix softmax"),
     ],
 )
@@ -109,36 +107,29 @@ def test_variants_that_do_not_exist_are_refused(flags, said, data, ablation):
         build(data, catalogue, "plus", "", "")
 
 
-def test_what_a_variant_has_not_is_said_in_a_line(data):
-    train = ["fairseq-train", data, "--user-dir", ABLATION / "variants", *RECIPE, "--arch"]
-    train += ["resmlp_plus_tiny_variant", "--matrix", "shift", "--matrix-init", "local"]
-    assert_refused(run(*train, check=False), "--matrix-init is for free, no-bias and toeplitz")
-
-
-@pytest.mark.parametrize("base, preset", [("paper", "resmlp_tiny"), ("plus", "resmlp_plus_tiny")])
-def test_a_plain_variant_is_the_preset_that_it_is_named_for(base, preset, data, ablation):
-    presets = SimpleNamespace(BASES={preset: f"--arch {preset}"}, RUNS={preset: {"": {"": ""}}})
-    model = build(data, presets, preset, "", "")
-    variant = build(data, ablation[0], base, "base", preset)
+@pytest.mark.parametrize(
+    "base, preset, flags",
+    [
+        ("paper", "resmlp_tiny", ""),
+        ("plus", "resmlp_plus_tiny", ""),
+        (
+            "plus",
+            "resmlp_plus_tiny --token-mixer projected-toeplitz",
+            "--gate sigmoid --projections value+gate+out",
+        ),
+    ],
+)
+def test_a_variant_is_the_preset_that_its_flags_describe(base, preset, flags, data, ablation):
+    catalogue = SimpleNamespace(
+        BASES={"preset": f"--arch {preset}", **ablation[0].BASES},
+        RUNS={"preset": {"": {"": ""}}, base: {"": {"": flags}}},
+    )
+    model, variant = (build(data, catalogue, name, "", "") for name in ("preset", base))
     weights = variant.state_dict()
     names = {name.replace("gate.0", "gate"): name for name in weights}
     if base == "paper":  # its mixer stands in a variant's
         names = {name.replace("mix_tokens.mix.", "mix_tokens."): old for name, old in names.items()}
     model.load_state_dict({name: weights[old] for name, old in names.items()})
-    source, target = torch.randint(4, 100, (2, 9)), torch.randint(4, 100, (2, 6))
-    assert_close(model(source, None, target)[0], variant(source, None, target)[0])
-
-
-def test_the_projected_mixer_is_a_variant_with_a_sigmoid_gate(data, ablation):
-    presets = "--arch resmlp_plus_tiny --token-mixer projected-toeplitz"
-    flags = "--gate sigmoid --projections value+gate+out"
-    catalogue = SimpleNamespace(
-        BASES={"package": presets, **ablation[0].BASES},
-        RUNS={"package": {"": {"": ""}}, "plus": {"": {"": flags}}},
-    )
-    model, variant = (build(data, catalogue, base, "", "") for base in ("package", "plus"))
-    weights = variant.state_dict()
-    model.load_state_dict({name.replace("gate.0", "gate"): w for name, w in weights.items()})
     source, target = torch.randint(4, 100, (2, 9)), torch.randint(4, 100, (2, 6))
     assert_close(model(source, None, target)[0], variant(source, None, target)[0])
 
@@ -175,12 +166,6 @@ def test_a_run_that_fails_is_named_and_leaves_the_others_alone(ablation, tmp_pat
     assert all((r["data"], r["subset"], r["max_tokens"]) == ("mine", "test", "77") for r in rows)
 
 
-@pytest.mark.parametrize("flags", [["--factor", "gaet"], ["--jobs", "0"], ["--updates", "3"]])
-def test_impossible_runs_are_refused(flags, tmp_path):
-    script = [ABLATION / "run.py", "--results", tmp_path / "results.csv", *flags]
-    assert_refused(run("python", *script, check=False), "run.py: error: ")
-
-
 REPORT = "base,factor,value,seed,data,subset,max_tokens,parameters,updates,valid_nll_base2,bleu"
 REPORT_ROWS = """plus,base,resmlp_plus_tiny,1,m,valid,99,9,50,3.5,30,0.9
 plus,gate,silu,1,m,valid,99,8,50,3.0,31,1.0
@@ -211,7 +196,7 @@ def test_the_report_gives_means_and_differences_seed_by_seed(tmp_path):
 
 def test_runs_that_cannot_be_compared_are_refused(tmp_path):
     other = REPORT_ROWS + "plus,gate,silu,3,m,valid,55,8,50,2.0,40,1.0\n"
-    assert_refused(report(tmp_path, other, check=False), "not one setting")
+    assert_refused(report(tmp_path, other, check=False), "setting")
     unknown = REPORT_ROWS.replace("silu", "sulu")
     assert_refused(report(tmp_path, unknown, check=False), "sulu")
     assert not (tmp_path / "summary.csv").exists()
@@ -236,20 +221,6 @@ def test_short_pairs_are_kept_to_train_on_and_long_ones_to_test_on(data, tmp_pat
     assert pairs(out, "valid") == [pair for pair in valid if not is_long(pair)]
     assert pairs(out, "test") == [pair for pair in valid if is_long(pair)] != valid != []
     assert (out / "dict.en.txt").read_text() == (data / "dict.en.txt").read_text()
-    result = run("python", script, data, out, "--longest", 99, check=False)
-    assert_refused(result, "no pair of valid is left for test")
-    assert len(pairs(out, "valid")) > 0  # what was there is whole
-
-
-@pytest.fixture(scope="module")
-def trained(data, ablation, tmp_path_factory):
-    """A checkpoint of a variant, trained for some updates."""
-    _, _, script = ablation
-    out = tmp_path_factory.mktemp("trained")
-    variant = {"base": "plus", "updates": 40, "max_tokens": 1000, "seed": 1, "flags": "--gate silu"}
-    flags = [flag for flag in script.list_flags(variant, out) if flag != "--bf16"]  # slow on some
-    run("fairseq-train", data, *flags)
-    return out / "checkpoint_last.pt"
 
 
 def test_a_model_whose_parts_were_exchanged_is_read_as_it_is(data, tmp_path):
@@ -263,11 +234,14 @@ def test_a_model_whose_parts_were_exchanged_is_read_as_it_is(data, tmp_path):
     assert packed.stat().st_size < 4 * 2**20
     generate = ["resmlp-mt", "generate", data, "--path", packed, "--gen-subset", "valid"]
     assert "\nH-0\t" in run(*generate, *plugin).stdout
-    refused = run(*generate, check=False)
-    assert_refused(refused, "--arch resmlp_tiny_variant, which neither fairseq nor this plugin has")
+    assert_refused(run(*generate, check=False), "--arch resmlp_tiny_variant")
 
 
-def test_lengths_are_those_that_fairseq_finds(data, trained):
+def test_lengths_are_those_that_fairseq_finds(data, ablation, tmp_path):
+    variant = {"base": "plus", "updates": 40, "max_tokens": 1000, "seed": 1, "flags": "--gate silu"}
+    flags = ablation[2].list_flags(variant, tmp_path)
+    run("fairseq-train", data, *(flag for flag in flags if flag != "--bf16"))  # slow on some
+    trained = tmp_path / "checkpoint_last.pt"
     done = run("python", ABLATION / "lengths.py", trained, "--data", data)
     rows = list(csv.DictReader(done.stdout.splitlines()))
     assert [(row["beam"], row["lenpen"]) for row in rows] == [
@@ -275,16 +249,7 @@ def test_lengths_are_those_that_fairseq_finds(data, trained):
     ]  # fmt: skip
     flags = ["--user-dir", ABLATION / "variants", "--path", trained, "--gen-subset", "valid"]
     flags += ["--post-process", "sentencepiece", "--scoring", "sacrebleu", "--max-len-b", 60]
-    flags += ["--max-len-a", 0]
-    found = run("fairseq-generate", data, *flags, "--beam", 5, "--lenpen", 0).stdout
+    flags += ["--max-len-a", 0, "--beam", 5, "--lenpen", 0]
+    found = run("fairseq-generate", data, *flags).stdout
     assert re.search(r"BP = ([\d.]+)", found)[1] == rows[1]["brevity_penalty"]
     assert float(re.search(r"BLEU\S* = ([\d.]+)", found)[1]) == float(rows[1]["bleu"])
-    scored = run("fairseq-generate", data, *flags, "--score-reference").stdout
-    ends = [2 ** float(p) for p in re.findall(r"^P-\d+\t.*?(\S+)$", scored, re.MULTILINE)]
-    difference = float(rows[0]["ends_expected"]) - float(rows[0]["ends_expected_early"])
-    assert len(ends) == 20 and abs(difference - sum(ends) / 20) < 2e-3
-
-
-def test_lengths_of_what_is_no_translation_model_are_refused(data, tmp_path):
-    script = ABLATION / "lengths.py", tmp_path / "none.pt", "--data", data
-    assert_refused(run("python", *script, check=False), "no such checkpoint")

@@ -46,33 +46,26 @@ def wheel(tmp_path):
     return tmp_path / "fairseq-1.whl"
 
 
-@pytest.mark.parametrize("form", ["checkout", "fairseq-1.tar.gz"])
-def test_what_is_not_upstreams_is_listed(tmp_path, wheel, form):
+def test_what_is_not_upstreams_is_listed(tmp_path, wheel):
     upstream = write(tmp_path / "checkout", UPSTREAM)
-    if form.endswith(".tar.gz"):
-        with tarfile.open(tmp_path / form, "w:gz") as archive:
-            archive.add(upstream, "fairseq-1")
-    result = compare(wheel, tmp_path / form)
-    assert result.returncode == 1, result.stderr
-    assert [line.split() for line in result.stdout.splitlines()] == [
-        ["changed", "fairseq/changed.py"],
-        ["compiled", "fairseq/fast.cpython-311-x86_64-linux-gnu.so"],
-        ["new", "fairseq/new.py"],
-        "2 of 5 files are upstream's".split(),
-    ]
-    assert "\n-b = 2\n+b = 3\n" in compare(wheel, tmp_path / form, "--diff").stdout
-
-
-def test_a_file_is_known_if_any_of_the_others_has_it(tmp_path, wheel):
-    upstream = write(tmp_path / "checkout", UPSTREAM)
+    with tarfile.open(tmp_path / "fairseq-1.tar.gz", "w:gz") as archive:
+        archive.add(upstream, "fairseq-1")
+    for form in (upstream, tmp_path / "fairseq-1.tar.gz"):
+        result = compare(wheel, form)
+        assert result.returncode == 1, result.stderr
+        assert [line.split() for line in result.stdout.splitlines()] == [
+            ["changed", "fairseq/changed.py"],
+            ["compiled", "fairseq/fast.cpython-311-x86_64-linux-gnu.so"],
+            ["new", "fairseq/new.py"],
+            "2 of 5 files are upstream's".split(),
+        ]
+    assert "\n-b = 2\n+b = 3\n" in compare(wheel, upstream, "--diff").stdout
+    # A file is known if any of the others has it.
     other = write(tmp_path / "other", {k: v for k, v in WHEEL.items() if k not in UPSTREAM})
     third = write(tmp_path / "third", {"fairseq/changed.py": "a = 1\nb = 3\n"})
     result = compare(wheel, upstream, other, third)
     assert result.returncode == 0 and result.stdout == "5 of 5 files are upstream's\n"
-
-
-def test_what_cannot_be_read_is_named(tmp_path, wheel):
     (tmp_path / "broken.tar.gz").write_text("no archive")
     for name in ("broken.tar.gz", "missing.whl"):
         result = compare(wheel, tmp_path / name)
-        assert result.returncode == 2 and result.stderr.startswith("compare_wheel.py: ")
+        assert result.returncode == 2 and name in result.stderr

@@ -3,9 +3,7 @@
 import csv
 import json
 import os
-import random
 import re
-import runpy
 import shlex
 import shutil
 import socket
@@ -22,6 +20,7 @@ from cli.pictures import draw_pictures
 from cli.zygote import find_commands
 from fairseq import options
 from fairseq.models import MODEL_DATACLASS_REGISTRY
+from race import build_parser as build_races
 from real_data import DATA, needs
 
 from examples.lesson import write_lesson
@@ -29,12 +28,10 @@ from resmlp_mt import Translator
 from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.image_folder import ImageFolder
-from resmlp_mt.data.subwords import load_subwords
 from resmlp_mt.files.export_layout import FORMAT
 from resmlp_mt.files.finding import pretrained_names
 from resmlp_mt.nn.old_names import rename
 from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
-from resmlp_mt.tasks.subword_sampling import cut_fully, drop_merges
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -60,6 +57,13 @@ def shell(script: str, cwd: Path, forks: bool = True, **variables: str) -> str:
     return result.stdout
 
 
+def serve(script: str, cwd: Path) -> str:
+    """Run a script that starts a server at port 8080 in the background; at a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    return shell(f"{script}\nkill %1; wait %1".replace("8080", port), cwd, forks=False)
+
+
 def run_each(script: str, cwd: Path) -> str:
     """Run the commands of a block, a line each, as `shell` does but in forks."""
     return "".join(run(*shlex.split(line), cwd=cwd).stdout for line in script.splitlines())
@@ -78,27 +82,20 @@ def shorten(script: str, *replacements: tuple[str, str]) -> str:
     return script
 
 
-def test_readme_begins_with_its_two_commands_and_is_short():
-    assert [line.split("#")[0].strip() for line in FENCE.findall(README)[0][1].splitlines()] == [
-        "bash scripts/quickstart.sh",
-        "bash scripts/test.sh",
-    ]
-    assert len(README.splitlines()) <= 150
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_pages_are_wrapped_and_their_links_lead_somewhere(path):
-    text = path.read_text(encoding="utf-8")
-    wide = [line for line in text.splitlines() if len(line) > 100 and line[:1] != "|"]
-    assert wide == []
-    for link in re.findall(r"\]\((?!http)([^)]+)\)", text):
-        target, _, anchor = link.partition("#")
-        page = (path.parent / target).resolve() if target else path
-        assert page.exists(), link
-        if anchor:
-            headings = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.M)
-            names = [re.sub(r"[^\w\- ]", "", head).lower().replace(" ", "-") for head in headings]
-            assert anchor in names, link
+def test_pages_are_wrapped_and_their_links_lead_somewhere():
+    faults = []
+    for path in PAGES:
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        faults += [(path.name, line) for line in lines if len(line) > 100 and line[:1] != "|"]
+        for link in re.findall(r"\]\((?!http)([^)]+)\)", text):
+            target, _, anchor = link.partition("#")
+            page = (path.parent / target).resolve() if target else path
+            heads = re.findall(r"^#+ (.*)", page.read_text("utf-8"), re.M) if anchor else []
+            names = [re.sub(r"[^\w\- ]", "", head).lower().replace(" ", "-") for head in heads]
+            if not page.exists() or (anchor and anchor not in names):
+                faults.append((path.name, link))
+    assert faults == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -115,23 +112,13 @@ def test_commands_of_pages_have_the_flags_that_there_are(path):
                 build_parser().parse_args([name, *words])
 
 
-def test_readme_translates_exports_and_serves(tmp_path):
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    assert len(shell(block("resmlp-mt translate --model en-de"), tmp_path).splitlines()) == 2
+def test_readme_translates(tmp_path):
+    said = shell(block("resmlp-mt translate --model en-de"), tmp_path)
+    first, _, best, second = said.splitlines()
+    assert "gelernt" in first and best.startswith("1\t-") and second.startswith("1\t-")
     (tmp_path / "example.py").write_text(block("from resmlp_mt"))
     output = shell("python example.py", tmp_path)
     assert output.count("',") == 1 and "gelernt" in output and "regnet" in output
-    (tmp_path / "long.en").write_text("A man rides a bike.\n" * 20)
-    shell(block("resmlp-mt export en-de"), tmp_path)
-    assert (tmp_path / "long.de").read_text().count("Mann") == 20
-    if not shutil.which("curl"):
-        pytest.skip("there is no curl")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    script = shorten(block("resmlp-mt serve"), ("8080", port))
-    output = shell(f"{script}kill %1; wait %1", tmp_path, forks=False)
-    found = json.loads(output)["results"][0]["translations"]
-    assert len(found) == 3 and "gelernt" in found[0]["text"]
 
 
 def test_documentation_of_export_and_of_races_runs(tmp_path):
@@ -151,12 +138,16 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     run_each(packed, tmp_path)
     assert (tmp_path / "my-model" / "model.pt").exists()
     write_lesson(tmp_path / "corpus", train=1, valid=1, test=5)
-    race, *others = block("resmlp-mt benchmark", EVALUATE).split("\nresmlp-mt ")
-    script = shorten(race, ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"))
+    race, *others = block("python examples/benchmarks/race.py", EVALUATE).split("\npython ")
+    script = shorten(
+        race,
+        ("examples/benchmarks", str(ROOT / "examples/benchmarks")),
+        ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"),
+    )
     rivals = re.findall(r"^(\w+)  +[\d.]", shell(script, tmp_path), re.M)
     assert set(rivals) == {"searched", "exported"}
-    for command in others:  # cli/test_benchmark.py runs such races
-        build_parser().parse_args(command.split())
+    for command in others:
+        build_races().parse_args(command.split()[1:])
     assert len(others) == 2
 
 
@@ -182,54 +173,24 @@ def test_documentation_of_text_runs(tmp_path):
     assert raised[0].isupper() and raised != typed
 
 
-def test_documentation_of_text_says_what_becomes_of_marks():
-    """Examples of the rows of its table, and what turns them off."""
-    ours = Translator.from_pretrained("en-de")
-    said = ours.translate("The **red** house is old.")
-    assert said.count("**") == 2 and re.search(r"\*\*\w+\*\*", said)
-    assert ours.translate("- two books") == "- Zwei Bücher"
-    assert "東京" in ours.translate("The hotel is called 東京.")
-    assert "東京" not in ours.translate("The hotel is called 東京.", recase=False)
-    for word in ("setup.py", "%(count)s", "anna@example.org", "🐶"):
-        assert word in ours.translate(f"The name is {word} today.")
-    code = "```\nThe dog sleeps.\n```\n"
-    assert code in ours.translate(f"It rains.\n{code}")
-    assert code not in ours.translate(f"It rains.\n{code}", split_sentences=False)
-    assert "`f()`" in ours.translate("The function is called `f()`.")
-    wide = "**It rains.** Tom **sleeps. Mary works** here."
-    said = ours.translate(wide)
-    assert said.startswith("**Es regnet.** ") and said.count("**") == 4
-
-
 def test_documentation_of_translate_runs(tmp_path):
-    """Every command of the page, in its order; what each says is what the page says of it."""
+    """Every command of the page, in its order; what some say is what the page says of it."""
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    said = run_page(TRANSLATE, tmp_path)
-    (whole, several, nbest, short, repeats, *samples, begun, own, held, terms, column, field, _,
-     exported, joined, words, subwords) = said  # fmt: skip
+    whole, several, nbest, *others = run_page(TRANSLATE, tmp_path)
     assert len(several) == 4 and several[0].split("\t")[2] == whole[0]
-    assert column == [f"1\t{whole[0]}\tcaption"]
-    assert json.loads(field[0]) == {"id": 1, "text": "A man rides a bike.", "de": whole[0]}
-    assert "Rad" in terms[0].split() or "Rad." in terms[0].split()
-    assert (tmp_path / "long.de").read_text("utf-8").count("\n") == 40
     assert [line[:2] for line in nbest] == ["1\t"] * 2 and "Mann" in nbest[0]
-    assert len(samples) == 3 and len({line.split("\t")[2] for line in samples[0]}) > 1
-    assert all(len(lines) == 1 and lines[0] for lines in (short, repeats, *samples[1:]))
-    assert begun[0].startswith("Der alte Mann") and own[0].startswith("Ein Junge")
-    assert "Rad" in held[0] and "Welpen" in held[1] and "Wiese" in held[1]
-    assert exported and "Mann" in joined[0]
-    text, pairs = words[0].split("\t")
+    assert [f"1\t{whole[0]}\tcaption"] in others
+    assert (tmp_path / "long.de").read_text("utf-8").count("\n") == 40
+    text, pairs = others[-2][0].split("\t")
     sources, targets = zip(*(pair.split("-") for pair in pairs.split(" ")), strict=True)
     assert set(map(int, sources)) <= set(range(6))
     assert set(map(int, targets)) == set(range(len(text.split())))
-    (found,) = json.loads(subwords[0])["translations"]
+    (found,) = json.loads(others[-1][0])["translations"]
     assert len(found["alignment"]) == len(found["target_subwords"])
     for number, script in enumerate(t for kind, t in FENCE.findall(TRANSLATE) if kind == "python"):
         script = script.replace("ProcessPoolExecutor(2,", "ProcessPoolExecutor(1,")
         (tmp_path / f"{number}.py").write_text(script)
-        result = run("python", tmp_path / f"{number}.py", cwd=ROOT, check=False)
-        assert "Mann" in result.stdout, result.stderr[-4000:]
-    assert number == 2
+        assert "Mann" in run("python", tmp_path / f"{number}.py", cwd=ROOT).stdout
 
 
 def test_documentation_of_serve_runs(tmp_path):
@@ -238,35 +199,28 @@ def test_documentation_of_serve_runs(tmp_path):
     if not shutil.which("curl"):
         pytest.skip("there is no curl")
     started, *blocks = [(kind, text) for kind, text in FENCE.findall(SERVE)]
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
     asked = [
         f"python - <<'end'\n{text}end\n" if kind == "python" else text
         for kind, text in blocks
         if kind == "python" or text.startswith("curl")
     ]
-    assert len(asked) == 5
     script = shorten(started[1], ("pip install -e '.[export,serve]' -c constraints.txt\n", ""))
     script = f"{script.rstrip()} &\n" + "echo\n".join(asked).replace(
         "curl ", "curl --silent --retry 30 --retry-connrefused ", 1
     )
-    script = f"{script}\nkill %1; wait %1".replace("8080", port)
-    said = shell(script, tmp_path, forks=False).splitlines()
+    said = serve(script, tmp_path).splitlines()
     own, others, held, listed, translated, html = list(filter(None, said))[-6:]
     assert [len(r["translations"]) for r in json.loads(own)["results"]] == [2, 2]
     (alternatives,) = json.loads(others)["results"]
-    texts = [found["text"] for found in alternatives["translations"]]
-    assert len(set(texts)) == 4 and all(text.startswith("Ein Mann") for text in texts)
+    assert len({found["text"] for found in alternatives["translations"]}) == 4
     (held,) = json.loads(held)["results"]
     for wanted in ("ein Herr", "Drahtesel"):
         assert wanted in held["translations"][0]["text"]
     assert "'German'" in listed and "Mann" in translated
-    found = json.loads(html)
-    assert "<b>" in found["translatedText"] and len(found["alternatives"]) == 1
-    flags = set(re.findall(r"--[a-z-]+", SERVE))
+    assert "<b>" in json.loads(html)["translatedText"]
     parser = build_parser()._subparsers._group_actions[0].choices["serve"]
     own = {flag for action in parser._actions for flag in action.option_strings}
-    assert own - {"-h", "--help", "--device", "--host"} <= flags
+    assert own - {"-h", "--help", "--device", "--host"} <= {*re.findall(r"--[a-z-]+", SERVE)}
 
 
 def test_every_option_of_a_search_is_in_its_documentation():
@@ -283,15 +237,16 @@ def test_readme_trains_scores_and_draws(tmp_path):
         ("--vocab-size 8000", "--vocab-size 300"),
         ("--max-update 8000", "--max-epoch 5"),
         ("--warmup-updates 2000", "--warmup-updates 4"),
+        ("--save-dir", "--log-format json --log-file checkpoints/mine/train.log --save-dir"),
     )
-    assert "BLEU" in shell(script, tmp_path)
+    assert "BLEU" in shell(f"mkdir -p checkpoints/mine\n{script}", tmp_path)
     stock = block("resmlp-mt generate", TRAIN).rstrip()
     assert "BLEU" in shell(f"{stock} --max-len-b 10", tmp_path)
     for name in ("references.de", "hypotheses.de", "baseline.de", "ours.de"):
         shutil.copy(tmp_path / "corpus" / "test.de", tmp_path / name)
     for name in ("references.zh", "hypotheses.zh"):
         (tmp_path / name).write_text("今天天气很好,我们去公园散步。\n", "utf-8")
-    scores, unspaced, compared, curves, matrices, pruning, _ = (
+    scores, unspaced, compared, _, curves, matrices, pruning, _ = (
         text for _, text in FENCE.findall(EVALUATE)
     )
     assert "100.00" in shell(scores, tmp_path)
@@ -331,16 +286,15 @@ SMALL = "--arch resmlp_cifar --layers 2 --embed-dim 12"
 
 
 def test_documentation_of_images_trains_pretrains_and_probes(pictures):
-    assert shell(block("resmlp-mt classify cifar10"), pictures).count("%") == 4 * 3
     script = shorten(
         block("resmlp-mt train images --task image_classification", IMAGES),
         ("--arch resmlp_s12 --image-size 224", f"{SMALL} --image-size 16"),
         ("--warmup-updates 500 --max-update 20000", "--warmup-updates 1 --max-update 2"),
     )
     assert "top5" in shell(script, pictures)
-    assert "top1" in shell(block("resmlp-mt sparsity checkpoints/images", IMAGES), pictures)
+    assert "top1" in shell(block("resmlp-mt study pruning", IMAGES), pictures)
     script = shorten(
-        "tar -cf images.tar images\n" + block("resmlp-mt confusion", IMAGES),
+        "tar -cf images.tar images\n" + block("resmlp-mt study confusion", IMAGES),
         ("confusion cifar10", "confusion checkpoints/images"),
     )
     assert "6 images: top1 " in shell(script, pictures)
@@ -369,7 +323,7 @@ def test_documentation_of_images_imports_exports_and_draws(pictures):
     assert "photo.jpg" in shell(block("resmlp-mt classify cifar10", IMAGES), pictures)
     (pictures / "example.py").write_text(block("from resmlp_mt", IMAGES))
     assert shell("python example.py", pictures).count("('") == 3
-    shell(block("resmlp-mt plot-mixing", IMAGES), pictures)
+    shell(block("resmlp-mt study mixing", IMAGES), pictures)
     for name in ("resmlp_12.safetensors", "rows.png", "sparsity.png"):
         assert (pictures / name).stat().st_size > 5000
 
@@ -393,52 +347,17 @@ def test_the_recipe_of_the_paper_is_a_command_line_that_fairseq_takes():
     assert (args.layers, args.optimizer, args.lr, args.aug_repeats) == (12, "lamb", [5e-3], 3)
 
 
-def test_results_tables_are_those_of_the_csv():
+def test_results_tables_and_samples_are_those_of_the_csv():
     shown = [path for path in PAGES if "<!-- results: " in path.read_text(encoding="utf-8")]
-    assert len(shown) >= 8
     shell(f"python scripts/results_table.py --check {shlex.join(map(str, shown))}", ROOT)
-
-
-def test_samples_are_every_kth_line_of_their_sets():
-    samples = runpy.run_path(str(ROOT / "scripts" / "samples.py"))
-    rows = samples["read_rows"]()
-    page = (ROOT / "docs" / "samples.md").read_text(encoding="utf-8")
-    assert page == samples["write_page"](rows), "run: python scripts/samples.py page"
-    sets = {"test_2016_flickr": ("multi30k", 1000), "newstest2014": ("wmt", 3003)}
-    sets |= {"Tatoeba Challenge": ("tatoeba", 1951), "domains": (None, 2600)}  # cut out of the mix
-    for model, name in {(row["model"], row["set"]) for row in rows}:
-        folder, count = sets[name]
-        found = [row for row in rows if (row["model"], row["set"]) == (model, name)]
-        lines = [int(row["line"]) for row in found]
-        assert lines == [count // 20 * i for i in range(1, 21)]
-        for column, lang in zip(("source", "reference"), model.split("-")[-2:], strict=True):
-            if folder and (DATA / folder).is_dir():
-                file = "test" if folder == "tatoeba" else name
-                text = (DATA / folder / f"{file}.{lang}").read_text("utf-8").split("\n")
-                assert [row[column] for row in found] == [text[n - 1] for n in lines]
-
-
-def test_seconds_in_the_readme_are_those_of_the_csv():
-    with open(ROOT / "examples" / "benchmarks" / "startup.csv", newline="") as stream:
-        seconds = {row["rival"]: f"{float(row['seconds']):.2g}" for row in csv.DictReader(stream)}
-    text = " ".join(README.split())
-    assert f"translated [in {seconds['translate, exported']} s]" in text
-    assert f"Importing torch alone takes {seconds['import torch']}." in text
-
-
-def test_a_table_says_threads_and_machine_where_they_differ(tmp_path):
-    (tmp_path / "x.md").write_text("<!-- results: x.csv -->\n<!-- end of results -->\n")
-    for other, columns in (("A", "rival | ratio"), ("B", "rival | ratio | machine")):
-        (tmp_path / "x.csv").write_text(f"rival,ratio,threads,machine\na,1,2,A\nb,3,2,{other}\n")
-        shell(f"python scripts/results_table.py {tmp_path / 'x.md'}", ROOT)
-        assert (tmp_path / "x.md").read_text().splitlines()[1] == f"| {columns} |"
+    shell("python scripts/samples.py page --check", ROOT)
 
 
 def test_a_table_has_the_rows_and_columns_that_its_marker_names(tmp_path):
     (tmp_path / "x.csv").write_text(
-        "rival,size,batch_tokens,beam,flags,ratio\n"
-        '"CTranslate2, norms before",tiny int8,2048,1,,1\n'
-        "ours,tiny int8,0,5,,2\nours,tiny int8,0,5,--bf16,3\nours,base,0,5,,4\n"
+        "rival,size,batch_tokens,beam,flags,ratio,threads,machine\n"
+        '"CTranslate2, norms before",tiny int8,2048,1,,1,2,A\n'
+        "ours,tiny int8,0,5,,2,2,A\nours,tiny int8,0,5,--bf16,3,3,B\nours,base,0,5,,4,2,A\n"
     )
 
     def fill(marker: str) -> list[str]:
@@ -457,7 +376,9 @@ def test_a_table_has_the_rows_and_columns_that_its_marker_names(tmp_path):
         "| --- | --- | --- | --- | --- |",
         "| ours | base | one sentence | 4 |  |",
     ]
-    with pytest.raises(AssertionError, match="no row has beam=7"):
+    # Threads and machines stand where they differ.
+    assert fill("x.csv")[0].endswith("| flags | machine |")
+    with pytest.raises(AssertionError, match="beam=7"):
         fill("x.csv beam=7")
 
 
@@ -480,7 +401,6 @@ def test_every_flag_of_our_own_is_in_its_documentation():
     ]
     flags = {f"--{field.name.replace('_', '-')}" for c in configs for field in fields(c)}
     flags -= {"--data", "--seed", "---name"}
-    assert len(flags) > 30
     for name in (*flags, *IMAGE_PRESETS):
         assert re.search(rf"{name}[`\s]", IMAGES), name
 
@@ -506,18 +426,6 @@ def test_presets_have_the_sizes_of_the_documentation():
 
 
 @needs("multi30k")
-def test_sampled_sentences_have_as_many_more_subwords_as_the_documentation_says():
-    share = int(re.search(r"into (\d+)% more", " ".join(TRAIN.split()))[1])
-    subwords = load_subwords(ROOT / "resmlp_mt/pretrained/multi30k-en-de/spm.model")
-    scores = {subwords.id_to_piece(i): subwords.get_score(i) for i in range(len(subwords))}
-    lines = (DATA / "multi30k" / "train.en").read_text("utf-8").split("\n")[:2000]
-    whole = sum(len(subwords.encode(line)) for line in lines)
-    draw = random.Random(1)
-    cut = sum(len(drop_merges(cut_fully(x, subwords), scores, 0.1, draw)) for x in lines)
-    assert round(100 * (cut / whole - 1)) == share
-
-
-@needs("multi30k")
 def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
     raw = tmp_path / "raw"
     raw.mkdir()
@@ -535,7 +443,6 @@ def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
     shutil.copytree(ROOT / "scripts", tmp_path / "project" / "scripts")
     (copy / "prepare.sh").write_text(prepare.replace("--vocab-size 6000", "--vocab-size 800"))
     shell(f"bash {copy}/prepare.sh --raw {raw}", tmp_path, **variables)
-    shell(f"bash {copy}/train.sh transformer_tiny 3 4", tmp_path, **variables)
     shell(f"bash {copy}/train.sh resmlp_tiny 3 4", tmp_path, **variables)
     shell(f"bash {copy}/evaluate.sh resmlp_tiny 3", tmp_path, **variables)
     header, row = (tmp_path / "results.csv").read_text().splitlines()
@@ -553,17 +460,15 @@ def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
             folder.open(i).save(path)
     variables = {"DATA": str(tmp_path / "images"), "OUT": str(tmp_path / "out")}
     variables |= {"RESULTS": str(tmp_path / "results.csv"), "DTYPE": ""}  # some have no bf16
-    scripts = ROOT / "examples" / "cifar10"
     variables["TEACHER"] = str(tmp_path / "out/depthwise-seed1-updates2/checkpoint_last.pt")
+    scripts = ROOT / "examples" / "cifar10"
     for model in ("depthwise", "distilled", "vit"):
         shell(f"bash {scripts}/train.sh {model} 1 2", tmp_path, **variables)
     shell(f"bash {scripts}/evaluate.sh vit 1 2", tmp_path, **variables)
     probed = variables | {"RESULTS": str(tmp_path / "probe.csv")}
     shell(f"bash {scripts}/pretrain.sh 3 2", tmp_path, **probed)
     with open(tmp_path / "probe.csv", newline="") as file:
-        rows = [(row["model"], row["weights"], row["method"]) for row in csv.DictReader(file)]
-    models = ("seed 3 after 2 updates", "seed 3 as initialised")
-    assert rows == [(model, "ema", method) for model in models for method in ("knn", "linear")]
+        assert [row["method"] for row in csv.DictReader(file)] == ["knn", "linear"] * 2
     header, row = (tmp_path / "results.csv").read_text().splitlines()
     committed = (scripts / "results.csv").read_text().splitlines()[0]
     assert header == committed and row.startswith("vit,1,1205642,2,")
@@ -610,24 +515,14 @@ def test_the_shipped_translator_knows_all_of_its_subwords():
 def test_shipped_classifier_reaches_the_accuracy_on_its_card(tmp_path):
     card = (ROOT / "resmlp_mt/pretrained/cifar10/README.md").read_text("utf-8")
     claimed = float(re.search(r"top-1 \| ([\d.]+)", card)[1])
-    path = ROOT / "resmlp_mt/pretrained/cifar10/model.pt"
     data = DATA / "cifar10" / "cifar10-15k.tar.xz"
-    output = shell(f"resmlp-mt validate {data} --path {path} --batch-size 250 2>&1", tmp_path)
-    validated = float(re.search(r"top1 ([\d.]+)", output)[1])
-    assert validated == pytest.approx(claimed, abs=0.2)
-    output = shell(f"resmlp-mt confusion {path} {data} --split valid --json", tmp_path)
-    found = json.loads(output)
-    # Rounding may differ between batches of other sizes, in an image or two.
-    assert found["images"] == 3000 and found["top1"] == pytest.approx(validated, abs=0.1)
-    classes = {entry.pop("class"): entry for entry in found["classes"]}
-    lowest, highest = (choose(classes, key=lambda c: classes[c]["recall"]) for choose in (min, max))
-    said = re.search(r"from (\d+)% \((\w+), .* a (\w+)\) to (\d+)% \((\w+)\)", card)
-    assert said.group(2, 3, 5) == (lowest, classes[lowest]["mistaken_for"], highest)
-    for name, share in ((lowest, said[1]), (highest, said[4])):
-        assert classes[name]["recall"] == pytest.approx(float(share), abs=1)
+    said = shell(f"resmlp-mt study confusion cifar10 {data} --split valid --json", tmp_path)
+    found = json.loads(said)
+    assert found["images"] == 3000 and found["top1"] == pytest.approx(claimed, abs=0.2)
 
 
 @needs("multi30k")
+@pytest.mark.filterwarnings("ignore:text .* no translation keeps")
 def test_shipped_model_reaches_the_score_on_its_card():
     folder = DATA / "multi30k"
     sources, references = (

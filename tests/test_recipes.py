@@ -8,9 +8,6 @@ import io
 import json
 import os
 import re
-import resource
-import shutil
-import signal
 import subprocess
 import sys
 import tarfile
@@ -23,7 +20,6 @@ import sacrebleu
 import sentencepiece
 import torch
 from cli.commands import assert_refused
-from cli.commands import run as run_command
 from cli.zygote import find_commands
 from fairseq import optim, options
 from fairseq.data import Dictionary, data_utils
@@ -315,186 +311,136 @@ def wmt14(folder, lang):
     return trained
 
 
-def test_wmt14_english_french_comes_out_binarized(tmp_path, server, commands):
-    trained = wmt14(server.folder, "fr")
-    # In Europarl, and an outlier by the number of its subwords: out of training.
-    assert len(trained) == len(pairs("en", "fr"))
-    path = server.folder / "wmt13/training-parallel-europarl-v7.tgz"
-    outliers = [("Yes.", "Oui, je le veux, et tout de suite, s'il vous plaît."), ("Yes.", "")]
-    files = {}
-    for side, code in enumerate(("en", "fr")):
-        lines = [pair[side] for pair in [*trained[:24], *outliers]]
-        files[f"training/europarl-v7.fr-en.{code}"] = "\n".join(lines) + "\n"
-    pack(path, files)
-    (tmp_path / "checksums").write_text("# none\n")
-    flags = ["--raw", tmp_path / "raw", "--base-url", server.url, "--workers", 1]
-    flags += ["--checksums", tmp_path / "checksums", "--vocab-size", 150]
-    out = tmp_path / "bin-data"
-    done = run("bash", EXAMPLES / "wmt14/prepare.sh", "fr", *flags, PATH=commands, DATA=out)
-    assert done.returncode == 0, done.stdout + done.stderr
-    for side, lang in enumerate(("en", "fr")):
-        assert binarized(out, "train", "en", "fr", lang) == [pair[side] for pair in trained]
-        news = [*NEWS, "test-full/newstest2014-fren-" + ("src.en.sgm", "ref.fr.sgm")[side]]
-        assert (out / "raw" / f"test.{lang}").read_text("utf-8").split("\n") == [*news, ""]
-        assert len(binarized(out, "valid", "en", "fr", lang)) == 4
-    report = json.loads((out / "report.json").read_text())
-    assert report["train"]["kept"] == 120
-    dropped = {"a side is empty": 1, "a side is more than 1.5 times as long as the other": 1}
-    assert report["train"]["dropped"] == dropped
-    # Of every archive something is known, and what is known has the right form.
-    known = {}
-    for line in (EXAMPLES / "wmt14/checksums").read_text().splitlines():
-        if not line.startswith("#"):
-            kind, value, name = line.split()
-            known.setdefault(name, {})[kind] = value
-    assert known.keys() == {path.rpartition("/")[2] for path, _ in server.requests}
-    for checks in known.values():
-        assert len(checks.get("sha256", "")) == 64 or len(checks.get("md5", "")) == 32
-
-
-def test_wmt14_english_german_comes_out_in_the_order_of_the_corpora(tmp_path, capsys):
-    trained = wmt14(tmp_path, "de")
+@pytest.mark.parametrize("lang", ["de", "fr"])
+def test_wmt14_comes_out_in_the_order_of_the_corpora(tmp_path, capsys, recorder, lang):
+    trained, raw, out = wmt14(tmp_path, lang), tmp_path / "raw", tmp_path / "bin"
+    raw.mkdir()
     for path in tmp_path.glob("wmt1*/*"):
-        path.rename(tmp_path / path.name)
-    main, out = load(EXAMPLES / "wmt14/prepare.py"), tmp_path / "out"
-    assert call(main, tmp_path, "--lang", "de", "--out", out) == 0
-    expected = {"train": trained}
-    expected["valid"] = [(n, n) for n in NEWS]
-    expected["valid"] += [("test/newstest2013-src.en.sgm", "test/newstest2013-src.de.sgm")]
-    expected["test"] = [(n, n) for n in NEWS]
-    expected["test"] += [("test-full/newstest2014-deen-src.en.sgm",
-                          "test-full/newstest2014-deen-ref.de.sgm")]  # fmt: skip
-    for split, lines in expected.items():
-        for side, lang in enumerate(("en", "de")):
-            text = (out / f"{split}.{lang}").read_text("utf-8")
+        path.rename(raw / path.name)
+    fetch, unpack, prepare = recorder("wmt14/prepare.sh", lang, "--raw", raw, DATA=out)
+    known = (EXAMPLES / "wmt14/checksums").read_text()
+    assert {path.rpartition("/")[2] for path in fetch[7:]} == {path.name for path in raw.iterdir()}
+    assert all(f" {path.name}\n" in known for path in raw.iterdir())
+    main = load(ROOT / unpack[0])
+    assert call(main, *unpack[1:]) == 0
+    ends = {  # what the last line says: the file that it was in
+        "valid": [f"test/newstest2013-src.{side}.sgm" for side in ("en", lang)],
+        "test": [f"test-full/newstest2014-{lang}en-{end}.sgm" for end in ("src.en", f"ref.{lang}")],
+    }
+    expected = {split: [*((n, n) for n in NEWS), tuple(end)] for split, end in ends.items()}
+    args = build_parser().parse_args(prepare)
+    assert (args.out, args.max_length) == (out, 250)
+    for split, lines in (expected | {"train": trained}).items():
+        for side, code in enumerate(("en", lang)):
+            text = Path(f"{getattr(args, split)}.{code}").read_text("utf-8")
             assert text.split("\n") == [*(pair[side] for pair in lines), ""]
-    capsys.readouterr()
     # One line less on one side, a file that is not there, an archive cut short.
-    path = tmp_path / "training-parallel-nc-v9.tgz"
-    member = "training/news-commentary-v9.de-en."
+    path = raw / "training-parallel-nc-v9.tgz"
+    member = f"training/news-commentary-v9.{lang}-en."
     whole = path.read_bytes()
-    for files, said in (
-        ({f"{member}en": "One.\nTwo.\n", f"{member}de": "Eins.\n"}, "has 2 lines and"),
-        ({f"{member}en": "One.\n"}, f"there is no {member}de in it"),
-        (None, "not a whole archive"),
+    for files in (
+        {f"{member}en": "One.\nTwo.\n", f"{member}{lang}": "Eins.\n"},
+        {f"{member}en": "One.\n"},
+        None,
     ):
         pack(path, files) if files else path.write_bytes(whole[: len(whole) // 2])
-        assert call(main, tmp_path, "--lang", "de", "--out", tmp_path / "new") == 2
-        error = capsys.readouterr().err
-        assert "training-parallel-nc-v9.tgz" in error and said in error
-        assert not (tmp_path / "new").exists()
+        assert call(main, raw, "--lang", lang, "--out", tmp_path / "new") == 2
+        assert path.name in capsys.readouterr().err and not (tmp_path / "new").exists()
 
 
 def test_iwslt14_refuses_what_is_not_the_archive(tmp_path, capsys):
     main, path = load(EXAMPLES / "iwslt14/prepare.py"), tmp_path / "de-en.tgz"
     iwslt14(path)
-    whole = path.read_bytes()
-    for data, said in ((whole[:-200], "not the archive"), (b"<html>", "not the archive")):
-        path.write_bytes(data)
+    uneven = {f"de-en/train.tags.de-en.{lang}": "One.\n" * n for lang, n in (("de", 2), ("en", 1))}
+    for data in (path.read_bytes()[:-200], b"<html>", uneven):
+        path.write_bytes(data) if isinstance(data, bytes) else pack(path, data)
         assert call(main, path, "--out", tmp_path / "out") == 2
-        error = capsys.readouterr().err
-        assert "de-en.tgz" in error and said in error and not (tmp_path / "out").exists()
-    pack(path, {f"de-en/train.tags.de-en.{lang}": text for lang, text in
-                (("de", "Eins.\nZwei.\n"), ("en", "One.\n"))})  # fmt: skip
-    assert call(main, path, "--out", tmp_path / "out") == 2
-    assert "2 sentences in de and 1 in en" in capsys.readouterr().err
+        assert "de-en.tgz" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 # Downloads
 
 
-def fetch(server_url, to, checksums, *paths):
-    flags = ["--base-url", server_url, "--to", to, "--checksums", checksums]
-    return run(sys.executable, ROOT / "scripts" / "fetch.py", *flags, *paths)
-
-
-def test_an_interrupted_download_goes_on_and_is_never_taken_for_whole(tmp_path, server):
-    data = bytes(range(256)) * 400
-    (server.folder / "a.tgz").write_bytes(data)
+@pytest.fixture
+def fetch(tmp_path, server, capsys):
+    """fetch(): the status and the complaint of a download of a.tgz to `to`."""
     (tmp_path / "checksums").write_text("")
-    to = tmp_path / "to"
+    module = load(ROOT / "scripts" / "fetch.py")
+
+    def fetch(url=server.url, path="a.tgz"):
+        flags = ["--base-url", url, "--to", tmp_path / "to"]
+        status = call(module, *flags, "--checksums", tmp_path / "checksums", path)
+        return status, capsys.readouterr().err
+
+    return fetch
+
+
+def test_an_interrupted_download_goes_on_and_is_never_taken_for_whole(tmp_path, server, fetch):
+    data, to = bytes(range(256)) * 400, tmp_path / "to"
+    (server.folder / "a.tgz").write_bytes(data)
     server.limit = 1000
-    for part in (1000, 2000):
-        done = fetch(server.url, to, tmp_path / "checksums", "a.tgz")
-        assert_refused(done, f"only {part:,} of 102,400 bytes", "run again")
-        assert [path.name for path in to.iterdir()] == ["a.tgz.part"]
+    for _ in range(2):
+        assert fetch()[0] == 2 and [path.name for path in to.iterdir()] == ["a.tgz.part"]
     server.limit = None
-    assert fetch(server.url, to, tmp_path / "checksums", "a.tgz").returncode == 0
-    assert (to / "a.tgz").read_bytes() == data
+    assert fetch()[0] == 0 and (to / "a.tgz").read_bytes() == data
     assert [wanted for _, wanted in server.requests] == [None, "bytes=1000-", "bytes=2000-"]
     assert sorted(path.name for path in to.iterdir()) == ["a.tgz", "a.tgz.sha256"]
-    # From a server that only sends all of a file, it begins anew.
-    server.resumes = False
-    (to / "a.tgz").rename(to / "a.tgz.part")
-    assert fetch(server.url, to, tmp_path / "checksums", "a.tgz").returncode == 0
-    assert (to / "a.tgz").read_bytes() == data
-    server.resumes = True
-    # A whole .part that was never renamed, or one of something longer, cannot be gone on from.
-    for extra in (b"", b"more"):
+    # From a server that only sends all of a file, it begins anew. A whole .part that was never
+    # renamed, or one of something longer, cannot be gone on from.
+    for resumes, part in ((False, data), (True, data), (True, data + b"more")):
+        server.resumes = resumes
         (to / "a.tgz").unlink()
-        (to / "a.tgz.part").write_bytes(data + extra)
-        assert fetch(server.url, to, tmp_path / "checksums", "a.tgz").returncode == 0
-        assert (to / "a.tgz").read_bytes() == data
+        (to / "a.tgz.part").write_bytes(part)
+        assert fetch()[0] == 0 and (to / "a.tgz").read_bytes() == data
 
 
 @pytest.mark.parametrize("kind", ["sha256", "md5", "size"])
-def test_a_download_that_is_not_what_was_expected_is_refused(tmp_path, server, kind):
+def test_a_download_that_is_not_what_was_expected_is_refused(tmp_path, server, fetch, kind):
     values = {  # of b"good", from sha256sum and md5sum
         "sha256": "770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c",
         "md5": "755f85c2723bb39381c7379a604160d8",
         "size": "4",
     }
-    checksums, to = tmp_path / "checksums", tmp_path / "to"
-    checksums.write_text(f"# known\n{kind} {values[kind]} a.tgz\nsize 1 another.tgz\n")
+    known = f"# known\n{kind} {values[kind]} a.tgz\nsize 1 another.tgz\n"
+    (tmp_path / "checksums").write_text(known)
     (server.folder / "a.tgz").write_bytes(b"goods" if kind == "size" else b"evil")
-    done = fetch(server.url, to, checksums, "a.tgz")
-    assert_refused(done, f"a.tgz: its {kind} is", f"{checksums} says {values[kind]}")
-    assert not list(to.iterdir())
+    status, said = fetch()
+    assert status == 2 and values[kind] in said and not list((tmp_path / "to").iterdir())
     (server.folder / "a.tgz").write_bytes(b"good")
-    assert fetch(server.url, to, checksums, "a.tgz").returncode == 0
+    assert fetch()[0] == 0
 
 
-def test_the_first_checksum_seen_is_kept_to(tmp_path, server):
-    checksums, to = tmp_path / "checksums", tmp_path / "to"
-    checksums.write_text("")
-    (server.folder / "a.tgz").write_bytes(b"good")
-    assert fetch(server.url, to, checksums, "a.tgz").returncode == 0
-    (to / "a.tgz").write_bytes(b"rots")
-    assert_refused(fetch(server.url, to, checksums, "a.tgz"), "a.tgz.sha256 says", "Delete it")
-    (to / "a.tgz").unlink()
-    (server.folder / "a.tgz").write_bytes(b"evil")
-    assert_refused(fetch(server.url, to, checksums, "a.tgz"), "a.tgz.sha256 says", "Not kept")
-    assert [path.name for path in to.iterdir()] == ["a.tgz.sha256"]
-    (server.folder / "a.tgz").write_bytes(b"good")
-    assert fetch(server.url, to, checksums, "a.tgz").returncode == 0
+def test_the_first_checksum_seen_is_kept_to(tmp_path, server, fetch):
+    path, archive = tmp_path / "to" / "a.tgz", server.folder / "a.tgz"
+    archive.write_bytes(b"good")
+    assert fetch()[0] == 0
+    path.write_bytes(b"rots")
+    assert fetch()[0] == 2
+    path.unlink()
+    archive.write_bytes(b"evil")
+    assert fetch()[0] == 2 and not path.exists()
+    archive.write_bytes(b"good")
+    assert fetch()[0] == 0
+    for record in ("", "770e60", "770e60  b.tgz\n"):
+        path.with_name("a.tgz.sha256").write_text(record)
+        status, said = fetch()
+        assert status == 2 and "a.tgz.sha256" in said
     assert len(server.requests) == 3
 
 
-def test_a_broken_record_of_a_checksum_is_refused(tmp_path, server):
-    (tmp_path / "none").write_text("")
-    (server.folder / "a.tgz").write_bytes(b"good")
-    for record in ("", "770e60", "770e60  b.tgz\n"):
-        (tmp_path / "a.tgz.sha256").write_text(record)
-        done = fetch(server.url, tmp_path, tmp_path / "none", "a.tgz")
-        assert_refused(done, "a.tgz.sha256", "SHA256  a.tgz")
-    (tmp_path / "file").write_text("")
-    assert_refused(fetch(server.url, tmp_path / "file", tmp_path / "none", "a.tgz"), "file")
-    assert not server.requests
-
-
-def test_what_cannot_be_fetched_is_said(tmp_path, server):
-    (tmp_path / "checksums").write_text("sha1 abc a.tgz\n")
-    (tmp_path / "none").write_text("")
+def test_what_cannot_be_fetched_is_said(tmp_path, server, fetch):
     nobody = "http://127.0.0.1:9"
-    assert_refused(fetch(server.url, tmp_path, tmp_path / "none", "x.tgz"), "x.tgz", "404")
-    assert_refused(fetch(nobody, tmp_path, tmp_path / "none", "x.tgz"), nobody, "refused")
-    assert_refused(fetch("example", tmp_path, tmp_path / "none", "x.tgz"), "example/x.tgz")
-    assert_refused(fetch(server.url, tmp_path, tmp_path / "checksums", "x.tgz"), "sha1")
+    for url, path, part in (
+        (server.url, "x.tgz", "404"), (nobody, "x.tgz", nobody), ("example", "x.tgz", "example"),
+    ):  # fmt: skip
+        status, said = fetch(url, path)
+        assert status == 2 and part in said
+    (tmp_path / "checksums").write_text("sha1 abc a.tgz\n")
+    assert fetch()[0] == 2
     flags = ["--raw", tmp_path, "--base-url", nobody]
     for name, *arguments in (("iwslt14",), ("wmt14", "de")):
         done = run("bash", EXAMPLES / name / "prepare.sh", *arguments, *flags)
-        assert_refused(done, nobody, "refused")
-    assert_refused(run("bash", EXAMPLES / "wmt14/prepare.sh", "cs"), "de or fr, not cs")
+        assert_refused(done, nobody)
 
 
 # Training and evaluation: the commands are read by the parsers that they are for.
@@ -514,8 +460,8 @@ def trained(words):
     return args
 
 
-def built(args):
-    """The optimizer and the schedule of a training, as fairseq's Trainer makes them."""
+def build_rates(args, *updates):
+    """The learning rates at these updates, as fairseq's Trainer makes them."""
     cfg = convert_namespace_to_omegaconf(args)
     layer = torch.nn.Linear(3, 2)
     mark_maps(layer)
@@ -524,7 +470,8 @@ def built(args):
     # To flatten the weights for fp16, fairseq needs a GPU; it then asks what is asked here.
     if cfg.common.bf16 or (cfg.common.fp16 and not optimizer.supports_flat_params):
         optimizer = FP16Optimizer.build_optimizer(cfg, weights)
-    return optimizer, lr_scheduler.build_lr_scheduler(cfg.lr_scheduler, optimizer)
+    schedule = lr_scheduler.build_lr_scheduler(cfg.lr_scheduler, optimizer)
+    return [schedule.step_update(update) for update in updates]
 
 
 def tokens(args):
@@ -532,7 +479,6 @@ def tokens(args):
 
 
 WRITTEN = re.compile(r"((?:[A-Z_]+=\S+ )*)bash examples/(\w+/train\.sh (?!\.\.\.)[^`#\n]+)")
-IWSLT14 = "resmlp_iwslt_de_en", "resmlp_plus_iwslt_de_en", "transformer_iwslt_de_en"
 SIZES = "embed_dim", "ffn_embed_dim", "layers"
 
 
@@ -540,25 +486,37 @@ def sizes(args):
     return [getattr(args, f"{side}_{name}") for side in ("encoder", "decoder") for name in SIZES]
 
 
-@pytest.mark.parametrize("model", IWSLT14)
-def test_training_on_iwslt14(recorder, model):
-    for gpus in (1, 8):
-        command = "iwslt14/train.sh", model, 3, 40, "--bf16"
-        args = trained(*recorder(*command, GPUS=gpus, DATA="somewhere"))
-        built(args)
-        assert (args.data, args.arch, args.seed, args.max_update) == ("somewhere", model, 3, 40)
-        assert tokens(args) == 4096 and args.distributed_world_size == gpus and args.bf16
-    assert sizes(args) == [512, 1024, 6] * 2
-    assert args.share_decoder_input_output_embed and args.dropout == 0.3
-    assert (args.optimizer, args.lr, args.warmup_updates) == ("adam", [5e-4], 4000)
-    assert (args.max_source_positions, args.max_target_positions) == (256, 256)
+RECIPES = [
+    ("iwslt14/train.sh", "resmlp_iwslt_de_en"),
+    ("iwslt14/train.sh", "transformer_iwslt_de_en"),
+    ("wmt14/train.sh", "resmlp_6", "fr"),
+    ("wmt14/train.sh", "resmlp_12", "de"),
+    ("wmt14/train.sh", "resmlp_plus", "de"),
+    ("ende-mix/train.sh", "resmlp_plus", "tiny"),
+    ("multi30k/train.sh", "resmlp_tiny"),
+    ("adafc/train.sh", "s"),
+    ("cifar10/train.sh", "resmlp"),
+    ("pnlp/train.sh", "pnlp_mixer_short"),
+]
+
+
+@pytest.mark.parametrize("command", RECIPES, ids="-".join)
+def test_a_recipe_is_a_command_that_fairseq_takes(recorder, tmp_path, command):
+    (tmp_path / "label").mkdir()  # the texts and classes of pnlp
+    (tmp_path / "label" / "dict.txt").touch()
+    updates = () if "adafc" in command[0] else (40,)
+    (words,) = recorder(*command, 3, *updates, "--bf16", DATA=tmp_path)
+    args = trained(words)
+    assert (args.data, args.seed, args.bf16) == (str(tmp_path), 3, True)
+    assert words[words.index("--distributed-world-size") + 1] == "1"
+    assert args.max_update == 40 or not updates
+    assert len(build_rates(args, 1, 40)) == 2
 
 
 @pytest.mark.parametrize(
     ("variables", "workers"),
     [
         ({"GPUS": 1, "TOKENS": 16384}, 1),
-        ({"GPUS": 8}, 8),
         ({"GPUS": 8, "NODES": 2, "FIRST": "node1:29500", "TOKENS": 2048}, 16),
         ({"GPUS": 8, "TOKENS": 3584, "UPDATE_TOKENS": 458752}, 8),
     ],
@@ -569,42 +527,18 @@ def test_an_update_on_wmt14_has_the_same_tokens_on_any_gpus(recorder, variables,
     assert args.distributed_world_size == workers
 
 
-@pytest.mark.parametrize("more", ["--bf16", "--seed=1"])
-def test_flags_that_follow_reach_the_training_on_wmt14(recorder, more):
-    args = trained(*recorder("wmt14/train.sh", "resmlp_6", "de", 3, 40, more))
-    assert (args.bf16, args.seed) == ((True, 3) if more == "--bf16" else (False, 1))
-    built(args)  # in that precision
-
-
-@pytest.mark.parametrize(
-    ("model", "lang"),
-    [
-        ("resmlp_6", "de"),
-        ("resmlp_6", "fr"),
-        ("resmlp_12", "fr"),
-        ("resmlp_plus", "de"),
-        ("transformer", "fr"),
-    ],
-)
-def test_training_on_wmt14(recorder, model, lang):
-    args = trained(*recorder("wmt14/train.sh", model, lang, 3, 40, "--fp16"))
-    assert tokens(args) == 32768 and args.fp16 and args.distributed_world_size == 1
-    assert (args.data, args.seed, args.max_update) == (f"data-bin/wmt14-en-{lang}", 3, 40)
-    assert sizes(args) == [512, 2048, 12 if model == "resmlp_12" else 6] * 2
-    assert args.share_all_embeddings and args.label_smoothing == 0.1
-    assert (args.max_source_positions, args.max_target_positions) == (256, 256)
-    optimizer, schedule = built(args)
-    rates = [schedule.step_update(update) for update in (4000, 16000, 32000, 100_000)]
-    if model in ("resmlp_6", "resmlp_12"):
+def test_the_recipe_on_wmt14_is_that_of_the_paper(recorder):
+    for model, lang in (("resmlp_6", "de"), ("resmlp_12", "fr")):
+        args = trained(*recorder("wmt14/train.sh", model, lang))
         assert args.arch.endswith(f"wmt_en_{lang}") and args.arch in PRESETS
+        assert sizes(args) == [512, 2048, 12 if model == "resmlp_12" else 6] * 2
         assert args.dropout == {"de": 0.15, "fr": 0.1}[lang] and args.layer_scale_init == 0.2
-        assert args.optimizer == "adagrad"
+        assert args.optimizer == "adagrad" and args.label_smoothing == 0.1
+        rates = build_rates(args, 4000, 16000, 32000, 100_000)
         assert rates == pytest.approx([0.025, 0.1, 0.2, 0.2], rel=1e-3)
-        defaults = {"lr_decay": 0, "initial_accumulator_value": 0, "eps": 1e-10}
-        assert defaults.items() <= optimizer.optimizer.defaults.items()
-    else:
-        assert (args.optimizer, args.dropout) == ("adam", 0.1)
-        assert rates == pytest.approx([5e-4, 2.5e-4, 5e-4 / 8**0.5, 1e-4])
+    args = trained(*recorder("wmt14/train.sh", "transformer", "de"))
+    rates = build_rates(args, 4000, 16000, 32000, 100_000)
+    assert rates == pytest.approx([5e-4, 2.5e-4, 5e-4 / 8**0.5, 1e-4])
 
 
 def test_the_commands_that_are_written_down_train(recorder):
@@ -616,40 +550,8 @@ def test_the_commands_that_are_written_down_train(recorder):
             args = trained(*recorder(*command.split(), **variables))
             assert tokens(args) == int(variables.get("UPDATE_TOKENS", tokens(args)))
             seen.append((args.arch, args.distributed_world_size, args.lr[0]))
-    assert len(seen) == 10 and ("transformer_wmt_en_de", 16, 5e-4) in seen
+    assert ("transformer_wmt_en_de", 16, 5e-4) in seen
     assert ("resmlp_plus_wmt_en_de", 8, 1e-3) in seen
-
-
-@pytest.mark.parametrize(
-    "command", ["ende-mix/train.sh resmlp_plus tiny 3 40", "multi30k/train.sh resmlp_tiny 3 40"]
-)
-def test_training_on_less_text(recorder, command):
-    args = trained(*recorder(*command.split()))
-    assert (args.seed, args.max_update, args.warmup_updates) == (3, 40, 10)
-    assert args.arch in PRESETS and args.distributed_world_size == 1
-    built(args)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "adafc/train.sh s 3",
-        "cifar10/train.sh resmlp 3 40",
-        "cifar10/pretrain.sh 3 40",
-        "pnlp/train.sh pnlp_mixer_short 3 40",
-    ],
-)
-def test_other_trainings_take_one_gpu(recorder, tmp_path, command):
-    for name in ("data/label/dict.txt", "out/dino-seed3/probe.csv", "out/dino-seed3/initial.csv"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    # What a training leaves that made all of its updates.
-    (tmp_path / "out/dino-seed3/train.log").write_text('{"train_num_updates": "40"}\n')
-    files = {"DATA": tmp_path / "data", "RESULTS": tmp_path / "results.csv"}
-    trainings = [words for words in recorder(*command.split(), **files) if words[0] == "train"]
-    for words in trainings:
-        assert words[words.index("--distributed-world-size") + 1] == "1"
-    assert len(trainings) == (2 if "pretrain" in command else 1)
 
 
 def test_a_model_of_base_size_is_trained_and_scored(recorder, tmp_path):
@@ -658,9 +560,7 @@ def test_a_model_of_base_size_is_trained_and_scored(recorder, tmp_path):
     assert names == ["prepare", "train", "preview.py", "weight_bits.py"]
     args = trained(commands[1])
     assert (args.arch, args.max_update) == ("resmlp_plus_wmt_en_de", 90) and args.bf16
-    _, schedule = built(args)
-    rates = [schedule.step_update(update) for update in (30, 60, 90)]
-    assert rates == pytest.approx([5e-3, 5e-3, 0.03 * 5e-3])
+    assert build_rates(args, 30, 60, 90) == pytest.approx([5e-3, 5e-3, 0.03 * 5e-3])
 
 
 @pytest.mark.parametrize("size", ["base", "tiny"])
@@ -669,204 +569,144 @@ def test_races_are_between_models_of_the_same_dimensions(recorder, size):
     assert Path(made[0]).name == "untrained.py" and Path(raced[0]).name == "generate.py"
     assert raced[-2:] == ["--max-len-b", "15"]
     ours, theirs = (trained(["train", "data", "--arch", *arch.split()]) for arch in made[3:])
-    assert (ours.arch, theirs.arch) in {
-        ("resmlp_plus_wmt_en_de", "transformer"),
-        ("resmlp_plus_tiny", "transformer"),
-    }
-    assert sizes(ours) == sizes(theirs)
+    assert "resmlp" in ours.arch and theirs.arch == "transformer" and sizes(ours) == sizes(theirs)
     assert ours.decoder_attention_heads == theirs.decoder_attention_heads
 
 
-SCRIPTS = [*(ROOT / "scripts").glob("*.sh"), *EXAMPLES.glob("*/*.sh")]
+def test_a_script_names_the_variables_that_it_reads():
+    unnamed = {}
+    for path in [*(ROOT / "scripts").glob("*.sh"), *EXAMPLES.glob("*/*.sh")]:
+        text = path.read_text("utf-8")
+        head, _, body = text.partition("\n\n")
+        head = "\n".join(line for line in head.splitlines() if line.startswith("#"))
+        sourced = re.findall(r"^\. (scripts/\w+\.sh)$", text, re.M)
+        body = "\n".join([body, *((ROOT / name).read_text("utf-8") for name in sourced)])
+        read = set(re.findall(r"\$\{?([A-Z][A-Z_0-9]+)", re.sub(r"(?m)^ *#.*", "", body)))
+        named = set(re.findall(r"\b[A-Z][A-Z_0-9]+\b", head)) | {"PWD", "PYTHONPATH"}
+        if read - named:
+            unnamed[str(path.relative_to(ROOT))] = read - named
+    assert unnamed == {}
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_script_names_the_variables_that_it_reads(path):
-    head, _, body = path.read_text("utf-8").partition("\n\n")
-    head = "\n".join(line for line in head.splitlines() if line.startswith("#"))
-    sourced = re.findall(r"^\. (scripts/\w+\.sh)$", path.read_text("utf-8"), re.M)
-    body = "\n".join([body, *((ROOT / name).read_text("utf-8") for name in sourced)])
-    read = set(re.findall(r"\$\{?([A-Z][A-Z_0-9]+)", re.sub(r"(?m)^ *#.*", "", body)))
-    named = set(re.findall(r"\b[A-Z][A-Z_0-9]+\b", head))
-    assert read - {"PWD", "PYTHONPATH"} <= named
-
-
-def test_training_refuses_what_it_does_not_know(tmp_path):
-    for command, said, variables in (
-        (("iwslt14/train.sh", "resmlp"), "unknown model resmlp", {}),
-        (("iwslt14/train.sh", IWSLT14[0]), "GPUS=3", {"GPUS": 3}),
-        (("wmt14/train.sh", "resmlp", "de"), "unknown model resmlp", {}),
-        (("wmt14/train.sh", "resmlp_6", "cs"), "de or fr, not cs", {}),
-        (("wmt14/train.sh", "resmlp_6", "de"), "3 x 1 x 4096", {"GPUS": 3}),
-        (("wmt14/train.sh", "resmlp_6", "de"), "NODES=0", {"NODES": 0}),
-        (("wmt14/train.sh", "resmlp_6", "de"), "FIRST=NAME:PORT", {"NODES": 2, "FIRST": "node1"}),
-        (("wmt14/train.sh", "resmlp_6", "de"), "GPUS=0", {"GPUS": 0}),
-        (("wmt14/train.sh", "resmlp_6", "de"), "GPUS=two", {"GPUS": "two"}),
-        (("wmt14/train.sh", "resmlp_6", "de"), "TOKENS=128", {"TOKENS": 128}),
-    ):
-        done = run("bash", EXAMPLES / command[0], *command[1:], OUT=tmp_path / "out", **variables)
-        assert_refused(done, said)
+@pytest.mark.parametrize(
+    ("command", "variables", "said"),
+    [
+        ("iwslt14/train.sh resmlp", {}, "resmlp"),
+        ("iwslt14/train.sh resmlp_iwslt_de_en", {"GPUS": 3}, "GPUS=3"),
+        ("wmt14/train.sh resmlp de", {}, "resmlp"),
+        ("wmt14/train.sh resmlp_6 cs", {}, "cs"),
+        ("wmt14/prepare.sh cs", {}, "cs"),
+        ("wmt14/train.sh resmlp_6 de", {"GPUS": 3}, "3 x 1 x 4096"),
+        ("wmt14/train.sh resmlp_6 de", {"NODES": 0}, "NODES=0"),
+        ("wmt14/train.sh resmlp_6 de", {"NODES": 2, "FIRST": "node1"}, "FIRST"),
+        ("wmt14/train.sh resmlp_6 de", {"GPUS": "two"}, "GPUS=two"),
+        ("wmt14/train.sh resmlp_6 de", {"TOKENS": 128}, "TOKENS=128"),
+    ],
+)
+def test_scripts_refuse_what_they_do_not_know(tmp_path, command, variables, said):
+    name, *arguments = command.split()
+    done = run("bash", EXAMPLES / name, *arguments, OUT=tmp_path / "out", **variables)
+    assert_refused(done, said)
     assert not (tmp_path / "out").exists()
 
 
 HYPOTHESES = ["It's a well-known fact.", "He keeps the book & the letter in the old house."]
 REFERENCES = ["It’s a well-known fact.", "He keeps the book & the letter in this old house."]
 # As Moses splits them, written by hand.
-WORDS_OF = {
-    "hypotheses": [
-        "It &apos;s a well-known fact .",
-        "He keeps the book &amp; the letter in the old house .",
-    ],
-    "references": [
-        "It &apos;s a well-known fact .",
-        "He keeps the book &amp; the letter in this old house .",
-    ],
-}
+WORDS_OF = [
+    ["It &apos;s a well-known fact .", "He keeps the book &amp; the letter in the old house ."],
+    ["It &apos;s a well-known fact .", "He keeps the book &amp; the letter in this old house ."],
+]
 LOG = """2026-01-01 00:00:00 | INFO | x | num. shared model params: 1,234 (num. trained: 1,234)
 2026-01-01 00:00:01 | INFO | valid | {"valid_nll_loss": "4.5", "valid_num_updates": "40"}
 2026-01-01 00:00:02 | INFO | x | done training in 12.3 seconds
 """
-
-
-def test_the_seconds_of_a_training_that_was_stopped_are_those_of_all_its_epochs(tmp_path):
-    part = "2026-01-01 00:00:00 | INFO | x | num. shared model params: 1,234 (num. trained: 1)"
-    walls = [(1, 50), (2, 3), (2, 52), (3, 40)]  # the second was gone on with
-    epochs = [
-        f'2026-01-01 00:00:01 | INFO | train | {{"epoch": {epoch}, "train_train_wall": "{wall}"}}'
-        for epoch, wall in walls
-    ]
-    done = "2026-01-01 00:00:02 | INFO | x | done training in 44.0 seconds"
-    (tmp_path / "log").write_text("\n".join([part, *epochs[:2], part, *epochs[2:], done]))
-    command = [sys.executable, ROOT / "scripts/append_row.py", tmp_path / "rows.csv"]
-    subprocess.run([*command, "--log", tmp_path / "log"], input="{}", text=True, check=True)
-    with open(tmp_path / "rows.csv", newline="") as file:
-        (row,) = csv.DictReader(file)
-    assert (row["train_seconds"], row["parameters"]) == ("142", "1234")
-
-
 ROW = ("model,parameters,bleu,train_seconds,commit,date,machine", "a,5,1,2,c,d,m")
 
 
-def append_row(folder, figures, *logs, **options):
-    """Appends to folder/rows.csv, which has a row."""
-    (folder / "rows.csv").write_text("\n".join(ROW))  # without the last line's end
-    words = [sys.executable, ROOT / "scripts/append_row.py", folder / "rows.csv"]
-    words += ["--log", *logs] if logs else []
-    return subprocess.run(
-        list(map(str, words)), input=figures, capture_output=True, text=True,
-        env=os.environ | {"COMMIT": "abc", "OMP_NUM_THREADS": "1"}, **options,
-    )  # fmt: skip
+@pytest.fixture
+def append(tmp_path, monkeypatch, capsys):
+    """append(figures, log): the status, and the rows of a file that had one."""
+    module = load(ROOT / "scripts" / "append_row.py")
+    monkeypatch.setenv("COMMIT", "abc")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+    def append(figures, log=None):
+        (tmp_path / "rows.csv").write_text("\n".join(ROW))  # without the last line's end
+        if log is not None:
+            (tmp_path / "log").write_text(log)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(figures))
+        try:
+            call(
+                module, tmp_path / "rows.csv", *([] if log is None else ["--log", tmp_path / "log"])
+            )
+            status = 0
+        except SystemExit as end:
+            status = end.code
+        first, *rows = csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())
+        assert list(first.values()) == ROW[1].split(",")
+        return status, rows
+
+    return append
 
 
-def test_a_row_is_added_with_the_commit_that_is_named(tmp_path):
-    (tmp_path / "log").write_text(LOG)
+def test_rows_are_added_with_the_commit_that_is_named(append):
     figures = {"bleu": "4.5", "model": "b, c", "parameters": None}
-    done = append_row(tmp_path, json.dumps(figures), tmp_path / "log")
-    assert done.returncode == 0, done.stderr
-    first, second = csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())
-    assert list(first.values()) == ROW[1].split(",")
-    assert (second["model"], second["bleu"], second["commit"]) == ("b, c", "4.5", "abc")
-    assert (second["parameters"], second["train_seconds"]) == ("1234", "12")
-    assert json.loads(done.stdout) == second
-    assert second["machine"].endswith(", 1 thread")
+    several = json.dumps([figures, figures | {"bleu": "8"}])
+    status, (row, other) = append(several, LOG)
+    assert status == 0 and (row["bleu"], other["bleu"]) == ("4.5", "8")
+    assert (row["model"], row["parameters"], row["train_seconds"]) == ("b, c", "1234", "12")
+    assert row["commit"] == "abc" and row["machine"].endswith(", 1 thread")
     on_gpus = f'{LOG}training on 2 devices (GPUs/TPUs)\n{{"update": 0.1, "gb_free": "70.3"}}\n'
-    (tmp_path / "log").write_text(on_gpus)
-    assert '"machine": "2 x ' in append_row(tmp_path, json.dumps(figures), tmp_path / "log").stdout
-    (tmp_path / "log").write_text(LOG)
-    several = json.dumps([figures | {"bleu": bleu} for bleu in "78"])
-    assert append_row(tmp_path, several, tmp_path / "log").returncode == 0
-    _, *rows = csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())
-    assert [(row["bleu"], row["parameters"]) for row in rows] == [("7", "1234"), ("8", "1234")]
+    (row,) = append(json.dumps(figures), on_gpus)[1]
+    assert row["machine"].startswith("2 x ")
+    # Of a training that was stopped, and gone on with in its second epoch.
+    part, done = LOG.splitlines()[0], LOG.splitlines()[-1]
+    epochs = [
+        f'{{"epoch": {epoch}, "train_train_wall": "{wall}"}}'
+        for epoch, wall in ((1, 50), (2, 3), (2, 52), (3, 40))
+    ]
+    log = "\n".join([part, *epochs[:2], part, *epochs[2:], done])
+    assert append(json.dumps(figures), log)[1][0]["train_seconds"] == "142"
 
 
 @pytest.mark.parametrize(
-    ("figures", "log", "said"),
+    ("figures", "log"),
     [
-        ("", LOG, "standard input is no JSON: Expecting value"),
-        ("[]", LOG, "no figures by their names"),
-        ('{"model": "b", "bleu": 1, "chrf": 2, "ter": 3}', LOG, "has no column chrf, ter;"),
-        ('{"model": "b"}', LOG, "needs a value of bleu;"),
-        ('{"model": "b", "bleu": 1, "parameters": null}', None, "no value of parameters: name the"),
-        ('{"model": "b", "bleu": 1}', "nothing\n", "log: no log of a training"),
-        ('{"model": "b", "bleu": 1}', "", "log: no log of a training"),
-        ('{"model": "b", "bleu": 1}', "none", "nolog: no such file"),
+        ("", LOG),
+        ("[]", LOG),
+        ('{"model": "b", "bleu": 1, "chrf": 2}', LOG),
+        ('{"model": "b"}', LOG),
+        ('{"model": "b", "bleu": 1, "parameters": null}', None),
+        ('{"model": "b", "bleu": 1}', "nothing\n"),
     ],
 )
-def test_a_row_that_does_not_fit_is_refused(tmp_path, figures, log, said):
-    logs = [] if log is None else [tmp_path / ("nolog" if log == "none" else "log")]
-    (tmp_path / "log").write_text(log or "")
-    done = append_row(tmp_path, figures, *logs)
-    assert_refused(done, said)
-    assert done.stderr.startswith("append_row.py: ") and done.stderr.count("\n") == 1
-    assert (tmp_path / "rows.csv").read_text() == "\n".join(ROW) and not done.stdout
-
-
-def test_a_row_for_which_there_is_no_room_leaves_nothing(tmp_path):
-    (tmp_path / "log").write_text(LOG)
-    size = len("\n".join(ROW)) + 10
-
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    figures = json.dumps({"model": "b", "bleu": 1})
-    done = append_row(tmp_path, figures, tmp_path / "log", preexec_fn=limit)
-    assert_refused(done, "rows.csv: File too large; nothing was added")
-    assert (tmp_path / "rows.csv").read_text() == "\n".join(ROW)
+def test_a_row_that_does_not_fit_is_refused(append, figures, log):
+    assert append(figures, log) == (2, [])
 
 
 @pytest.mark.parametrize("example", ["iwslt14", "wmt14"])
-def test_evaluation_scores_and_appends_a_row(tmp_path, recorder, monkeypatch, capsys, example):
-    model, *lang = ("resmlp_6", "de") if example == "wmt14" else IWSLT14[:1]
+def test_evaluation_averages_generates_and_scores(tmp_path, recorder, example):
+    model, *lang = ("resmlp_6", "de") if example == "wmt14" else ("resmlp_iwslt_de_en",)
     out = tmp_path / "out" / "-".join([model, *lang, "seed3"])
-    (out / "data" / "raw").mkdir(parents=True)
+    out.mkdir(parents=True)
     for number in range(1, 5):
         (out / f"checkpoint{number}.pt").touch()
     command = (f"{example}/evaluate.sh", model, *lang, 3)
-    given = recorder(*command, DATA=out / "data", RESULTS=tmp_path / "results.csv")
-    check, average, generate, read, score = given[:5]
-    assert check == ["-c", "import sacremoses"]
+    _, average, generate, read, score, *figures = recorder(*command, DATA="data")
     averaged = build_parser().parse_args(average)
     assert averaged.inputs == [out] and averaged.last == (5 if lang else 4)
     averaged.out.touch()  # fairseq's flags name what is there
     args = options.parse_args_and_arch(options.get_generation_parser(), generate[1:])
     assert generate[0] == "generate" and args.path == str(averaged.out)
     assert (args.beam, args.lenpen) == ((4, 0.6) if lang else (5, 1))
-    hypotheses, references = read[-1], out / "data" / "raw" / f"test.{lang[0] if lang else 'en'}"
     scored = build_parser().parse_args(score)
-    assert scored.hypotheses == [Path(hypotheses)] and scored.ref == [references]
-
-    Path(hypotheses).write_text("\n".join(HYPOTHESES) + "\n")
-    references.write_text("\n".join(REFERENCES) + "\n")
-    (out / "train.log").write_text(LOG)
-    (out / "command").write_text("examples/x/train.sh x\n")
-    (figures,) = [words for words in given if words[0].endswith("figures.py")]
-    (append,) = [words for words in given if words[0].endswith("append_row.py")]
-    module = load(ROOT / figures[0])
-    call(module, *figures[1:])
-    printed = capsys.readouterr()
-    shutil.copy(EXAMPLES / example / "results.csv", tmp_path)
-    appended = subprocess.run(
-        [sys.executable, *append], input=printed.out, text=True, cwd=ROOT, capture_output=True
-    )
-    assert appended.returncode == 0, appended.stderr
-    with open(tmp_path / "results.csv", newline="") as file:
-        *published, row = csv.DictReader(file)
-    assert all(entry["published"] or not entry["source"] for entry in published)
-    assert not any(entry["bleu"] for entry in published) and None not in row
-    assert (row["model"], row["pair"]) == (model, "en-de" if lang else "de-en")
-    assert (row["parameters"], row["updates"], row["seed"]) == ("1234", "40", "3")
-    bleu = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
-    assert row["bleu"] == f"{bleu:.2f}" and float(row["bleu_tokenized"]) > 0
+    assert scored.hypotheses == [Path(read[-1])]
+    assert {Path(words[0]).name for words in figures} == {"translation_figures.py", "append_row.py"}
     # Without sacremoses nothing is done, rather than all for a row with a gap.
     script(tmp_path / "stub" / "python", "import sys; sys.exit(1)")
-    refused = run(
-        "bash", EXAMPLES / command[0], *command[1:], PATH=tmp_path / "stub", OUT=tmp_path / "out"
-    )
-    assert_refused(refused, "pip install sacremoses")
-    monkeypatch.setattr(module, "MosesTokenizer", None)
-    with pytest.raises(SystemExit, match="2"):
-        call(module, *figures[1:])
+    variables = {"PATH": tmp_path / "stub", "OUT": tmp_path / "out"}
+    assert_refused(run("bash", EXAMPLES / command[0], *command[1:], **variables), "sacremoses")
 
 
 def test_the_scores_of_the_literature(tmp_path, capsys):
@@ -876,30 +716,20 @@ def test_the_scores_of_the_literature(tmp_path, capsys):
     (tmp_path / "command").write_text("examples/x/train.sh x\n")
     files = ["--hypotheses", tmp_path / "hypotheses.en", "--references", tmp_path / "test.en"]
     module = load(ROOT / "scripts" / "translation_figures.py")
+
+    def score(edit):
+        sides = [[edit(line) for line in lines] for lines in WORDS_OF]
+        bleu = sacrebleu.corpus_bleu(sides[0], [sides[1]], tokenize="none", force=True)
+        return f"{bleu.score:.2f}"
+
     call(module, tmp_path, "model=x", *files, "--moses", "en", "--split-compounds")
     figures = json.loads(capsys.readouterr().out)
-    split = {
-        name: [line.replace("well-known", "well ##AT##-##AT## known") for line in lines]
-        for name, lines in WORDS_OF.items()
-    }
-    for name, words in (("bleu_tokenized", WORDS_OF), ("bleu_split", split)):
-        bleu = sacrebleu.corpus_bleu(
-            words["hypotheses"], [words["references"]], tokenize="none", force=True
-        )
-        assert figures[name] == f"{bleu.score:.2f}"
-    assert figures["bleu"] != figures["bleu_tokenized"] != figures["bleu_split"]
-
+    assert figures["bleu_tokenized"] == score(str)
+    split = score(lambda line: line.replace("well-known", "well ##AT##-##AT## known"))
+    assert figures["bleu_split"] == split
     call(module, tmp_path, *files, "--moses", "en", "--lowercase")
-    words = [[line.lower() for line in lines] for lines in WORDS_OF.values()]
-    bleu = sacrebleu.corpus_bleu(words[0], [words[1]], tokenize="none", force=True)
-    assert json.loads(capsys.readouterr().out)["bleu_tokenized"] == f"{bleu.score:.2f}"
-
-
-@pytest.mark.parametrize("flags", [["--lowercase"], ["--split-compounds"], ["model"]])
-def test_figures_that_make_no_sense_are_refused(flags, tmp_path):
-    files = ["--hypotheses", tmp_path / "a", "--references", tmp_path / "b"]
-    script = ROOT / "scripts" / "translation_figures.py"
-    columns = [flag for flag in flags if not flag.startswith("--")]
-    rest = [flag for flag in flags if flag.startswith("--")]
-    command = ["python", script, tmp_path, *columns, *files, *rest]
-    assert_refused(run_command(*command, check=False), "error: ")
+    assert json.loads(capsys.readouterr().out)["bleu_tokenized"] == score(str.lower)
+    for flags in (["--lowercase"], ["--split-compounds"], ["model"]):
+        with pytest.raises(SystemExit) as refused:
+            call(module, tmp_path, *flags, *files)
+        assert refused.value.code == 2

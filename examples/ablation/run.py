@@ -25,7 +25,9 @@ from pathlib import Path
 from catalogue import BASES, RUNS
 from tqdm import tqdm
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from races.report import append_rows, describe_machine, describe_origin  # noqa: E402
 
 HERE = Path(__file__).parent
 COLUMNS = (

@@ -12,6 +12,7 @@ rows to step_time.csv. Rounds that are there are not run again. The plot is step
 import argparse
 import csv
 import statistics
+import sys
 import time
 from pathlib import Path
 
@@ -19,12 +20,15 @@ import matplotlib
 import torch
 import torch.nn.functional as F
 
-from resmlp_mt.benchmark.image_models import ModelCase
-from resmlp_mt.benchmark.report import describe_origin, describe_processor
 from resmlp_mt.files.output import whole_file
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from races.image_models import ModelCase  # noqa: E402
+from races.report import describe_origin, describe_processor  # noqa: E402
 
 HERE = Path(__file__).parent
 COLUMNS = "preset,stem_stride,batch,image_size,round,mixer,seconds,commit,date,machine".split(",")

@@ -17,7 +17,7 @@ import tempfile
 from ctypes.util import find_library
 from pathlib import Path
 
-from resmlp_mt.benchmark.report import append_rows, describe_here, describe_ratios, print_table
+from races.report import append_rows, describe_here, describe_ratios, print_table
 
 _FLAGS = """--arch resmlp_plus_tiny --share-all-embeddings --dropout 0.3
 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 --optimizer adam --lr 5e-3

@@ -13,16 +13,16 @@ from itertools import islice
 from pathlib import Path
 
 from fairseq import options, tasks
-
-import resmlp_mt  # noqa: F401
-from resmlp_mt.benchmark.report import (
+from races.report import (
     append_rows,
     check_table,
     describe_command,
     make_rows,
     print_table,
 )
-from resmlp_mt.benchmark.rounds import Rival, race
+from races.rounds import Rival, race
+
+import resmlp_mt  # noqa: F401
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.pairs import PairsInBatches
 

@@ -19,10 +19,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-
-from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
-from resmlp_mt.benchmark.rounds import Result, Rival, race
-from resmlp_mt.benchmark.translate import Case
+from races.report import append_rows, make_rows, print_table
+from races.rounds import Result, Rival, race
+from races.translate import Case
 
 _ROOT = Path(__file__).parents[2]
 
@@ -79,12 +78,12 @@ def build(compiler: str, out: Path) -> None:
 
 def prepare(export: Path, built: Path, kind: str, subwords: int, steps: int):
     """What translates a case's batch with the library of a folder."""
-    from resmlp_mt.engines.compiled_code import code
+    from resmlp_mt.engines.kernels import library
     from resmlp_mt.engines.options import SearchOptions
     from resmlp_mt.translating.translator import Translator
 
     if built.is_symlink() or built.exists():
-        code._FOLDER = next(built.rglob("kernels*.so")).parent
+        library._FOLDER = next(built.rglob("kernels*.so")).parent
     os.environ["RESMLP_CPU_ISA"] = kind
     model = Translator.from_pretrained(export, threads=1)
     symbols = len(model.codec.target_dictionary)

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from resmlp_mt.benchmark.report import append_rows, check_table, make_rows, print_table
-from resmlp_mt.benchmark.rounds import take_turns
+from races.report import append_rows, check_table, make_rows, print_table
+from races.rounds import take_turns
 
 _SAID = re.compile(
     r"Translated ([\d,]+) sentences \(([\d,]+) tokens\) in .*?\(([\d.]+) sentences/s"

@@ -17,17 +17,17 @@ from pathlib import Path
 import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-
-import resmlp_mt  # noqa: F401
-from resmlp_mt.benchmark.report import (
+from races.report import (
     append_rows,
     check_table,
     describe_command,
     make_rows,
     print_table,
 )
-from resmlp_mt.benchmark.rounds import Rival, race
-from resmlp_mt.benchmark.train import build_trainer, update
+from races.rounds import Rival, race
+from races.train import build_trainer, update
+
+import resmlp_mt  # noqa: F401
 from resmlp_mt.errors import UserError
 
 # The dimensions of the translators that ship, and how they are trained.

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-
-import resmlp_mt  # noqa: F401
-from resmlp_mt.benchmark.report import (
+from races.report import (
     append_rows,
     check_table,
     describe_command,
     make_rows,
     print_table,
 )
-from resmlp_mt.benchmark.rounds import Result, Rival, race, take_turns
-from resmlp_mt.benchmark.train import SIZES, measure_peak
-from resmlp_mt.benchmark.train import Case as Updates
-from resmlp_mt.benchmark.train import list_rivals as list_models
+from races.rounds import Result, Rival, race, take_turns
+from races.train import SIZES, measure_peak
+from races.train import Case as Updates
+from races.train import list_rivals as list_models
+
+import resmlp_mt  # noqa: F401
 from resmlp_mt.errors import UserError
 
 CHUNKS = "--criterion label_smoothed_cross_entropy_in_chunks"

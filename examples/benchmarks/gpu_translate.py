@@ -17,17 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from untrained import build, save
-
-from resmlp_mt.benchmark.report import (
+from races.report import (
     append_rows,
     check_table,
     describe_command,
     make_rows,
     print_table,
 )
-from resmlp_mt.benchmark.rounds import take_turns
-from resmlp_mt.benchmark.train import SIZES, list_rivals, write_dictionaries
+from races.rounds import take_turns
+from races.train import SIZES, list_rivals, write_dictionaries
+from untrained import build, save
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
     python examples/benchmarks/hostile_text.py --csv examples/benchmarks/hostile_text.csv
 
-Each text is one thing over and over, in two sizes. It is split and read by all rules, and what is
-read is written again, as if a model had said it: what remains beside the search. The subwords are
-those of en-de. `growth` is the time of the larger text by that of the smaller, for twice the size.
+Each text is one thing over and over, in two sizes, or has a word that always differs in that thing.
+It is split and read by all rules, and what is read is written again, as if a model had said it:
+what remains beside the search. Equal parts are read and written once. The subwords are those of
+en-de. `growth` is the time of the larger text by that of the smaller, for twice the size.
 """
 
 import argparse
@@ -20,9 +21,9 @@ from resmlp_mt.data.card import read_card
 from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.files.output import whole_file
-from resmlp_mt.translating.reader import Reader
+from resmlp_mt.text.pipeline import Pipeline
 
-# Each with what stands in it once, and what over and over.
+# What stands in each over and over; in some of them with another word each time.
 TEXTS = {
     "words": "A dog sleeps in the garden. ",
     "one line of words": "the dog and ",
@@ -64,6 +65,12 @@ TEXTS = {
     "percents": "%d",
     "colons": ":a",
 }
+VARIED = {
+    "varied sentences": "A {} sleeps in the garden. ",
+    "varied lines": "The {}\n",
+    "varied cells": "{}\t{}\n",
+    "varied marks": "The **{}** sleeps. ",
+}
 
 
 def main() -> int:
@@ -72,18 +79,18 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--bytes", type=int, default=1_000_000, metavar="N", help="of the larger")
-    parser.add_argument("--only", choices=list(TEXTS), metavar="NAME", help="one text alone")
+    parser.add_argument("--only", choices=[*TEXTS, *VARIED], metavar="NAME", help="one text alone")
     parser.add_argument("--csv", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
     folder = PRETRAINED / "en-de"
-    reader = Reader(TextCodec.from_folder(folder, ("en", "de")), read_card(folder).usual_length)
-    measure(reader, TEXTS["words"] * 100)  # what is loaded on first use
+    pipeline = Pipeline(TextCodec.from_folder(folder, ("en", "de")), read_card(folder).usual_length)
+    measure(pipeline, TEXTS["words"] * 100)  # what is loaded on first use
     rows = []
-    for name, part in TEXTS.items():
+    for name, part in [*TEXTS.items(), *VARIED.items()]:
         if arguments.only in (None, name):
-            count = arguments.bytes // len(part.encode())
-            half, whole = (measure(reader, part * n) for n in (count // 2, count))
-            size = count * len(part.encode()) / 1e6
+            count = arguments.bytes // len(fill(part, 1).encode())
+            half, whole = (measure(pipeline, fill(part, n)) for n in (count // 2, count))
+            size = count * len(fill(part, 1).encode()) / 1e6
             rows.append([name, count, *(f"{t:.3f}" for t in whole), f"{sum(whole) / size:.2f}"])
             rows[-1].append(f"{sum(whole) / sum(half):.1f}")
             print(*rows[-1], sep="\t", flush=True)
@@ -94,16 +101,24 @@ def main() -> int:
     return 0
 
 
-def measure(reader: Reader, text: str) -> tuple[float, float]:
+def fill(part: str, count: int) -> str:
+    """A part so many times, with words of six letters where it says so."""
+    if part not in VARIED.values():
+        return part * count
+    words = ("".join(chr(97 + number // 26**i % 26) for i in range(6)) for number in range(count))
+    return "".join(part.format(word, word[::-1]) for word in words)
+
+
+def measure(pipeline: Pipeline, text: str) -> tuple[float, float]:
     """Processor seconds to split a text and read its parts, and to write them."""
     start = time.process_time()
-    segments = reader.split(text, split_sentences=True)
+    segments = pipeline.split(text, split_sentences=True)
     read = time.process_time()
-    for segment in segments:
+    for segment in {id(segment): segment for segment in segments}.values():
         if segment.is_translated:
             said = segment.read.text
             shares = np.eye(len(said.split()))
-            reader.pipeline.write(segment, said, lambda shares=shares: shares)
+            pipeline.write(segment, said, lambda shares=shares: shares)
     return read - start, time.process_time() - read
 
 

@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-
-from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
-from resmlp_mt.benchmark.rounds import Result
-from resmlp_mt.benchmark.translate import Case
+from races.report import append_rows, make_rows, print_table
+from races.rounds import Result
+from races.translate import Case
 
 
 def main() -> None:

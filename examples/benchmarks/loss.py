@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from races.report import append_rows, make_rows, print_table
+from races.rounds import Rival, race
+from races.train import SIZES, Case, list_rivals
 
 import resmlp_mt  # noqa: F401
-from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
-from resmlp_mt.benchmark.rounds import Rival, race
-from resmlp_mt.benchmark.train import SIZES, Case, list_rivals
 
 CHUNKS = "--criterion label_smoothed_cross_entropy_in_chunks"
 MODELS = ["transformer", "paper", "plus"]  # in the order of list_rivals

@@ -19,11 +19,10 @@ from pathlib import Path
 
 import numpy as np
 import sentencepiece
+from races.report import append_rows, make_rows, print_table
+from races.rounds import Rival, race
+from races.translate import Case
 from untrained import build, save
-
-from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
-from resmlp_mt.benchmark.rounds import Rival, race
-from resmlp_mt.benchmark.translate import Case
 
 # Channels, hidden channels and symbols.
 _SIZES = {"d256": (256, 1024, 8000), "d512": (512, 2048, 32000)}

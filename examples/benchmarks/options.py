@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from races.report import append_rows, make_rows, print_table
+from races.rounds import Rival, race
+from races.train import SIZES, Case, list_rivals
 from torch import nn
 
 import resmlp_mt  # noqa: F401
-from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
-from resmlp_mt.benchmark.rounds import Rival, race
-from resmlp_mt.benchmark.train import SIZES, Case, list_rivals
 from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.optim import muon
 

@@ -31,7 +31,7 @@ for given in "${@:2}"; do
     esac
     models+=("$name=$folder")
 done
-resmlp-mt benchmark translate --models ${models[@]+"${models[@]}"} --input "$text.en" --reference "$text.de" \
+python "$here/race.py" translate --models ${models[@]+"${models[@]}"} --input "$text.en" --reference "$text.de" \
     --beam 1 2 5 --batch-tokens 0 2048 --threads "${THREADS:-2}" --rounds "${ROUNDS:-5}" \
     --csv "$csv.part"
 mv "$csv.part" "$csv"

@@ -4,7 +4,7 @@ python examples/benchmarks/plot.py examples/benchmarks/train.csv --out examples/
 python examples/benchmarks/plot.py examples/benchmarks/{train,length}.csv --sizes tiny "tiny int8" \
     --out examples/benchmarks/length.png
 
-The races are those of `resmlp-mt benchmark train` and of length.py. Numbers in a panel of training
+The races are those of `race.py train` and of length.py. Numbers in a panel of training
 are ratios to its first rival.
 """
 

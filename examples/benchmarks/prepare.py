@@ -19,7 +19,8 @@ from importlib.metadata import version
 from itertools import chain, islice, repeat
 from pathlib import Path
 
-from resmlp_mt.benchmark.report import append_rows, describe_here, print_table
+from races.report import append_rows, describe_here, print_table
+
 from resmlp_mt.data.reading import read_pairs
 
 PACKAGES = ("sentencepiece", "sentencex", "py3langid")

@@ -11,9 +11,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from races.report import append_rows, print_table
 from weight_bits import score
 
-from resmlp_mt.benchmark.report import append_rows, print_table
 from resmlp_mt.export.parallel_text import ParallelText
 from resmlp_mt.export.shortlist import ShortlistText
 from resmlp_mt.export.writer import export_model

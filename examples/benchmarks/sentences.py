@@ -27,7 +27,8 @@ from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
-from resmlp_mt.benchmark.report import append_rows, describe_here, print_table
+from races.report import append_rows, describe_here, print_table
+
 from resmlp_mt.text.sentences import split_sentences
 
 SETS = ("multi30k/val", "multi30k/test_2016_flickr", "tatoeba/valid", "tatoeba/test")

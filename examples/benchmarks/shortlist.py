@@ -17,10 +17,10 @@ from pathlib import Path
 
 import ctranslate2
 import numpy as np
+from races.report import append_rows, make_rows, print_table
+from races.rounds import Result
+from races.translate import Case
 
-from resmlp_mt.benchmark.report import append_rows, make_rows, print_table
-from resmlp_mt.benchmark.rounds import Result
-from resmlp_mt.benchmark.translate import Case
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.translating.translator import Translator

@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
+from races.report import append_rows, describe_here, describe_ratios, print_table
 
-from resmlp_mt.benchmark.report import append_rows, describe_here, describe_ratios, print_table
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.files.finding import find_checkpoint
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Race full updates against fairseq's Transformer: bash examples/benchmarks/train.sh [FLAG...]
-#   FLAG  of 'resmlp-mt benchmark train' for all races
+#   FLAG  of race.py train for all races
 # The rows take the place of $CSV (default: train.csv beside this script). THREADS (2) as given.
 # About half an hour on 2 CPU cores.
 set -euo pipefail
@@ -12,7 +12,7 @@ cd "$here/../.."
 csv=${CSV:-$here/train.csv}
 rm -f "$csv.part"
 race() {
-    resmlp-mt benchmark train --csv "$csv.part" --threads "${THREADS:-2}" "$@"
+    python "$here/race.py" train --csv "$csv.part" --threads "${THREADS:-2}" "$@"
 }
 race --size tiny --length 16 32 64 128 256 512 1024 --max-tokens 2048 --updates 2 "$@"
 race --size iwslt --length 16 32 64 128 256 512 1024 --max-tokens 2048 --updates 1 "$@"

@@ -25,7 +25,7 @@ done
 
 rm -f "$csv.part"
 race() {
-    resmlp-mt benchmark translate --threads "$threads" --rounds "${ROUNDS:-5}" --csv "$csv.part" "$@"
+    python "$here/race.py" translate --threads "$threads" --rounds "${ROUNDS:-5}" --csv "$csv.part" "$@"
 }
 exported=(exported="$fast/exported" "exported int8=$fast/exported-int8")
 rivals=("CTranslate2=$fast/ctranslate2-float32" "CTranslate2 int8=$fast/ctranslate2-int8")

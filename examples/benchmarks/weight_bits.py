@@ -11,9 +11,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from races.report import append_rows, describe_machine, describe_origin, print_table
 from sacrebleu.metrics import BLEU, CHRF
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin, print_table
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.translating.translator import Translator

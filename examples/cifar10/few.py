@@ -15,12 +15,15 @@ import matplotlib
 import numpy as np
 import runs
 
-from resmlp_mt.benchmark.report import append_rows
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.files.output import whole_file
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from races.report import append_rows  # noqa: E402
 
 HERE = Path(__file__).parent
 COLUMNS = "model,start,images,draw,parameters,updates,top1,commit,date,machine".split(",")

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import runs
 
-from resmlp_mt.benchmark.report import append_rows
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from races.report import append_rows  # noqa: E402
 
 HERE = Path(__file__).parent
 COLUMNS = "model,images,seed,parameters,updates,top1,commit,date,machine".split(",")

@@ -3,9 +3,9 @@
     python examples/cifar10/mixers_report.py --measure    # the costs too, in turns, ten minutes
     python examples/cifar10/mixers_report.py
 
-mixers_cost.csv is what `resmlp-mt benchmark images` says of the mixers, mixers_step_time.csv what
-step_time.py --mixers says. Both are measured anew with --measure. The table is mixers_table.csv.
-The pictures are mixers.png and shuffled.png.
+mixers_cost.csv is what `race.py images` of examples/benchmarks says of the mixers,
+mixers_step_time.csv what step_time.py --mixers says. Both are measured anew with --measure. The
+table is mixers_table.csv. The pictures are mixers.png and shuffled.png.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def list_archs() -> dict[str, str]:
-    """The mixers as `resmlp-mt benchmark images --arch` takes them; the ResNet is none."""
+    """The mixers as `race.py images --arch` takes them; the ResNet is none."""
     return {
         name: flags.removeprefix("--arch ") for name, flags in MODELS.items() if name != "resnet"
     }
@@ -66,7 +66,8 @@ def measure(folder: Path) -> int:
     """Write both files of costs; returns a status, and leaves a file whose measurement failed."""
     new = folder / "mixers_cost.new"
     new.unlink(missing_ok=True)
-    race = ["resmlp-mt", "benchmark", "images", "--image-size", "32", "--num-classes", "10"]
+    race = [sys.executable, HERE.parent / "benchmarks" / "race.py", "images"]
+    race += ["--image-size", "32", "--num-classes", "10"]
     race += ["--threads", "1", "--rounds", "3", "--images", "128", "--csv", new]
     race += ["--arch", *list_archs().values()]
     times = [sys.executable, HERE / "step_time.py", "--mixers", "--bf16", "--rounds", "15"]

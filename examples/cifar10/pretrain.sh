@@ -34,8 +34,8 @@ pretrain --lr 0.001 --lr-scheduler cosine --warmup-updates $((updates / 10)) \
     --log-format json --log-interval 50 --log-file "$out/train.log"
 expect_trained "$out" "$updates"
 pretrain --lr 0 --max-update 1 --save-dir "$out/initial"
-resmlp-mt probe "$out/checkpoint_last.pt" "$data" --csv "$out/probe.csv"
-resmlp-mt probe "$out/initial/checkpoint_last.pt" "$data" --csv "$out/initial.csv"
+resmlp-mt study probe "$out/checkpoint_last.pt" "$data" --csv "$out/probe.csv"
+resmlp-mt study probe "$out/initial/checkpoint_last.pt" "$data" --csv "$out/initial.csv"
 sed -e "s|$out/checkpoint_last.pt|seed $seed after $updates updates|" -e "s|,$data,|,cifar10,|" "$out/probe.csv" >"$results"
 sed -e "s|$out/initial/checkpoint_last.pt|seed $seed as initialised|" -e "s|,$data,|,cifar10,|" "$out/initial.csv" |
     tail -n +2 >>"$results"

@@ -15,11 +15,14 @@ from pathlib import Path
 import matplotlib
 import runs
 
-from resmlp_mt.benchmark.report import append_rows
 from resmlp_mt.files.output import whole_file
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from races.report import append_rows  # noqa: E402
 
 HERE = Path(__file__).parent
 COLUMNS = "study,form,batch,seed,images,parameters,top1,published,commit,date,machine".split(",")

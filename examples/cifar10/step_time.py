@@ -25,8 +25,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from baseline import TinyViT, TinyViTConfig  # noqa: E402
 from fairseq.models import ARCH_CONFIG_REGISTRY  # noqa: E402
 
-from resmlp_mt.benchmark.image_models import ModelCase  # noqa: E402
 from resmlp_mt.models.image_classification import ResMLPImageModel  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from races.image_models import ModelCase  # noqa: E402
 
 TASK = SimpleNamespace(in_chans=3, image_size=32, build_head=lambda dim: nn.Linear(dim, 10))
 

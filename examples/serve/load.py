@@ -22,8 +22,11 @@ from urllib.parse import urlsplit
 import numpy as np
 from tqdm import tqdm
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
 from resmlp_mt.data.reading import read_lines
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from races.report import append_rows, describe_machine, describe_origin  # noqa: E402
 
 
 def main() -> None:
@@ -59,8 +62,8 @@ def read_address(server: subprocess.Popen) -> str:
     """Where a server that starts listens; ends with what it said if it does not."""
     said = []
     for line in server.stderr:
-        if line.startswith("translating at "):
-            return line.removeprefix("translating at ").strip()
+        if " is translating at " in line:
+            return line.split()[-1]
         said.append(line)
     sys.exit(f"the server did not start: {''.join(said)}")
 

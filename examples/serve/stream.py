@@ -19,8 +19,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from resmlp_mt.benchmark.report import append_rows, describe_machine, describe_origin
 from resmlp_mt.data.reading import read_lines
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+from races.report import append_rows, describe_machine, describe_origin  # noqa: E402
 
 
 def main() -> None:

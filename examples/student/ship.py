@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from itertools import islice
@@ -10,10 +11,12 @@ from pathlib import Path
 from steps import Lesson, Run, Step, call, read_json, say
 from teachers import make_teacher
 
-from resmlp_mt.benchmark.rounds import Rival, forget_peak, peak_memory, race
 from resmlp_mt.data.reading import find_side, read_lines
 from resmlp_mt.data.subwords import find_subwords
 from resmlp_mt.files.output import whole_file
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from races.rounds import Rival, forget_peak, peak_memory, race  # noqa: E402
 
 _RACED = ("checkpoint", "ctranslate2")  # whose model is at hand
 _MIB = 2**20

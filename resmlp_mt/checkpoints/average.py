@@ -134,14 +134,14 @@ def average_checkpoints(paths: list[Path], out: Path, ema: bool = False) -> None
 
 
 def _name_trained(path: Path, state: dict) -> Identity | list[str] | None:
-    """What a checkpoint knows: its text or its classes. An empty list is of images alone."""
+    """The text or the classes that a checkpoint knows. An empty list is of images alone."""
     if is_of_images(state["cfg"].task.get("_name")):
         return list((state.get("task_state") or {}).get("classes") or ())
     return Identity.of_checkpoint(path, state)
 
 
 def _tell_others(one: Identity | list[str] | None, other: Identity | list[str] | None) -> str:
-    """How what two checkpoints know differs; empty where it does not, or neither tells."""
+    """The differences in the knowledge of two checkpoints; empty where none, or neither tells."""
     if isinstance(one, Identity) and isinstance(other, Identity):
         return one.differences(other)
     if one and other and one != other:
@@ -150,7 +150,7 @@ def _tell_others(one: Identity | list[str] | None, other: Identity | list[str] |
 
 
 def _list_kept(folder: Path) -> list[Path]:
-    """What a training kept: checkpoints with numbers, and those with the best score."""
+    """The checkpoints of a training: those with numbers, and those with the best score."""
     return [path for path, _ in numbered_checkpoints(folder)] + best_checkpoints(folder)
 
 

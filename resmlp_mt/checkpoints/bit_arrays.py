@@ -10,7 +10,7 @@ from torch import Tensor
 from resmlp_mt.errors import UserError, name_some
 
 _UNIT = re.compile(r"block(\d+)/unit(\d+)/([abc])/(.+)")
-# What stands before the last word of a name: timm's name for it.
+# The words before the last one of a name: timm's name for them.
 _OUTER = {
     "root_block/standardized_conv2d": "stem.conv",
     "group_norm": "norm",

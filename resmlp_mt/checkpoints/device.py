@@ -1,4 +1,4 @@
-"""Where to compute."""
+"""The device to compute on."""
 
 import torch
 

@@ -21,7 +21,7 @@ LAYOUTS = ("official", "timm")
 
 
 class Key(NamedTuple):
-    """What a layout calls a part of ours.
+    """The name of a part of ours in a layout.
 
     Attributes:
         name: @ stands for the number of a stage, + for that of a later one than the first, # for

@@ -169,7 +169,7 @@ def load_classifier(path: Path, state: dict) -> TrainedClassifier:
         raise UserError(f"{path}: not a classifier of images; {what}")
     model, task = build(path, state)
     if not task.num_classes:
-        raise UserError(f"{path}: it has no head; 'resmlp-mt probe' takes it, and fine-tuning")
+        raise UserError(f"{path}: it has no head; 'study probe' takes it, and fine-tuning")
     if not all(isinstance(name, str) for name in task.classes):
         raise UserError(f"{path}: its classes have no names; copy it again")
     unused = [f"unused {i}" for i in range(len(task.classes), task.num_classes)]

@@ -88,7 +88,7 @@ def pack_model(model: str | Path, out: Path, half: bool) -> None:
         for lang in (source, target):
             companions += [folder / f"dict.{lang}.txt", find_subwords(folder, lang)]
         companions += filter(Path.is_file, [folder / CARD])
-    # What is needed lies beside the checkpoint; the paths of its training mean nothing elsewhere.
+    # Needed files lie beside the checkpoint; the paths of its training mean nothing elsewhere.
     state["cfg"].task.data = "."
     state["cfg"].common.update(user_dir=None, log_file=None, tensorboard_logdir=None)
     state["cfg"].checkpoint.save_dir = "checkpoints"

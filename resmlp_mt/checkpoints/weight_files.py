@@ -19,9 +19,9 @@ from resmlp_mt.errors import UserError, name_some
 logger = logging.getLogger(__name__)
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar", ".npz")
 
-# What a training calls its weights, and their moving average; the outer name first.
+# The names of a training's weights, and of their moving average; the outer name first.
 _PLAIN, _AVERAGES = ("model", "state_dict"), ("model_ema", "state_dict_ema")
-# What wrappers put before all names: those of torch for workers and to compile, and Lightning's.
+# The prefixes of wrappers: those of torch for workers and to compile, and Lightning's.
 _PREFIX = re.compile(r"(module\.|_orig_mod\.|model\.)+")
 
 

@@ -27,7 +27,7 @@ from resmlp_mt.files.output import refuse_overwriting, whole_file, whole_folder
 from resmlp_mt.models.presets import IMAGE_PRESETS, default_of
 from resmlp_mt.models.resize import resize_weights
 
-# What --arch cannot say, since the weights do.
+# Flags that --arch cannot have, since the weights decide them.
 _OVERRIDDEN = {
     "--image-size": "the weights say how large images are; to interpolate them to another size, "
     "give --image-size N apart from --arch",
@@ -162,7 +162,7 @@ def _name_arch(cfg: DictConfig) -> str:
 
 
 def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
-    """What fairseq-train would make of the command line for such weights."""
+    """The configuration that fairseq-train would make of the command line for such weights."""
     line = [".", "--task", CLASSIFICATION, "--criterion", CLASSIFICATION, "--arch", *arch.split()]
     cfg = convert_namespace_to_omegaconf(
         options.parse_args_and_arch(options.get_training_parser(), line)
@@ -173,7 +173,7 @@ def _configure(arch: str, sizes: dict[str, int]) -> DictConfig:
             f"made for images of {channels} channels, not of {cfg.task.in_chans}; say so in --arch "
             f"'{others} --in-chans {channels}', with as many values of --mean and --std"
         )
-    # What the weights do not tell, since a part is missing, keeps ImageNet's size: the comparison
+    # Sizes that the weights do not tell, since a part is missing, stay ImageNet's: the comparison
     # with the model will say what is missing.
     cfg.task.num_classes = sizes.get("num_classes", 1000)
     if positions := sizes.get("positions"):

@@ -11,6 +11,19 @@ import sys
 from resmlp_mt.cli import starting
 from resmlp_mt.errors import UserError
 
+# What the system says of files that cannot be read or written: a user's matter.
+_OF_FILES = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EBUSY,
+    errno.EXDEV,
+)
+
 
 def main() -> int:
     """Run a subcommand; a user's mistake is one message and status 2."""
@@ -23,19 +36,21 @@ def main() -> int:
         import warnings
 
         from resmlp_mt.cli import passthrough
-        from resmlp_mt.cli.parser import build_parser
+        from resmlp_mt.cli.parser import build_parser, rename
 
         if command in passthrough.PROGRAMS:
             passthrough.run_program(command, rest)
         else:
-            arguments = build_parser().parse_args()
+            words = rename(sys.argv[1:])
+            command = " ".join(words[: 2 if words[:1] == ["study"] else 1])
+            arguments = build_parser().parse_args(words)
             # Importing fairseq leaves the root logger at DEBUG.
             logging.basicConfig(level=logging.WARNING, format="%(message)s", force=True)
             warnings.formatwarning = lambda message, *_, **__: f"resmlp-mt {command}: {message}\n"
             # Exit as after an error, so that half-written files are removed.
             signal.signal(signal.SIGTERM, _leave)
-            # Under nohup it is ignored, and Windows has none.
-            if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+            # Under nohup it is ignored.
+            if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
                 signal.signal(signal.SIGHUP, _leave)
             # A file's name may be no text.
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -61,18 +76,7 @@ def main() -> int:
         _drop_output()
         if error.errno == errno.EBADF:
             return _fail(command, "standard input or output is closed")
-        if error.errno not in (
-            *FULL,
-            errno.EACCES,
-            errno.EPERM,
-            errno.EROFS,
-            errno.EISDIR,
-            errno.ENOTDIR,
-            errno.ENAMETOOLONG,
-            errno.ELOOP,
-            errno.EBUSY,
-            errno.EXDEV,
-        ):
+        if error.errno not in (*FULL, *_OF_FILES):
             raise
         # A full disk has the name of what is written, but for standard output.
         name = error.filename or ("standard output" if error.errno in FULL else None)

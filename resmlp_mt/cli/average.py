@@ -8,18 +8,17 @@ resmlp-mt average checkpoints/mine/checkpoint_best.pt --ema --out ema.pt
 import argparse
 from pathlib import Path
 
+from resmlp_mt.errors import UserError
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     parser.add_argument("inputs", nargs="+", type=Path, metavar="DIR|FILE")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last", type=int, metavar="N", help="of a folder: the N latest")
-    which.add_argument(
-        "--best", type=int, metavar="N", help="of a folder: the N best in validation"
-    )
-    parser.add_argument(
-        "--ema", action="store_true", help="take the moving average that --store-ema kept in each"
-    )
+    which.add_argument("--best", type=int, metavar="N", help="of a folder: the N best ones")
+    said = "take the moving average that --store-ema kept in each"
+    parser.add_argument("--ema", action="store_true", help=said)
     parser.add_argument("--out", required=True, type=Path, metavar="FILE")
 
 
@@ -36,17 +35,17 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _choose(arguments: argparse.Namespace) -> list[Path]:
     from resmlp_mt.checkpoints.average import choose_best, find_checkpoints
-    from resmlp_mt.errors import UserError
 
+    folder, *others = arguments.inputs
     count = arguments.last if arguments.best is None else arguments.best
     if not any(path.is_dir() for path in arguments.inputs):
         if count is not None:
             raise UserError("--last and --best choose from a folder; name one folder")
         return arguments.inputs
-    if len(arguments.inputs) > 1:
+    if others:
         raise UserError("name one folder, or several checkpoints")
     if count is None:
         raise UserError("say which checkpoints of the folder: --last N or --best N")
     if arguments.best is not None:
-        return choose_best(arguments.inputs[0], count)
-    return find_checkpoints(arguments.inputs[0], count)[-count:]
+        return choose_best(folder, count)
+    return find_checkpoints(folder, count)[-count:]

@@ -4,6 +4,8 @@ import argparse
 import re
 import warnings
 
+from resmlp_mt.errors import UserError
+
 
 def add_tokenize(parser: argparse.ArgumentParser) -> None:
     """Add --tokenize."""
@@ -12,8 +14,8 @@ def add_tokenize(parser: argparse.ArgumentParser) -> None:
         default="13a",
         metavar="NAME",
         help="SacreBLEU's tokenizer for BLEU: 13a, intl, none, which split at blanks; zh, ja-mecab "
-        "(pip install 'sacrebleu[ja]'), ko-mecab ('sacrebleu[ko]'), char; or flores101 (also spm), "
-        "flores200, spBLEU-1K, which are downloaded (default: %(default)s)",
+        "(pip install 'sacrebleu[ja]'), ko-mecab ('sacrebleu[ko]'), char; or flores101 (spm), "
+        "flores200, spBLEU-1K, which are downloaded",
     )
 
 
@@ -30,7 +32,6 @@ def make_bleu(tokenize: str, references: list[str], lowercase: bool = False):
     """
     from sacrebleu.metrics import BLEU
 
-    from resmlp_mt.errors import UserError
     from resmlp_mt.text.punctuation import UNSPACED
 
     if tokenize not in BLEU.TOKENIZERS:

@@ -16,22 +16,18 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from resmlp_mt.cli.classified import add_batch_size, classify_each, print_json
-from resmlp_mt.cli.flags import add_device, check_positive
+from resmlp_mt.cli.flags import add_device, add_model, positive
+from resmlp_mt.cli.pictures import add_batch_size, classify_each, print_json
+from resmlp_mt.errors import UserError, on_a_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
+    add_model(parser)
     parser.add_argument("images", nargs="+", metavar="IMAGE", help="files, folders, globs, or -")
-    parser.add_argument(
-        "--topk", type=int, default=5, metavar="K", help="classes named (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help='print a list of {"path", "predictions": [{"index", "class", "probability"}]}',
-    )
+    parser.add_argument("--topk", type=positive, default=5, metavar="K", help="classes named")
+    said = 'print a list of {"path", "predictions": [{"index", "class", "probability"}]}'
+    parser.add_argument("--json", action="store_true", help=said)
     add_batch_size(parser)
     add_device(parser)
 
@@ -40,9 +36,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Classify all pictures that can be read; the others are named, and are an error."""
     from resmlp_mt.data.pixels import decode
     from resmlp_mt.engines.classifier import Classifier
-    from resmlp_mt.errors import UserError, on_a_line
 
-    check_positive(arguments, "topk", "batch_size")
     paths = _find_images(arguments.images)
     classifier = Classifier.from_pretrained(arguments.model, arguments.device)
 
@@ -52,8 +46,8 @@ def run(arguments: argparse.Namespace) -> None:
 
     entries, broken = [], []
     classify = partial(classifier.classify, topk=arguments.topk, batch_size=arguments.batch_size)
-    found = classify_each(paths, open_image, classify, "classify", broken, _quiet(paths))
-    for path, best in found:
+    quiet = True if len(paths) < 2 or sys.stdout.isatty() else None
+    for path, best in classify_each(paths, open_image, classify, "classify", broken, quiet):
         path = str(path)
         if arguments.json:
             entries.append({"path": path, "predictions": [_as_json(guess) for guess in best]})
@@ -66,10 +60,6 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"{len(broken)} of {len(paths)} images could not be read")
 
 
-def _quiet(paths: list) -> bool | None:
-    return True if len(paths) < 2 or sys.stdout.isatty() else None
-
-
 def _as_json(guess) -> dict:
     return {"index": guess.index, "class": guess.name, "probability": guess.probability}
 
@@ -77,47 +67,31 @@ def _as_json(guess) -> dict:
 def _find_images(patterns: list[str]) -> list[Path | str]:
     """The pictures that files, folders and globs stand for, each once; "-" stays as it is.
 
+    Of what is hidden a glob finds only what it names with its dot.
+
     Raises:
         UserError: If one of them stands for nothing.
     """
-    from resmlp_mt.errors import UserError
+    from resmlp_mt.data.image_folder import SUFFIXES, walk, warn_of_unread
+
+    def list_folder(folder: Path) -> list[Path]:
+        names = list(walk(str(folder)))
+        warn_of_unread(names, str(folder))
+        return sorted(folder / name for name in names if name.lower().endswith(SUFFIXES))
 
     found = {}
     for pattern in patterns:
         path = Path(pattern)
         if pattern == "-":
             images = [pattern]
-        elif pattern and path.is_dir():
-            images = _list_folder(path)
         elif pattern and path.exists():  # a pipe too
-            images = [path]
+            images = list_folder(path) if path.is_dir() else [path]
         else:
-            images = _glob(pattern)
+            matches = list(map(Path, glob.glob(pattern, recursive=True)))
+            images = {path for path in matches if path.name.lower().endswith(SUFFIXES)}
+            images = {path for path in images if not path.is_dir()}
+            images = sorted(images.union(*map(list_folder, filter(Path.is_dir, matches))))
         if not images:
             raise UserError(f"{pattern}: no such image, and no image in it")
         found |= dict.fromkeys(images)
     return list(found)
-
-
-def _glob(pattern: str) -> list[Path]:
-    """The pictures that a glob stands for, and those in its folders.
-
-    Of what is hidden a glob finds only what it names with its dot.
-    """
-    from resmlp_mt.data.image_folder import SUFFIXES
-
-    found = set()
-    for match in map(Path, glob.glob(pattern, recursive=True)):
-        if match.is_dir():
-            found.update(_list_folder(match))
-        elif match.name.lower().endswith(SUFFIXES):
-            found.add(match)
-    return sorted(found)
-
-
-def _list_folder(folder: Path) -> list[Path]:
-    from resmlp_mt.data.image_folder import SUFFIXES, walk, warn_of_unread
-
-    names = list(walk(str(folder)))
-    warn_of_unread(names, str(folder))
-    return sorted(folder / name for name in names if name.lower().endswith(SUFFIXES))

@@ -7,19 +7,13 @@ import importlib.util
 import os
 import platform
 import re
-import shutil
 import sys
 
 from resmlp_mt import __version__
 from resmlp_mt.errors import UserError
 
-# What translates with exported models, beside ONNX Runtime where there is no compiled search.
+# What translates with exported models, beside the compiled code.
 _SMALL = ("numpy", "sentencepiece")
-# Modules that break others if they are installed in part or for another torch: what imports them.
-_IMPORTED = {"torch": "everything", "fairseq": "everything"}
-
-_NOT_BUILT = "not built: install {}resmlp_mt again"
-_COMPILER = "a C compiler (Debian: gcc), then "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,13 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings."""
-    is_small = _is_for_exports()
+    # Whether torch and fairseq were left out.
+    is_small = not any(map(importlib.util.find_spec, ("torch", "fairseq")))
     _row("resmlp_mt", __version__)
     _row("Python", platform.python_version())
     if is_small:
         _row("installation", "for exported models: neither torch nor fairseq is installed")
-    problems = _check_required(is_small)
-    _show_extras()
+    problems = _check_packages(is_small)
     if not is_small:
         problems += _check_whole()
     if _version("numpy"):  # which reads it
@@ -43,54 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"PROBLEM: {problem}")
     print("no problem found" if not problems else f"{len(problems)} to put right")
     return 1 if problems else 0
-
-
-def _is_for_exports() -> bool:
-    """Whether torch and fairseq were left out."""
-    return not any(map(importlib.util.find_spec, ("torch", "fairseq")))
-
-
-def _check_required(is_small: bool) -> list[str]:
-    """What is missing: of the core, and of [train] where a part of it is there."""
-    from resmlp_mt.extras import CORE, TRAINING, advise
-
-    missing = []
-    for package, use in (CORE | TRAINING).items():
-        version = _version(package)
-        if version is None and (package in _SMALL or not is_small):
-            version = "missing"
-            command = f"pip install {package}" if package in CORE else advise("train")
-            missing.append(f"{package} is missing: {command}")
-        _row(package, version or f"not installed; for {use}")
-    return missing
-
-
-def _show_extras() -> None:
-    from resmlp_mt.extras import CORE, TRAINING, advise, list_extras, list_requirements
-
-    for extra in list_extras():
-        if extra in ("dev", "export"):  # which is another name of [train]
-            continue
-        packages = [re.match(r"[\w.-]+", name)[0] for name in list_requirements(extra)]
-        for package in packages:
-            if package not in CORE | TRAINING:
-                _row(package, _version(package) or f"not installed; of the extra [{extra}]")
-        if not all(map(_version, packages)):
-            _row(f"extra [{extra}]", f"if you want it: {advise(extra)}")
-
-
-def _check_whole() -> list[str]:
-    """What is wrong with an installation that has torch or fairseq."""
-    problems = []
-    if not (3, 11) <= sys.version_info < (3, 15):
-        problems.append("Python 3.11 to 3.14 are tested, and no other")
-    problems += _check_fairseq() + _import_each() + _check_timm()
-    if "torch" in sys.modules:
-        _show_devices()
-    if "fairseq" in sys.modules:
-        problems += _check_apex()
-        _show_bf16()
-    return problems
 
 
 def _row(name: str, value: str) -> None:
@@ -104,28 +50,66 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _check_fairseq() -> list[str]:
+def _check_packages(is_small: bool) -> list[str]:
+    """What is missing: of the core, and of [train] where a part of it is there. Lists extras."""
+    from resmlp_mt.extras import CORE, TRAINING, advise, list_extras, list_requirements
+
+    missing = []
+    for package, use in (CORE | TRAINING).items():
+        version = _version(package)
+        if version is None and (package in _SMALL or not is_small):
+            version = "missing"
+            command = f"pip install {package}" if package in CORE else advise("train")
+            missing.append(f"{package} is missing: {command}")
+        _row(package, version or f"not installed; for {use}")
+    for extra in list_extras():
+        if extra in ("dev", "export"):  # which is another name of [train]
+            continue
+        packages = [re.match(r"[\w.-]+", name)[0] for name in list_requirements(extra)]
+        for package in packages:
+            if package not in CORE | TRAINING:
+                _row(package, _version(package) or f"not installed; of the extra [{extra}]")
+        if not all(map(_version, packages)):
+            _row(f"extra [{extra}]", f"if you want it: {advise(extra)}")
+    return missing
+
+
+def _check_whole() -> list[str]:
+    """What is wrong with an installation that has torch or fairseq."""
+    from resmlp_mt.extras import import_timm
+
+    problems = []
+    if not (3, 11) <= sys.version_info < (3, 15):
+        problems.append("Python 3.11 to 3.14 are tested, and no other")
     if _version("fairseq"):
-        return [
+        problems.append(
             "the package 'fairseq' lies beside 've-fairseq' and both provide the module fairseq: "
             "pip uninstall fairseq ve-fairseq, then pip install ve-fairseq==0.12.3"
-        ]
-    return []
-
-
-def _import_each() -> list[str]:
-    """What is wrong with the modules that cannot be imported, though they are installed."""
-    broken = []
-    for module, used_by in _IMPORTED.items():
+        )
+    for module in ("torch", "fairseq"):
         try:
             importlib.import_module(module)
         except Exception as error:  # whatever a broken installation raises
             if not (isinstance(error, ModuleNotFoundError) and error.name == module):
-                broken.append(
-                    f"{module} cannot be imported, which {used_by} needs: "
-                    f"{type(error).__name__}: {error}"
-                )
-    return broken
+                said = f"{type(error).__name__}: {error}"
+                problems.append(f"{module} cannot be imported, which everything needs: {said}")
+    try:
+        import_timm()
+        _row("timm", _version("timm") or "not installed, for teachers: pip install timm")
+    except UserError as error:
+        problems.append(str(error))
+    if "torch" in sys.modules:
+        _show_devices()
+    if "fairseq" in sys.modules:
+        from resmlp_mt.compat import check_apex
+        from resmlp_mt.compat.processor import multiplies_bf16
+
+        complaint = check_apex()
+        found = "the wrong one" if complaint else _version("apex") or "not installed, not needed"
+        _row("apex", found)
+        _row("bf16 on CPUs", "fast" if multiplies_bf16() else "slow here: train without --bf16")
+        problems += [complaint] if complaint else []
+    return problems
 
 
 def _show_devices() -> None:
@@ -143,46 +127,15 @@ def _show_devices() -> None:
         _row("accelerator", f"{'none' if found == 'cpu' else found}{built}")
 
 
-def _show_bf16() -> None:
-    from resmlp_mt.compat.processor import multiplies_bf16
-
-    _row("bf16 on CPUs", "fast" if multiplies_bf16() else "slow here: train without --bf16")
-
-
 def _check_native(is_small: bool) -> list[str]:
-    """The compiled code, without which all translates, and more slowly, or by ONNX Runtime."""
-    from resmlp_mt.engines.compiled_code.code import find_kind, find_library
+    """The compiled code, without which no export runs, and checkpoints translate more slowly."""
+    from resmlp_mt.engines.kernels.library import HOW_TO_BUILD, find_kind
 
     try:
         kind = find_kind()
-        lacking = "none for this processor"
-        if os.environ.get("RESMLP_CPU_ISA"):
-            lacking = "off, by RESMLP_CPU_ISA"
-        elif not (kind or find_library()):
-            compiles = shutil.which("cc") or shutil.which("gcc")
-            lacking = _NOT_BUILT.format("" if compiles else _COMPILER)
     except UserError as error:
         return [str(error)]
+    off = os.environ.get("RESMLP_CPU_ISA")
+    lacking = "off, by RESMLP_CPU_ISA" if off else f"not built: {HOW_TO_BUILD}"
     _row("compiled search", kind or lacking)
-    if is_small and not kind and _version("onnxruntime") is None:
-        return ["onnxruntime is missing, which stands in for it: pip install onnxruntime"]
-    return []
-
-
-def _check_apex() -> list[str]:
-    from resmlp_mt.compat import check_apex
-
-    complaint = check_apex()
-    _row("apex", "the wrong one" if complaint else _version("apex") or "not installed, not needed")
-    return [complaint] if complaint else []
-
-
-def _check_timm() -> list[str]:
-    from resmlp_mt.extras import import_timm
-
-    try:
-        import_timm()
-    except UserError as error:
-        return [str(error)]
-    _row("timm", _version("timm") or "not installed, for its models as teachers: pip install timm")
-    return []
+    return [f"exports need the compiled code, which is {lacking}"] if is_small and not kind else []

@@ -15,67 +15,43 @@ subwords, but first through a quarter of the numbers. Large vocabularies gain mo
 import argparse
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_user_dir, check_positive, import_user_dir
+from resmlp_mt.cli.flags import add_model, add_user_dir, import_user_dir, positive
+from resmlp_mt.cli.pack import print_folder
+from resmlp_mt.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     text = dict(nargs=2, type=Path, metavar=("SOURCE", "TARGET"))
-    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    add = parser.add_argument
+    add_model(parser)
+    add("--out", required=True, type=Path, metavar="DIR")
     add_user_dir(parser)
-    parser.add_argument("--int8", action="store_true", help="products of 8-bit integers")
-    parser.add_argument(
-        "--weight-bits",
-        type=int,
-        metavar="N",
-        help="round the weights of --int8 to N bits, 4 to 8, and compress them: a smaller folder "
-        "that is as fast",
-    )
-    parser.add_argument(
-        "--shortlist",
-        **text,
-        help="training text, also .gz and .xz: the search looks only at subwords that it has as "
-        "translations",
-    )
-    parser.add_argument(
-        "--shortlist-best",
-        type=int,
-        metavar="N",
-        help="translations of each subword, at most (default: 200)",
-    )
-    parser.add_argument(
-        "--shortlist-first",
-        type=int,
-        metavar="N",
-        help="most frequent subwords, always in (default: 100)",
-    )
-    parser.add_argument(
-        "--preview",
-        **text,
-        help="text like what will be translated, also .gz and .xz: probabilities are computed "
-        "roughly at first, as it suits this text, and then exactly for the likely subwords; for "
-        "large vocabularies: in int8 32,000 subwords gain time, 8,000 none",
-    )
+    add("--int8", action="store_true", help="products of 8-bit integers")
+    said = "round the weights of --int8 to N bits, 4 to 8: a smaller folder that is as fast"
+    add("--weight-bits", type=int, metavar="N", help=said)
+    said = "training text, also .gz and .xz: look only at subwords that it has as translations"
+    add("--shortlist", **text, help=said)
+    said = "translations of each subword (default: 200)"
+    add("--shortlist-best", type=positive, metavar="N", help=said)
+    said = "frequent subwords, always in (default: 100)"
+    add("--shortlist-first", type=positive, metavar="N", help=said)
+    said = "text like what will be translated: all subwords are looked at roughly, likely ones well"
+    add("--preview", **text, help=said)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Export, and list what is in the folder."""
-    from resmlp_mt.cli.pack import print_folder
-    from resmlp_mt.errors import UserError
     from resmlp_mt.export.parallel_text import ParallelText
     from resmlp_mt.export.writer import ShortlistText, export_model
 
-    lengths = {}
-    for name in ("best", "first"):
-        if (length := getattr(arguments, f"shortlist_{name}")) is not None:
-            check_positive(arguments, f"shortlist_{name}")
-            if not arguments.shortlist:
-                raise UserError(f"--shortlist-{name} needs --shortlist and its two files")
-            lengths[name] = length
+    lengths = {"best": arguments.shortlist_best, "first": arguments.shortlist_first}
+    lengths = {name: length for name, length in lengths.items() if length is not None}
     shortlist = None
     if arguments.shortlist:
         shortlist = ShortlistText(ParallelText(*arguments.shortlist), **lengths)
+    elif lengths:
+        raise UserError(f"--shortlist-{min(lengths)} needs --shortlist and its two files")
     preview = ParallelText(*arguments.preview) if arguments.preview else None
     import_user_dir(arguments)
     export_model(

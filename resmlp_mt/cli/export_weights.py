@@ -9,10 +9,12 @@ token mixer with affine norm and average pooling, and the other families that ti
 import argparse
 from pathlib import Path
 
+from resmlp_mt.cli.flags import add_model
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder, checkpoint")
+    add_model(parser)
     parser.add_argument("--format", required=True, choices=["official", "timm"])
     parser.add_argument(
         "--out", required=True, type=Path, metavar="FILE", help="ends in .safetensors or .pth"

@@ -1,28 +1,56 @@
-"""Flags that several commands have."""
+"""Kinds of numbers, flags that several commands have, and how help shows them."""
 
 import argparse
 from pathlib import Path
 
 from resmlp_mt.errors import UserError, name_flag
 
-_MOST_THREADS = 4096
+_MOST_THREADS = 4096  # more than a machine has, where libraries end the process
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
+    """Keeps the lines of a description, and adds the defaults of flags that have one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        has_none = action.default in (None, "", []) or action.default is False
+        return action.help if has_none else super()._get_help_string(action)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, for argparse."""
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
+
+
+def thread_count(text: str) -> int:
+    """A number of threads, for argparse."""
+    if (number := positive(text)) > _MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"must be at most {_MOST_THREADS:,}, not {number:,}")
+    return number
+
+
+def share(text: str) -> float:
+    """A number above 0, and 1 at most, for argparse."""
+    if not 0 < (number := float(text)) <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is no share between 0 and 1")
+    return number
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add a model as the first argument."""
+    parser.add_argument("model", metavar="MODEL", help="a shipped model, folder or checkpoint")
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add --device."""
-    parser.add_argument(
-        "--device", default="auto", help="auto, cpu, cuda ... (default: %(default)s)"
-    )
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda ...")
 
 
 def add_user_dir(parser: argparse.ArgumentParser) -> None:
     """Add --user-dir."""
-    parser.add_argument(
-        "--user-dir",
-        type=Path,
-        metavar="DIR",
-        help="the fairseq plugin of a checkpoint whose architecture is of another one than this",
-    )
+    said = "the fairseq plugin of a checkpoint whose architecture is of another one than this"
+    parser.add_argument("--user-dir", type=Path, metavar="DIR", help=said)
 
 
 def import_user_dir(arguments: argparse.Namespace) -> None:
@@ -38,25 +66,11 @@ def import_user_dir(arguments: argparse.Namespace) -> None:
         plugins.import_plugin(arguments.user_dir)
 
 
-def add_kind(parser, flag: str, kinds: tuple[str, str], **options) -> None:
-    """Add a flag that one of two words may follow; the first stands where none follows."""
-
-    def read(text: str) -> str:
-        if text not in kinds:
-            raise argparse.ArgumentTypeError(
-                f"{text}: neither {kinds[0]} nor {kinds[1]}; put sentences before {flag}"
-            )
-        return text
-
-    metavar = f"{{{','.join(kinds)}}}"
-    parser.add_argument(flag, nargs="?", const=kinds[0], type=read, metavar=metavar, **options)
-
-
 def check_threads(arguments: argparse.Namespace) -> None:
     """Check --threads, which may be left out.
 
     Raises:
-        UserError: If it is below 1, or more than a machine has. Libraries end the process there.
+        UserError: If it is below 1, or more than a machine has.
     """
     check_positive(arguments, "threads")
     if (arguments.threads or 1) > _MOST_THREADS:
@@ -64,12 +78,12 @@ def check_threads(arguments: argparse.Namespace) -> None:
 
 
 def check_positive(arguments: argparse.Namespace, *names: str) -> None:
-    """Check numbers, or lists of numbers, that count something; those that are left out pass.
+    """Check numbers that count something; those that are left out pass.
 
     Raises:
         UserError: If one of them is below 1.
     """
     for name in names:
         value = getattr(arguments, name)
-        if value is not None and min(value if isinstance(value, list) else [value]) < 1:
+        if value is not None and value < 1:
             raise UserError(f"{name_flag(name)} must be at least 1")

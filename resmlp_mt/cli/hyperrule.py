@@ -9,36 +9,32 @@ from resmlp_mt.errors import UserError, name_flag
 _FLAG = "--hyperrule"
 
 
-def is_asked_for(arguments: list[str]) -> bool:
-    """Whether a command line has the flag."""
-    return any(word.split("=")[0] == _FLAG for word in arguments)
-
-
 def apply_hyperrule(arguments: list[str]) -> list[str]:
     """Put the flags that the rule chooses for the data in the place of --hyperrule, and print them.
 
     A flag that is given stays as it is.
 
     Args:
-        arguments: A command line of fairseq-train, with --hyperrule or --hyperrule=VERSION.
+        arguments: A command line of fairseq-train. Without --hyperrule or --hyperrule=VERSION it
+            stays as it is.
 
     Raises:
         UserError: If there is no such version, the task is not classification, or the data is not
             there.
     """
+    asked = [word for word in arguments if word.split("=")[0] == _FLAG]
+    if not asked:
+        return arguments
     from fairseq import options
 
     from resmlp_mt.data.image_folder import ImageFolder
     from resmlp_mt.files.kinds import CLASSIFICATION
     from resmlp_mt.tasks.hyperrule import VERSIONS, choose_rule, measure_images
 
-    version = VERSIONS[0]
-    for word in arguments:
-        if word.startswith(f"{_FLAG}="):
-            version = word.partition("=")[2]
+    version = asked[-1].partition("=")[2] or VERSIONS[0]
     if version not in VERSIONS:
         raise UserError(f"{_FLAG}={version}: there are {' and '.join(VERSIONS)}")
-    rest = [word for word in arguments if word.split("=")[0] != _FLAG]
+    rest = [word for word in arguments if word not in asked]
     # What has flags of its own stands first: a given choice, which comes later, counts.
     choices = ["--optimizer", "sgd", "--lr-scheduler", "hyperrule"]
     parser = options.get_training_parser()
@@ -75,9 +71,7 @@ def _list_flags(rule, flags, given: set[str], images: int) -> dict[str, object]:
     workers = count_workers(flags.distributed_world_size)
     batch = flags.batch_size if "--batch-size" in given else max(1, BATCH // workers)
     seen = batch * workers
-    updates = rule.supports[-1]
-    if "--supports" in given:
-        updates = flags.supports[-1]
+    updates = (flags.supports if "--supports" in given else rule.supports)[-1]
     found = {
         "--image-size": crop,
         "--square-resize": round(crop * rule.resize / rule.crop),

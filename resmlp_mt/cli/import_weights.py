@@ -14,37 +14,17 @@ from pathlib import Path
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument(
-        "weights",
-        type=Path,
-        metavar="FILE",
-        help=".safetensors, .pth, .pt, .bin, .tar, or of BiT .npz",
-    )
-    parser.add_argument(
-        "--arch",
-        required=True,
-        help="resmlp_s12, resmlp_b24_8, mixer_b16 ...; flags of the model may follow, in quotes",
-    )
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
-    parser.add_argument(
-        "--image-size",
-        type=int,
-        metavar="N",
-        help="side of the images in pixels; for another side than that of the weights, the mixing "
-        "matrices are interpolated (default: that of the weights)",
-    )
-    parser.add_argument(
-        "--classes",
-        type=Path,
-        metavar="FILE",
-        help="file with the name of a class a line, in the order of the outputs (default: numbers)",
-    )
-    parser.add_argument(
-        "--ema",
-        action=argparse.BooleanOptionalAction,
-        help="take the moving average that a training of timm's or DeiT's saved beside its weights "
-        "(default: if it is there)",
-    )
+    add = parser.add_argument
+    add("weights", type=Path, metavar="FILE", help=".safetensors, .pth, .pt, .bin, .tar, or .npz")
+    said = "resmlp_s12, resmlp_b24_8, mixer_b16 ...; flags of the model may follow, in quotes"
+    add("--arch", required=True, help=said)
+    add("--out", required=True, type=Path, metavar="DIR")
+    said = "side of the images in pixels; mixing matrices are interpolated (default: the weights')"
+    add("--image-size", type=int, metavar="N", help=said)
+    said = "file with the name of a class a line, in the order of the outputs (default: numbers)"
+    add("--classes", type=Path, metavar="FILE", help=said)
+    said = "take the moving average that timm or DeiT saved beside (default: if it is there)"
+    add("--ema", action=argparse.BooleanOptionalAction, help=said)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -3,10 +3,11 @@
 import argparse
 import importlib
 import sys
-from difflib import get_close_matches
 
 from resmlp_mt import __version__
 from resmlp_mt.cli import passthrough
+from resmlp_mt.cli.flags import HelpFormatter
+from resmlp_mt.errors import UserError
 
 # name: what the help says of it. The module of that name in this folder (with _ for -) has
 # add_arguments(parser) and run(arguments). The commands of passthrough.py stand beside them.
@@ -14,20 +15,23 @@ COMMANDS = {
     "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
     "translate": "raw text in, raw text out",
     "classify": "name what is in pictures",
-    "confusion": "which classes a classifier mixes up, on pictures whose classes are known",
     "score": "SacreBLEU, chrF and TER with their signatures",
     "average": "average checkpoints, the last or the best",
     "pack": "a checkpoint -> a folder with all that a model needs",
-    "serve": "translate for others over HTTP, and on a page",
     "export": "a translator or classifier -> a folder that is faster on a CPU",
-    "benchmark": "speed of training and translation, against what else there is",
-    "probe": "k-NN and linear classification on a model's frozen features",
-    "import-weights": "published ResMLP weights for images -> a folder",
+    "serve": "translate for others over HTTP, and on a page",
+    "study": "look into a model: its matrices, features, confusions, training",
+    "import-weights": "published weights for images -> a folder",
     "export-weights": "a classifier -> a state dict with the official or timm's keys",
-    "curves": "draw the loss of training runs",
-    "plot-mixing": "draw the mixing matrices of a model",
-    "sparsity": "how many weights are close to zero, layer by layer",
     "doctor": "what is installed, and what is wrong with it",
+}
+# Names that commands had in version 0.1; they go in 0.3.
+_OLD_NAMES = {
+    "plot-mixing": "mixing",
+    "sparsity": "sparsity",
+    "probe": "probe",
+    "confusion": "confusion",
+    "curves": "curves",
 }
 
 
@@ -36,21 +40,6 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {message}; '{self.prog} --help' shows what it takes\n")
-
-
-class _Command(_Parser):
-    """Refuses flags that it has not itself, where argparse lets the whole command do it."""
-
-    def parse_known_args(self, args=None, namespace=None):
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest(unknown)}")
-        return found, unknown
-
-    def _suggest(self, unknown: list[str]) -> str:
-        flags = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-        near = [get_close_matches(flag, self._option_string_actions, 1, 0.8) for flag in flags]
-        return f" (did you mean {', '.join(sum(near, []))}?)" if any(near) else ""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -62,17 +51,48 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.set_defaults(run=lambda _: parser.print_help(sys.stderr) or 2)
-    commands = parser.add_subparsers(metavar="COMMAND", parser_class=_Command)
-    for name, text in COMMANDS.items():
-        module = importlib.import_module(f"resmlp_mt.cli.{name.replace('-', '_')}")
-        command = commands.add_parser(
-            name,
-            help=text,
-            description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
+    commands = add_commands(parser, "resmlp_mt.cli", COMMANDS, metavar="COMMAND")
     for name, text in passthrough.PROGRAMS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser
+
+
+def add_commands(parser: argparse.ArgumentParser, package: str, texts: dict[str, str], **options):
+    """Add commands, each with the flags of its module; returns what further ones are added to.
+
+    Args:
+        parser: What gets them.
+        package: What their modules are in.
+        texts: What the help says of each, by name.
+        **options: Of `add_subparsers`.
+    """
+    commands = parser.add_subparsers(**options)
+    for name, text in texts.items():
+        module = importlib.import_module(f"{package}.{name.replace('-', '_')}")
+        about = dict(help=text, description=module.__doc__, formatter_class=HelpFormatter)
+        command = commands.add_parser(name, **about)
+        command.set_defaults(run=getattr(module, "run", None))
+        module.add_arguments(command)
+    return commands
+
+
+def rename(words: list[str]) -> list[str]:
+    """A command line by today's names; says on standard error what an old one is called now.
+
+    Raises:
+        UserError: If its command is in the package no more.
+    """
+    if words[:1] == ["benchmark"]:
+        raise UserError(
+            "races are in the repository, and no more in the package: python "
+            "examples/benchmarks/race.py takes the same flags"
+        )
+    if not words or words[0] not in _OLD_NAMES:
+        return words
+    old, *rest = words
+    new = ["study", _OLD_NAMES[old]]
+    if old == "sparsity" and "--prune" in rest:
+        new = ["study", "pruning"]
+        rest = ["--threshold" if word == "--prune" else word for word in rest]
+    print(f"resmlp-mt {old}: from 0.3 on only 'resmlp-mt {' '.join(new)}'", file=sys.stderr)
+    return [*new, *rest]

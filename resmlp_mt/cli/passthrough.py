@@ -6,11 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-from resmlp_mt.cli.hyperrule import apply_hyperrule, is_asked_for
+from resmlp_mt.cli.hyperrule import apply_hyperrule
 from resmlp_mt.compat.messages import explain
 from resmlp_mt.errors import UserError
 
-# name: what the help says of it. Each is a module of fairseq_cli.
+# name: the text for the help. Each is a module of fairseq_cli.
 PROGRAMS = {
     "train": "fairseq-train with this plugin",
     "generate": "fairseq-generate with this plugin: translate a binarized set and score it",
@@ -36,7 +36,7 @@ def run_program(program: str, arguments: list[str]) -> None:
         plugin = str(Path(__file__).parents[1])
         arguments = ["--user-dir", plugin, *arguments]
         utils.import_user_module.memo = {plugin}  # imported already; fairseq need not say so
-    if program == "train" and is_asked_for(arguments):
+    if program == "train":
         arguments = apply_hyperrule(arguments)
     sys.argv = [f"resmlp-mt {program}", *arguments]
     if program == "interactive":
@@ -53,8 +53,7 @@ def run_program(program: str, arguments: list[str]) -> None:
 def log_as_fairseq(program: str) -> None:
     """Log the dated lines of fairseq-train, where each program of fairseq logs.
 
-    fairseq-train sets its logging up before it imports fairseq. Here fairseq is imported already,
-    and its speech models have set up another.
+    fairseq is imported already, and its speech models have set up another logging.
     """
     logging.basicConfig(
         format="%(asctime)s | %(levelname)s | %(name)s | %(message)s",

@@ -1,47 +1,61 @@
-"""Pictures that commands draw with matplotlib, which is slow to import and not always needed."""
+"""Pictures with the classes that a model finds in them; those that cannot be read are named."""
 
 import argparse
-import os
-from pathlib import Path
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from resmlp_mt.cli.flags import positive
+from resmlp_mt.errors import UserError, on_a_line
+
+T = TypeVar("T")
 
 
-def add_picture(parser: argparse.ArgumentParser, **options) -> None:
-    """Add --out, a picture, with more that `add_argument` takes."""
-    parser.add_argument("--out", type=_read_picture, metavar="PNG|PDF|SVG", **options)
+def add_batch_size(parser: argparse.ArgumentParser) -> None:
+    """Add --batch-size."""
+    parser.add_argument("--batch-size", type=positive, default=32, help="pictures at once")
 
 
-def import_pyplot():
-    """matplotlib's pyplot, which then draws to files alone."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
+def print_json(said: object) -> None:
+    """Print as JSON, which is in UTF-8 wherever it goes."""
+    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    print(json.dumps(said, indent=1, ensure_ascii=False))
 
 
-def add_title(figure, model: str, said: str, **style) -> None:
-    """Write over a picture which model it shows, by its file and folder, and what of it."""
-    name = os.fsencode("/".join(Path(model).parts[-2:]))
-    title = name.decode(errors="backslashreplace") + said  # bytes that are no text are spelled out
-    figure.suptitle(title, parse_math=False, **style)  # a name may look like a formula
+def classify_each(
+    items: Sequence[T],
+    open_image: Callable[[T], object],
+    classify: Callable[[Iterator], Iterator[list]],
+    command: str,
+    broken: list[T],
+    quiet: bool | None = None,
+) -> Iterator[tuple[T, list]]:
+    """Yield each item with its classes, as the pictures are read, under a bar of progress.
 
+    Args:
+        items: What stands for the pictures.
+        open_image: Item -> image; a `UserError` or an `OSError` if it cannot be read.
+        classify: Images -> the predictions for each, as `Classifier.classify` yields them.
+        command: What bar and messages are called by.
+        broken: Those that cannot be read are named on standard error, and put in here.
+        quiet: Show no bar; None: if standard error is no terminal.
+    """
+    from resmlp_mt.extras import Bar
 
-def save(figure, out: Path, dpi: int = 150) -> None:
-    """Write a picture, whole or not at all."""
-    from resmlp_mt.files.output import whole_file
+    readable: deque[T] = deque()  # whose classes are not known yet
 
-    with whole_file(out) as path:
-        figure.savefig(path, format=_name_format(out), dpi=dpi, bbox_inches="tight")
+    def read() -> Iterator:
+        for item in Bar(items, desc=command, unit="image", disable=quiet, leave=False):
+            try:
+                image = open_image(item)
+            except (UserError, OSError) as error:
+                broken.append(item)
+                Bar.write(f"resmlp-mt {command}: {on_a_line(str(error))}", file=sys.stderr)
+                continue
+            readable.append(item)
+            yield image
 
-
-def _read_picture(text: str) -> Path:
-    path = Path(text)
-    if _name_format(path) not in ("png", "pdf", "svg"):
-        raise argparse.ArgumentTypeError(f"{text}: let its name end in .png, .pdf or .svg")
-    return path
-
-
-def _name_format(path: Path) -> str:
-    """What its ending names; a name without one, as of a pipe, is of a PNG."""
-    return path.suffix[1:].lower() or "png"
+    for best in classify(read()):
+        yield readable.popleft(), best

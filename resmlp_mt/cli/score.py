@@ -24,13 +24,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
-from resmlp_mt.cli.flags import (
-    add_device,
-    add_user_dir,
-    check_positive,
-    check_threads,
-    import_user_dir,
-)
+from resmlp_mt.cli.flags import add_device, add_user_dir, import_user_dir, positive, thread_count
 from resmlp_mt.errors import UserError, name_flag
 
 # SacreBLEU's tests, and how often each draws unless it is told.
@@ -39,40 +33,20 @@ _DRAWS = {"ar": 10_000, "bs": 1000}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument(
-        "hypotheses", nargs="+", type=Path, metavar="HYPOTHESES", help="- is standard input"
-    )
-    parser.add_argument(
-        "--ref",
-        action="append",
-        type=Path,
-        metavar="FILE",
-        help="detokenized reference; may be repeated",
-    )
-    parser.add_argument("--lowercase", action="store_true", help="ignore case")
+    add = parser.add_argument
+    add("hypotheses", nargs="+", type=Path, metavar="HYPOTHESES", help="- is standard input")
+    several = dict(action="append", type=Path, metavar="FILE")
+    add("--ref", **several, help="detokenized reference; may be repeated")
+    add("--lowercase", action="store_true", help="ignore case")
     add_tokenize(parser)
     tests = parser.add_mutually_exclusive_group()
     for test, name in (("ar", "approximate randomization"), ("bs", "bootstrap resampling")):
-        tests.add_argument(
-            f"--paired-{test}",
-            action="store_const",
-            const=test,
-            dest="test",
-            help=f"test the difference from the first file, by paired {name}",
-        )
-        parser.add_argument(
-            f"--paired-{test}-n",
-            type=int,
-            metavar="N",
-            help=f"draws of it (default: {_DRAWS[test]})",
-        )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="of the draws (default: SACREBLEU_SEED in the environment, or 12345)",
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
+        about = dict(const=test, dest="test", help=f"test differences by paired {name}")
+        tests.add_argument(f"--paired-{test}", action="store_const", **about)
+        said = f"draws of it (default: {_DRAWS[test]})"
+        add(f"--paired-{test}-n", type=positive, metavar="N", help=said)
+    add("--seed", type=positive, metavar="N", help="of draws (default: $SACREBLEU_SEED, or 12345)")
+    add("--json", action="store_true", help="print a JSON list instead of a table")
     judged = parser.add_argument_group("negative log-likelihood by a model, in place of --ref")
     judged.add_argument(
         "--model",
@@ -85,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--per-subword", action="store_true", help="the mean over the subwords of a line"
     )
     judged.add_argument(
-        "--threads", type=int, metavar="N", help="threads on a CPU (default: one a core)"
+        "--threads", type=thread_count, metavar="N", help="threads on a CPU (default: one a core)"
     )
     add_device(judged)
     add_user_dir(judged)
@@ -101,29 +75,11 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.ref:
         raise UserError("--ref is missing; or let a model judge, with --model and --source")
     test = arguments.test
-    check_positive(arguments, "paired_ar_n", "paired_bs_n", "seed")
-    for name, tests in {"paired_ar_n": ["ar"], "paired_bs_n": ["bs"], "seed": [*_DRAWS]}.items():
-        if getattr(arguments, name) is not None and test not in tests:
-            flags = " or ".join(f"--paired-{test}" for test in tests)
-            raise UserError(f"{name_flag(name)} is for {flags}, which is not given")
-    if test and len(arguments.hypotheses) < 2:
-        raise UserError(f"--paired-{test} compares files: name two or more")
-    paths = [*arguments.ref, *arguments.hypotheses]
-    if paths.count(Path("-")) > 1:
-        raise UserError("-: standard input can be read once; name files for the others")
-    texts = {path: list(_read(path)) for path in paths}
-    expected = len(texts[arguments.ref[0]])
-    for path, lines in texts.items():
-        if not lines:
-            raise UserError(f"{path}: empty file")
-        if len(lines) != expected:
-            raise UserError(
-                f"{path} has {len(lines):,} lines and {arguments.ref[0]} has {expected:,}: "
-                "a translation needs a line for a line"
-            )
-    if test and expected < 2:
-        raise UserError(f"--paired-{test} draws lines anew, and there is one: it says nothing")
+    _check_flags(arguments)
+    texts = _read_all([*arguments.ref, *arguments.hypotheses])
     references = _leave_out_missing([texts[path] for path in arguments.ref])
+    if test and len(references[0]) < 2:
+        raise UserError(f"--paired-{test} draws lines anew, and there is one: it says nothing")
     lines = [line for path in arguments.ref for line in texts[path]]
     metrics = _metrics(arguments.tokenize, arguments.lowercase, lines)
     rows = []
@@ -153,7 +109,44 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{name}: {signature}")
     for name, missing in common.get("missing_references", {}).items():
         if missing:
-            print(f"{name}: {missing:,} of {expected:,} lines are blank, and count as missing")
+            print(f"{name}: {missing:,} of {len(lines) // len(references):,} lines are missing")
+
+
+def _check_flags(arguments: argparse.Namespace) -> None:
+    test = arguments.test
+    for flag, value, tests in (
+        ("--paired-ar-n", arguments.paired_ar_n, ["ar"]),
+        ("--paired-bs-n", arguments.paired_bs_n, ["bs"]),
+        ("--seed", arguments.seed, [*_DRAWS]),
+    ):
+        if value is not None and test not in tests:
+            needed = " or ".join(f"--paired-{test}" for test in tests)
+            raise UserError(f"{flag} is for {needed}, which is not given")
+    if test and len(arguments.hypotheses) < 2:
+        raise UserError(f"--paired-{test} compares files: name two or more")
+
+
+def _read_all(paths: list[Path]) -> dict[Path, list[str]]:
+    """The lines of each file.
+
+    Raises:
+        UserError: If they have not as many lines, or none.
+    """
+    texts = {}
+    if paths.count(Path("-")) > 1:
+        raise UserError("-: standard input can be read once; name files for the others")
+    for path in paths:
+        texts[path] = list(_read(path))
+    expected = len(texts[paths[0]])
+    for path, lines in texts.items():
+        if not lines:
+            raise UserError(f"{path}: empty file")
+        if len(lines) != expected:
+            raise UserError(
+                f"{path} has {len(lines):,} lines and {paths[0]} has {expected:,}: "
+                "a translation needs a line for a line"
+            )
+    return texts
 
 
 def _judge(arguments: argparse.Namespace) -> None:
@@ -168,7 +161,6 @@ def _judge(arguments: argparse.Namespace) -> None:
             raise UserError(f"{flag} is for references: leave it out, or --model")
     if not arguments.source or len(arguments.hypotheses) != 1:
         raise UserError("--model judges one file: name it, and what it translates with --source")
-    check_threads(arguments)
     (path,) = arguments.hypotheses
     if str(path) == str(arguments.source) == "-":
         raise UserError("-: standard input can be read once; name a file for the other")
@@ -210,18 +202,12 @@ def _leave_out_missing(references: list[list[str]]) -> list[list[str | None]]:
 
 def _explain_zero(path: Path, bleu) -> None:
     """Note where BLEU is 0 since all lines are shorter than the sequences that it counts."""
-    if bleu.score or bleu.totals[-1] or not bleu.counts[0]:
-        return
-    from sacrebleu.metrics import BLEU
-
-    counted = bleu.counts, bleu.totals, bleu.sys_len, bleu.ref_len
-    effective = BLEU.compute_bleu(*counted, smooth_method="exp", effective_order=True).score
-    warnings.warn(
-        f"{path}: BLEU is 0.00, since it counts sequences of {len(bleu.totals)} tokens, and there "
-        f"is no line of {len(bleu.totals)} tokens. With SacreBLEU's effective order it is "
-        f"{effective:.2f}; chrF fits short lines too",
-        stacklevel=2,
-    )
+    if not bleu.score and not bleu.totals[-1] and bleu.counts[0]:
+        warnings.warn(
+            f"{path}: BLEU is 0.00, since it counts sequences of {len(bleu.totals)} tokens, and "
+            f"there is no line of {len(bleu.totals)} tokens; chrF fits short lines too",
+            stacklevel=2,
+        )
 
 
 def _cell(row: dict, metric: str) -> str:
@@ -244,13 +230,8 @@ def _test_pairs(
     if arguments.seed is not None:
         os.environ["SACREBLEU_SEED"] = str(arguments.seed)  # the only way to tell it
     seed = os.environ.get("SACREBLEU_SEED", "none")
-    if not seed.isdecimal() and seed.lower() != "none":
-        raise UserError(f"SACREBLEU_SEED={seed} in the environment: no number")
-    if seed.isdecimal() and not int(seed):
-        raise UserError(
-            f"SACREBLEU_SEED={seed} in the environment: SacreBLEU takes 0 for no seed, and draws "
-            "anew each time; take 1 or more"
-        )
+    if seed.lower() != "none" and not (seed.isdecimal() and int(seed)):
+        raise UserError(f"SACREBLEU_SEED={seed} in the environment: take a number, 1 or more")
     kind = arguments.test
     draws = getattr(arguments, f"paired_{kind}_n") or _DRAWS[kind]
     signatures, results = PairedTest(systems, metrics, references, kind, draws)()
@@ -268,10 +249,7 @@ def _test_pairs(
             row[name] = {"p_value": p}
             if kind == "bs":
                 row[name] |= {"mean": float(result.mean), "ci": float(result.ci)}
-    named = {
-        name: str(signature) for name, signature in zip(metrics, signatures.values(), strict=True)
-    }
-    return named, rows
+    return dict(zip(metrics, map(str, signatures.values()), strict=True)), rows
 
 
 def _metrics(tokenize: str, lowercase: bool, references: list[str]) -> dict:

@@ -7,109 +7,34 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_kind
 from resmlp_mt.errors import UserError, name_flag
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each field of `SearchOptions`, and those for what leads a line."""
-    search = parser.add_argument_group("search")
-    search.add_argument("--beam", type=int, metavar="N", help="default: 5")
-    search.add_argument(
-        "--nbest",
-        type=int,
-        default=1,
-        metavar="N",
-        help="print the N best of each line: number, score and translation, between tabs",
-    )
-    search.add_argument(
-        "--lenpen",
-        type=float,
-        default=1.0,
-        metavar="X",
-        help="length penalty: above 1 favours longer translations (default: %(default)s)",
-    )
-    search.add_argument(
-        "--max-len-a",
-        type=float,
-        default=0.0,
-        metavar="A",
-        help="a source of x subwords gets at most A x + B (default: %(default)s)",
-    )
-    search.add_argument(
-        "--max-len-b", type=int, default=200, metavar="B", help="default: %(default)s"
-    )
-    search.add_argument(
-        "--no-repeat-ngram-size",
-        type=int,
-        default=0,
-        metavar="N",
-        help="let no sequence of N subwords come twice (default: no limit)",
-    )
-    search.add_argument(
-        "--shortlist",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="look only at the subwords of the export's shortlist, where it has one (default: yes)",
-    )
-    _add_sampling(parser.add_argument_group("sampling"))
-    _add_guides(parser.add_argument_group("what translations hold"))
-
-
-def _add_sampling(group) -> None:
-    group.add_argument(
-        "--sampling",
-        action="store_true",
-        help="draw --nbest translations of each line at random instead of searching for the best",
-    )
-    group.add_argument(
-        "--sampling-topk", type=int, metavar="N", help="draw from the N likeliest subwords only"
-    )
-    group.add_argument(
-        "--sampling-topp",
-        type=float,
-        metavar="P",
-        help="draw from the fewest subwords whose probabilities sum to P",
-    )
-    group.add_argument(
-        "--temperature",
-        type=float,
-        default=1.0,
-        metavar="T",
-        help="divide logits by T: below 1 prefers likely subwords (default: %(default)s)",
-    )
-    group.add_argument(
-        "--seed",
-        type=int,
-        default=1,
-        metavar="N",
-        help="the same seed draws the same translations of the same lines (default: %(default)s)",
-    )
-
-
-def _add_guides(group) -> None:
-    group.add_argument(
-        "--prefix", default="", metavar="TEXT", help="text that every translation begins with"
-    )
-    group.add_argument(
-        "--prefix-column",
-        type=int,
-        metavar="N",
-        help="column N of each line, after N - 1 tabs, is what its translation begins with",
-    )
-    add_kind(
-        group,
-        "--constraints",
-        ("ordered", "unordered"),
-        help="words behind the tabs of a line must occur in its translation, in this order or in "
-        "any (default: ordered)",
-    )
-    group.add_argument(
-        "--glossary",
-        type=Path,
-        metavar="FILE",
-        help="lines with a term of the source, a tab, and what translations must hold for it",
-    )
+    add = parser.add_argument_group("search").add_argument
+    add("--beam", type=int, metavar="N", help="width (default: 5)")
+    add("--nbest", type=int, default=1, metavar="N", help="print so many: number, score, text")
+    add("--lenpen", type=float, default=1.0, metavar="X", help="above 1 favours longer ones")
+    add("--max-len-a", type=float, default=0.0, metavar="A", help="of x subwords A x + B at most")
+    add("--max-len-b", type=int, default=200, metavar="B", help="see --max-len-a")
+    add("--no-repeat-ngram-size", type=int, default=0, metavar="N", help="no N subwords twice")
+    said = "look only at the subwords of the export's shortlist, where it has one"
+    add("--shortlist", action=argparse.BooleanOptionalAction, default=True, help=said)
+    add = parser.add_argument_group("sampling").add_argument
+    add("--sampling", action="store_true", help="draw --nbest translations of a line at random")
+    add("--sampling-topk", type=int, metavar="N", help="draw from the N likeliest subwords only")
+    add("--sampling-topp", type=float, metavar="P", help="from the fewest with probability P")
+    add("--temperature", type=float, default=1.0, metavar="T", help="below 1 prefers likely ones")
+    add("--seed", type=int, default=1, metavar="N", help="draws the same from the same lines")
+    add = parser.add_argument_group("what translations hold").add_argument
+    add("--prefix", default="", metavar="TEXT", help="text that every translation begins with")
+    said = "column N of each line, behind N - 1 tabs, is what its translation begins with"
+    add("--prefix-column", type=int, metavar="N", help=said)
+    kinds = dict(nargs="?", const="ordered", choices=("ordered", "unordered"))
+    add("--constraints", **kinds, help="translations must hold the words behind a line's tabs")
+    said = "lines with a term of the source, a tab, and what translations must hold for it"
+    add("--glossary", type=Path, metavar="FILE", help=said)
 
 
 def search_settings(arguments: argparse.Namespace, terms: dict[str, str] | None) -> dict:
@@ -137,19 +62,18 @@ def read_search(arguments: argparse.Namespace):
         raise UserError("--prefix-column must be 2 or more: the first column is the text")
     if re.search(r"[\n\r\t]", arguments.prefix) and not arguments.json:
         raise UserError("--prefix holds a line end or a tab, which lines do not: give it without")
+    given = {name: getattr(arguments, name) for name in _names_of_search()}
+    if arguments.glossary:
+        given["constraints"] = "unordered"
     try:
-        given = {name: getattr(arguments, name) for name in _names_of_search()}
-        if arguments.glossary:
-            given["constraints"] = "unordered"
         return SearchOptions(**given)
     except ValueError as error:
-        name, rest = str(error).split(" ", 1)
-        if arguments.glossary and name == "constraints":
-            name, rest = "glossary", rest.partition(" ")[2]
-        # Rules speak of other options by their names in Python.
-        named = rf"\b({'|'.join(_names_of_search())})\b"
-        rest = re.sub(named, lambda found: name_flag(found[0]), rest)
-        raise UserError(f"{name_flag(name)} {rest}") from None
+        # Rules speak of options by their names in Python.
+        named = rf"^\w+|\b({'|'.join(given)})\b"
+        said = re.sub(named, lambda found: name_flag(found[0]), str(error))
+        if arguments.glossary:
+            said = said.replace("--constraints 'unordered'", "--glossary")
+        raise UserError(said) from None
 
 
 def split_columns(lines: list[str], arguments: argparse.Namespace) -> tuple[list[str], dict]:

@@ -11,20 +11,17 @@ the server on loopback, or put a proxy before it.
 import argparse
 import os
 import re
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from resmlp_mt.cli.flags import add_device, check_positive, check_threads
 from resmlp_mt.errors import UserError, name_flag
 
-_COUNTS = """batch_size queue_size max_beam max_request_bytes max_answer_bytes max_connections
-    max_connections_per_client""".split()
+_COUNTS = "batch_size queue_size max_beam max_request_bytes max_answer_bytes".split()
 _DAY = 86_400
 # As browsers write an origin: without the port where it is the usual one. "null" is that of files.
-_ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#@*\sA-Z]+")
-_USUAL_PORT = re.compile(r"http:.*:80|https:.*:443")
+_ORIGIN = re.compile(r"(?!http:.*:80$|https:.*:443$)(\*|null|[a-z][a-z0-9+.-]*://[^/?#@*\sA-Z]+)")
 _HOST = re.compile(r"[^/?#@*:\s]+|\[?[0-9A-Fa-f:.]+\]?")
 
 
@@ -38,154 +35,97 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: all translators that are shipped; of two for the same languages the one whose "
         "name says no more)",
     )
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen at (default: %(default)s)"
+    add = parser.add_argument
+    again, n = {"action": "append", "default": []}, {"type": int, "metavar": "N"}
+    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    add("--port", type=int, default=8080, help="0 for any free one (default: %(default)s)")
+    said = "a name that requests may call the server by, besides localhost, --host and addresses"
+    add("--allow-host", **again, metavar="NAME", help=f"{said}; may be given again")
+    said = "let pages from there, as https://example.org, ask in a browser; * for all"
+    add("--allow-origin", **again, metavar="ORIGIN", help=f"{said}; may be given again")
+    said = "answer only requests with one of these keys: one a line, and behind it its requests a"
+    add("--api-keys", type=Path, metavar="FILE", help=f"{said} minute where they differ")
+    said = "of each key; 0 for any number (default: %(default)s)"
+    add("--requests-per-minute", default=0, **n, help=said)
+    said = (
+        "terms that hold in every request: lines with a term, a tab, and what translations must "
+        "hold for it. Of several models the languages come before it, as en-de=terms.tsv; may be "
+        "given again"
     )
-    parser.add_argument(
-        "--port", type=int, default=8080, help="0 for any free one (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a name that requests may call the server by, besides localhost, --host and addresses;"
-        " may be given again",
-    )
-    parser.add_argument(
-        "--allow-origin",
-        action="append",
-        default=[],
-        metavar="ORIGIN",
-        help="let pages from there, as https://example.org, ask in a browser; * for all; may be "
-        "given again",
-    )
-    parser.add_argument(
-        "--api-keys",
-        type=Path,
-        metavar="FILE",
-        help="answer only requests with one of these keys: one a line, and behind it its requests "
-        "a minute where they differ",
-    )
-    parser.add_argument(
-        "--requests-per-minute",
-        type=int,
-        default=0,
-        metavar="N",
-        help="of each key; 0 for any number (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--glossary",
-        action="append",
-        default=[],
-        metavar="[SOURCE-TARGET=]FILE",
-        help="terms that hold in every request: lines with a term, a tab, and what translations "
-        "must hold for it. Of several models the languages come before it, as en-de=terms.tsv; may "
-        "be given again",
-    )
-    parser.add_argument(
-        "--access-log",
-        metavar="FILE",
-        help="write a line for each request; - for standard error",
-    )
-    parser.add_argument(
-        "--metrics-port",
-        type=int,
-        metavar="PORT",
-        help="show /metrics there, and not at --port; 0 for any free one",
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=1,
-        metavar="N",
-        help="processes that answer at the port, each with the models and limits of its own "
-        "(default: %(default)s)",
-    )
+    add("--glossary", **again, metavar="[SOURCE-TARGET=]FILE", help=said)
+    add("--access-log", action="store_true", help="write a line for each request to stdout")
+    said = "show /metrics there, and not at --port; 0 for any free one"
+    add("--metrics-port", type=int, metavar="PORT", help=said)
+    said = "address of --metrics-port (default: %(default)s)"
+    add("--metrics-host", default="127.0.0.1", metavar="HOST", help=said)
+    said = "processes that answer at the port, each with the models and limits of its own"
+    add("--workers", default=1, **n, help=f"{said} (default: %(default)s)")
     for flag, default, said in (
-        ("--batch-size", 64, "texts translated together; fewer where the beam is wider than 5"),
+        ("--batch-size", 64, "texts translated together; fewer where they are long"),
         ("--queue-size", 2000, "texts that may wait; more are answered with 429"),
         ("--max-beam", 32, "widest beam that a request may ask for; more is answered with 422"),
         ("--max-request-bytes", 1_000_000, "larger requests are answered with 413"),
         ("--max-answer-bytes", 10_000_000, "requests with larger answers are answered with 413"),
-        ("--max-connections", 1000, "connections at once; idle ones are closed for new ones"),
-        ("--max-connections-per-client", 250, "from one address, which may be a proxy's"),
     ):
-        text = f"{said} (default: %(default)s)"
-        parser.add_argument(flag, type=int, default=default, metavar="N", help=text)
-    parser.add_argument(
-        "--timeout",
-        type=float,
-        default=60.0,
-        metavar="SECONDS",
-        help="for a request to arrive, to be translated, and for its answer to be read; each "
-        "(default: %(default)s)",
+        add(flag, default=default, **n, help=f"{said} (default: %(default)s)")
+    said = "for a request to arrive, and to be translated; each (default: %(default)s)"
+    add("--timeout", type=float, default=60.0, metavar="SECONDS", help=said)
+    add("--threads", **n, help="threads of a worker (default: they share the cores)")
+    said = (
+        "import it for exports too, which takes half a gigabyte: for no_repeat_ngram_size, and for "
     )
-    parser.add_argument(
-        "--threads",
-        type=int,
-        metavar="N",
-        help="threads of a worker (default: they share the cores)",
-    )
+    add("--fairseq", action="store_true", help=f"{said}terms that a plain search loses")
     add_device(parser)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Load the models and answer until SIGTERM or SIGINT."""
+def run(arguments: argparse.Namespace) -> int:
+    """Answer until SIGTERM or SIGINT; returns the status to end with."""
     from resmlp_mt.engines.threads import count_threads
     from resmlp_mt.extras import advise
-    from resmlp_mt.files.finding import shipped_translators
+    from resmlp_mt.files.finding import locate_model, shipped_translators
 
     _check(arguments)
-    _heed_hangups()
     try:
-        from resmlp_mt.serving.house import follow_terms
-        from resmlp_mt.serving.keys import follow_keys
-        from resmlp_mt.serving.limits import Limits
-        from resmlp_mt.serving.middleware import LOOPBACK
-        from resmlp_mt.serving.plan import Plan
-        from resmlp_mt.serving.server import allow_files, listen
+        from resmlp_mt.serving.keys import read_keys
+        from resmlp_mt.serving.settings import Limits, Settings
+        from resmlp_mt.serving.worker import supervise
     except ModuleNotFoundError as error:
         if str(error.name).startswith("resmlp_mt"):
             raise
         raise UserError(f"this needs {error.name}: {advise('serve')}") from None
-    try:
-        allow_files(arguments.max_connections)
-    except ValueError as error:
-        raise UserError(f"--max-connections {arguments.max_connections}: {error}") from None
-    keys = None
+    models = tuple(arguments.models or shipped_translators())
+    for model in models:
+        locate_model(model, "text")
     if arguments.api_keys:
-        keys = follow_keys(arguments.api_keys, arguments.requests_per_minute)
-    terms = tuple(
-        (direction, follow_terms(Path(file)))
-        for direction, file in map(_divide, arguments.glossary)
-    )
-    try:
-        socket = listen(arguments.host, arguments.port)
-    except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
-        where = f"--host {arguments.host} --port {arguments.port}"
-        said = getattr(error, "strerror", "no name of a host")
-        raise UserError(f"{where}: {said}; choose another port or address") from None
-    threads = arguments.threads
-    if threads is None and arguments.workers > 1:
-        threads = max(1, count_threads() // arguments.workers)
-    numbers = {name: getattr(arguments, name) for name in (*_COUNTS, "timeout")}
-    plan = Plan(
-        models=tuple(arguments.models or shipped_translators()),
-        device=arguments.device,
-        threads=threads,
-        limits=Limits(**{name.removeprefix("max_"): value for name, value in numbers.items()}),
-        hosts=LOOPBACK | {arguments.host, *arguments.allow_host},
-        origins=tuple(arguments.allow_origin),
-        keys=keys,
-        terms=terms,
-        access_log=arguments.access_log,
-        shows_metrics=arguments.metrics_port is None,
-    )
-    unanswered = (_run_here if arguments.workers == 1 else _run_workers)(plan, socket, arguments)
-    if unanswered:
-        requests = f"{unanswered} request{'s' * (unanswered > 1)}"
-        sys.exit(f"ended at the second signal; {requests} not answered")
+        read_keys(arguments.api_keys, 0)  # what is wrong is said at once
+    sockets, address = [], _listen(arguments, "host", "port")
+    sockets.append(address[0])
+    metrics_port = None
+    if arguments.metrics_port is not None:
+        listener, shown = _listen(arguments, "metrics_host", "metrics_port")
+        sockets.append(listener)
+        metrics_port = listener.getsockname()[1]
+        print(f"metrics at {shown}/metrics", file=sys.stderr, flush=True)
+    with TemporaryDirectory(prefix="resmlp-mt-") as folder:  # where workers share their counts
+        if arguments.workers > 1:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        limits = {n.removeprefix("max_"): getattr(arguments, n) for n in (*_COUNTS, "timeout")}
+        settings = Settings(
+            models=models,
+            device=arguments.device,
+            fairseq=arguments.fairseq,
+            threads=arguments.threads or max(1, count_threads() // arguments.workers),
+            limits=Limits(**limits),
+            hosts=("localhost", arguments.host, *arguments.allow_host),
+            origins=tuple(arguments.allow_origin),
+            keys=arguments.api_keys,
+            a_minute=arguments.requests_per_minute,
+            terms=tuple(map(_divide, arguments.glossary)),
+            folder=Path(folder),
+            metrics_port=metrics_port,
+            address=address[1],
+        )
+        return supervise(settings, sockets, arguments.workers, arguments.access_log)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -207,7 +147,7 @@ def _check(arguments: argparse.Namespace) -> None:
             rule = "must be a name alone, as mt.example.org: no port, path or *"
             raise UserError(f"--allow-host {name} {rule}")
     for name in arguments.allow_origin:
-        if not _ORIGIN.fullmatch(name) or _USUAL_PORT.fullmatch(name):
+        if not _ORIGIN.fullmatch(name):
             rule = "must be as browsers say it, https://www.example.org: in small letters, with no"
             raise UserError(f"--allow-origin {name} {rule} / at its end and no usual port; or *")
     for given in arguments.glossary:
@@ -219,82 +159,22 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UserError("--requests-per-minute is for each key of --api-keys; give these too")
 
 
-def _divide(given: str) -> tuple[str, str]:
+def _divide(given: str) -> tuple[str, Path]:
     """The direction of a --glossary, empty if it has none, and the file."""
     direction, equals, file = given.partition("=")
-    return (direction, file) if equals else ("", given)
+    return (direction, Path(file)) if equals else ("", Path(given))
 
 
-def _run_here(plan, listener, arguments: argparse.Namespace) -> int:
-    """Answer in this process; returns how many requests were not answered."""
-    from resmlp_mt.serving.metrics import Metrics
+def _listen(arguments: argparse.Namespace, host: str, port: int):
+    """A socket at the address that two flags name, and how it is called."""
+    from resmlp_mt.serving.worker import listen
 
-    metrics = Metrics()
-    shown = _show_metrics(metrics.registry, arguments)
-    server = plan.build(metrics)
-    _heed_signals(server.handle_exit)
-    _announce(listener, shown)
-    server.run(sockets=[listener])
-    return server.unanswered
-
-
-def _run_workers(plan, listener, arguments: argparse.Namespace) -> int:
-    """Answer in several processes; returns how many requests were not answered."""
-    from resmlp_mt.serving.workers import Workers
-
-    workers = Workers(plan, listener, arguments.workers)
-    shown = _show_metrics(workers.registry, arguments)
-    _heed_signals(workers.handle_exit)
-    return workers.run(lambda: _announce(listener, shown))
-
-
-def _heed_hangups() -> None:
-    """End at SIGHUP as at SIGTERM where the terminal has gone, and go on elsewhere.
-
-    A service is sent it so that it reads its files again, which it does without.
-    """
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # under nohup
-        return
-    had_terminal = _has_terminal()
-
-    def handle(*_) -> None:
-        if had_terminal and not _has_terminal():
-            signal.raise_signal(signal.SIGTERM)
-
-    signal.signal(signal.SIGHUP, handle)
-
-
-def _has_terminal() -> bool:
+    name, number = getattr(arguments, host), getattr(arguments, port)
     try:
-        os.close(os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY))
-    except OSError:
-        return False
-    return True
-
-
-def _heed_signals(handle: Callable) -> None:
-    # Before it says that it is there, so that no signal is lost.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
-
-
-def _show_metrics(registry, arguments: argparse.Namespace) -> int | None:
-    """Show them at a port of their own, if that is wanted; returns the port."""
-    from prometheus_client import start_http_server
-
-    if arguments.metrics_port is None:
-        return None
-    try:
-        server, _ = start_http_server(arguments.metrics_port, arguments.host, registry)
-    except OSError as error:
-        where = f"--metrics-port {arguments.metrics_port}"
-        raise UserError(f"{where}: {error.strerror}; choose another port") from None
-    return server.server_port
-
-
-def _announce(listener, metrics_port: int | None) -> None:
-    host, port = listener.getsockname()[:2]
-    address = f"http://{f'[{host}]' if ':' in host else host}"
-    print(f"translating at {address}:{port}", file=sys.stderr, flush=True)
-    if metrics_port is not None:
-        print(f"metrics at {address}:{metrics_port}/metrics", file=sys.stderr, flush=True)
+        listener = listen(name, number)
+    except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
+        where = f"{name_flag(host)} {name} {name_flag(port)} {number}"
+        said = getattr(error, "strerror", "no name of a host")
+        raise UserError(f"{where}: {said}; choose another port or address") from None
+    found, number = listener.getsockname()[:2]
+    return listener, f"http://{f'[{found}]' if ':' in found else found}:{number}"

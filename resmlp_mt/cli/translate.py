@@ -19,123 +19,44 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from resmlp_mt.cli.flags import (
-    add_device,
-    add_kind,
-    add_user_dir,
-    check_positive,
-    check_threads,
-    import_user_dir,
-)
+from resmlp_mt.cli.flags import add_device, add_user_dir, import_user_dir, positive, thread_count
 from resmlp_mt.cli.search_flags import add_search, read_search, split_columns
-from resmlp_mt.cli.translate_files import STANDARD, Input, is_done, open_input, open_output
+from resmlp_mt.cli.translate_files import Input, is_done, open_input, open_output
 from resmlp_mt.cli.translations import format_line
-from resmlp_mt.errors import LineError, UserError, name_flag
-from resmlp_mt.translating.arrivals import take_arrived
+from resmlp_mt.errors import LineError, UserError
+from resmlp_mt.translating.lines import STANDARD, group
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("text", nargs="*", help="sentences; without any, standard input is read")
-    parser.add_argument(
-        "--model",
-        action="append",
-        metavar="NAME|DIR|FILE",
-        help="a shipped model, folder, checkpoint, or what 'resmlp-mt export' made; several "
-        "translate together",
-    )
+    switch, place = dict(action="store_true"), dict(metavar="N|NAME")
+    either = dict(action=argparse.BooleanOptionalAction)
+    add = parser.add_argument
+    add("text", nargs="*", help="sentences; without any, standard input is read")
+    add("--model", action="append", metavar="NAME|DIR|FILE", help="several translate together")
     add_user_dir(parser)
-    parser.add_argument(
-        "--input",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="text files, also .gz and .xz; - is standard input",
-    )
-    parser.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="translate the I-th of N equal parts of the --input; one after the other their "
-        "outputs are that of the whole",
-    )
-    parser.add_argument(
-        "--field",
-        "--tsv-column",
-        metavar="N|NAME",
-        help="translate column N of lines with tabs, counted from 1, or the field NAME of lines of "
-        "JSON (m.text: text of the object m), and keep the others",
-    )
-    parser.add_argument(
-        "--into",
-        metavar="N|NAME",
-        help="put translations into this column or field, and keep the --field too",
-    )
-    parser.add_argument(
-        "--score-into",
-        metavar="N|NAME",
-        help="put the score of each translation into this column or field",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write there instead of to standard output (-); compressed if it ends in .gz or .xz",
-    )
-    parser.add_argument(
-        "--resume", action="store_true", help="go on with an --output that was stopped half way"
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help='print a line {"source", "unknown", "translations": [{"text", "score"}]} for each '
-        "line; unknown is the share of characters that the model never saw",
-    )
-    parser.add_argument(
-        "--quiet", action="store_true", help="no bar, hint or warning on standard error"
-    )
-    add_kind(
-        parser,
-        "--print-alignment",
-        ("word", "subword"),
-        help="print after each translation, behind a tab, which words belong together: pairs "
-        "SOURCE-TARGET, counted from 0; or which subwords, as fairseq prints them",
-    )
-    parser.add_argument(
-        "--split-sentences",
-        action=argparse.BooleanOptionalAction,
-        help="translate each sentence of a line by itself, or lines as a whole unless they are too "
-        "long (default: as the model was trained)",
-    )
-    parser.add_argument(
-        "--recase",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="read text in capitals in lower case and answer in capitals, put emphasis, links and "
-        "tags around the words they belong to, and keep numbers, names of programs, addresses and "
-        "placeholders (default), or translate all as it is typed",
-    )
-    parser.add_argument(
-        "--batch-tokens",
-        type=int,
-        default=4096,
-        metavar="N",
-        help="source subwords in a batch (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--buffer-size",
-        type=int,
-        default=1000,
-        metavar="N",
-        help="most lines translated together; lines from a pipe or a terminal are answered as they "
-        "come (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--threads",
-        type=int,
-        metavar="N",
-        help="threads on a CPU (default: one a core)",
-    )
+    files = dict(type=Path, nargs="+", default=[], metavar="FILE")
+    add("--input", **files, help="text, also .gz and .xz; - is standard input")
+    add("--shard", metavar="I/N", help="only the I-th of N equal parts of the --input")
+    said = "column N of lines with tabs, or field NAME of lines of JSON (m.text: text of object m)"
+    add("--field", "--tsv-column", **place, help=f"translate {said}, and keep the others")
+    add("--into", **place, help="put translations there, and keep the --field")
+    add("--score-into", **place, help="put the score of each translation there")
+    add("--output", type=Path, metavar="FILE", help="write there; .gz and .xz are compressed")
+    add("--resume", **switch, help="go on with an --output that was stopped half way")
+    said = 'print a line {"source", "unknown", "translations": [{"text", "score"}]} for each line'
+    add("--json", **switch, help=f"{said}; unknown is the share of what the model never saw")
+    add("--quiet", **switch, help="no bar, hint or warning on standard error")
+    kinds = dict(nargs="?", const="word", choices=("word", "subword"))
+    said = "print behind a tab which words belong together, as SOURCE-TARGET; or which subwords"
+    add("--print-alignment", **kinds, help=said)
+    said = "translate the sentences of a line one by one (default: as the model was trained)"
+    add("--split-sentences", **either, help=said)
+    said = "mend capitals, keep numbers, names and tags; or translate all as it is typed"
+    add("--recase", **either, default=True, help=said)
+    add("--batch-tokens", type=positive, default=4096, metavar="N", help="source subwords a batch")
+    add("--buffer-size", type=positive, default=1000, metavar="N", help="most lines at once")
+    add("--threads", type=thread_count, metavar="N", help="on a CPU (default: one a core)")
     add_device(parser)
     add_search(parser)
 
@@ -153,18 +74,13 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.text and arguments.input:
         raise UserError("give sentences or --input, not both")
     search, field = read_search(arguments), _choose_field(arguments)
-    check_positive(arguments, "batch_tokens", "buffer_size")
-    check_threads(arguments)
     if arguments.output == STANDARD:
         arguments.output = None
     if arguments.resume and not arguments.output:
         raise UserError("--resume needs --output and the name of a file")
     if arguments.resume and is_done(arguments):
-        return print(
-            f"resmlp-mt translate: {arguments.output} is finished; to make it anew, leave out "
-            "--resume",
-            file=sys.stderr,
-        )
+        said = f"{arguments.output} is finished; to make it anew, leave out --resume"
+        return print(f"resmlp-mt translate: {said}", file=sys.stderr)
     terms = arguments.glossary and read_glossary(arguments.glossary)
     import_engines(arguments.model, arguments.device)
     import_user_dir(arguments)
@@ -193,22 +109,22 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _choose_field(arguments: argparse.Namespace):
-    """What --field, --into and --score-into say; None where lines are texts."""
+    """The `Column` or `Key` that the flags name; None where lines are texts."""
     from resmlp_mt.translating.fields import choose_field
 
+    places = arguments.into, arguments.score_into
     if arguments.field is None:
-        for name in ("into", "score_into"):
-            if getattr(arguments, name) is not None:
-                raise UserError(f"{name_flag(name)} needs --field")
+        for flag, place in zip(("--into", "--score-into"), places, strict=True):
+            if place is not None:
+                raise UserError(f"{flag} needs --field")
         return None
-    others = ("json", "print_alignment", "prefix_column", "constraints")
-    if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
+    others = arguments.json, arguments.print_alignment, arguments.prefix_column
+    if arguments.nbest > 1 or any(others) or arguments.constraints:
         raise UserError(
             "--field (or --tsv-column) prints the line with its translation: leave out --nbest, "
-            "--json (--score-into gives the scores), --print-alignment, --prefix-column and "
-            "--constraints"
+            "--json (--score-into gives scores), --print-alignment, --prefix-column, --constraints"
         )
-    return choose_field(arguments.field, arguments.into, arguments.score_into)
+    return choose_field(arguments.field, *places)
 
 
 def _write(
@@ -225,7 +141,7 @@ def _write(
         translate: `translate_nbest` of a `Translator`, with the options of the command.
         field: The `Column` or `Key` that holds the text of a line. None where all of it is text.
         given: The lines.
-        out: Where to.
+        out: A stream.
     """
     from resmlp_mt.extras import Bar
     from resmlp_mt.translating.hypotheses import MOSTLY, explain_lost, explain_unknown
@@ -233,7 +149,7 @@ def _write(
     shown = sys.stderr.isatty() and not (out is sys.stdout and out.isatty())
     number, warned = given.first, arguments.quiet
     with Bar(unit=" lines", disable=arguments.quiet or not shown) as bar:
-        for lines in take_arrived(given.lines, arguments.buffer_size, given.ready):
+        for lines in group(given.lines, arguments.buffer_size, given.arrivals):
             puts = []
             if field is not None:
                 taken = [field.take(line, given.find(i)) for i, line in enumerate(lines, number)]

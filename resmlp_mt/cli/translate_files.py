@@ -1,21 +1,23 @@
-"""What `resmlp-mt translate` reads, and the file that it makes."""
+"""The lines that `resmlp-mt translate` reads, and the file that it makes."""
 
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import Path
+from itertools import chain, islice
 
 from resmlp_mt.cli.search_flags import search_settings
 from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.text.surrogates import mend_surrogates
-from resmlp_mt.translating.arrivals import Lines
-from resmlp_mt.translating.places import Places
-from resmlp_mt.translating.shards import take_shard
-
-STANDARD = Path("-")
+from resmlp_mt.translating.lines import (
+    STANDARD,
+    Arrivals,
+    Lines,
+    comes,
+    open_files,
+    take_shard,
+)
 
 
 @dataclass
@@ -24,14 +26,14 @@ class Input:
 
     Attributes:
         lines: Each of which gives a line.
-        ready: Whether the next one comes within so many seconds.
         find: Where the line of a number stands.
+        arrivals: Where they come from, if they are waited for.
         first: Number of the first.
     """
 
-    lines: Iterator[str]
-    ready: Callable[[float], bool]
+    lines: Iterable[str]
     find: Callable[[int], str]
+    arrivals: Arrivals | None = None
     first: int = 1
 
 
@@ -44,25 +46,21 @@ def open_input(arguments: argparse.Namespace) -> Input:
     Raises:
         UserError: If --shard is none. While the lines are read, if they cannot be.
     """
-    places = Places()
     if arguments.shard is not None:
         if not arguments.input:
             raise UserError("--shard needs --input: files, which it reads twice")
-        lines, before = take_shard(arguments.input, arguments.shard, places)
-        return Input(lines, _at_once, places.find, before + 1)
-    texts: Iterable[Iterable[str]]
+        lines, start, stop = take_shard(arguments.input, arguments.shard)
+        return Input(islice(lines, start, stop), lines.find, first=start + 1)
     if arguments.text:  # where bytes that are no UTF-8 come as halves of surrogate pairs
-        texts, ready = (mend_surrogates(text).split("\n") for text in arguments.text), _at_once
-    else:
-        if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
-            print("type lines to translate; Ctrl-D ends", file=sys.stderr)
-        files = Lines(arguments.input or [STANDARD], places)
-        texts, ready = files.texts(), files.ready
-    return Input(chain.from_iterable(texts), ready, places.find)
-
-
-def _at_once(seconds: float) -> bool:
-    return True
+        texts = (mend_surrogates(text).split("\n") for text in arguments.text)
+        lines = Lines([(chain.from_iterable(texts), "")])
+        return Input(lines, lines.find)
+    paths = arguments.input or [STANDARD]
+    if not arguments.input and sys.stdin.isatty() and not arguments.quiet:
+        print("type lines to translate; Ctrl-D ends", file=sys.stderr)
+    lines = open_files(paths)
+    arrivals = Arrivals(lines) if any(map(comes, paths)) else None
+    return Input(arrivals or lines, lines.find, arrivals)
 
 
 def is_done(arguments: argparse.Namespace) -> bool:
@@ -112,13 +110,12 @@ def open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> 
     read = [0 if path == STANDARD else path for path in inputs]
     read += [path for model in arguments.model for path in list_files(model)]
     refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
-    names = ("json", "print_alignment", "field", "into", "score_into", "shard")
-    names += ("split_sentences", "batch_tokens", "buffer_size")
     options = {"--model": arguments.model}  # first, as what a refusal begins with
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
-    options |= {name_flag(name): getattr(arguments, name) for name in names}
+    for name in "json print_alignment field into score_into shard split_sentences recase".split():
+        options[name_flag(name)] = getattr(arguments, name)
+    options |= {"--batch-tokens": arguments.batch_tokens, "--buffer-size": arguments.buffer_size}
     options |= search_settings(arguments, terms)
-    options["--recase"] = arguments.recase or None  # a part of before took capitals as typed
     folder = follow_links(arguments.output).parent
     is_new = not folder.exists()
     with open_text(arguments.output, options, arguments.resume) as out:

@@ -13,11 +13,7 @@ import warnings
 from resmlp_mt.compat.noise import quiet_import, silence_noise
 from resmlp_mt.compat.programs import check_apex, exit_with_explanation, is_program
 
-# Each declares one patch; `read_ahead` and `stopping` have one together, `beside` and `saving` too.
-MENDED = (
-    "beside", "checkpoints", "flags", "groups", "nan", "read_ahead", "resuming", "saving",
-    "stopping", "workers",
-)  # fmt: skip
+MENDED = "checkpoints", "flags", "resuming", "saving", "trainer", "workers"
 
 
 def apply() -> None:
@@ -26,8 +22,6 @@ def apply() -> None:
         silence_noise()
     with quiet_import():
         modules = {name: importlib.import_module(f"resmlp_mt.compat.{name}") for name in MENDED}
-    if is_program():
-        modules["beside"].outlive_logs()
     importlib.import_module("resmlp_mt.compat.archives").allow_harmless_classes()
     applied = {name: module.PATCH.apply() for name, module in modules.items()}
     if is_program() and not applied["checkpoints"]:

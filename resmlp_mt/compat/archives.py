@@ -58,7 +58,7 @@ def _is_value(candidate: type) -> bool:
 
 
 def read_data(path: str) -> object:
-    """What torch finds in a file, where it is data alone.
+    """The content of a file of torch, where it is data alone.
 
     Raises:
         UserError: If there is no such file, it is broken, or holds more than data.

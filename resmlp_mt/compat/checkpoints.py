@@ -23,11 +23,15 @@ from resmlp_mt.nn.old_names import rename
 
 PATCH = Patch(
     "checkpoints safe",
-    "trusts what a checkpoint holds. Its main branch passes weights_only=False to torch.load, "
-    "which runs pickled code. All versions resolve ${oc.env:SECRET} in its configuration, build a "
-    "model of any size, and end in a traceback where the file is broken",
+    """
+    fairseq trusts what a checkpoint holds. Its main branch passes weights_only=False to torch.load,
+    which runs pickled code. All versions resolve `${oc.env:SECRET}` in its configuration, build a
+    model of any size, and end in a traceback where the file is broken.
+    """,
     "whoever loads a checkpoint of somebody else, or one that was damaged",
-    "it is read as data alone, and what is wrong with it is said in a sentence",
+    """
+    It is read as data alone, and what is wrong with it is said in a sentence.
+    """,
 )
 
 _adopt: ContextVar[Callable[[str, dict], None] | None] = ContextVar("adopt", default=None)

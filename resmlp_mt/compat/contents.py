@@ -1,4 +1,4 @@
-"""What a checkpoint must hold, and no more than its file has room for."""
+"""Parts of a checkpoint: all that it must have, and none that its file has no room for."""
 
 import argparse
 

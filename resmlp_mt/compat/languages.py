@@ -1,7 +1,5 @@
-"""The languages of prepared text, and raw text where fairseq-interactive expects subwords."""
+"""The languages of prepared text, and what splits raw text into their subwords."""
 
-import logging
-import sys
 from argparse import Namespace
 from itertools import permutations
 from pathlib import Path
@@ -9,8 +7,6 @@ from pathlib import Path
 from fairseq.file_io import PathManager
 
 from resmlp_mt.data.subwords import find_subwords
-
-logger = logging.getLogger(__name__)
 
 
 def infer_languages(folder: str | Path) -> tuple[str, str] | None:
@@ -36,21 +32,6 @@ def infer_languages(folder: str | Path) -> tuple[str, str] | None:
         if any(("-".join(pair), code) in joined for code in pair):
             return pair
     return None
-
-
-def warn_of_whole_words(flags: Namespace) -> None:
-    """Warn where fairseq-interactive would look raw words up whole: most become <unk>.
-
-    Args:
-        flags: Parsed, of any program of fairseq.
-    """
-    stock = Path(sys.argv[0]).name == "fairseq-interactive"  # our own command splits words itself
-    if stock and flags.bpe is None and (model := find_splitter(flags)):
-        logger.warning(
-            "the input must be split into subwords already; for raw text add "
-            "--bpe sentencepiece --sentencepiece-model %s",
-            model,
-        )
 
 
 def find_splitter(flags: Namespace) -> Path | None:

@@ -1,6 +1,5 @@
-"""What fairseq, torch and Python say of a user's mistakes, in words that tell what to do."""
+"""Messages of fairseq, torch and Python about a user's mistakes, with what to do."""
 
-import ast
 import re
 
 from resmlp_mt.errors import UserError, name_some
@@ -14,6 +13,10 @@ _CLEAR = (
     "--path required",
     "Please install ",
     "Cannot use a fixed learning rate schedule with ",
+    "Criterion does not match; ",
+    "Optimizer does not match; ",
+    "Valid paths [",
+    "--finetune-from-model can not be set together with ",
     "--replace-unk requires a raw text dataset",
     "fairseq's libbleu is ",  # of `fairseq_wheel.py`
 )
@@ -33,7 +36,7 @@ def refused_class(error: str) -> str | None:
 
 
 def explain(error: BaseException, program: str = "") -> str | None:
-    """What to tell a user of an exception: the message of the mistake, or None if it is a bug.
+    """The message of a user's mistake that an exception stands for; None if it is a bug.
 
     Args:
         error: What a program of fairseq, or one of ours, ended with.
@@ -61,6 +64,10 @@ def explain(error: BaseException, program: str = "") -> str | None:
     if text.startswith("Caught ") and "\nOriginal Traceback" in text:
         # From a worker that reads data: its traceback, which ends in the message.
         text = text.strip().rsplit(f"{type(error).__name__}: ", 1)[-1]
+    if type(error).__name__ == "ProcessRaisedException":
+        # From a worker that trains: its traceback, too.
+        kind, _, said = text.strip().splitlines()[-1].partition(": ")
+        return said if kind == f"{UserError.__module__}.{UserError.__name__}" else None
     if text.startswith("DataLoader worker (pid"):
         return LOADER_KILLED
     if text.startswith(("Torch not compiled with CUDA", "Found no NVIDIA driver")):
@@ -79,25 +86,6 @@ def explain(error: BaseException, program: str = "") -> str | None:
             "there is no prepared text in the data folder, and no --source-lang and --target-lang; "
             "for images give --task image_classification"
         )
-    if match := re.match(r"(Optimizer|Criterion) does not match; .*\. (\w+) vs (\w+)$", text):
-        what, before, now = match.groups()
-        if "FP16" in before + now:  # fairseq's name for what keeps the weights of any 16 bits
-            return (
-                f"the checkpoint was trained {_name_precision(before)}, and this training is "
-                f"{_name_precision(now)}: give the flag of before, or start the optimizer anew "
-                "with --reset-optimizer"
-            )
-        return (
-            f"the checkpoint was trained with the {what.lower()} {before}, not {now}: train with "
-            f"its --{what.lower()}, or start the optimizer anew with --reset-optimizer"
-        )
-    if match := re.match(r"Valid paths (\[.*\]) will be ignored", text):
-        sets = sorted({path.split(".")[0] for path in ast.literal_eval(match[1])})
-        return (
-            f"the data folder has {', '.join(sets)} beside --valid-subset: "
-            "give --combine-valid-subsets to validate on all together, or "
-            "--ignore-unused-valid-subsets"
-        )
     if text.startswith(_CLEAR):
         return text
     if isinstance(error, UnicodeDecodeError) and program == "interactive":
@@ -112,11 +100,3 @@ def explain(error: BaseException, program: str = "") -> str | None:
     if isinstance(error, UserError):
         return text
     return None
-
-
-def _name_precision(optimizer: str) -> str:
-    """How a training was called that fairseq wraps its optimizer for in a class of that name."""
-    if "FP16" not in optimizer:
-        return "in full precision"
-    small = "memory-efficient-" if optimizer.startswith("MemoryEfficient") else ""
-    return f"with --{small}fp16 or --{small}bf16"

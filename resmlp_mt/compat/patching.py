@@ -9,6 +9,7 @@ import hashlib
 import inspect
 import logging
 import pkgutil
+import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,11 +21,11 @@ PATCHES: list["Patch"] = []
 
 @dataclass(frozen=True)
 class Replacement:
-    """What stands in the place of a function, and how that function is recognised.
+    """A function or class in the place of another, and the sign of that one.
 
     Attributes:
-        target: "module:Class.function", or "module:REGISTRY[name]" for a class under a name.
-        ours: A function that gets the one it replaces first; for a name, a class.
+        target: "module:Class.function"; "module:Class" or "module:REGISTRY[name]" for a class.
+        ours: A function that gets the one it replaces first; or a class.
         known: Digests of the sources that it was written for; or the names of the parameters, as
             "(path, cfg)", where all that matters is how it is called.
         guards: Whose source is looked at: the function, or those that go with it.
@@ -41,18 +42,16 @@ class Patch:
     """A defect of fairseq that takes something of ours in the place of fairseq's.
 
     Attributes:
-        name: What the table in docs/patches.md calls it.
-        defect: What fairseq does.
+        name: What docs/patches.md calls it.
+        defect: What fairseq does, in sentences.
         met_by: Who meets it.
-        instead: What happens here.
-        seen_in: The versions of fairseq in which the functions read so.
+        instead: What happens here, in sentences.
     """
 
     name: str
     defect: str
     met_by: str
     instead: str
-    seen_in: tuple[str, ...] = ("0.12.3",)
     replacements: list[Replacement] = field(default_factory=list)
 
     def __post_init__(self):
@@ -81,9 +80,9 @@ class Patch:
         if unknown:
             logger.warning(
                 "this version of fairseq is not known to resmlp_mt: %s differs and is left as it "
-                "is. What it does: it %s (docs/patches.md, %s)",
+                "is. What it does: %s (docs/patches.md, %s)",
                 ", ".join(unknown),
-                self.defect,
+                " ".join(self.defect.split()),
                 self.name,
             )
             return False
@@ -98,7 +97,7 @@ def find_original(target: str) -> Callable:
 
 
 def digest(function: Callable) -> str:
-    """What a function's source is recognised by."""
+    """The sign of a function: a hash of its source."""
     source = textwrap.dedent(inspect.getsource(function))
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
@@ -113,14 +112,19 @@ def _is_known(guard: str, known: tuple[str, ...]) -> bool:
 
 
 def _replace(replacement: Replacement) -> None:
-    place, _, name = replacement.target.rstrip("]").replace("[", ".").rpartition(".")
-    if "[" in replacement.target:
-        pkgutil.resolve_name(place)[name] = replacement.ours
+    module, _, path = replacement.target.rstrip("]").replace("[", ".").partition(":")
+    place, _, name = path.rpartition(".")
+    owner = pkgutil.resolve_name(f"{module}:{place}" if place else module)
+    if isinstance(owner, dict):
+        owner[name] = replacement.ours
         return
-    if ":" not in place:  # a function of a module
-        place, name = replacement.target.split(":")
-    owner = pkgutil.resolve_name(place)
     original = getattr(owner, name)
+    if isinstance(original, type):
+        # `python -m` runs a copy of its module.
+        for module in (owner, sys.modules["__main__"]):
+            if getattr(module, name, None) is original:
+                setattr(module, name, replacement.ours)
+        return
     if getattr(original, "ours", None) is replacement.ours:
         return
 

@@ -37,7 +37,7 @@ def exit_with_explanation() -> None:
 
 
 def check_apex() -> str | None:
-    """What is wrong with the installed apex, or None.
+    """The fault of the installed apex, or None.
 
     PyPI's `apex` is a web toolkit. fairseq tries to import NVIDIA's library of that name and falls
     back without a word.

@@ -2,13 +2,13 @@
 
 import logging
 import os
-import sys
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
 from fairseq.file_io import PathManager
 from fairseq_cli.train import should_stop_early
-from omegaconf import ListConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
 from resmlp_mt.compat.patching import Patch
@@ -21,18 +21,22 @@ logger = logging.getLogger(__name__)
 
 PATCH = Patch(
     "going on",
-    "starts a training afresh, without a word, where the file that it looks for is missing or has "
-    "weights alone. It takes an optimizer's state for weights of other sizes, and fails at a "
-    "later step. It lets two trainings overwrite each other's checkpoints. It fails where a "
-    "moving average is wanted and the checkpoint has none, or one of other sizes. --patience "
-    "counts anew after every stop. With --restore-file every start begins there once more, and "
-    "overwrites what came of it. A user's mistake leaves a crash.pt",
+    """
+    fairseq starts a training afresh, without a word, where the file that it looks for is missing or
+    has weights alone. It takes an optimizer's state for weights of other sizes, and fails at a
+    later step. It lets two trainings overwrite each other's checkpoints. It fails where a moving
+    average is wanted and the checkpoint has none, or one of other sizes. With `--restore-file`
+    every start begins there once more, and overwrites what came of it. With another
+    `--update-freq` the last batch of the epoch may be left out.
+    """,
     "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
-    "--restore-file, changed the sizes of the model, or gives the same command twice",
-    "it goes on from the newest checkpoint that is there, or says what is missing or does not "
-    "fit. A training from --restore-file goes on where it stopped. "
-    "The second of two trainings in one folder is refused. A moving average begins with the "
-    "weights. --patience counts on, and a training that it ended is done",
+    "`--restore-file`, changed the sizes of the model, or gives the same command twice",
+    """
+    It goes on from the newest checkpoint that is there, or says what is missing or does not fit. A
+    training from `--restore-file` goes on where it stopped. The second of two trainings in one
+    folder is refused. A moving average begins with the weights. Groups of `--update-freq` batches
+    begin where a group begins.
+    """,
 )
 # What is read here beyond what fairseq reads of its configuration.
 _READ = ("save_dir", "no_save", "patience", "continue_once")
@@ -42,14 +46,6 @@ _OTHER_OPTIMIZER = (
     "shared: train with the flags of the checkpoint, or into another --save-dir; or start the "
     "optimizer anew with --reset-optimizer, or from the weights alone with --finetune-from-model"
 )
-# Flags by which the same weights make other translations, or find other classes.
-_OF_A_MODEL = (
-    "max_source_positions max_target_positions share_all_embeddings "
-    "share_decoder_input_output_embed encoder_attention_heads decoder_attention_heads "
-    "no_scale_embedding no_token_positional_embeddings encoder_normalize_before "
-    "decoder_normalize_before activation_fn token_mixer"
-).split()
-_OF_PIXELS = ("mean", "std")  # flags of the tasks of images
 
 
 @PATCH.replaces("fairseq.checkpoint_utils:load_checkpoint", "08e4fa03a2ab")
@@ -100,6 +96,10 @@ def find_and_load(load, cfg, trainer, **passed_on):
         raise UserError(
             f"{error}, or go on from an older one that is whole: --restore-file {whole}"
         ) from None
+    except ValueError as error:
+        if "parameter group" not in str(error):
+            raise
+        raise UserError(_OTHER_OPTIMIZER) from error  # torch: of another number of weights
     except RuntimeError as error:
         if "dataloader mismatch" not in str(error):
             raise
@@ -109,42 +109,41 @@ def find_and_load(load, cfg, trainer, **passed_on):
             "--finetune-from-model"
         ) from None
     anew = cfg.reset_optimizer or (cfg.finetune_from_model and not goes_on)
-    if extra_state is not None and not anew and trainer.get_num_updates() == 0:
+    if extra_state is None or anew:
+        return extra_state, epochs
+    if trainer.get_num_updates() == 0:
         raise UserError(
             f"{cfg.restore_file}: weights alone, without the state of a training to go on with: "
             "start a new training from them with --finetune-from-model"
         )
-    if extra_state is not None and not (anew or cfg.reset_meters):
+    _check_optimizer(trainer)
+    begin_group(epochs, trainer.cfg.optimization.update_freq, extra_state["train_iterator"])
+    if not cfg.reset_meters:
         _count_on(trainer, cfg.patience, extra_state.get("patience", {}))
     return extra_state, epochs
 
 
-@PATCH.replaces("fairseq.trainer:Trainer.save_checkpoint", "39af76675f38")
-def save(save_checkpoint, self, filename, extra_state):
-    """Save what --patience counts too, and nothing where a user's mistake ends the training.
-
-    fairseq saves crash.pt after every error. Then it would not be of a training that diverged.
-    """
-    if isinstance(sys.exc_info()[1], UserError):
-        return None
-    return save_checkpoint(self, filename, extra_state | {"patience": vars(should_stop_early)})
-
-
-@PATCH.replaces("fairseq.optim.fairseq_optimizer:FairseqOptimizer.load_state_dict", "31855574a433")
-def load_optimizer(load_state, self, *args, **kwargs):
+def _check_optimizer(trainer) -> None:
     """Refuse a state that is of another model.
 
     A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
     model), but training cannot go on there with what the optimizer knew of the old one.
     """
-    try:
-        load_state(self, *args, **kwargs)
-    except ValueError as error:  # torch: of another number of weights
-        raise UserError(_OTHER_OPTIMIZER) from error
-    for parameter, state in self.optimizer.state.items():
+    for parameter, state in trainer.optimizer.optimizer.state.items():
         for name in ("exp_avg", "sum", "momentum_buffer"):
             if name in state and state[name].shape != parameter.shape:
                 raise UserError(_OTHER_OPTIMIZER)
+
+
+def begin_group(batches, update_freq, place: dict) -> None:
+    """Begin within an epoch where a group of --update-freq batches begins.
+
+    fairseq would leave out the last one, and take the epoch for unfinished.
+    """
+    size = update_freq[min(batches.epoch, len(update_freq)) - 1]
+    if over := batches.iterations_in_epoch % size:
+        begin = {"iterations_in_epoch": batches.iterations_in_epoch - over}
+        batches.load_state_dict(place | begin | {"num_shards": batches.num_shards})
 
 
 def _adopt(cfg, trainer, path: str, state: dict) -> None:
@@ -156,36 +155,26 @@ def _adopt(cfg, trainer, path: str, state: dict) -> None:
     last = os.path.join(cfg.save_dir, LAST)
     tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
     if tunes and trainer.is_data_parallel_master:
-        _tell_other_flags(path, state.get("cfg") or {}, trainer.cfg)
+        _tell_other_flags(path, state["cfg"], trainer.cfg)
     if hasattr(trainer.task, "adopt_state"):
         trainer.task.adopt_state(state, path, trainer.get_model(), tunes)
     if trainer.cfg.ema.store_ema and state.get("extra_state") is not None:
         _adopt_average(state, trainer.get_model().state_dict())
 
 
-def _tell_other_flags(path: str, of_checkpoint, given) -> None:
+def _tell_other_flags(path: str, before, now) -> None:
     """Warn of flags by which a model would do otherwise than where it was trained before."""
     told = []
-    for part, names in (("model", _OF_A_MODEL), ("task", _OF_PIXELS)):
-        for name in names:
-            before, now = (getattr(cfg.get(part), name, None) for cfg in (of_checkpoint, given))
-            if None in (before, now) or before == now:
-                continue
-            flag = name_flag(name)
-            if isinstance(now, bool):
-                told.append(f"{flag} is new" if now else f"{flag} is missing")
-            else:
-                told.append(f"{flag} is {_as_given(now)}, and was {_as_given(before)}")
-    before, now = (getattr(cfg.get("model"), "dropout", None) for cfg in (of_checkpoint, given))
-    if before == 0 and now:  # it never learned to do without some of its values
-        told.append(f"--dropout is {now}, and was 0")
+    for part, names in ("model", None), ("task", ("mean", "std")):
+        old, new = (
+            vars(c[part]) if isinstance(c[part], Namespace) else c[part] for c in (before, now)
+        )
+        for name in names or old:
+            values = old.get(name), new.get(name)
+            if None not in values and values[0] != values[1] and not name.startswith("_"):
+                told.append(f"{name_flag(name)} is {values[1]}, and was {values[0]}")
     if told:
         logger.warning("%s was trained with other flags: %s", path, "; ".join(told))
-
-
-def _as_given(value) -> str:
-    """A flag's value as the command line takes it."""
-    return ",".join(map(str, value)) if isinstance(value, ListConfig) else str(value)
 
 
 def _adopt_average(state: dict, weights: dict) -> None:

@@ -2,30 +2,31 @@
 
 import datetime
 import functools
-import gc
 import importlib
+import multiprocessing
 import os
+import signal
 import socket
+import threading
 import time
-import warnings
 
 import torch
-from fairseq.distributed.utils import get_global_group
-from fairseq.file_io import PathManager
-from fairseq.trainer import Trainer
 
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
 
 PATCH = Patch(
     "workers",
-    "counts workers in GPUs, so that each worker on CPUs would train a model of its own. It lets "
-    "the first one send the checkpoint to the others, in pickles that torch refuses to load. One "
-    "without the file waits for ever. The workers that fairseq starts meet at a port drawn at "
-    "random, which may be taken. It leaves threads that may abort the end of a worker",
-    "whoever trains with torchrun on CPUs, or with several workers",
-    "the workers of torchrun train one model, and each loads the checkpoint. All end with a "
-    "message if they have not the same one. The port is free. The threads end before the worker",
+    """
+    Workers are counted in GPUs, so that each worker of torchrun on CPUs would train a model of its
+    own. The workers that fairseq starts itself meet at a port drawn at random, which may be taken,
+    and run on when SIGTERM has killed the process that waits for them.
+    """,
+    "whoever trains with torchrun on CPUs, or on several GPUs",
+    """
+    The workers of torchrun train one model. The port is free. Workers get the SIGTERM of the
+    process that started them.
+    """,
 )
 
 
@@ -34,85 +35,37 @@ def infer(infer_init_method, cfg, *args, **kwargs):
     """Let the workers of torchrun meet, whatever they compute on."""
     workers = os.environ.get("WORLD_SIZE", "1")
     launched = "LOCAL_RANK" in os.environ and int(workers) > 1
-    if not launched or cfg.distributed_init_method is not None:
-        try:
-            infer_init_method(cfg, *args, **kwargs)
-        except AssertionError as error:
-            if not str(error).startswith("world size is"):
-                raise
-            raise UserError(
-                f"--distributed-world-size {cfg.distributed_world_size}: fairseq starts a "
-                f"worker for a GPU, and there are {torch.cuda.device_count()}; start workers "
-                "on CPUs with torchrun instead (docs/workers.md)"
-            ) from None
-        tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
-        if int(tasks) > 1 and cfg.distributed_init_method is None:
-            raise UserError(
-                f"srun started {tasks} tasks, which would each train a model of their own: "
-                "start one task a node, and in it torchrun (docs/workers.md)"
-            )
+    if launched and cfg.distributed_init_method is None:
+        _register_meeting()
+        cfg.distributed_init_method = "resmlp-mt://"
+        cfg.distributed_world_size, cfg.distributed_rank = int(workers), int(os.environ["RANK"])
+        cfg.device_id = int(os.environ["LOCAL_RANK"])
+        cfg.distributed_no_spawn = True
         return
-    _register_meeting()
-    cfg.distributed_init_method = "resmlp-mt://"
-    cfg.distributed_world_size, cfg.distributed_rank = int(workers), int(os.environ["RANK"])
-    cfg.device_id = int(os.environ["LOCAL_RANK"])
-    cfg.distributed_no_spawn = True
-
-
-@PATCH.replaces("fairseq.distributed.utils:_infer_single_node_init", "91ff8af24600")
-def infer_on_one_node(infer_single_node_init, cfg):
-    """Let the workers that fairseq starts meet at a port that nothing listens at.
-
-    In a job of Slurm fairseq draws one by the number of the job, and all tasks draw the same.
-    """
-    if cfg.distributed_port <= 0 and "SLURM_JOB_ID" not in os.environ:
+    try:
+        infer_init_method(cfg, *args, **kwargs)
+    except AssertionError as error:
+        if not str(error).startswith("world size is"):
+            raise
+        raise UserError(
+            f"--distributed-world-size {cfg.distributed_world_size}: fairseq starts a worker for a "
+            f"GPU, and there are {torch.cuda.device_count()}; start workers on CPUs with torchrun "
+            "instead (docs/workers.md)"
+        ) from None
+    tasks, method = os.environ.get("SLURM_STEP_NUM_TASKS", "1"), cfg.distributed_init_method
+    if int(tasks) > 1 and method is None:
+        raise UserError(
+            f"srun started {tasks} tasks, which would each train a model of their own: start one "
+            "task a node, and in it torchrun (docs/workers.md)"
+        )
+    # In a job of Slurm fairseq draws a port by the number of the job, and all tasks draw the same.
+    if method == f"tcp://localhost:{cfg.distributed_port}" and "SLURM_JOB_ID" not in os.environ:
         with socket.create_server(("localhost", 0)) as free:
             cfg.distributed_port = free.getsockname()[1]
-    infer_single_node_init(cfg)
-
-
-@PATCH.replaces(
-    "fairseq.models.distributed_fairseq_model:DistributedDataParallel",
-    "caa68bcad9ad",
-    guards=("fairseq.models.distributed_fairseq_model:DistributedFairseqModel",),
-)
-def wrap(parallel, module, device_ids, output_device, **kwargs):
-    """Name no GPU to torch where the model is on none, and say nothing of a flag's old name."""
-    if not next(module.parameters()).is_cuda:
-        device_ids = output_device = None
-    with warnings.catch_warnings():
-        # fairseq has torch's older name for this flag. Users can do nothing about it.
-        warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
-        return parallel(module, device_ids=device_ids, output_device=output_device, **kwargs)
-
-
-@PATCH.replaces("fairseq.trainer:Trainer.load_checkpoint", "31d0e74e6cc6")
-def load(load_checkpoint, self, filename, *args, **kwargs):
-    """Let every worker load the checkpoint, and notice where they have not the same one."""
-    if self.data_parallel_world_size == 1:
-        return load_checkpoint(self, filename, *args, **kwargs)
-    self.cfg.checkpoint.load_checkpoint_on_all_dp_ranks = True
-    there = PathManager.isfile(filename)
-    _agree(there, f"has {'' if there else 'no '}{os.path.abspath(filename)}", self)
-    extra_state = load_checkpoint(self, filename, *args, **kwargs)
-    updates = self.get_num_updates()
-    _agree(updates, f"has {os.path.abspath(filename)} of {updates} updates", self)
-    return extra_state
-
-
-@PATCH.replaces("fairseq.distributed.utils:distributed_main", "239272195925")
-def end(distributed_main, *args):
-    """End the group of workers before the process.
-
-    A thread of it that lets go of a tensor while Python ends would abort the process. These modules
-    of torch would keep a group that is there when they are imported, as optimizers do.
-    """
-    importlib.import_module("torch.distributed.nn")
-    distributed_main(*args)
-    if torch.distributed.is_initialized():
-        vars(get_global_group).pop("_global_group", None)
-        gc.collect()  # models, which hold the group too
-        torch.distributed.destroy_process_group()
+        cfg.distributed_init_method = f"tcp://localhost:{cfg.distributed_port}"
+    spawns = method is not None and not cfg.distributed_no_spawn
+    if spawns and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _forward)
 
 
 def count_workers(world_size: int) -> int:
@@ -126,8 +79,15 @@ def count_workers(world_size: int) -> int:
     return max(world_size, 1)
 
 
+def _forward(number: int, frame) -> None:
+    for worker in multiprocessing.active_children():
+        os.kill(worker.pid, number)
+
+
 @functools.cache  # torch takes a name once
 def _register_meeting() -> None:
+    # Else it keeps a group that is there when an optimizer imports it.
+    importlib.import_module("torch.distributed.nn")
     torch.distributed.register_rendezvous_handler("resmlp-mt", _meet)
 
 
@@ -164,17 +124,3 @@ def _find_store(shared, size: int, timeout: datetime.timedelta):
             if time.monotonic() > end:
                 raise
             time.sleep(0.2)
-
-
-def _agree(fact: bool | int, said: str, trainer: Trainer) -> None:
-    """Raise UserError on every worker if for one of them the fact is another."""
-    group = trainer.data_parallel_process_group
-    mine = fact, f"worker {trainer.data_parallel_rank} on {socket.gethostname()} {said}"
-    facts = [mine] * trainer.data_parallel_world_size
-    torch.distributed.all_gather_object(facts, mine, group=group)
-    for other in facts:
-        if other[0] != facts[0][0]:
-            raise UserError(
-                f"{facts[0][1]}, but {other[1]}: all need the same checkpoint. Share the folder of "
-                "--save-dir among the machines, or copy the checkpoint to each of them"
-            )

@@ -32,8 +32,8 @@ def chunked_cross_entropy(
         features: (tokens, C).
         weight: The output matrix. (V, C).
         target: The right entries. (tokens,).
-        smoothing: What the target does not have.
-        chunk: How many tokens have logits at a time.
+        smoothing: The share of the probability that the other entries have.
+        chunk: Tokens that have logits at a time.
         count_hits: Count where the target has the largest logit.
 
     Returns:
@@ -55,7 +55,7 @@ def chunked_cross_entropy(
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, features, weight, target, smoothing, chunk, needs_grad, count_hits):
-        """What `chunked_cross_entropy` does; arguments as there."""
+        """The loss of `chunked_cross_entropy`; arguments as there."""
         exact = torch.promote_types(features.dtype, torch.float32)
         others = smoothing / (len(weight) - 1)  # the share of each entry but the target
         own = 1 - smoothing - others  # what the target has more than they

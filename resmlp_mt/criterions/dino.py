@@ -133,7 +133,7 @@ def cross_entropy(q: Tensor, log_p: Tensor) -> Tensor:
 
 @torch.no_grad()
 def measure_spread(log_q: Tensor) -> dict[str, Tensor]:
-    """What shows a collapse, summed over the images.
+    """Measures of a collapse, summed over the images.
 
     Args:
         log_q: The teacher's log-probabilities. (G, B, K).

@@ -98,7 +98,7 @@ class ImageClassificationCriterion(FairseqCriterion):
 
 
 def count_hits(logits: Tensor, target: Tensor, prefix: str = "") -> dict[str, Tensor]:
-    """How often the target is the first guess, and among the first five. Logits: (B, K)."""
+    """Count the targets that are the first guess, or among the first five. Logits: (B, K)."""
     right = torch.zeros_like(logits, dtype=torch.bool).scatter(1, target.unsqueeze(1), True)
     return _count(logits, right, prefix)
 

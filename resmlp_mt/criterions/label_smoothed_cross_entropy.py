@@ -30,7 +30,7 @@ class ChunkedCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
 
 @register_criterion("label_smoothed_cross_entropy_in_chunks", dataclass=ChunkedCrossEntropyConfig)
 class ChunkedCrossEntropyCriterion(LabelSmoothedCrossEntropyCriterion):
-    """What --criterion label_smoothed_cross_entropy computes and logs, up to rounding.
+    """The loss and the log of --criterion label_smoothed_cross_entropy, up to rounding.
 
     A model of its own logits cannot take it: it needs a decoder with `features_only` whose
     `output_projection` is one matrix, as ours and fairseq's Transformer have.
@@ -95,7 +95,7 @@ ChunkedCrossEntropyCriterion.__name__ = LabelSmoothedCrossEntropyCriterion.__nam
 
 
 def compute_features(model: nn.Module, given: dict) -> tuple[Tensor, Tensor]:
-    """What the logits are the product of.
+    """The two factors of the logits: features, and the matrix of the output layer.
 
     Args:
         model: As the criterion gets it: within the wrappers of several workers.

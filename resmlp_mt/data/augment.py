@@ -18,7 +18,7 @@ from resmlp_mt.data.randaugment import RandAugment
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_kornia
 
-# What --aa begins with.
+# The beginnings of --aa.
 _POLICIES = {"rand": RandAugment, "original": AutoAugment}
 # With a smaller alpha, what a share is computed from becomes 0 in fp32, and the share a half.
 _LEAST_ALPHA = 0.01

@@ -11,7 +11,7 @@ import sentencepiece
 from resmlp_mt.data.vocabulary import Vocabulary
 
 _CHUNK = 2**22  # numbers at once
-# What fairseq's MMapIndexedDataset reads: 16 bits for indices of small dictionaries, else 32.
+# The types that fairseq's MMapIndexedDataset reads: 16 bits for small dictionaries, else 32.
 _MAGIC = b"MMIDIDX\0\0"
 _KINDS = ((np.dtype(np.uint16), 8), (np.dtype(np.uint32), 9))
 _SMALL = 65500

@@ -70,7 +70,7 @@ def _count_if_whole(stem: str, size: int) -> int | None:
 
 
 def _tell(path: Path) -> tuple[int, int] | None:
-    """What changes with a file."""
+    """A mark that changes with a file."""
     if not path.is_file():
         return None
     about = path.stat()

@@ -1,4 +1,4 @@
-"""What a model expects of its text: a file beside its subwords."""
+"""The text that a model expects: a file beside its subwords."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ FEW = 0.1  # of training lines hold several sentences: such a model drops all bu
 
 @dataclass(frozen=True)
 class Card:
-    """What a model expects of its text, by the source side of its training text.
+    """The text that a model expects, by the source side of its training text.
 
     Attributes:
         split_sentences: It was trained on single sentences, and drops all but the first.
@@ -38,7 +38,7 @@ def write_card(folder: Path, several: float, usual_length: int | None) -> None:
 
 
 def read_card(folder: Path) -> Card:
-    """What the model in a folder expects of its text. Nothing, if no file says so.
+    """The text that the model in a folder expects. Any, if no file says so.
 
     Raises:
         UserError: If the file is broken.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
-# What evaluation sees of an image that is no square: its centre, or all of it, out of shape.
+# The part of an image that evaluation sees: its centre, or all of it, out of shape.
 CROP_MODES = ("center", "squash")
 LARGEST = 2**15 - 1  # side of what is cut out, in pixels
 LEAST_KEPT = 0.01  # of the shorter side
@@ -20,7 +20,7 @@ Augment = Callable[[Image.Image, np.random.Generator], Image.Image]
 
 @dataclass(frozen=True)
 class Cut:
-    """What a classifier sees of an image in evaluation: the centre.
+    """The part of an image that a classifier sees in evaluation: the centre.
 
     The shorter side is resized to floor(image_size / crop_pct), then the centre is cut out, with
     the rounding of torchvision and timm. The pixels are theirs too, but for images that are more

@@ -43,7 +43,7 @@ class Encoded:
 
 @dataclass
 class Totals:
-    """What `write_numbers` wrote, all blocks together.
+    """The files of `write_numbers`, all blocks together.
 
     Attributes:
         kept, dropped: Pairs.

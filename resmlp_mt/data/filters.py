@@ -84,7 +84,7 @@ class Sieve:
         return self.__dict__ | {"_filters": None}
 
     def __call__(self, block: Block) -> list[list[bool | int]]:
-        """What the filters find in each pair, up to the first that leaves the pair out."""
+        """The findings of the filters in each pair, up to the first that leaves the pair out."""
         if self._filters is None:
             self._filters = _make_filters(self._names, self._langs)
         return [self._look_at(*pair) for pair in zip(*block.decode(), strict=True)]
@@ -98,7 +98,7 @@ class Sieve:
         return found
 
     def make_choice(self, dropped: dict[str, int]) -> Callable[[list[bool | int]], bool]:
-        """What takes the findings of one pair after the other and says whether it is kept.
+        """A function of the findings of one pair after the other: whether it is kept.
 
         Args:
             dropped: Is filled: pairs left out for each reason, each under the first that holds.

@@ -14,7 +14,7 @@ KEY = "text"  # of an identity in a checkpoint's task_state
 
 @dataclass(frozen=True)
 class Identity:
-    """What must not differ between two trainings whose models work together. Source comes first.
+    """The languages, dictionaries and subwords that models which work together share. Source first.
 
     Attributes:
         languages: Their codes.
@@ -52,7 +52,7 @@ class Identity:
 
     @classmethod
     def of_state(cls, task_state: dict | None) -> "Identity | None":
-        """What the task_state of a checkpoint says, if it says so: older ones do not."""
+        """The identity in the task_state of a checkpoint, if there is one: older ones have none."""
         try:
             found = {part: tuple(pair) for part, pair in task_state[KEY].items()}
             plain = all(isinstance(part, str | None) for pair in found.values() for part in pair)
@@ -62,7 +62,7 @@ class Identity:
 
     @classmethod
     def of_checkpoint(cls, path: str | Path, state: dict) -> "Identity | None":
-        """What a checkpoint says, or else what lies beside it; None if neither tells.
+        """The identity in a checkpoint, or else that of the files beside it; None if neither tells.
 
         Args:
             path: Where it is.
@@ -82,7 +82,7 @@ class Identity:
         return {part: list(pair) for part, pair in asdict(self).items()}
 
     def differences(self, other: "Identity", languages: bool = True) -> str:
-        """What of the other one differs, in words; empty if nothing does.
+        """The differences of the other one, in words; empty if there are none.
 
         Args:
             other: What is told of.

@@ -161,7 +161,7 @@ def check_known_classes(known: list[str], classes: list[str], where: str) -> Non
 
 
 def _advise_naming(known: list[str]) -> str:
-    """What to do where a model knows its classes by number alone; "" where it has names."""
+    """The advice where a model knows its classes by number alone; "" where it has names."""
     if not all(name.isdigit() for name in known):
         return ""
     advice = "a model that knows its classes by number can be told their names: "
@@ -169,7 +169,7 @@ def _advise_naming(known: list[str]) -> str:
 
 
 def name_differences(known: list[str], classes: list[str]) -> str:
-    """What a folder of `classes` lacks of the known ones, and what it alone has; "" if nothing."""
+    """The known classes that a folder of `classes` lacks, and its unknown ones; "" if none."""
     faults = {
         "it lacks": sorted(set(known) - set(classes)),
         "it alone has": sorted(set(classes) - set(known)),

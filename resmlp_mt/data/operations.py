@@ -1,4 +1,4 @@
-"""What RandAugment and AutoAugment do to pictures: timm's operations, of some strength."""
+"""The operations of RandAugment and AutoAugment on pictures: timm's, of some strength."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

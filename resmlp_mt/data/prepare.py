@@ -36,7 +36,7 @@ from resmlp_mt.files.output import whole_folder
 from resmlp_mt.files.sums import sum_files
 from resmlp_mt.text.sentences import count_several
 
-# What else is made, here and by scripts that prepare text for a study.
+# The names of other outputs, here and of scripts that prepare text for a study.
 _SPLITS = ("train", "train[0-9]", "valid", "valid[0-9]", "test", "test[0-9]", "test[0-9][0-9]")
 _RAW = (*_SPLITS, "monolingual")
 _MADE = (
@@ -177,7 +177,7 @@ def _read_symbols(path: Path) -> list[str]:
 
 
 def _watch_blocks(found: Iterable[tuple[Block, Any]], what: str, total: int) -> Iterator:
-    """What was made of each block."""
+    """The output of each block."""
     with watch((), what, total) as bar:
         for block, result in found:
             yield result
@@ -243,7 +243,7 @@ def _look_at_all(
 def _look_at(
     pairs: list[tuple[str, str]], model: sentencepiece.SentencePieceProcessor, lang: str
 ) -> tuple[int, int]:
-    """How many sources of a language have several sentences, and how many targets are rewritten."""
+    """Count the sources of a language with several sentences, and the rewritten targets."""
     sources, targets = zip(*pairs, strict=True)
     return count_several(sources, lang), count_rewritten(targets, model)
 

@@ -1,4 +1,4 @@
-"""What `prepare` tells of the text that it made ready."""
+"""The report of `prepare` on the text that it made ready."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +10,7 @@ _MUCH = 0.01  # the share of rewritten lines that is worth a word
 
 @dataclass
 class SplitReport:
-    """What became of one split.
+    """The figures of one split.
 
     Lengths are in subwords, without the end-of-sentence symbol. `several_sentences` is the share of
     source lines that hold several, `rewritten` that of target lines that `count_rewritten` counts.

@@ -13,10 +13,10 @@ from typing import BinaryIO
 
 from resmlp_mt.errors import UserError
 
-# What unpacks a file on the way, by the ending of its name.
+# Openers that unpack a file on the way, by the ending of its name.
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 _BLOCK = 4096  # lines
-# What files begin with that are no text: their kind, and what makes text of them.
+# The first bytes of files that are no text: their kind, and the command that makes text of them.
 _BEGINNINGS = {
     codecs.BOM_UTF16_LE: ("UTF-16, not UTF-8", "convert it with 'iconv -f UTF-16 -t UTF-8'"),
     codecs.BOM_UTF16_BE: ("UTF-16, not UTF-8", "convert it with 'iconv -f UTF-16 -t UTF-8'"),

@@ -98,7 +98,7 @@ def _explain(error: str, vocab_size: int, text: str, byte_fallback: bool) -> str
 
 
 def count_rewritten(lines: Sequence[str], model: sentencepiece.SentencePieceProcessor) -> int:
-    """How many lines a model's normalization changes, in more than their blanks.
+    """Count the lines that a model's normalization changes, in more than their blanks.
 
     Text is cut after that, so no translation can have such lines as they are.
     """

@@ -21,7 +21,7 @@ from resmlp_mt.extras import Bar
 logger = logging.getLogger(__name__)
 
 _UNPACKERS = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
-# What other archives begin with: their kind, and what makes a folder or a .tar of them.
+# The first bytes of other archives: their kind, and the command that unpacks them.
 _OTHERS = {
     b"PK\x03\x04": "a zip archive; unpack it with 'unzip'",
     b"BZh": "a bzip2 archive; unpack it with 'bunzip2'",
@@ -43,7 +43,7 @@ _UNPACKED = []
 
 
 class TarIndex(NamedTuple):
-    """Where the members of a tar lie; hidden ones are left out, and what is no file or folder."""
+    """The places of the files and folders in a tar, but for hidden ones."""
 
     path: Path  # the tar, or what it was unpacked to
     names: list[str]  # without ./ at the start; those of folders end with a slash

@@ -7,13 +7,11 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from resmlp_mt.engines.compiled_code.code import find_compute
-from resmlp_mt.engines.compiled_code.translator import build_native
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.kernels.library import find_kind
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.beams import Found
-from resmlp_mt.engines.search.mixing import MixingRows
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.models.translation.folded import (
@@ -40,7 +38,7 @@ def can_compile(model) -> bool:
     """Whether `CompiledSearch` takes a model: one of ours, in fp32 on a CPU that it runs on."""
     return (
         type(model) is ResMLPModel
-        and find_compute("step") is not None
+        and find_kind() is not None
         and all(p.dtype == torch.float32 and p.device.type == "cpu" for p in model.parameters())
         and all(
             type(part) in _KNOWN and not (part._forward_hooks or part._forward_pre_hooks)
@@ -70,16 +68,15 @@ class CompiledSearch:
 
     def __init__(self, model: ResMLPModel, source_dictionary, target_dictionary, banned: list[int]):
         encoder, decoder, shared = model.encoder, model.decoder, SharedWeights()
-        mixing = describe_mixing(model)
         described = {
             "decoder": describe_decoder(decoder, False, shared),
             "encoder": describe_encoder(encoder, decoder, False, shared),
             "source_positions": encoder.longest,
+            "target_positions": decoder.longest,
         }
+        arrays = shared.arrays | describe_mixing(model)
         dictionaries = source_dictionary, target_dictionary
-        rows = MixingRows.from_weights(mixing)
-        backend = build_native(described, mixing, shared.arrays, rows, *dictionaries, banned)
-        self._engine = FoldedSearch(backend, *dictionaries, encoder.longest, decoder.longest)
+        self._engine = FoldedSearch.from_description(described, arrays, *dictionaries, banned)
 
     def find(
         self,

@@ -18,18 +18,18 @@ from resmlp_mt.engines.search.beams import Found
 _SEARCHES: WeakKeyDictionary[nn.Module, tuple[list, CompiledSearch]] = WeakKeyDictionary()
 
 
-def compile_generator(generator: nn.Module, source_dictionary) -> None:
-    """Let a generator search in compiled code where it can: one of ours in a plain beam search.
-
-    Everything else it does as before.
-    """
-    if type(generator) is SequenceGenerator:
-        generator.__class__ = CompiledGenerator
-        generator.source_dictionary = source_dictionary
-
-
 class CompiledGenerator(SequenceGenerator):
-    """What `compile_generator` makes of a generator."""
+    """Searches in compiled code where it can: with one model of ours, in a plain beam search.
+
+    Everything else it does as fairseq's.
+
+    Args:
+        source_dictionary: Of the sources; all others as fairseq's.
+    """
+
+    def __init__(self, source_dictionary, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.source_dictionary = source_dictionary
 
     @torch.no_grad()
     def generate(self, models, sample: dict, **given) -> list[list[dict[str, Tensor]]]:

@@ -12,17 +12,11 @@ import numpy as np
 from resmlp_mt.engines.arrays import read_arrays
 from resmlp_mt.engines.broken import computing, explain_broken, is_of_onnxruntime
 from resmlp_mt.engines.codec import TextCodec
-from resmlp_mt.engines.compiled_code.classifier import NativeClassifier
-from resmlp_mt.engines.compiled_code.code import find_compute
-from resmlp_mt.engines.compiled_code.translator import build_native
 from resmlp_mt.engines.folded_search import FoldedSearch
-from resmlp_mt.engines.onnx.backend import OnnxBackend
-from resmlp_mt.engines.onnx.graph_file import read_graph
-from resmlp_mt.engines.search.mixing import MixingRows
-from resmlp_mt.engines.search.shortlist import Shortlist
+from resmlp_mt.engines.kernels.classifier import ClassifierKernel
+from resmlp_mt.engines.onnx_graph import read_graph, start_graph
 from resmlp_mt.engines.threads import count_threads
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.files.export_layout import (
     CLASSIFIER,
     COMPRESSED,
@@ -31,9 +25,7 @@ from resmlp_mt.files.export_layout import (
     MIXING,
     PREVIEW,
     READABLE,
-    SELECTING,
     SHORTLIST,
-    TRANSLATOR,
     WEIGHTS,
 )
 from resmlp_mt.files.sums import sum_files
@@ -45,32 +37,25 @@ if TYPE_CHECKING:  # Pillow is not there where there are translators alone
 _MAX_JSON = 2**22
 
 
-def load_exported_translator(folder: Path, device: str = "auto"):
-    """The `FoldedSearch` and the `TextCodec` of a folder that `export_model` made.
+def load_exported_translator(folder: Path, device: str = "auto") -> tuple[FoldedSearch, TextCodec]:
+    """The engine and the codec of a folder that `export_model` made.
 
     Raises:
         UserError: If something is missing or broken, or the device is not the CPU.
     """
-    config = _read_config(folder, "translator", device, (*TRANSLATOR, MIXING))
+    config = _read_config(folder, "translator", device)
     with _refusing_what_is_broken(folder):
         _check_languages(config)
-        weights, shares = read_arrays(folder / MIXING), config["format"] > 2
-        _check_mixing(weights, config["source_positions"], config["target_positions"])
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
-        shared = _read_weights(folder, config) if shares else {}
         dictionaries = codec.source_dictionary, codec.target_dictionary
         banned = [dictionaries[1].pad(), dictionaries[1].unk()]
+        arrays = _read_weights(folder, config) | read_arrays(folder / MIXING)
         preview = read_arrays(folder / PREVIEW) if config.get("preview") else None
-        rows = MixingRows.from_weights(weights)
-        graphs = OnnxBackend(_read_graphs(folder, config, shares), weights, shared, rows)
-        arrays = read_arrays(folder / SHORTLIST) if _has_shortlist(config) else None
-        backend = (
-            build_native(config, weights, shared, rows, *dictionaries, banned, preview, graphs)
-            or graphs.start_search()
+        listed = config.get("shortlist") is not None
+        shortlist = read_arrays(folder / SHORTLIST) if listed else None
+        engine = FoldedSearch.from_description(
+            config, arrays, *dictionaries, banned, preview, shortlist=shortlist, folder=folder
         )
-        shortlist = None if arrays is None else Shortlist(arrays, backend.select, *dictionaries)
-        positions = config["source_positions"], config["target_positions"]
-        engine = FoldedSearch(backend, *dictionaries, *positions, shortlist, folder)
     return engine, codec
 
 
@@ -87,39 +72,42 @@ def load_exported_classifier(
     """
     from resmlp_mt.data.crops import Cut
 
-    config = _read_config(folder, "classifier", device, (CLASSIFIER,))
+    config = _read_config(folder, "classifier", device)
     with _refusing_what_is_broken(folder):
         classes, cut = config["classes"], Cut(**config["pictures"])
         if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
             raise ValueError("classes are not names")
         described = config.get("network")
-        shared = {} if described is None else _read_weights(folder, config)
-        graph = read_graph(folder / CLASSIFIER, shares=described is not None)
+        made = (
+            read_graph(folder / CLASSIFIER) if described is None else _read_weights(folder, config)
+        )
         threads = threads or count_threads()
         sizes = cut.in_chans, cut.image_size, len(classes)
-        compute = start_classifier(graph, described, shared, *sizes, threads)
+        compute = start_classifier(described, made, *sizes, threads)
 
     def compute_or_explain(pixels: np.ndarray) -> np.ndarray:
         with computing(folder):
-            return compute(pixels)
+            logits = compute(pixels)
+            if logits.shape != (len(pixels), len(classes)):
+                raise ValueError(f"{logits.shape} scores for {len(classes)} classes")
+        return logits
 
     return compute_or_explain, cut, classes
 
 
 def start_classifier(
-    graph: bytes,
     described: dict | None,
-    shared: dict[str, np.ndarray],
+    made: dict[str, np.ndarray] | bytes,
     in_chans: int,
     image_size: int,
     classes: int,
     threads: int,
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """What `make_graph` made, in compiled code where that can do it, else in ONNX Runtime.
+    """A classifier in compiled code where it is folded, else in ONNX Runtime.
 
     Args:
-        graph, described: What it returned.
-        shared: The weights that are not in the graph.
+        described: What `describe_classifier` wrote, or None.
+        made: The weights that it names, or the graph of one that is not folded.
         in_chans, image_size: Of the pixels: C and the side of the square.
         classes: K.
         threads: How many work on a batch.
@@ -130,20 +118,9 @@ def start_classifier(
     Raises:
         UserError, ValueError: If something is missing or broken.
     """
-    # Exports of before do not centre the pixels.
-    native = described and "centred" in described and find_compute("classify")
-    if native:
-        sizes = in_chans, image_size, classes
-        return NativeClassifier(described, shared, *sizes, threads, native)
-    session = import_with_onnx("resmlp_mt.engines.onnx.step").start(graph, threads, shared)
-
-    def compute(pixels: np.ndarray) -> np.ndarray:
-        logits = session.run(["logits"], {"pixels": pixels})[0]
-        if logits.shape != (len(pixels), classes):
-            raise ValueError(f"{logits.shape} scores for {classes} classes")
-        return logits
-
-    return compute
+    if described is None:
+        return start_graph(made, threads)
+    return ClassifierKernel(described, made, in_chans, image_size, classes, threads)
 
 
 @contextmanager
@@ -162,7 +139,7 @@ def _refusing_what_is_broken(folder: Path) -> Iterator[None]:
         raise explain_broken(folder, error) from None
 
 
-def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -> dict:
+def _read_config(folder: Path, kind: str, device: str) -> dict:
     try:
         if (size := os.path.getsize(folder / CONFIG)) > _MAX_JSON:
             raise ValueError(f"{CONFIG} has {size:,} bytes of JSON")
@@ -184,7 +161,7 @@ def _read_config(folder: Path, kind: str, device: str, files: tuple[str, ...]) -
         raise UserError(
             f"device {device}: an exported model runs on the CPU alone; name cpu, or no device"
         )
-    for name in dict.fromkeys((*files, *sums)):
+    for name in sums:
         if len(name) > 99 or Path(name).name != name or not (folder / name).is_file():
             raise UserError(f"{folder}/{name:.99}: missing; export the model again")
     for name, digest in sum_files(folder, sums).items():
@@ -197,18 +174,6 @@ def _read_weights(folder: Path, config: dict) -> dict[str, np.ndarray]:
     return read_arrays(folder / (WEIGHTS if config.get("weight_bits") is None else COMPRESSED))
 
 
-def _has_shortlist(config: dict) -> bool:
-    return config.get("shortlist") is not None
-
-
-def _read_graphs(folder: Path, config: dict, shares: bool) -> dict[str, bytes]:
-    """The graphs of a translator, by their names in `OnnxBackend`."""
-    graphs = dict(zip(("encoder", "step"), TRANSLATOR, strict=True))
-    if _has_shortlist(config):
-        graphs |= zip(("selecting_step", "select"), SELECTING, strict=True)
-    return {name: read_graph(folder / file, shares) for name, file in graphs.items()}
-
-
 def _check_languages(config: dict) -> None:
     """Check what says how long sentences are, and which files are opened."""
     for side in ("source", "target"):
@@ -217,33 +182,3 @@ def _check_languages(config: dict) -> None:
             raise ValueError(f"{side}_lang {lang!r:.40}")
         if type(positions) is not int or positions < 2:
             raise ValueError(f"{side}_positions {positions!r:.40}")
-
-
-def _check_mixing(weights: dict[str, np.ndarray], source: int, target: int) -> None:
-    """Check that the arrays have the shapes that `OnnxBackend` and `MixingRows` say.
-
-    source, target: N of both sides.
-    """
-    for name, array in weights.items():
-        if array.dtype != np.float32 or not np.isfinite(array).all():
-            raise ValueError(f"{name} is not of finite numbers in float32")
-    for side, positions in (("encoder", source), ("decoder", target)):
-        matrix = weights[f"{side}.matrix"]
-        if matrix.shape[2:] not in ((positions, positions), (2 * positions - 1,)):
-            raise ValueError(f"{side}.matrix {matrix.shape} for {positions} positions")
-        added = weights.get(f"{side}.positions", np.empty((positions, 0)))
-        if added.ndim != 2 or len(added) != positions:
-            raise ValueError(f"{side}.positions {added.shape} for {positions} positions")
-    bias, scale = weights.get("encoder.bias"), weights["decoder.scale"]
-    if bias is not None and bias.shape != (*weights["encoder.matrix"].shape[:2], source):
-        raise ValueError(f"encoder.bias {bias.shape}")
-    layers, heads = weights["decoder.matrix"].shape[:2]
-    if scale.ndim != 1 or min(layers, heads, scale.size) == 0 or scale.size % (layers * heads):
-        raise ValueError(f"decoder.scale {scale.shape} for {layers} layers of {heads} heads")
-    if (
-        "decoder.positions" in weights
-        and weights["decoder.positions"].shape[1] * layers != scale.size
-    ):
-        raise ValueError(f"decoder.positions {weights['decoder.positions'].shape}")
-    if weights.get("decoder.offset", np.empty((target, scale.size))).shape != (target, scale.size):
-        raise ValueError("decoder.offset")

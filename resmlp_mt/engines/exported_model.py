@@ -1,7 +1,7 @@
-"""An export as a model for fairseq's SequenceGenerator, for what the fast search cannot do.
+"""A folded translator as a model for fairseq's SequenceGenerator, for rarer searches.
 
 The rows of the decoder are B sentences of M beams each, R = B M. Other shapes as in
-`translation_graphs.py`.
+`folded_search.py`.
 """
 
 from dataclasses import dataclass
@@ -13,75 +13,77 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from torch import Tensor
 
 from resmlp_mt.engines.broken import computing
-from resmlp_mt.engines.onnx.memory import GraphMemory
+from resmlp_mt.engines.kernels.decoder import DecoderKernel
+from resmlp_mt.engines.kernels.encoder import EncoderKernel, KeysAndValues
+from resmlp_mt.engines.kernels.step import StepKernel
+from resmlp_mt.engines.search.beams import Beams
 
 _PAST = "past"
 
 
 @dataclass
-class _Memory:
-    """What the encoder left, and M."""
+class _Sources:
+    """What the encoder left, which of the sentences are at work, (B,), and M."""
 
-    kept: GraphMemory
+    kept: KeysAndValues
+    at_work: np.ndarray
     beams: int = 1
 
 
 @dataclass
 class _Past:
-    """What the steps left: (n, D C), and the rows of it that each beam comes from: (t, R)."""
+    """What runs the steps, and the beams, with the places that they came through."""
 
-    history: np.ndarray
-    places: np.ndarray
+    step: StepKernel
+    beams: Beams
+    order: np.ndarray | None = None  # of the beams for the next step
 
 
 class ExportedEncoder(FairseqEncoder):
-    """Source tokens, padded on the right -> memory.
+    """Source tokens, padded on the right -> keys and values.
 
     Args:
-        backend: What a `FoldedSearch` computes with.
+        kernel: What computes.
         dictionary: The source's.
-        positions: N of the encoder's A.
         folder: What messages call the export.
     """
 
-    def __init__(self, backend, dictionary, positions: int, folder: Path | str):
+    def __init__(self, kernel: EncoderKernel, dictionary, folder: Path | str):
         super().__init__(dictionary)
-        self.backend, self.positions, self.folder = backend, positions, folder
+        self.kernel, self.folder = kernel, folder
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> _Memory:
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> _Sources:
         """Encode the source. (B, S)."""
         tokens = src_tokens.numpy()
         with computing(self.folder):
-            return _Memory(self.backend.encode(tokens, tokens != self.dictionary.pad()))
+            kept = self.kernel(tokens, tokens != self.dictionary.pad())
+        return _Sources(kept, np.arange(len(tokens)))
 
-    def reorder_encoder_out(self, encoder_out: _Memory, new_order: Tensor) -> _Memory:
+    def reorder_encoder_out(self, encoder_out: _Sources, new_order: Tensor) -> _Sources:
         """Keep the sentences of these rows of the decoder. (R,)."""
         sentences, counts = np.unique(new_order.numpy() // encoder_out.beams, return_counts=True)
-        kept = encoder_out.kept
-        if len(sentences) < len(kept.mask):
-            kept = kept.keep(sentences)
-        return _Memory(kept, counts[0])
+        return _Sources(encoder_out.kept, encoder_out.at_work[sentences], counts[0])
 
     def max_positions(self) -> int:
         """N of the encoder's A."""
-        return self.positions
+        return self.kernel.positions
 
 
 class ExportedDecoder(FairseqIncrementalDecoder):
     """The last tokens and the past -> log-probabilities of the next tokens.
 
     Args:
-        backend, folder: As for `ExportedEncoder`.
+        kernel: What computes.
         dictionary: The target's.
-        positions: N of the decoder's A.
+        folder: What messages call the export.
     """
 
-    def __init__(self, backend, dictionary, positions: int, folder: Path | str):
+    def __init__(self, kernel: DecoderKernel, dictionary, folder: Path | str):
         super().__init__(dictionary)
-        self.backend, self.positions, self.folder = backend, positions, folder
+        self.kernel, self.folder = kernel, folder
 
     def forward(
-        self, prev_output_tokens: Tensor, encoder_out: _Memory, incremental_state: dict
+        self, prev_output_tokens: Tensor, encoder_out: _Sources, incremental_state: dict
     ) -> tuple[Tensor, dict]:
         """Score the next tokens of every beam, of which the last ones are new.
 
@@ -93,49 +95,59 @@ class ExportedDecoder(FairseqIncrementalDecoder):
         Returns:
             Log-probabilities, (R, 1, V); and that there is no attention.
         """
-        rows, length = prev_output_tokens.shape
-        past = incremental_state.setdefault(_PAST, None)
+        past = incremental_state.get(_PAST)
         if past is None:
-            left = np.empty((0, len(self.backend.rows.scale)), np.float32)
-            past = _Past(left, np.empty((0, rows), np.int64))
-        shape = rows // encoder_out.beams, encoder_out.beams
+            past = incremental_state[_PAST] = self._begin(encoder_out)
+        step, beams = past.step, past.beams
+        if past.order is not None:
+            before = len(beams.at_work)
+            beams.select(past.order, encoder_out.at_work)
+            if len(beams.at_work) < before:
+                step.bind(None)
+            past.order = None
+        shape = beams.tokens.shape
+        beams.tokens[:] = prev_output_tokens[:, -1].numpy().reshape(shape)
+        log_p = np.empty((*shape, len(self.dictionary)), np.float32)
+        step.answer(log_p=log_p, forced=np.ones(shape[0], bool))
         with computing(self.folder):
-            log_p, values = self.backend.step_log_p(
-                prev_output_tokens[:, -1].numpy().reshape(shape),
-                past.history,
-                past.places.reshape(length - 1, *shape),
-                encoder_out.kept,
-            )
-        new = np.arange(len(past.history), len(past.history) + rows)
-        incremental_state[_PAST] = _Past(
-            np.concatenate([past.history, values.reshape(rows, -1)]),
-            np.concatenate([past.places, new[None]]),
-        )
-        return torch.from_numpy(log_p.reshape(rows, 1, -1)), {"attn": [None]}
+            step.run(prev_output_tokens.size(1) - 1)
+        return torch.from_numpy(log_p).flatten(0, 1)[:, None], {"attn": [None]}
+
+    def _begin(self, sources: _Sources) -> _Past:
+        kernel, sizes = self.kernel, (len(sources.at_work), int(sources.beams), 1)
+        about = self.dictionary.eos(), kernel.layers, kernel.channels, kernel.positions
+        beams = Beams(*sizes, *about, kernel.dtype)
+        beams.scores[:] = 0  # fairseq adds up log-probabilities itself
+        return _Past(StepKernel(kernel, sources.kept, beams), beams)
 
     def reorder_incremental_state_scripting(
         self, incremental_state: dict, new_order: Tensor
     ) -> None:
-        """Select hypotheses, in place. new_order: (R,) indices into the rows."""
-        past = incremental_state[_PAST]
-        past.places = past.places[:, new_order.numpy()]
+        """Select hypotheses for the next step. new_order: (R,) indices into the rows."""
+        incremental_state[_PAST].order = new_order.numpy()
 
     def max_positions(self) -> int:
         """N of the decoder's A."""
-        return self.positions
+        return self.kernel.positions
 
 
 class ExportedModel(FairseqEncoderDecoderModel):
-    """What a `FoldedSearch` computes with as a model of fairseq's.
+    """The kernels of a `FoldedSearch` as a model of fairseq's.
 
     Args:
-        backend, folder: As for `ExportedEncoder`.
-        dictionaries, positions: Of source and target.
+        encoder, decoder: The kernels.
+        dictionaries: Of source and target.
+        folder: What messages call the export.
     """
 
     def __init__(
-        self, backend, dictionaries: tuple, positions: tuple[int, int], folder: Path | str
+        self,
+        encoder: EncoderKernel,
+        decoder: DecoderKernel,
+        dictionaries: tuple,
+        folder: Path | str,
     ):
-        source, target = zip(dictionaries, positions, strict=True)
-        encoder = ExportedEncoder(backend, *source, folder)
-        super().__init__(encoder, ExportedDecoder(backend, *target, folder))
+        super().__init__(
+            ExportedEncoder(encoder, dictionaries[0], folder),
+            ExportedDecoder(decoder, dictionaries[1], folder),
+        )

@@ -1,33 +1,30 @@
-"""Beam search with a folded translator.
+"""Beam search with a folded translator in compiled code.
 
 It finds what fairseq's SequenceGenerator finds. Beams share their past: what a position leaves for
 the mixers is kept where it was computed, and a beam is the list of places that it came through. So
 nothing is reordered, and dropping a sentence costs no more than its keys and values.
 
-Shapes as in `translation_graphs.py`.
+Shapes as in `nn/__init__.py`. Besides, M is beams of a sentence, and K symbols to choose from.
 """
 
 from collections.abc import Callable
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
 from resmlp_mt.engines.broken import computing
-from resmlp_mt.engines.compiled_code.step import NativeStep
-from resmlp_mt.engines.compiled_code.translator import NativeBackend
 from resmlp_mt.engines.guides import Guide, check_room
-from resmlp_mt.engines.onnx.backend import OnnxBackend
+from resmlp_mt.engines.kernels.decoder import DecoderKernel
+from resmlp_mt.engines.kernels.encoder import EncoderKernel, KeysAndValues
+from resmlp_mt.engines.kernels.step import StepKernel
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.beams import Beams, Found
 from resmlp_mt.engines.search.shortlist import Choice, Shortlist
 from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
-
-if TYPE_CHECKING:  # compiled code does without it
-    from resmlp_mt.engines.onnx.step import OnnxStep
 
 # What an exported model leaves to fairseq.
 _MORE = (
@@ -52,69 +49,87 @@ def _explained(compute: Callable) -> Callable:
     return explained
 
 
-def _count_enough(beams: Beams) -> int:
-    """Unfinished sentences at which it pays to drop the others."""
-    return int((1 - _WORTH_DROPPING) * len(beams.unfinished))
-
-
-def _drop_finished(
-    step: "OnnxStep | NativeStep", beams: Beams, choice: Choice | None
-) -> Choice | None:
-    """Drop finished sentences where that pays. Returns the choice of the others."""
-    if 0 < np.count_nonzero(beams.unfinished) <= _count_enough(beams):
-        choice = choice and choice.keep(beams.unfinished)
-        beams.drop_finished()
-        step.bind(choice)
-    return choice
-
-
 class FoldedSearch:
     """Translates batches of token indices.
 
     Args:
-        backend: What computes.
+        encoder, decoder: What computes.
         source_dictionary, target_dictionary: A `Vocabulary` each, or a `Dictionary` of fairseq.
-        source_positions, target_positions: N of both sides, the end of a sentence included.
-        shortlist: Which symbols the translations of a sentence choose from.
+        shortlist: The arrays of a `Shortlist`, of which the translations of a sentence choose.
         folder: What messages call the export.
+
+    Attributes:
+        source_positions, target_positions: N of both sides, the end of a sentence included.
+
+    Raises:
+        ValueError: If the shortlist does not fit.
     """
 
     device = "cpu"
 
     def __init__(
         self,
-        backend: OnnxBackend | NativeBackend,
+        encoder: EncoderKernel,
+        decoder: DecoderKernel,
         source_dictionary,
         target_dictionary,
-        source_positions: int,
-        target_positions: int,
-        shortlist: Shortlist | None = None,
+        shortlist: dict[str, np.ndarray] | None = None,
         folder: Path | str = "the model",
     ):
-        self.backend, self.shortlist, self.folder = backend, shortlist, folder
-        self.source_dictionary, self.target_dictionary = source_dictionary, target_dictionary
+        self.encoder, self.decoder, self.folder = encoder, decoder, folder
+        self.dictionaries = source_dictionary, target_dictionary
         self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
         self.symbols = len(target_dictionary)
-        self.source_positions, self.target_positions = source_positions, target_positions
+        self.source_positions, self.target_positions = encoder.positions, decoder.positions
+        self.shortlist = shortlist and Shortlist(shortlist, decoder.select, *self.dictionaries)
+
+    @classmethod
+    def from_description(
+        cls,
+        config: dict,
+        arrays: dict[str, np.ndarray],
+        source_dictionary,
+        target_dictionary,
+        banned: list[int],
+        preview: dict[str, np.ndarray] | None = None,
+        **others,
+    ) -> Self:
+        """Lay a folded model out for the compiled code.
+
+        Args:
+            config: "decoder" and "encoder", as `describe_decoder` and `describe_encoder` wrote
+                them, and N of both: "source_positions" and "target_positions".
+            arrays: The weights that these name, and what `describe_mixing` returned.
+            source_dictionary, target_dictionary, others: As for the class.
+            banned: Symbols that no translation has.
+            preview: As for `DecoderKernel`.
+
+        Raises:
+            ValueError: If something does not fit.
+            UserError: If there is no compiled code.
+        """
+        symbols, end = len(target_dictionary), target_dictionary.eos()
+        sizes = symbols, config["target_positions"]
+        decoder = DecoderKernel(config["decoder"], arrays, *sizes, banned, end, preview)
+        sizes = len(source_dictionary), config["source_positions"], decoder.sides
+        encoder = EncoderKernel(config["encoder"], arrays, *sizes)
+        return cls(encoder, decoder, source_dictionary, target_dictionary, **others)
 
     @cached_property
     def model(self):
         """What computes as a model for fairseq's generator: an `ExportedModel`.
 
         Raises:
-            UserError: If the graphs are too old for that, or fairseq is not installed.
+            UserError: If fairseq is not installed.
         """
-        self.backend.check_log_p()
         module = import_with_fairseq("resmlp_mt.engines.exported_model", _MORE)
-        dictionaries = self.source_dictionary, self.target_dictionary
-        positions = self.source_positions, self.target_positions
-        return module.ExportedModel(self.backend, dictionaries, positions, self.folder)
+        return module.ExportedModel(self.encoder, self.decoder, self.dictionaries, self.folder)
 
     @cached_property
     def generator(self):
         """What searches with more than a plain beam: a `Generator`."""
         module = import_with_fairseq("resmlp_mt.engines.search.generator", _MORE)
-        return module.Generator([self.model], self.target_dictionary, self.pad, self.device)
+        return module.Generator([self.model], self.dictionaries[1], self.pad, self.device)
 
     def search(
         self,
@@ -125,7 +140,7 @@ class FoldedSearch:
         """As `Engine.search`.
 
         What is more than a beam search with forced beginnings, fairseq's generator does with the
-        same graphs.
+        same steps.
 
         Raises:
             UserError: If a beginning does not fit into a translation, or a token of it is not in
@@ -170,7 +185,6 @@ class FoldedSearch:
         shortlist: Shortlist | None,
     ) -> list[list[Found]]:
         prefixes = [guide.prefix for guide in guides or ()]
-        led = max(map(len, prefixes), default=0)
         self._check_symbols(prefixes)
         choice = shortlist and shortlist.choose(sources, prefixes)
         symbols = len(choice.candidates) if choice else self.symbols
@@ -179,10 +193,10 @@ class FoldedSearch:
         # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
         width = min(2 * options.beam + 3, symbols)
         beams = self._start_beams(len(sources), options.beam, width, longest + 1)
-        step = self._begin(sources, beams, choice)
-        if led:
+        step = StepKernel(self.decoder, self._encode(sources), beams, choice)
+        position = max(map(len, prefixes), default=0)
+        if position:
             choice = self._force(step, beams, prefixes, choice)
-        position = led
         while position < longest and beams.unfinished.any():
             check_wanted()
             steps = min(_STEPS_UNASKED, _ROWS_UNASKED // (len(beams.unfinished) * options.beam))
@@ -192,11 +206,12 @@ class FoldedSearch:
         if beams.unfinished.any():
             step.run(longest)
             beams.end_all()
+            step.advance(longest)
         return beams.collect(options.lenpen)
 
     def _force(
         self,
-        step: "OnnxStep | NativeStep",
+        step: StepKernel,
         beams: Beams,
         prefixes: list[np.ndarray],
         choice: Choice | None,
@@ -207,12 +222,11 @@ class FoldedSearch:
             check_wanted()
             log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
             forced = [len(prefixes[sentence]) > position for sentence in beams.at_work]
-            step.answer_log_p(log_p, np.array(forced))
+            step.answer(log_p=log_p, forced=np.array(forced))
             step.run(position)
             tokens = [prefix[position : position + 1] for prefix in prefixes]
             beams.force(tokens, log_p, choice and choice.candidates)
-            if beams.advance():
-                step.bind(choice)
+            step.advance(position)
             choice = _drop_finished(step, beams, choice)
         step.bind(choice)  # which need not answer log_p any more
         return choice
@@ -227,18 +241,15 @@ class FoldedSearch:
         """
         steps = self._count_steps(targets)
         beams = self._start_beams(1, len(targets), 1, steps)
-        choice = self.shortlist and self.shortlist.choose([source], [])
-        step = self._begin([source], beams, choice)
-        shape = steps, *beams.tokens.shape, self.backend.rows.channels
-        queries = np.empty(shape, np.float32)
+        step = StepKernel(self.decoder, self._encode([source]), beams)
+        queries = np.empty((steps, 1, len(targets), self.decoder.channels), np.float32)
         for position, query in enumerate(queries):
-            step.answer("query", query)
+            step.answer(query=query)
             step.run(position)
             beams.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
-        key = step.keys
-        heads, _, width = key.shape
+        heads, _, width = step.keys.shape
         queries = queries.reshape(steps, len(targets), heads, width).transpose(1, 2, 0, 3)
-        scores = queries @ key.swapaxes(1, 2) * width**-0.5  # (M, E, T, S)
+        scores = queries @ step.keys.swapaxes(1, 2) * width**-0.5  # (M, E, T, S)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
@@ -252,9 +263,9 @@ class FoldedSearch:
         """
         steps = self._count_steps(targets)
         beams = self._start_beams(len(sources), 1, 1, steps)
-        step = self._begin(sources, beams, None)
+        step = StepKernel(self.decoder, self._encode(sources), beams)
         log_p = np.empty((len(sources), 1, self.symbols), np.float32)
-        step.answer_log_p(log_p, np.ones(len(sources), bool))
+        step.answer(log_p=log_p, forced=np.ones(len(sources), bool))
         rows, lengths = np.arange(len(sources)), np.array(list(map(len, targets)))
         total = np.zeros(len(sources))
         for position in range(steps):
@@ -282,14 +293,26 @@ class FoldedSearch:
                 raise UserError(f"tokens {target}, of {self.symbols} in the dictionary")
 
     def _start_beams(self, sentences: int, beam: int, width: int, longest: int) -> Beams:
-        rows, dtype = self.backend.rows, self.backend.dtype
-        sizes = rows.layers, rows.channels, longest
-        return Beams(sentences, beam, width, self.end, *sizes, dtype)
+        decoder = self.decoder
+        sizes = decoder.layers, decoder.channels, longest
+        return Beams(sentences, beam, width, self.end, *sizes, decoder.dtype)
 
-    def _begin(
-        self, sources: list[np.ndarray], beams: Beams, choice: Choice | None
-    ) -> "OnnxStep | NativeStep":
+    def _encode(self, sources: list[np.ndarray]) -> KeysAndValues:
         tokens = np.full((len(sources), max(map(len, sources))), self.pad)
         for row, source in zip(tokens, sources, strict=True):
             row[: len(source)] = source
-        return self.backend.begin(tokens, tokens != self.pad, beams, choice)
+        return self.encoder(tokens, tokens != self.pad)
+
+
+def _count_enough(beams: Beams) -> int:
+    """Unfinished sentences at which it pays to drop the others."""
+    return int((1 - _WORTH_DROPPING) * len(beams.unfinished))
+
+
+def _drop_finished(step: StepKernel, beams: Beams, choice: Choice | None) -> Choice | None:
+    """Drop finished sentences where that pays. Returns the choice of the others."""
+    if 0 < np.count_nonzero(beams.unfinished) <= _count_enough(beams):
+        choice = choice and choice.keep(beams.unfinished)
+        beams.drop_finished()
+        step.bind(choice)
+    return choice

@@ -216,9 +216,9 @@ def _split_lines(text: str) -> list[str]:
 def _group_lines(segments: list[Segment]) -> list[list[Segment]]:
     """The segments of each line of a text."""
     lines: list[list[Segment]] = [[]]
-    for segment in segments:
+    for number, segment in enumerate(segments, 1):
         lines[-1].append(segment)
         behind = segment.text[len(segment.text.rstrip()) :]
-        if any(end in behind for end in LINE_ENDS) and segment is not segments[-1]:
+        if any(end in behind for end in LINE_ENDS) and number < len(segments):
             lines.append([])
     return lines

@@ -1,1 +1,1 @@
-"""Trained models written as graphs for ONNX Runtime."""
+"""Trained models written as folders for inference on a CPU."""

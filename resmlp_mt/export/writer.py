@@ -1,4 +1,4 @@
-"""A trained model as a folder for fast inference on a CPU: ONNX graphs and matrices, no code."""
+"""A trained model as a folder for fast inference on a CPU: matrices, no code."""
 
 import json
 import shutil
@@ -22,10 +22,10 @@ from resmlp_mt.data.card import CARD
 from resmlp_mt.data.subwords import BESIDE, find_subwords
 from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
+from resmlp_mt.export.folded_classifier import fold_or_trace
 from resmlp_mt.export.parallel_text import ParallelText
 from resmlp_mt.export.preview import learn_preview
 from resmlp_mt.export.shortlist import ShortlistText, learn_shortlist
-from resmlp_mt.extras import import_with_onnx
 from resmlp_mt.files.export_layout import (
     CLASSIFIER,
     COMPRESSED,
@@ -33,9 +33,7 @@ from resmlp_mt.files.export_layout import (
     FORMAT,
     MIXING,
     PREVIEW,
-    SELECTING,
     SHORTLIST,
-    TRANSLATOR,
     WEIGHTS,
 )
 from resmlp_mt.files.kinds import is_of_images
@@ -51,10 +49,9 @@ from resmlp_mt.models.translation.folded import (
     mixes_alike,
 )
 
-_MADE = (
-    *(MIXING, WEIGHTS, COMPRESSED, SHORTLIST, PREVIEW, CLASSIFIER),
-    *(*TRANSLATOR, *SELECTING, *BESIDE),
-)
+_MADE = (MIXING, WEIGHTS, COMPRESSED, SHORTLIST, PREVIEW, CLASSIFIER, *BESIDE)
+# What exports of format 5 have, too, which may be made anew.
+_MADE_BEFORE = "encoder.onnx", "step.onnx", "step-shortlist.onnx", "select.onnx"
 BITS = range(4, 9)  # of weights in int8
 _GZIP = zlib.MAX_WBITS + 16  # the format that zlib shall write
 
@@ -94,7 +91,7 @@ def export_model(
     else:
         export = partial(_export_translator, shortlist=shortlist, preview=preview)
         trained = load_translator(path, state)
-    with whole_folder(out, CONFIG, *_MADE) as new:
+    with whole_folder(out, CONFIG, *_MADE, *_MADE_BEFORE) as new:
         shared = SharedWeights(weight_bits or BITS[-1])
         config = {"format": FORMAT} | export(trained, new, int8, shared)
         if shared.arrays and weight_bits:
@@ -126,14 +123,8 @@ def _export_translator(
     preview: ParallelText | None,
 ) -> dict:
     _refuse_unfolded(trained.model)
-    graphs = import_with_onnx("resmlp_mt.export.translation_graphs")
     encoder, decoder = trained.model.encoder, trained.model.decoder
     symbols = trained.task.target_dictionary
-    build_step = partial(
-        graphs.build_step, decoder, [symbols.pad(), symbols.unk()], symbols.eos(), int8, shared
-    )
-    (out / TRANSLATOR[0]).write_bytes(graphs.build_encoder(encoder, decoder, int8, shared))
-    (out / TRANSLATOR[1]).write_bytes(build_step())
     described = {
         "encoder": describe_encoder(encoder, decoder, int8, shared),
         "decoder": describe_decoder(decoder, int8, shared),
@@ -143,8 +134,6 @@ def _export_translator(
         languages = trained.source, trained.target
         codec = TextCodec.from_folder(trained.folder, languages, dictionaries)
     if shortlist:
-        (out / SELECTING[0]).write_bytes(build_step(selects=True))
-        (out / SELECTING[1]).write_bytes(graphs.build_selection(decoder, int8, shared))
         (out / SHORTLIST).write_bytes(save(learn_shortlist(shortlist, codec)))
     if preview:
         (out / PREVIEW).write_bytes(save(learn_preview(preview, trained.model, codec)))
@@ -177,34 +166,26 @@ def _refuse_unfolded(model: BaseFairseqModel) -> None:
         UserError: If it has other layers than those that have a folded form.
     """
     if not isinstance(model, ResMLPModel):
-        raise UserError(
-            f"a {type(model).__name__} has no export: its self-attention is none of the "
-            "matrices that are exported; translate with the checkpoint itself"
-        )
-    if not model.encoder.blocks:
-        raise UserError(
-            "a translator without encoder blocks (--encoder-layers 0) has no export; translate "
-            "with the checkpoint itself"
-        )
-    if unfolded := find_unfolded(model):
-        raise UserError(
-            f"a translator with a {unfolded} has no export: that has no folded form; translate "
-            "with the checkpoint itself"
-        )
-    if not mixes_alike(model):
-        raise UserError(
-            "a translator whose layers have matrices of several kinds, or of different heads, has "
-            "no export; translate with the checkpoint itself"
-        )
+        what = f"{type(model).__name__}, whose self-attention is none of the matrices"
+    elif not model.encoder.blocks:
+        what = "translator without encoder blocks (--encoder-layers 0)"
+    elif unfolded := find_unfolded(model):
+        what = f"translator with a {unfolded}, which has no folded form"
+    elif not mixes_alike(model):
+        what = "translator whose layers have matrices of several kinds, or of different heads"
+    else:
+        return
+    raise UserError(f"there is no export of a {what}; translate with the checkpoint itself")
 
 
 def _export_classifier(
     trained: TrainedClassifier, out: Path, int8: bool, shared: SharedWeights
 ) -> dict:
-    make_graph = import_with_onnx("resmlp_mt.export.classifier_graph").make_graph
     cfg = trained.task.cfg
-    graph, described = make_graph(trained.model, cfg.mean, cfg.std, cfg.image_size, int8, shared)
-    (out / CLASSIFIER).write_bytes(graph)
+    about = cfg.mean, cfg.std, cfg.image_size, int8, shared
+    described, graph = fold_or_trace(trained.model, *about)
+    if graph:
+        (out / CLASSIFIER).write_bytes(graph)
     return {
         "kind": "classifier",
         "classes": trained.classes,

@@ -104,7 +104,7 @@ def find_export(model: str | Path, device: str = "auto") -> Path | None:
 
 
 def locate_model(model: str | Path, kind: str | None = None) -> str:
-    """What stands for a model in any working directory: its path, or its name if it is shipped.
+    """The path of a model in any working directory, or its name if it is shipped.
 
     Args:
         model, kind: As for `find_checkpoint`; or a folder that `export_model` made.
@@ -134,7 +134,7 @@ def numbered_checkpoints(folder: Path) -> list[tuple[Path, bool]]:
 
 
 def best_checkpoints(folder: Path) -> list[Path]:
-    """What a training kept for its validation score, the newest first.
+    """Checkpoints that a training kept for their validation score, the newest first.
 
     They are checkpoint_best.pt and those of --keep-best-checkpoints.
     """

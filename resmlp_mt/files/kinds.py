@@ -1,4 +1,4 @@
-"""What a model is for, by the name of its task."""
+"""Kinds of models, by the names of their tasks."""
 
 CLASSIFICATION, PRETRAINING = "image_classification", "image_pretraining"
 

@@ -1,26 +1,20 @@
 """Output that appears whole or not at all."""
 
 import errno
-import glob
 import os
-import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO
 
 from resmlp_mt.errors import UserError, name_some
-from resmlp_mt.files.claim import claim_abandoned, claim_folder, release_folder
+from resmlp_mt.files.claim import claim_folder, release_folder
 
 # What the system says of a disk, a quota or a limit of files that is full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-# Endings that say of a file that it is compressed.
-_PACKED = ".gz .xz .bz2 .zst .zip .7z .lz .lz4 .lzma .lzo .br .z .rar .tgz .txz .tbz .tbz2".split()
 
 _CARD = "README.md"  # what people say of a model or of data
 
@@ -64,21 +58,21 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises:
         UserError: As `prepare_target`.
     """
-    given, path = path, prepare_target(path)
-    if stream := open_stream(path):
-        with naming(given), stream, scratch_folder() as folder:
+    target = prepare_target(path)
+    if stream := open_stream(target):
+        with naming(path), stream, scratch_folder() as folder:
             yield folder / "new"
             with open(folder / "new", "rb") as new:
                 shutil.copyfileobj(new, stream)
         return
-    _unfinished.add(new := _name_beside(path))
+    _unfinished.add(new := target.with_name(f".{target.name}.{secrets.token_hex(4)}"))
     try:  # an interrupt from here on leaves nothing
         with creating(path):
             os.close(os.open(new, os.O_CREAT | os.O_EXCL, 0o600))
-        with naming(given):
+        with naming(path):
             yield new
-        os.chmod(new, find_mode(path))
-        os.replace(new, path)
+        os.chmod(new, find_mode(target))
+        os.replace(new, target)
     finally:
         new.unlink(missing_ok=True)
         _unfinished.discard(new)
@@ -88,8 +82,8 @@ def whole_file(path: Path) -> Iterator[Path]:
 def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
     """Yield a folder to fill; it takes the place of `path` when the block ends without error.
 
-    A README.md in it stays, since people write it. What processes that were killed left of their
-    work on `path` is removed, and an old folder that one of them had moved is put back.
+    A README.md in it stays, since people write it. What a process that was killed left of its work
+    on `path` is removed, and an old folder that it had moved is put back.
 
     Args:
         path: The folder to make, or to make anew; or a link to it, which stays.
@@ -98,90 +92,68 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
             lies in a folder of it, "raw/*.en".
 
     Raises:
-        UserError: If `path` exists and holds something else, which would be lost, or if it cannot
-            be made.
+        UserError: If `path` exists and holds something else, which would be lost, if another
+            process makes it, or if it cannot be made.
     """
-    given, path = path, follow_links(path)
-    _remove_abandoned(path)
-    _refuse_mounts(path)
-    _refuse_loss(path, [mark, _CARD, *others])
-    _make_parents(path, given)
-    _unfinished.add(work := _name_beside(path))
+    target = follow_links(path)
+    absolute = Path(os.path.abspath(target))
+    work = absolute.with_name(f".{absolute.name}.new")
+    new, old = work / "new", work / "old"
+    with creating(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work.mkdir(0o700, exist_ok=True)
+    if not claim_folder(work):
+        raise UserError(f"{path}: another run is at work on it; wait for its end")
+    _unfinished.add(work)
     try:  # an interrupt from here on leaves nothing
-        with creating(path):
-            work.mkdir(0o700)
-        claim_folder(work)
-        new, old = work / "new", work / "old"
+        if old.is_dir() and not target.exists():  # killed between the renames
+            os.rename(old, target)
+        for left in (new, old):
+            shutil.rmtree(left, ignore_errors=True)
+        _refuse_loss(target, [mark, _CARD, *others])
         new.mkdir()
-        with naming(given):
+        with naming(path):
             yield new
-            if (path / _CARD).is_file():
-                shutil.copy(path / _CARD, new)
-        try:
-            if path.exists():
-                os.rename(path, old)
-            os.rename(new, path)
-        except BaseException:  # an interrupt between the renames must not lose the old one
-            if old.exists() and not path.exists():
-                os.rename(old, path)
-            raise
+            if (target / _CARD).is_file():
+                shutil.copy(target / _CARD, new)
+        if target.exists():
+            os.rename(target, old)
+        os.rename(new, target)
     finally:
+        if old.is_dir() and not target.exists():  # interrupted between the renames
+            os.rename(old, target)
         with suppress(FileNotFoundError):
             release_folder(work)
         shutil.rmtree(work, ignore_errors=True)
         _unfinished.discard(work)
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove what killed processes left beside a folder that they made."""
-    for work in path.parent.glob(f".{glob.escape(path.name)}.{8 * '[0-9a-f]'}"):
-        new, old = (work / name for name in ("new", "old"))
-        # Without either, its process may not have come to claim it.
-        if work.is_symlink() or not (new.is_dir() or old.is_dir()) or not claim_abandoned(work):
-            continue
-        if new.is_dir() and old.is_dir() and not path.exists():  # killed between the renames
-            os.rename(old, path)
-        release_folder(work)
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _refuse_loss(path: Path, names: list[str]) -> None:
+def _refuse_loss(path: Path, patterns: list[str]) -> None:
     """Refuse a folder that cannot be replaced, or holds more than names of this kind.
 
     Args:
         path: The folder, which need not be there.
-        names: Patterns. The first is the mark of the kind.
+        patterns: Of names. The first is the mark of the kind.
     """
     if not path.exists():
         return
-    held = sorted(_list_names(path, names)) if path.is_dir() else [path.name]
-    if held and not (path / names[0]).exists():
+    _refuse_mount(path)
+    if not (path / patterns[0]).exists() and (path.is_file() or any(path.iterdir())):
         raise UserError(
-            f"{path} holds something else (no {names[0]} in it); name another folder, or empty "
+            f"{path} holds something else (no {patterns[0]} in it); name another folder, or empty "
             "this one"
         )
-    if own := [name for name in held if not any(_is_like(name, known) for known in names)]:
+    known = {found for pattern in patterns for found in path.glob(pattern)}
+    within = {found.parent for found in known} - {path}
+    held = [entry for folder in (path, *within) for entry in folder.iterdir()]
+    if own := [e.relative_to(path) for e in held if e not in known and e not in within]:
         raise UserError(
-            f"{path} would be made anew, and loses {name_some(own)}; move that away, or name "
-            "another folder"
+            f"{path} would be made anew, and loses {name_some(sorted(map(str, own)))}; move that "
+            "away, or name another folder"
         )
     with suppress(FileNotFoundError):  # the working folder may have been removed
         if Path.cwd().is_relative_to(path.resolve()):
             raise UserError(f"{path} is in use: it holds the working folder; name another folder")
-
-
-def _list_names(folder: Path, patterns: list[str]) -> Iterator[str]:
-    """What lies in a folder, and in those folders of it that patterns look into."""
-    looked_into = {pattern.partition("/")[0] for pattern in patterns if "/" in pattern}
-    for entry in folder.iterdir():
-        if entry.name in looked_into and entry.is_dir() and not entry.is_symlink():
-            yield from (f"{entry.name}/{inner.name}" for inner in entry.iterdir())
-        else:
-            yield entry.name
-
-
-def _is_like(name: str, pattern: str) -> bool:
-    return name.count("/") == pattern.count("/") and fnmatchcase(name, pattern)
 
 
 @contextmanager
@@ -197,72 +169,39 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextmanager
 def creating(path: Path) -> Iterator[None]:
-    """Refuse a folder that takes no new files, such as /proc, which calls them missing.
+    """Refuse a place that takes no new file or folder, as below a file, or in /proc.
 
     Raises:
         UserError: If what is made in the block, to become `path` or lie beside it, cannot be.
     """
     try:
         yield
-    except FileNotFoundError:
-        folder = next(p for p in path.absolute().parents if p.is_dir())
-        raise UserError(f"{path}: {folder} takes no new files; write to another folder") from None
+    except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"{path}: cannot be made ({error}); write to another folder") from None
 
 
-def _name_beside(path: Path) -> Path:
-    """A hidden name that nobody else has, for what will take the place of `path`."""
-    return path.parent / f".{path.name}.{secrets.token_hex(4)}"
-
-
-def prepare_target(path: Path, packed: Collection[str] = ()) -> Path:
+def prepare_target(path: Path) -> Path:
     """Follow links to the file to write, and make its folder.
 
     Called before work that takes long, it refuses at once what cannot be written in the end.
 
-    Args:
-        path: What the user names.
-        packed: Endings with which whoever writes it compresses it.
-
     Raises:
-        UserError: If it is a folder, cannot be made, or has the ending of a compressed file, which
-            it would not be.
+        UserError: If it is a folder, or cannot be made.
     """
-    suffix = path.suffix
-    if suffix.lower() in _PACKED and suffix not in packed:
-        others = f", or let its name end in {' or '.join(packed)}" if packed else ""
-        raise UserError(
-            f"{path}: would not be compressed, as {suffix} says; name it plainly{others}"
-        )
     target = follow_links(path)
     if target.is_dir():
         raise UserError(f"{path}: a folder; name a file")
     if target.is_file():
-        _refuse_mounts(target)
-    _make_parents(target, path)
+        _refuse_mount(target)
+    with creating(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
     return target
 
 
-def _refuse_mounts(path: Path) -> None:
+def _refuse_mount(path: Path) -> None:
     """Refuse what is mounted, as a container's volume: nothing can take its place."""
-    table = Path("/proc/self/mountinfo")
-    if not path.exists() or not table.exists():
-        return
-    # Its fifth field, in which blanks and the like are octal numbers.
-    fields = (line.split()[4] for line in table.read_bytes().splitlines())
-    mounted = {re.sub(rb"\\([0-7]{3})", lambda m: bytes([int(m[1], 8)]), f) for f in fields}
-    if os.fsencode(path.resolve()) in mounted:
-        within = "a folder within it" if path.is_dir() else "a file elsewhere"
-        raise UserError(f"{path} is a mount, which cannot be replaced; name {within}")
-
-
-def _make_parents(target: Path, given: Path) -> None:
-    """Make the folder that it lies in. given: what the user calls it."""
-    try:
-        with creating(given):
-            target.parent.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        file = next(p for p in target.parents if p.exists() or p.is_symlink())
-        raise UserError(f"{given}: {file} is no folder") from None
+    if os.path.ismount(path):
+        raise UserError(f"{path} is a mount, which cannot be replaced; name what lies elsewhere")
 
 
 def follow_links(path: Path) -> Path:

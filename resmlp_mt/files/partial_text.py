@@ -12,6 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from filelock import lock_descriptor
+
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import (
     creating,
@@ -22,11 +24,6 @@ from resmlp_mt.files.output import (
     prepare_target,
     whole_file,
 )
-
-try:
-    import fcntl
-except ModuleNotFoundError:  # on Windows
-    fcntl = None
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +43,7 @@ def open_text(path: Path, options: dict, resume: bool) -> Iterator["TextStream"]
     Raises:
         UserError: If it cannot be written, or not be continued.
     """
-    target = prepare_target(path, _PACKERS)
+    target = prepare_target(path)
     stream, pack = open_stream(target), _PACKERS.get(path.suffix)
     if stream is not None and resume:
         stream.close()
@@ -130,79 +127,64 @@ class PartialText(TextStream):
     """
 
     def __init__(self, path: Path, options: dict, resume: bool, pack=None):
-        self.path, self.options = path, options
+        self.path, self.options, self.digest = path, options, hashlib.sha256()
         self.part = _part_of(path)
         self.state = self.part.with_name(f"{self.part.name}.json")
-        self.digest, size = hashlib.sha256(), 0
-        self.expected = self.digest.hexdigest()
         with creating(path):
             stream = _open_alone(self.part, find_mode(path))
         super().__init__(stream, pack)
-        # Asked under the lock: another run may have finished just before.
-        written, known = os.fstat(stream.fileno()).st_size > 0, self.state.exists()
         try:
-            if written and not known:  # of somebody else: downloads are called so too
-                raise UserError(
-                    f"{self.part}: in the way, and no part of {path}; move it away, or write to "
-                    "another file"
-                )
-            stopped = written and self._count_saved() != 0
-            if stopped and not resume:
-                raise UserError(
-                    f"{self.part}: left by a run that was stopped; go on with --resume, or remove "
-                    "it"
-                )
-            if stopped:
-                size = self._load()
-            self.saved, self.begun = size, self.lines
-            self.is_empty = size == 0
-            if not stopped:
-                self._save(size)
-            self.stream.truncate(size)  # what came after the last step
-            self.stream.seek(size)
+            # Read under the lock: another run may have finished just before.
+            before = self._read_state()
+            self.saved = before["bytes"]
+            if self.saved:
+                self._check(before, resume)
+            else:
+                self._save(0)
+            self.lines = self.begun = before["lines"]
+            self.expected, self.is_empty = before["sha256"], self.saved == 0
+            self.stream.truncate(self.saved)  # what came after the last step
+            self.stream.seek(self.saved)
         except BaseException:
             self.stream.close()
             raise
 
-    def _count_saved(self) -> int:
-        """The bytes of the part whose steps are done; -1 if nobody knows."""
+    def _read_state(self) -> dict:
+        """How far the part is, if it is begun."""
+        if not os.fstat(self.stream.fileno()).st_size:
+            return {"lines": 0, "bytes": 0, "sha256": self.digest.hexdigest()}
         try:
-            return json.loads(self.state.read_text(encoding="utf-8"))["bytes"]
+            state = json.loads(self.state.read_text(encoding="utf-8"))
+            return {name: state[name] for name in ("lines", "bytes", "sha256", "options")}
+        except FileNotFoundError:  # of somebody else: downloads are called so too
+            raise UserError(
+                f"{self.part}: in the way, and no part of {self.path}; move it away, or write to "
+                "another file"
+            ) from None
         except (ValueError, KeyError, TypeError):
-            return -1
+            raise UserError(f"{self.state}: broken; remove it and {self.part}") from None
+
+    def _check(self, before: dict, resume: bool) -> None:
+        """Refuse a part that shall not or cannot be continued."""
+        if not resume:
+            raise UserError(
+                f"{self.part}: left by a run that was stopped; go on with --resume, or remove it"
+            )
+        was = before["options"]
+        if changed := [name for name in self.options if was.get(name) != self.options[name]]:
+            raise UserError(
+                f"{self.part} was begun with another {', '.join(changed)}: give the same options, "
+                "or remove it"
+            )
+        if self.part.stat().st_size < self.saved:
+            raise UserError(f"{self.part}: shorter than it was; remove it")
 
     def _save(self, size: int) -> None:
         """Say how far the part is. From its first byte on, so that it is known as ours."""
-        state = {
-            "lines": self.lines,
-            "bytes": size,
-            "sha256": self.digest.hexdigest(),
-            "options": self.options,
-        }
+        state = {"lines": self.lines, "bytes": size, "sha256": self.digest.hexdigest()}
         with whole_file(self.state) as new:
-            new.write_text(json.dumps(state), encoding="utf-8")
+            new.write_text(json.dumps(state | {"options": self.options}), encoding="utf-8")
         self.saved = size
-
-    def _load(self) -> int:
-        try:
-            state = json.loads(self.state.read_text(encoding="utf-8"))
-            self.lines, self.expected, size = state["lines"], state["sha256"], state["bytes"]
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"{self.state}: broken; remove it and {self.part}") from None
-        was = state.get("options", {})
-        changed = [
-            f"{name} {_say(was.get(name))}, not {_say(value)}"
-            for name, value in self.options.items()
-            if was.get(name) != value
-        ]
-        if changed:
-            raise UserError(
-                f"{self.part} was begun with {'; '.join(changed)}: give the same options, or "
-                "remove it"
-            )
-        if self.part.stat().st_size < size:
-            raise UserError(f"{self.part}: shorter than it was; remove it")
-        return size
 
     def follow(self, lines: Iterable[str]) -> Iterator[str]:
         """Yield the lines whose text is not there yet; the others are read past.
@@ -249,13 +231,6 @@ class PartialText(TextStream):
                 )
 
 
-def _say(value: object) -> str:
-    """What an option was, in words."""
-    if value is None or isinstance(value, bool):
-        return {None: "left out", False: "off", True: "on"}[value]
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
 def _open_alone(path: Path, mode: int) -> BinaryIO:
     """Open a file that no other process has opened so; it may be new.
 
@@ -269,16 +244,14 @@ def _open_alone(path: Path, mode: int) -> BinaryIO:
     while True:
         stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode | 0o600), "r+b")
         try:
-            # The system unlocks it however a process ends.
-            if fcntl:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            alone = lock_descriptor(stream.fileno(), blocking=False)
+        except OSError:  # a file system that has no locks
+            return stream
+        if not alone:
             stream.close()
             raise UserError(
                 f"{path}: another run is at work on it; wait for its end, or write to another file"
-            ) from None
-        except OSError:  # a file system that has no locks
-            return stream
+            )
         # Whoever had it may have finished, and renamed it, in between.
         if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
             return stream

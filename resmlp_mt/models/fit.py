@@ -6,7 +6,7 @@ from resmlp_mt.errors import name_some
 
 
 def list_differences(found: Mapping[str, Iterable], expected: Mapping[str, Iterable]) -> str:
-    """What is missing, unknown or of another shape, a line each; empty if all fits.
+    """The weights that are missing, unknown or of another shape, a line each; empty if all fit.
 
     Args:
         found, expected: The shapes of the weights, by name.

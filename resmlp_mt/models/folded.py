@@ -38,14 +38,14 @@ class SharedWeights:
 
 
 class NamedWeights:
-    """Names what products and embeddings are made of.
+    """Gives names to the weights of products and embeddings.
 
     Args:
         int8: Keep their weights as int8.
-        shared: Where they go. A subclass that puts them elsewhere has none, and rounds to 8 bits.
+        shared: Where they go.
     """
 
-    def __init__(self, int8: bool, shared: SharedWeights | None):
+    def __init__(self, int8: bool, shared: SharedWeights):
         self.int8, self.shared = int8, shared
 
     def weight(self, value: np.ndarray) -> str:
@@ -76,7 +76,7 @@ class NamedWeights:
         """Rows in int8, (out, in), and the scale of each, (out,); else the rows as they are."""
         if not self.int8:
             return weight, None
-        return round_rows(weight, self.shared.most if self.shared else 127)
+        return round_rows(weight, self.shared.most)
 
 
 def round_rows(weight: np.ndarray, most: int = 127) -> tuple[np.ndarray, np.ndarray]:

@@ -87,7 +87,7 @@ class ResMLPImageModel(IsotropicModel):
 
 
 def _sublayers(family: type[ResMLPImageModel], cfg: ResMLPImageConfig) -> tuple[partial, ...]:
-    """What builds a norm, a LayerScale and a channel MLP."""
+    """Builders of a norm, a LayerScale and a channel MLP."""
     dim = cfg.embed_dim
     return (
         partial(family.build_norm, cfg),

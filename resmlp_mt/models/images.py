@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class BlocksConfig(FairseqDataclass):
-    """What the blocks of any of these models leave out or do again in training."""
+    """Stochastic depth and recomputation, for the blocks of all of these models."""
 
     drop_path: float = field(default=0.1, metadata={"help": "rate of stochastic depth"})
     drop_path_schedule: ChoiceEnum(["constant", "linear"]) = field(
@@ -39,7 +39,7 @@ class BlocksConfig(FairseqDataclass):
 
 
 def build_drops(cfg: BlocksConfig, layers: int) -> list[nn.Module]:
-    """What each of so many blocks leaves out.
+    """The stochastic depth of each of so many blocks.
 
     Raises:
         UserError: If a rate is none.
@@ -93,7 +93,7 @@ class ImageModel(BaseFairseqModel):
         # Checkpoints keep the optimizer's state in the order of the parameters. Keep this order.
         self.stem, self.stages = stem, nn.ModuleList(stages)
         self.pool, self.head = pool, head
-        # What `load_state_dict` may change; the task sets these.
+        # Changes that `load_state_dict` may make; the task sets these.
         self.resizes, self.restarts_head = True, False
 
     def forward(self, images: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ class ImageModel(BaseFairseqModel):
             images: Normalised pixels. (B, in_chans, image_size, image_size).
 
         Returns:
-            What the head makes of them; logits (B, K) in classification.
+            The output of the head; logits (B, K) in classification.
         """
         return self.head(self.extract_features(images))
 

@@ -63,18 +63,18 @@ class IsotropicModel(ImageModel):
         Args:
             cfg: The flags.
             grid: Rows and columns of the N patches.
-            drop: What its residual lines leave out in training.
+            drop: The dropout of its residual lines.
         """
         raise NotImplementedError
 
     @classmethod
     def build_stem(cls, cfg: IsotropicConfig, in_chans: int) -> nn.Module:
-        """What maps images to (B, N, C)."""
+        """The map from images to (B, N, C)."""
         return PatchEmbedding(in_chans, cfg.embed_dim, cfg.patch_size)
 
     @classmethod
     def build_pool(cls, cfg: IsotropicConfig, grid: Grid) -> nn.Module:
-        """What maps (B, N, C) to (B, C)."""
+        """The map from (B, N, C) to (B, C)."""
         return AveragePooling(cls.build_norm(cfg))
 
     @staticmethod

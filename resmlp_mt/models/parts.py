@@ -40,7 +40,7 @@ def build_norm(name: str, dim: int, eps: float = 1e-5) -> nn.Module:
 
 @dataclass(frozen=True)
 class MixerOptions:
-    """What the mixers can be told. Each reads the options that it has.
+    """Options of the mixers. Each reads those that it has.
 
     Attributes:
         heads: H matrices A a layer, each for its share of the channels.
@@ -59,7 +59,7 @@ class MixerOptions:
     kernel_size: int = 3
 
 
-# What a mixer is for: N positions in a row, or the rows and columns of a grid.
+# The places that a mixer mixes: N positions in a row, or the rows and columns of a grid.
 Place = int | tuple[int, int]
 
 

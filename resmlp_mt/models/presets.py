@@ -67,8 +67,8 @@ PRESETS = {
     "resmlp_plus_student_small": _SMALL | _STUDENT | _PLUS,
 }
 
-# How large the images of a preset are, what they are normalised with, and how they are cut for
-# evaluation: the flags of the same names. The paper's are those of ImageNet.
+# Size, normalisation and crop of the images of a preset in evaluation, by flags of the same names.
+# The paper's are those of ImageNet.
 IMAGENET = dict(
     image_size=224,
     mean=[0.485, 0.456, 0.406],
@@ -196,8 +196,8 @@ IMAGE_PRESETS = {
 def register_presets(model_name: str, config_class: type, presets: dict[str, dict]) -> None:
     """Register each preset as an architecture of the model, for the command line and for hydra.
 
-    A preset fills in what was left open, and so do the plain defaults. What is no flag of the model
-    is one of its task.
+    A preset fills in what was left open, and so do the plain defaults. Other names
+    are flags of the task.
     """
     defaults = {f.name: default_of(f) for f in fields(config_class)}
     defaults = {name: value for name, value in defaults.items() if not _is_reference(value)}
@@ -216,7 +216,7 @@ def register_presets(model_name: str, config_class: type, presets: dict[str, dic
 
 
 def default_of(flag: Field):
-    """What a flag is if it is not given."""
+    """The default of a flag."""
     return flag.default if flag.default_factory is MISSING else flag.default_factory()
 
 

@@ -51,7 +51,7 @@ class PyramidModel(ImageModel):
         2: (Step(3, 2, 1),),
         1: (Step(3, 1, 1),),
     }
-    # What brings a stage to the grid of the next one.
+    # The step from a stage to the grid of the next one.
     BETWEEN: ClassVar[Step] = Step(3, 2, 1)
 
     def __init__(self, cfg: PyramidConfig, in_chans: int, image_size: int, head: nn.Module):
@@ -116,13 +116,13 @@ class PyramidModel(ImageModel):
 
     @classmethod
     def build_stem(cls, cfg: PyramidConfig, in_chans: int) -> nn.Module:
-        """What maps images to the features of the first stage."""
+        """The map from images to the features of the first stage."""
         (step,) = cls.STEMS[cfg.stem_stride]
         return step.build(in_chans, cfg.embed_dim[0])
 
     @classmethod
     def build_downsample(cls, cfg: PyramidConfig, stage: int) -> nn.Module:
-        """What maps the features of the stage before to the grid and the channels of this one."""
+        """The map from the features of the stage before to this one's grid and channels."""
         return cls.BETWEEN.build(cfg.embed_dim[stage - 1], cfg.embed_dim[stage])
 
     @classmethod
@@ -135,18 +135,18 @@ class PyramidModel(ImageModel):
             cfg: The flags.
             stage: Counted from 0.
             grid: Its rows and columns.
-            drops: What the residual lines of each block leave out in training.
+            drops: The dropout of the residual lines, for each block.
         """
         raise NotImplementedError
 
     @classmethod
     def build_shared(cls, cfg: PyramidConfig, stage: int, grid: Grid) -> nn.Module | None:
-        """What the blocks of a stage share, as `Stage` takes it."""
+        """The weights that the blocks of a stage share, as `Stage` takes them."""
         return None
 
     @classmethod
     def build_pool(cls, cfg: PyramidConfig) -> nn.Module:
-        """What maps the features of the last stage to (B, C)."""
+        """The map from the features of the last stage to (B, C)."""
         raise NotImplementedError
 
     @staticmethod

@@ -1,4 +1,4 @@
-/* What Python hands over of a classifier: resmlp_mt/engines/compiled_code/classifier.py has the same
+/* A classifier, as Python hands it over: resmlp_mt/engines/kernels/classifier.py has the same
  * structures. N patches, C channels, K classes. Rows of channels are padded to whole blocks with
  * zeros; `stride` is that many numbers. */
 #ifndef CLASSIFIER_H
@@ -24,7 +24,7 @@ typedef struct {
     const float *embedding;       /* (stride), of the class; NULL: the mean of the patches */
     const float *zeros, *ones;    /* (stride) */
     float norm;                   /* the last one */
-    Product embed, head;          /* of the pixels of a patch; of what is left to the classes */
+    Product embed, head;          /* patches to features; features to the classes */
 } Classifier;
 
 /* B images. Each thread calls with the same structure, and its number. */

@@ -1,4 +1,5 @@
-/* What Python hands over: resmlp_mt/engines/compiled_code/decoder.py has the same structures. */
+/* A decoder, as Python hands it over: resmlp_mt/engines/kernels/decoder.py has the same
+ * structures. */
 #ifndef DECODER_H
 #define DECODER_H
 
@@ -61,9 +62,9 @@ typedef struct {
     const int64_t *tokens;       /* (B, M), the last ones */
     const float *scores;         /* (B, M), of the beams so far */
     int64_t half_history;        /* whether history and values are in 16 bits */
-    const void *history;         /* (n, D C), what earlier steps left in `values` */
+    const void *history;         /* (n, D C), the `values` of earlier steps */
     const int64_t *ancestors;    /* (t, B, M), the rows of it that each beam comes from */
-    const float *row;            /* (t + 1, D C), what they and this position are multiplied with */
+    const float *row;            /* (t + 1, D C), the factors of them and of this position */
     const float *offset;         /* (D C), or NULL */
     const float *position;       /* (C), or NULL */
     int64_t all;                 /* sentences, of which some may have been dropped */
@@ -74,7 +75,7 @@ typedef struct {
     const void *memory;          /* (D, all, E, S, C / E), attended to, C / E padded to groups */
     const Product *output;       /* features to logits */
     const int64_t *candidates;   /* (K), the symbols they are of, the end first; NULL: all */
-    const float *barred;         /* (B, K), what is added to logits of candidates */
+    const float *barred;         /* (B, K), added to the logits of candidates */
     int64_t best, width;         /* continuations of a sentence to return; see best_places */
     float *best_scores;          /* (B, best), sorted */
     int64_t *best_tokens;        /* (B, best) */
@@ -90,13 +91,14 @@ typedef struct {
 /* Beams of a search between its steps, of B sentences at work. */
 typedef struct {
     int64_t beam;             /* M, of which a first step has one where they are alike */
+    int64_t part;             /* 0: whole steps; 1: one up to its choice; 2: what comes behind */
     int64_t until;            /* return before this position, */
     int64_t enough;           /* when no more sentences than this are unfinished, */
     int64_t used, capacity;   /* or when a step more does not fit into the history: its places */
     int64_t *places;          /* (t, B, M), those that each beam came through */
     int64_t *told;            /* by place: the token that it was told, */
     float *reached;           /* and the score of the beam up to that */
-    int64_t *tokens;          /* (B, M), what a step reads */
+    int64_t *tokens;          /* (B, M), the input of a step */
     float *scores;            /* (B, M) */
     int64_t *parents, *moved; /* (M) both, to compute with */
     uint8_t *unfinished;      /* (B), which sentences want more translations */
@@ -108,15 +110,17 @@ typedef struct {
     int64_t positions, heads; /* N and H of the matrices */
     const float *last;        /* (N, D C), of Toeplitz matrices: their rows are its ends; or NULL */
     const float *matrix;      /* (D, H, N, N), of others */
-    const float *scale;       /* (D C), what these are multiplied with */
+    const float *scale;       /* (D C), the factors of these */
     float *row;               /* (longest, D C), to compute with */
     const float *offsets;     /* (N, D C), or NULL */
     const float *embeddings;  /* of positions, (N, C), or NULL */
 } Search;
 
-/* Room for what a step computes on its way. */
+/* Room for the intermediate values of a step. */
 typedef struct {
-    float *x, *y, *both, *hidden, *past, *logits, *blocks, *maxima, *weights, *found, *scales;
+    float *x, *y, *both, *hidden, *past, *logits, *maxima, *weights, *found, *scales;
+    float *largest, *total, *best_logits; /* see step.h */
+    int64_t *best_symbols, *best_places;
     int32_t *sums, *likely;
     int8_t *inputs;
 } Room;

@@ -1,4 +1,4 @@
-/* What Python hands over of an encoder: resmlp_mt/engines/compiled_code/encoder.py has the same
+/* An encoder, as Python hands it over: resmlp_mt/engines/kernels/encoder.py has the same
  * structures. C channels, H mixing heads, N positions, D layers and E heads of the attention to the
  * source. Rows of channels are padded to whole blocks with zeros; `stride` is that many numbers. */
 #ifndef ENCODER_H

@@ -1,4 +1,4 @@
-/* Where an encoder keeps what it computes on its way. */
+/* Room for the intermediate values of an encoder. */
 #ifndef ENCODING_H
 #define ENCODING_H
 

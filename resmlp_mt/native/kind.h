@@ -11,7 +11,6 @@ PRAGMA(clang attribute push(__attribute__((target(TARGET))), apply_to = function
 PRAGMA(GCC target(TARGET))
 #endif
 #endif
-#define STEP NAME(step, KIND)
 #include "step.h"
 #define SEARCH NAME(search, KIND)
 #include "search.h"

@@ -1,11 +1,11 @@
-/* What there is one of, for all kinds of processors. */
+/* The single definitions, for all kinds of processors. */
 #include "encoding.h"
 #include "room.h"
 #include "workspace.h"
 
-/* Bytes of what Python hands over. It compares them with its own, since an older build may have
- * others. */
-const int64_t step_structures[] = {sizeof(Layer), sizeof(Preview), sizeof(Decoder), sizeof(Step),
+/* Sizes of the structures that Python hands over, in bytes. It compares them with its own, since an
+ * older build may have others. */
+const int64_t search_structures[] = {sizeof(Layer), sizeof(Preview), sizeof(Decoder), sizeof(Step),
                                    sizeof(Search)};
 const int64_t encode_structures[] = {sizeof(EncoderLayer), sizeof(Encoder), sizeof(Encoding)};
 const int64_t classify_structures[] = {sizeof(Block), sizeof(Classifier), sizeof(Batch)};

@@ -10,11 +10,11 @@
 
 #define LOOKED_AT 256 /* of the likeliest logits, or more, are computed in full after a preview */
 #define HALVINGS 12   /* in search of the number that so many reach */
-#define FAR 50        /* what has so much less than the best is as good as impossible */
+#define FAR 50        /* a logit so far below the best is as good as impossible */
 #define AHEAD 8       /* rows of weights that are on their way from memory */
 
-/* What at least `some` of n numbers reach, and not many more: of those that are at most FAR below
- * the largest. */
+/* A bar that at least `some` of n numbers reach, and not many more: of those that are at most FAR
+ * below the largest. */
 static float find_bar(const float *x, int64_t n, int64_t some)
 {
     float high = largest_of(x, n), low = high - FAR;
@@ -90,16 +90,12 @@ static void look_closer(const Decoder *decoder, const Step *step, const float *y
     }
 }
 
-/* Logits of some rows, from their features. (rows, wide). */
-static void compute_logits(const Decoder *decoder, const Step *step, int64_t first, int64_t rows,
-                           const float *y, Room *room)
+/* Logits of some rows by a preview, from their features: (rows, wide). */
+static void compute_preview(const Decoder *decoder, const Step *step, int64_t first, int64_t rows,
+                            const float *y, Room *room)
 {
     const Preview *preview = decoder->preview;
     int64_t stride = padded(decoder->channels, BLOCK), wide = padded(step->output->outputs, BLOCK);
-    if (!preview || step->candidates) {
-        multiply(step->output, rows, y, stride, room->logits, wide, 0, room);
-        return;
-    }
     int64_t narrow = padded(preview->narrow.outputs, BLOCK);
     multiply(&preview->narrow, rows, y, stride, room->both, narrow, 0, room);
     multiply(&preview->wide, rows, room->both, narrow, room->logits, wide, 0, room);

@@ -84,10 +84,7 @@ static inline float largest_of(const float *x, int64_t n)
     floats found = all(-INFINITY);
     for (int64_t i = 0; i < n; i += LANES)
         found = larger(get(x + i, n - i, -INFINITY), found);
-    float largest = found[0];
-    for (int lane = 1; lane < LANES; lane++)
-        largest = found[lane] > largest ? found[lane] : largest;
-    return largest;
+    return largest_lane(found);
 }
 
 /* NaN if one of them is. */
@@ -96,21 +93,19 @@ static inline float size_of_largest(const float *x, int64_t n)
     ints found = {0}; /* in bits: without the sign those of NaN are above all others */
     for (int64_t i = 0; i < n; i += LANES)
         found = larger_ints(found, (ints)get(x + i, n - i, 0) & INT32_MAX);
-    int32_t largest = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        largest = found[lane] > largest ? found[lane] : largest;
+    int32_t largest = largest_lane_of_ints(found);
     float size;
     memcpy(&size, &largest, sizeof size);
     return size;
 }
 
-/* log(sum(exp(x))) of whole blocks, of which the largest is known. */
-static inline float log_sum_exp(const float *x, int64_t n, float largest)
+/* sum(exp(x - largest)) of whole vectors. */
+static inline float sum_exp(const float *x, int64_t n, float largest)
 {
     floats sum = {0};
     for (int64_t i = 0; i < n; i += LANES)
         sum += exp_near(*(const floats *)(x + i) - largest);
-    return largest + logf(add_up(sum));
+    return add_up(sum);
 }
 
 /* x becomes softmax(x). */

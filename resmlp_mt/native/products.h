@@ -166,12 +166,29 @@ static inline void halve_all(uint16_t *to, const float *x, int64_t n)
     }
 }
 
-/* to += x factor, of numbers in 16 bits or in full. */
-INLINE void add_scaled(float *to, int half, const void *x, const float *factor, int64_t n)
+/* Some vectors of outputs, see below. `rows`, `half` and `vectors` are constants where it is
+ * called: single sums would wait for each other. */
+INLINE void multiply_columns(int rows, int half, int vectors, int64_t inner, const void *matrix,
+                             int64_t stride, int64_t first, int64_t outputs, const float *x,
+                             int64_t width, float *to)
 {
-    for (int64_t i = 0; i < n; i += LANES)
-        put(to + i, get(to + i, n - i, 0) + get_of(half, x, i, n) * get(factor + i, n - i, 0),
-            n - i);
+    floats found[ROWS][GROUP / LANES + VECTORS] = {{{0}}};
+    for (int64_t k = 0; k < inner; k++) {
+        floats column[GROUP / LANES + VECTORS];
+        WRITTEN_OUT
+        for (int vector = 0; vector < vectors; vector++)
+            column[vector] = load(half, matrix, k * stride + first + vector * LANES);
+        WRITTEN_OUT
+        for (int row = 0; row < rows; row++)
+            WRITTEN_OUT
+            for (int vector = 0; vector < vectors; vector++)
+                found[row][vector] += x[row * width + k] * column[vector];
+    }
+    WRITTEN_OUT
+    for (int row = 0; row < rows; row++)
+        WRITTEN_OUT
+        for (int vector = 0; vector < vectors; vector++)
+            *(floats *)(to + row * outputs + first + vector * LANES) = found[row][vector];
 }
 
 /* The first outputs, in whole groups, of a matrix as it is, (inner, stride), in 16 bits or in full.
@@ -180,26 +197,16 @@ INLINE void multiply_matrix_of(int rows, int half, int64_t inner, const void *ma
                                int64_t stride, int64_t outputs, const float *x, int64_t width,
                                float *to)
 {
-    enum { WIDE = GROUP / LANES };
-    for (int64_t first = 0; first < outputs; first += GROUP) {
-        floats found[ROWS][WIDE] = {{{0}}};
-        for (int64_t k = 0; k < inner; k++) {
-            floats column[WIDE];
-            WRITTEN_OUT
-            for (int vector = 0; vector < WIDE; vector++)
-                column[vector] = load(half, matrix, k * stride + first + vector * LANES);
-            WRITTEN_OUT
-            for (int row = 0; row < rows; row++)
-                WRITTEN_OUT
-                for (int vector = 0; vector < WIDE; vector++)
-                    found[row][vector] += x[row * width + k] * column[vector];
-        }
-        WRITTEN_OUT
-        for (int row = 0; row < rows; row++)
-            WRITTEN_OUT
-            for (int vector = 0; vector < WIDE; vector++)
-                *(floats *)(to + row * outputs + first + vector * LANES) = found[row][vector];
-    }
+    enum { SOME = TILE > 2 * GROUP ? TILE / 2 : GROUP };
+    int64_t first = 0;
+    for (; TILE > SOME && first + TILE <= outputs; first += TILE)
+        multiply_columns(rows, half, VECTORS, inner, matrix, stride, first, outputs, x, width, to);
+    for (; first + SOME <= outputs; first += SOME)
+        multiply_columns(rows, half, SOME / LANES, inner, matrix, stride, first, outputs, x, width,
+                         to);
+    for (; first < outputs; first += GROUP)
+        multiply_columns(rows, half, GROUP / LANES, inner, matrix, stride, first, outputs, x,
+                         width, to);
 }
 
 INLINE void multiply_matrix(int rows, int64_t half, int64_t inner, const void *matrix,
@@ -220,24 +227,31 @@ INLINE void multiply_matrix(int rows, int64_t half, int64_t inner, const void *m
     default: { enum { R = ROWS }; call; } \
     }
 
-/* to = product(x), or to += product(x). x: (rows, from), of which the inputs are the first. to:
- * (rows, stride), stride whole blocks. */
-static void multiply(const Product *product, int64_t rows, const float *x, int64_t from, float *to,
-                     int64_t stride, int add, Room *room)
+/* Rows as a product in 8 bits takes them. x: (rows, from), of which the inputs are the first. */
+static void quantise_rows(const Product *product, int64_t rows, const float *x, int64_t from,
+                          Room *room)
 {
-    int64_t width = padded(product->inputs, INPUTS), outputs = padded(product->outputs, BLOCK);
-    int8_t *inputs = room->inputs;
-    if (product->bytes)
-        for (int64_t row = 0; row < rows; row++)
-            room->scales[row] = quantise(inputs + row * width, x + row * from, product->inputs,
-                                         reach_of(x + row * from, product->inputs), STEPS,
-                                         room->sums + row);
+    int64_t inputs = product->inputs, width = padded(inputs, INPUTS);
+    for (int64_t row = 0; row < rows && product->bytes; row++, x += from)
+        room->scales[row] = quantise(room->inputs + row * width, x, inputs, reach_of(x, inputs),
+                                     STEPS, room->sums + row);
+}
+
+/* to = outputs `start` to `end` - 1 of a product, or to += these: whole blocks. quantise_rows has
+ * been called. to: (rows, stride). */
+static void multiply_outputs(const Product *product, int64_t start, int64_t end, int64_t rows,
+                             const float *x, int64_t from, float *to, int64_t stride, int add,
+                             Room *room)
+{
+    int64_t width = padded(product->inputs, INPUTS);
+    const int8_t *inputs = room->inputs;
+    to -= start;
     /* The weights of a tile stay in the cache for all rows. In 8 bits there is room for the next
      * ones, of which a share comes with every few rows. */
     int64_t size = TILE * width, share = size * ROWS / (rows + ROWS) + 1;
-    for (int64_t first = 0; first < outputs; first += TILE)
+    for (int64_t first = start; first < end; first += TILE)
         for (int64_t row = 0; row < rows; row += ROWS) {
-            if (product->bytes && first + TILE < outputs)
+            if (product->bytes && first + TILE < padded(product->outputs, BLOCK))
                 fetch(product->bytes + (first + TILE) * width + row / ROWS * share, share);
             float *place = to + row * stride;
             if (product->bytes) {
@@ -249,6 +263,15 @@ static void multiply(const Product *product, int64_t rows, const float *x, int64
                                                       place, stride, add))
             }
         }
+}
+
+/* All outputs, from the rows as they are. */
+static void multiply(const Product *product, int64_t rows, const float *x, int64_t from, float *to,
+                     int64_t stride, int add, Room *room)
+{
+    quantise_rows(product, rows, x, from, room);
+    multiply_outputs(product, 0, padded(product->outputs, BLOCK), rows, x, from, to, stride, add,
+                     room);
 }
 
 /* One output of a product in 8 bits, from its weights as they were before packing. */

@@ -1,4 +1,4 @@
-/* Where a step keeps what it computes on its way. */
+/* Room for the intermediate values of a step. */
 #ifndef ROOM_H
 #define ROOM_H
 
@@ -8,8 +8,9 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-#define AT_ONCE 36       /* rows of logits */
+#define AT_ONCE 264      /* rows of logits */
 #define AFTER_PREVIEW 18 /* of them, if a preview computed them */
+#define LOGITS 65536     /* or less are looked at before the next ones are computed */
 #define CHUNK 48         /* rows whose hidden layer stays in the cache */
 
 /* The next part of a room. scripts/sanitize.sh finds what is read or written behind it: there a gap
@@ -28,14 +29,21 @@ static inline char *take(char **place, int64_t bytes)
     return found;
 }
 
-/* Rows that the output layer takes at once. The weights are read once for them all, and their
- * logits stay in the cache. The weights of a preview are few: they may be read more often, so that
- * the logits stay in a nearer cache. */
+/* Rows that the output layer takes at once. The weights are read once for them all. Those of a
+ * preview are few: they may be read more often, so that all logits stay in a near cache. */
 static inline int64_t count_rows_at_once(const Decoder *decoder, const Step *step)
 {
     int64_t rows = step->sentences * step->beam;
     int64_t most = decoder->preview && !step->candidates ? AFTER_PREVIEW : AT_ONCE;
     return rows < most ? rows : most;
+}
+
+/* Outputs of these rows that are computed before they are looked at, in whole blocks. */
+static inline int64_t count_outputs_at_once(const Decoder *decoder, const Step *step)
+{
+    int64_t all = padded(step->output->outputs, BLOCK);
+    int64_t some = LOGITS / count_rows_at_once(decoder, step) / BLOCK * BLOCK;
+    return some < all && !(decoder->preview && !step->candidates) ? some : all;
 }
 
 /* Sets all pointers of `room`, from that of the step on; returns how many bytes they take. */
@@ -46,7 +54,7 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     int64_t hidden = padded(decoder->layer->mlp.first.outputs, BLOCK) * CHUNK;
     int64_t inputs = rows * stride > hidden ? rows * stride : hidden;
     int64_t symbols = padded(step->output->outputs, BLOCK);
-    int64_t chosen = count_rows_at_once(decoder, step) * symbols;
+    int64_t chosen = count_rows_at_once(decoder, step);
     int64_t size = sizeof(float);
     char *start = (char *)padded((intptr_t)step->room, 64), *place = start;
     room->x = (float *)take(&place, rows * stride * size);
@@ -54,9 +62,13 @@ static inline int64_t lay_out(const Decoder *decoder, const Step *step, Room *ro
     room->both = (float *)take(&place, rows * padded(2 * channels, BLOCK) * size);
     room->hidden = (float *)take(&place, hidden * size);
     room->past = (float *)take(&place, rows * decoder->layers * channels * size);
-    room->logits = (float *)take(&place, chosen * size);
-    room->blocks = (float *)take(&place, symbols / BLOCK * size);
+    room->logits = (float *)take(&place, chosen * count_outputs_at_once(decoder, step) * size);
     room->maxima = (float *)take(&place, symbols / BLOCK * GROUP * size);
+    room->largest = (float *)take(&place, chosen * size);
+    room->total = (float *)take(&place, chosen * size);
+    room->best_logits = (float *)take(&place, chosen * step->best * size);
+    room->best_symbols = (int64_t *)take(&place, chosen * step->best * sizeof(int64_t));
+    room->best_places = (int64_t *)take(&place, chosen * step->best * sizeof(int64_t));
     room->likely = (int32_t *)take(&place, (symbols + 1) * size);
     room->weights = (float *)take(&place, ROWS * padded(step->source, GROUP) * size);
     room->found = (float *)take(&place, ROWS * padded(channels / decoder->heads, GROUP) * size);

@@ -1,11 +1,10 @@
 /* A search step by step, as long as Python has nothing to do between two of them.
  *
- * resmlp_mt/engines/search/beams.py does the same around the steps of a graph. The file that
- * includes it has included step.h before, and says SEARCH, the name.
+ * The file that includes it has included step.h before, and says SEARCH, the name.
  */
 #include "decoder.h"
 
-/* What earlier positions and this one are multiplied with, for every channel: a row of A. */
+/* A row of A: the factors of earlier positions and of this one, for every channel. */
 static const float *find_row(const Decoder *decoder, const Search *search, int64_t position)
 {
     int64_t heads = search->heads, channels = decoder->channels / heads, n = search->positions;
@@ -106,9 +105,13 @@ void SEARCH(const Decoder *decoder, Step *step, Search *search)
 {
     int64_t unfinished;
     do {
-        prepare(decoder, step, search);
-        STEP(decoder, step);
+        if (search->part != 2) {
+            prepare(decoder, step, search);
+            take_step(decoder, step);
+        }
+        if (search->part == 1)
+            return;
         unfinished = advance(decoder, step, search);
-    } while (step->past < search->until && unfinished > search->enough &&
+    } while (!search->part && step->past < search->until && unfinished > search->enough &&
              search->used + step->sentences * step->beam <= search->capacity);
 }

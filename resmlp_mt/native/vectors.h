@@ -14,7 +14,7 @@
 #include "decoder.h"
 
 /* LANES of a vector; VECTORS of a tile, which with ROWS rows has its sums in registers; FOURS of
- * inputs in 8 bits that are multiplied at once; what weights in 8 bits have ADDED when they are. */
+ * inputs in 8 bits that are multiplied at once; ADDED to weights in 8 bits before that. */
 #if defined(WITH_AVX512)
 enum { LANES = 16, VECTORS = 4, FOURS = 1, ADDED = 128 };
 #elif defined(WITH_AVXVNNI)
@@ -106,6 +106,39 @@ INLINE float add_up(floats x)
     for (int part = 1; part < LANES / 4; part++)
         sum += parts[part];
     return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+}
+
+INLINE four_ints larger_of_four(four_ints a, four_ints b)
+{
+    four_ints which = a > b;
+    return (which & a) | (~which & b);
+}
+
+/* Halves are folded onto each other: lane by lane each would wait for the one before. */
+INLINE int32_t largest_lane_of_ints(ints x)
+{
+    four_ints parts[LANES / 4], found;
+    memcpy(parts, &x, sizeof x);
+    found = parts[0];
+    for (int part = 1; part < LANES / 4; part++)
+        found = larger_of_four(parts[part], found);
+    int32_t even = found[0] > found[2] ? found[0] : found[2];
+    int32_t odd = found[1] > found[3] ? found[1] : found[3];
+    return even > odd ? even : odd;
+}
+
+INLINE float largest_lane(floats x)
+{
+    four_floats parts[LANES / 4], found;
+    memcpy(parts, &x, sizeof x);
+    found = parts[0];
+    for (int part = 1; part < LANES / 4; part++) {
+        four_ints which = parts[part] > found;
+        found = (four_floats)((which & (four_ints)parts[part]) | (~which & (four_ints)found));
+    }
+    float even = found[0] > found[2] ? found[0] : found[2];
+    float odd = found[1] > found[3] ? found[1] : found[3];
+    return even > odd ? even : odd;
 }
 
 INLINE int32_t add_up_ints(ints x)

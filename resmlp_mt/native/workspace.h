@@ -1,4 +1,4 @@
-/* Where a classifier keeps what it computes on its way. */
+/* Room for the intermediate values of a classifier. */
 #ifndef WORKSPACE_H
 #define WORKSPACE_H
 

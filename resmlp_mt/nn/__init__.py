@@ -16,5 +16,5 @@ The letters of shapes in this package. Each has one meaning:
     K  classes
     M  beams of a sentence
 
-What has no letter is written out: (B, C, rows, columns). Tensors are batch first.
+Sizes without a letter are written out: (B, C, rows, columns). Tensors are batch first.
 """

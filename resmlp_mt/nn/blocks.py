@@ -15,7 +15,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.nn.dropout import Dropout
 from resmlp_mt.nn.recompute import recompute
 
-# What a block of the decoder remembers from step to step: a part for its mixer, and one for its
+# The state of a block of the decoder between steps: a part for its mixer, and one for its
 # attention. Only the module that a part belongs to knows what is in it.
 BlockState = dict[str, dict[str, Tensor]]
 
@@ -89,7 +89,7 @@ class ResMLPBlock(nn.Module):
     Args:
         norm_1, mix_tokens, scale_1: The first line. The mixer may take more than x.
         norm_2, mix_channels, scale_2: The second line.
-        drop: What both lines leave out in training. It has no weights.
+        drop: The dropout of both lines. It has no weights.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ResMLPBlock(nn.Module):
 
         Args:
             x: Features. (B, L, C) or (B, C, rows, columns), as the parts are made for.
-            *context: What the mixer takes besides x: for text the padding mask, (B, L), True where
+            *context: The mixer's arguments besides x: for text the padding mask, (B, L), True where
                 padded; for images nothing.
         """
         x = x + self.drop(self.scale_1(self.mix_tokens(self.norm_1(x), *context)))
@@ -133,7 +133,7 @@ class ResMLPDecoderBlock(nn.Module):
         norm_1, mix_tokens, scale_1: The first line. The mixer must be causal.
         norm_c, attend, scale_c: The second line, with a `SourceAttention`.
         norm_2, mix_channels, scale_2: The third line.
-        drop: What all three leave out in training. It has no weights.
+        drop: The dropout of all three. It has no weights.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class ResMLPDecoderBlock(nn.Module):
             x: Features of the new positions. (R, T, C).
             memory: Encoder output. (B, S, memory_dim).
             memory_mask: True where the memory is padded. (B, S).
-            state: What earlier steps left, see `start`; None for a full pass.
+            state: The state after earlier steps, see `start`; None for a full pass.
 
         Returns:
             Features. (R, T, C).

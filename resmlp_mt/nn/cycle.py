@@ -51,7 +51,7 @@ class SplitAttention(nn.Module):
 
     Args:
         dim: Number of channels C.
-        branches: How many there are.
+        branches: Their number.
     """
 
     def __init__(self, dim: int, branches: int):

@@ -42,7 +42,7 @@ def split_names(modules: str | list[str]) -> list[str]:
 
 
 class Dropout(KeepsDropout, nn.Dropout):
-    """What `nn.Dropout` does, with a faster mask in training on a CPU.
+    """`nn.Dropout`, with a faster mask in training on a CPU.
 
     There torch draws each number of a mask by itself, and keeps masks in the features' type. Here
     four come from one random integer, and a mask takes a byte for each feature.

@@ -48,9 +48,9 @@ class FoldedMixer:
         gate, value: Products with the norm folded in, and LayerScale in the gate unless there is
             an `out`; None where nothing is gated.
         out: The product after the gate, with LayerScale folded in; None where there is none.
-        scale: What the channels of A x are multiplied with: alpha and LayerScale. (C,).
-        shift: What the sums of A's rows are multiplied with: beta and LayerScale. (C,).
-        bias_scale: What the bias of A is multiplied with. (C,).
+        scale: The factor of the channels of A x: alpha and LayerScale. (C,).
+        shift: The factor of the sums of A's rows: beta and LayerScale. (C,).
+        bias_scale: The factor of the bias of A. (C,).
     """
 
     matrix: nn.Module

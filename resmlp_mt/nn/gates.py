@@ -68,7 +68,7 @@ class GMLPBlock(nn.Module):
 
     Args:
         norm, mix_channels: The line.
-        drop: What it leaves out in training. It has no weights.
+        drop: Its dropout. It has no weights.
     """
 
     def __init__(self, *, norm: nn.Module, mix_channels: GatedMLP, drop: nn.Module):

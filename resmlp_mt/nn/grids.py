@@ -17,7 +17,7 @@ from torch import Tensor
 from resmlp_mt.errors import UserError
 
 Grid = tuple[int, int]  # rows and columns
-# What a weight does with the positions that one of its dimensions stands for.
+# The use that a weight makes of the positions along one of its dimensions.
 READ, WRITTEN = "read", "written"
 
 

@@ -78,7 +78,7 @@ class AdaFC(nn.Module):
 
         Args:
             x: (B, C, rows, columns).
-            vertical, horizontal: What the stage's `AxisWeights` gives.
+            vertical, horizontal: The output of the stage's `AxisWeights`.
         """
         x = torch.einsum("cpq,bcqs->bcps", vertical, x)
         return self.out(torch.einsum("cpq,bcrq->bcrp", horizontal, x))

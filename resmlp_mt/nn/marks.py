@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from torch import nn
 
 _UNDECAYED, _MAP, _OTHER = "no decay", "map", "other"
-# What the layers that write logits are called in models of ours and of fairseq.
+# The names of the layers that write logits, in models of ours and of fairseq.
 _OUTPUTS = ("output", "output_projection", "head")
 
 
@@ -44,10 +44,10 @@ def is_marked(weight: nn.Parameter) -> bool:
 
 
 def group_by_decay(weights: Iterable[nn.Parameter]) -> list:
-    """What an optimizer is built with: the weights without decay as a group of their own.
+    """The groups that an optimizer takes: the weights without decay are one of their own.
 
     Args:
-        weights: Where none is marked so, they come back as they are.
+        weights: All weights. Where none is marked so, they come back as they are.
     """
     weights = list(weights)
     groups = {False: [], True: []}

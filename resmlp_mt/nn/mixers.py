@@ -129,7 +129,7 @@ class LinearMixer(nn.Module):
         Args:
             x: Normalised features; with a state, those of the new positions only. (B, L, C).
             padding_mask: True where padded. (B, L).
-            state: What earlier steps left here. The dict is updated, its tensors are replaced.
+            state: The state after earlier steps. The dict is updated, its tensors are replaced.
 
         Returns:
             Mixed features of the positions in x. (B, L, C).

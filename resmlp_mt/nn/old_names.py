@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-# What stands before a number, and the layers that had these numbers.
+# The prefix of a number, and the layers that had these numbers.
 _NUMBERED = {
     re.compile(r"(.+\.)?(blocks|layers)\.\d+\.mix_channels\."): {"0": "fc1", "3": "fc2"},
     re.compile(r"blocks\.\d+\.mix_tokens\."): {"0": "spatial", "1": "pointwise"},

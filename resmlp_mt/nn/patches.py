@@ -38,7 +38,7 @@ class PatchEmbedding(nn.Module):
         in_chans: Channels of the image.
         dim: Number of channels C.
         patch_size: Side of a patch, in pixels.
-        norm: What normalises the patches; nothing unless given.
+        norm: The norm of the patches; none unless given.
     """
 
     def __init__(self, in_chans: int, dim: int, patch_size: int, norm: nn.Module | None = None):
@@ -55,7 +55,7 @@ class MoveChannels(nn.Module):
     """Make another dimension the one of the channels.
 
     Args:
-        source, target: Where the channels are, and where they shall be.
+        source, target: The dimension of the channels before, and after.
     """
 
     def __init__(self, source: int, target: int):

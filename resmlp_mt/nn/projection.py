@@ -76,8 +76,8 @@ class ProjectionHead(nn.Module):
         Without any output the centre stays.
 
         Args:
-            output: What the teacher's head gave. (..., out_dim). A worker may have none, but all
-                of them have to call this.
+            output: The output of the teacher's head. (..., out_dim). A worker may have none, but
+                all of them have to call this.
             momentum: Share of the old centre.
         """
         total = output.flatten(0, -2).sum(0, dtype=torch.float32)

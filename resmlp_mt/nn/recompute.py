@@ -1,4 +1,4 @@
-"""What is cheap to compute is computed again in the backward pass, and not kept for it."""
+"""Cheap tensors, computed again in the backward pass in place of being kept for it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -31,15 +31,15 @@ def recompute(tensor: Tensor, compute: Callable[[], Tensor]) -> AbstractContextM
     """Operations within it keep `compute` for the backward pass where they would keep `tensor`.
 
     Args:
-        tensor: What is not kept. The caller holds it to the end of the block: another tensor could
-            lie in its place.
+        tensor: The tensor that is not kept. The caller holds it to the end of the block: another
+            tensor could lie in its place.
         compute: Gives the same values once more. The graph holds it until the backward pass, and
             what it refers to.
     """
     # Checkpointing and what moves tensors elsewhere have hooks of their own, which do more.
     if _find_hooks is not None and _find_hooks(False) is not None:
         return nullcontext()
-    # Where it lies, not the tensor, which the graph would hold with these functions.
+    # Its address, not the tensor, which the graph would hold with these functions.
     try:
         place = tensor.data_ptr(), tensor.numel()
     except RuntimeError:  # it lies nowhere, as within torch.func: it is kept as usual

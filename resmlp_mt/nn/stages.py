@@ -19,8 +19,8 @@ class Stage(nn.Module):
             `nn.Identity()` for a first stage, or where the first block does that.
         blocks: The blocks. They decide whether features are (B, N, C), (B, rows, columns, C) or
             (B, C, rows, columns).
-        shared: What all blocks of the stage use, if they do. Called without arguments, it gives a
-            tuple: what each block takes besides its features.
+        shared: The weights that all blocks of the stage use, if they do. Called without arguments,
+            it gives a tuple: the arguments of each block besides its features.
         recomputes: Whether the backward pass computes the blocks again, to save memory.
 
     Raises:

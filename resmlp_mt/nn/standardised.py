@@ -86,7 +86,7 @@ class PreActivationBlock(nn.Module):
     Args:
         norm_1, conv_1, norm_2, conv_2, norm_3, conv_3: The line.
         shortcut: A convolution where the grid or the channels change, else None.
-        drop: What the line leaves out in training. It has no weights.
+        drop: The dropout of the line. It has no weights.
     """
 
     def __init__(

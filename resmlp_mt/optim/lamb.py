@@ -11,10 +11,14 @@ from resmlp_mt.nn.marks import group_by_decay
 
 PATCH = Patch(
     "lamb",
-    "has --optimizer lamb for those alone who have NVIDIA's apex",
+    """
+    fairseq has `--optimizer lamb` for those alone who have NVIDIA's apex.
+    """,
     "whoever trains image models by the paper's recipe without apex",
-    "a subclass stands under that name. It takes apex where it is and our own LAMB elsewhere. "
-    "Both correct the bias of their averages unless --lamb-no-bias-correction is given",
+    """
+    A subclass stands under that name. It takes apex where it is and our own LAMB elsewhere. Both
+    correct the bias of their averages unless `--lamb-no-bias-correction` is given.
+    """,
 )
 
 
@@ -112,7 +116,7 @@ class FairseqLAMB(fused_lamb.FairseqLAMB):
 
     @property
     def optimizer_config(self) -> dict:
-        """What the optimizer is built with, and keeps when a checkpoint is loaded."""
+        """The optimizer's arguments, which stay when a checkpoint is loaded."""
         # getattr: the flag is not in checkpoints from before it.
         corrects = not getattr(self.args, "lamb_no_bias_correction", False)
         return super().optimizer_config | {"bias_correction": corrects}

@@ -120,7 +120,7 @@ def orthogonalize(x: Tensor) -> Tensor:
 
 
 def _choose_factor(gram: Tensor) -> Tensor:
-    """What a step multiplies with, less 3.4445 on the diagonal."""
+    """The factor of a step, less 3.4445 on the diagonal."""
     return torch.baddbmm(gram, gram, gram, beta=-4.7750, alpha=2.0315)
 
 
@@ -147,7 +147,7 @@ class MuonWithAdamW(torch.optim.Optimizer):
         others: Weights or groups of weights for AdamW, at least one.
         lr, weight_decay: Of both.
         momentum: Muon's.
-        **adamw: What else torch's AdamW takes.
+        **adamw: Further arguments of torch's AdamW.
     """
 
     def __init__(
@@ -210,5 +210,5 @@ class FairseqMuon(FairseqAdam):
 
     @property
     def optimizer_config(self) -> dict:
-        """What the optimizer is built with."""
+        """The optimizer's arguments."""
         return super().optimizer_config | {"momentum": self.cfg.muon_momentum}

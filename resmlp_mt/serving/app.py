@@ -1,67 +1,44 @@
-"""The HTTP interface: /translate, /healthz, /metrics, /docs, and the page at /."""
+"""The HTTP interface: /translate, /detect, /healthz, /metrics, /docs, and the page at /."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+import logging
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Annotated
 
-from fastapi import APIRouter, Body, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, Discriminator, Tag
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 
 import resmlp_mt
-from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.serving.answer import TranslationResponse, write_results
+from resmlp_mt.serving import libretranslate, native
 from resmlp_mt.serving.batcher import Batcher
-from resmlp_mt.serving.desk import Desk, Found
-from resmlp_mt.serving.forms import FormsAsJson
-from resmlp_mt.serving.jobs import Options
-from resmlp_mt.serving.keys import Keys, find_key
-from resmlp_mt.serving.libretranslate import (
-    LibreRequest,
-    LibreResponse,
-    LibreTranslate,
-    build_router,
-    explain_as_libretranslate,
-    is_libretranslate,
-)
-from resmlp_mt.serving.limits import Limits
-from resmlp_mt.serving.measure import Answered, Measure
+from resmlp_mt.serving.bodies import NO_JSON, check, explain, read_fields
+from resmlp_mt.serving.desk import Desk, weigh
+from resmlp_mt.serving.front import CheckHost, Front, refuse
+from resmlp_mt.serving.keys import Keys, SharedCounts, read_keys
+from resmlp_mt.serving.libretranslate import DetectRequest, LibreRequest, LibreResponse
 from resmlp_mt.serving.metrics import Metrics
-from resmlp_mt.serving.middleware import (
-    LOOPBACK,
-    AnswerHead,
-    Apologise,
-    CheckHost,
-    LimitBody,
-    MergeSlashes,
-    refuse,
-)
 from resmlp_mt.serving.models import Models
-from resmlp_mt.serving.request import (
-    TranslationRequest,
-    explain,
-    explain_unreadable,
-    limit_request,
-    set_limits,
-)
+from resmlp_mt.serving.native import TranslationRequest, TranslationResponse
+from resmlp_mt.serving.settings import Limits, Settings
 
+logger = logging.getLogger(__name__)
 PAGE = Path(__file__).parent / "page"
 # The page needs nothing but what lies beside it.
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "Cache-Control": "no-cache",
 }
-
-# All that FastAPI says of a body that is not UTF-8, or nested too deeply; it keeps the cause.
-_UNREADABLE = "There was an error parsing the body"
+# Bytes of a body that is read at once: a larger one is read beside the event loop. And how many
+# times as much as its characters HTML weighs.
+_SMALL, _MARKUP = 4000, 5
 
 
 class _Page(StaticFiles):
@@ -80,49 +57,16 @@ class Problem(BaseModel):
     error: str
 
 
-PROBLEMS = {
-    400: "The request is not text, or not for this host; or not as LibreTranslate's are.",
-    403: "The request needs an API key.",
-    408: "The request did not arrive in time.",
-    413: "The request or its answer is too large.",
-    422: "The request is not as described here.",
-    429: "Too many texts wait, or come with this key; try again after Retry-After seconds.",
-    500: "The server failed.",
-    503: "Not translated in time; try again after Retry-After seconds.",
-}
-
-
-def build_app(
-    models: Models,
-    limits: Limits,
-    metrics: Metrics | None = None,
-    hosts: frozenset[str] = LOOPBACK,
-    origins: Sequence[str] = (),
-    keys: Keys | None = None,
-    log: Callable[[Answered], None] | None = None,
-    shows_metrics: bool = True,
-) -> FastAPI:
+def build_app(models: Models, settings: Settings) -> FastAPI:
     """The application, to be run by an ASGI server.
 
-    Args:
-        models: What translates.
-        limits: What requests may ask.
-        metrics: Where to count.
-        hosts: Names that requests may call the server by.
-        origins: Whose pages browsers let read the answers; "*" for all.
-        keys: Who may ask, if not all may.
-        log: Told of each request.
-        shows_metrics: Whether /metrics is here.
+    Raises:
+        UserError: If there is something wrong with the file of keys.
     """
-    keys, metrics = keys or Keys(), metrics or Metrics()
-    batcher = Batcher(
-        models.threads,
-        limits.batch_size,
-        limits.queue_size,
-        limits.answer_bytes,
-        metrics.batches.observe,
-        metrics.queue.set,
-    )
+    limits, metrics = settings.limits, Metrics()
+    known = read_keys(settings.keys, settings.a_minute) if settings.keys else {}
+    keys = Keys(known, SharedCounts(settings.folder))
+    batcher = Batcher(models.threads, limits, metrics.batches.observe, metrics.queue.set)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -136,41 +80,90 @@ def build_app(
         redoc_url=None,
         lifespan=lifespan,
     )
-
-    app.include_router(_build_own(Desk(batcher, limits), models, limits, keys))
-    app.include_router(build_router(models, keys, limits))
-    app.include_router(_build_status(models, metrics if shows_metrics else None))
+    app.include_router(_build_texts(Desk(batcher, limits), models, limits, keys))
+    app.include_router(libretranslate.build_router(models, limits, keys.required))
+    app.include_router(_build_status(models, metrics))
     app.mount("/page", _Page(directory=PAGE))
-    _explain_refusals(app)
-    _guard(app, limits, hosts, origins, tell=[metrics.count, *([log] if log else [])])
+
+    @app.exception_handler(HTTPException)
+    async def explain_refusal(request: Request, error: HTTPException):
+        return refuse(error.status_code, error.detail, **(error.headers or {}))
+
+    # The last one is asked first.
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=limits.request_bytes)
+    if settings.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type"],
+            expose_headers=["Retry-After"],
+        )
+    app.add_middleware(CheckHost, allowed_hosts=settings.hosts, www_redirect=False)
+    app.add_middleware(Front, metrics=metrics, metrics_port=settings.metrics_port)
     return app
 
 
-def _build_own(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIRouter:
-    """What translates, for requests of our own and LibreTranslate's."""
+def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIRouter:
+    """What reads texts, for requests of our own and LibreTranslate's."""
     router = APIRouter()
-    libretranslate = LibreTranslate(desk, models, limits)
+
+    def read(body: bytes, request: Request, given: str) -> BaseModel:
+        """The request that a body is; a key was given in its head, or is in it."""
+        content_type = request.headers.get("Content-Type", "")
+        fields = read_fields(body, content_type, request.query_params)
+        kind = DetectRequest
+        if request.url.path != "/detect":
+            kind = LibreRequest if libretranslate.is_known(fields) else TranslationRequest
+        if kind is TranslationRequest and "json" not in content_type.lower():
+            raise HTTPException(400, NO_JSON)
+        if not given:
+            keys.admit(str(fields.get("api_key") or ""))
+        try:
+            return check(kind, fields, limits)
+        except ValidationError as error:
+            if kind is TranslationRequest:
+                raise HTTPException(422, explain(error)) from None
+            raise HTTPException(400, libretranslate.explain(error)) from None
+
+    async def receive(request: Request) -> BaseModel:
+        if given := _find_key(request):
+            keys.admit(given)
+        body = await request.body()
+        if keys.required and not given and b"api_key" not in body:
+            keys.admit("")
+        if len(body) <= _SMALL:
+            return read(body, request, given)
+        return await desk.read(len(body), read, body, request, given)
 
     @router.post(
         "/translate",
         response_class=Response,
         responses={200: {"model": TranslationResponse | LibreResponse}}
-        | {status: {"model": Problem, "description": d} for status, d in PROBLEMS.items()},
+        | dict.fromkeys((400, 403, 413, 422, 429, 500, 503), {"model": Problem}),
+        openapi_extra=_describe_body(TranslationRequest, LibreRequest),
     )
-    async def translate(asked: _either(limits), request: Request):
+    async def translate(request: Request):
         """Translate texts, in order."""
-        in_body = asked.api_key if isinstance(asked, LibreRequest) else ""
-        keys.admit(in_body or find_key(request.headers))
+        asked = await receive(request)
         if isinstance(asked, LibreRequest):
-            work = libretranslate.translate(asked)
+            weight = weigh(asked.texts) * (_MARKUP if asked.format == "html" else 1)
+            work = desk.translate(weight, lambda: libretranslate.prepare(asked, models, limits))
         else:
-            work = _translate(asked, desk, models)
+            weight = weigh([*asked.texts, asked.prefix], asked.glossary)
+            work = desk.translate(weight, lambda: native.prepare(asked, models))
         return await _answer_in_time(request, work, limits.timeout)
+
+    @router.post("/detect", openapi_extra=_describe_body(DetectRequest))
+    async def detect(request: Request) -> list[dict]:
+        """Which of the service's languages texts are in, with a confidence of 100."""
+        asked = await receive(request)
+        return await desk.read(len(asked.texts), libretranslate.detect, asked, models)
 
     return router
 
 
-def _build_status(models: Models, metrics: Metrics | None) -> APIRouter:
+def _build_status(models: Models, metrics: Metrics) -> APIRouter:
     """What says how the server does: to programs, and on its page."""
     router = APIRouter()
 
@@ -179,12 +172,10 @@ def _build_status(models: Models, metrics: Metrics | None) -> APIRouter:
         """Whether the server translates."""
         return {"status": "ok", "model": models.name, "version": resmlp_mt.__version__}
 
-    if metrics:
-
-        @router.get("/metrics", response_class=Response)
-        async def show_metrics():
-            """What Prometheus asks for."""
-            return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
+    @router.get("/metrics", response_class=Response)
+    async def show_metrics():
+        """What Prometheus asks for."""
+        return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     @router.get("/", include_in_schema=False)
     async def show_page() -> FileResponse:
@@ -193,86 +184,16 @@ def _build_status(models: Models, metrics: Metrics | None) -> APIRouter:
     return router
 
 
-def _explain_refusals(app: FastAPI) -> None:
-    @app.exception_handler(RequestValidationError)
-    async def explain_mistakes(request: Request, error: RequestValidationError):
-        if request.url.path == "/detect" or is_libretranslate(error.body):
-            return refuse(400, explain_as_libretranslate(error.errors()))
-        return refuse(422, explain(error.errors()))
-
-    @app.exception_handler(HTTPException)
-    async def explain_refusal(request: Request, error: HTTPException):
-        said = str(error.detail)
-        if said == _UNREADABLE:
-            said = explain_unreadable(error.__cause__)
-        return refuse(error.status_code, said, **(error.headers or {}))
+def _find_key(request: Request) -> str:
+    """The key in the head of a request; empty if there is none."""
+    kind, _, key = request.headers.get("Authorization", "").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else request.query_params.get("api_key", "")
 
 
-def _guard(
-    app: FastAPI,
-    limits: Limits,
-    hosts: frozenset[str],
-    origins: Sequence[str],
-    tell: list[Callable[[Answered], None]],
-) -> None:
-    """Put before the application what requests pass; the last one is asked first."""
-    app.add_middleware(AnswerHead)
-    app.add_middleware(FormsAsJson, size=limits.request_bytes, is_known=is_libretranslate)
-    app.add_middleware(LimitBody, size=limits.request_bytes, seconds=limits.timeout)
-    app.add_middleware(Apologise)
-    if origins:
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type"],
-            expose_headers=["Retry-After"],
-        )
-    app.add_middleware(CheckHost, names=hosts)
-    app.add_middleware(Measure, tell=tell)
-    app.add_middleware(MergeSlashes)
-
-
-def _either(limits: Limits):
-    """The body of POST /translate: our own, or LibreTranslate's."""
-    own, libre = limit_request(limits), set_limits(LibreRequest, limits)
-    return Annotated[
-        # Names with blanks are left out where a mistake is explained.
-        Annotated[own, Tag("our own")] | Annotated[libre, Tag("of LibreTranslate")],
-        Discriminator(lambda asked: "of LibreTranslate" if is_libretranslate(asked) else "our own"),
-        Body(),
-    ]
-
-
-async def _translate(asked: TranslationRequest, desk: Desk, models: Models) -> bytes:
-    """The answer to a request of our own."""
-    texts = [asked.text] if isinstance(asked.text, str) else asked.text
-    try:
-        model = models.choose(asked.source, asked.target, texts)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
-    search = SearchOptions(
-        beam=asked.beam,
-        nbest=asked.nbest,
-        lenpen=asked.lenpen,
-        max_len_b=asked.max_len_b,
-        no_repeat_ngram_size=asked.no_repeat_ngram_size,
-    )
-    begun = asked.prefix, asked.alternatives
-    options = Options(model.translator, search, asked.attention, *begun)
-
-    def write(found: list[Found]) -> bytes:
-        return write_results(found, asked.parts)
-
-    return await desk.translate(
-        texts,
-        options,
-        write,
-        asked.split_sentences,
-        asked.recase,
-        glossary=asked.glossary,
-        house=model.house if asked.house_terms else None,
-    )
+def _describe_body(*kinds: type[BaseModel]) -> dict:
+    """Bodies of requests, for the documents: FastAPI would read them on the event loop."""
+    schema = {"anyOf": [kind.model_json_schema() for kind in kinds]}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 async def _answer_in_time(
@@ -291,6 +212,11 @@ async def _answer_in_time(
         return Response(answer.result(), media_type="application/json")
     except asyncio.CancelledError:  # what is left when the server ends
         return refuse(503, "the server ends; ask again later", **{"Retry-After": "5"})
+    except HTTPException:
+        raise
+    except Exception:  # Starlette's own answer to it would not be counted, nor read by other pages
+        logger.exception("a request failed")
+        return refuse(500, "this failed, and not by your fault; the server's log says more")
     finally:
         for task in (left, answer):  # what nobody waits for is not translated
             task.cancel()

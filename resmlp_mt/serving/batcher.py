@@ -1,25 +1,124 @@
-"""The queue where the texts of all requests meet, and the threads that translate them in batches.
+"""The queue where the texts of all requests meet, and the threads that translate them in slices.
 
 Nothing waits for a batch to fill: a free thread takes what is there. Under load texts come while
-the threads are busy, and the batches grow by themselves. Requests share the batches: each gives one
-text in turn, so that a short request never waits for all of a long one.
+the threads are busy, and the batches grow by themselves. A batch is a slice of some tenths of a
+second at most, and what is left of a request goes back to the queue. There the request comes first
+that least was done for, so that one of a sentence waits for a slice, and not for long requests.
 """
 
+import heapq
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 
+from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.stopping import Stopped, check_wanted, stop_when
-from resmlp_mt.serving.jobs import Impossible, Job, Options
-from resmlp_mt.serving.request import USUAL_BEAM
+from resmlp_mt.errors import BrokenModel, UserError
+from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 from resmlp_mt.text.segments import Segment
+from resmlp_mt.translating.alternatives import MORE, find_alternatives
+from resmlp_mt.translating.hypotheses import Hypothesis
+from resmlp_mt.translating.translator import Translator
 
 logger = logging.getLogger(__name__)
+# Subwords of the sentences that a slice has `batch_size` of.
+_LENGTH = 12
+# What is more than a plain beam search is done by fairseq. Two texts that hold few words then take
+# about as long as 64 of a plain search.
+_FAIRSEQ = 32
 
 
 class QueueFull(Exception):
     """More texts wait than the queue may hold."""
+
+
+class Impossible(Exception):
+    """No translation is as it was asked for; says why."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What segments must have in common to be translated together."""
+
+    translator: Translator
+    search: SearchOptions = SearchOptions(beam=USUAL_BEAM)
+    attention: bool = False
+    prefix: str = ""  # of all segments: there is one
+    alternatives: bool = False
+
+    def weigh(self, segment: Segment) -> int:
+        """About the steps that the search of a segment takes, of all its beams."""
+        beams = self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
+        is_plain = self.search.is_plain and not segment.held
+        return (beams if is_plain else beams * _FAIRSEQ) * (len(segment.pieces) + 1)
+
+    def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis] | None]:
+        """Yield the translations of each segment; None where other work may come in between.
+
+        Raises:
+            Impossible: If more than a plain search was asked for, or terms must be held, and that
+                cannot be had.
+        """
+        translator, search = self.translator, self.search
+        try:
+            if self.alternatives:
+                asked = segments, search, self.prefix, self.attention
+                yield from find_alternatives(translator, *asked)
+                return
+            guides = None
+            if self.prefix:
+                guides = [Guide(translator.codec.encode_target(self.prefix))] * len(segments)
+            # The batches side by side are those of this queue.
+            yield from translator.translate_segments(
+                segments, search, attention=self.attention, guides=guides, threads=1
+            )
+        except BrokenModel:
+            raise
+        except UserError as error:
+            holds = any(segment.wanted for segment in segments)
+            if search.is_plain and not holds:
+                raise
+            raise Impossible("glossary: " * holds + str(error)) from None
+
+
+@dataclass(eq=False)
+class Job:
+    """The segments of one request.
+
+    Attributes:
+        answer: Done when all are translated: a list of hypotheses for each. Cancel it when it is
+            wanted no more.
+        spent: Steps of beams that were searched for it.
+        search: What is left of one that is done in slices.
+    """
+
+    segments: list[Segment]
+    options: Options
+    answer: Future = field(default_factory=Future)
+    spent: int = 0
+    taken: int = 0
+    search: Iterator | None = None
+
+    def __post_init__(self):
+        self.found: list[list[Hypothesis] | None] = [None] * len(self.segments)
+        self.costs = list(map(self.options.weigh, self.segments))
+
+    @property
+    def waiting(self) -> int:
+        """Texts that wait for a thread, without those of cancelled jobs."""
+        return 0 if self.answer.done() else len(self.segments) - self.taken
+
+    def end(self, error: Exception | None = None) -> None:
+        """Answer, with what was found or an error; called with the batcher's lock."""
+        if self.answer.done() or not self.answer.set_running_or_notify_cancel():
+            return
+        if error:
+            self.answer.set_exception(error)
+        else:
+            self.answer.set_result(self.found)
 
 
 class Batcher:
@@ -27,10 +126,7 @@ class Batcher:
 
     Args:
         threads: Batches that are translated side by side.
-        batch_size: Texts translated together at the usual beam. A wider beam makes batches smaller
-            by as much, so that none takes longer than a usual one.
-        queue_size: Texts that may wait.
-        answer_bytes: About what the translations of a job may take as JSON.
+        limits: What they and the queue may hold.
         observe_batch: Told the size of each batch.
         observe_queue: Told how many texts wait, when that has changed.
     """
@@ -38,16 +134,13 @@ class Batcher:
     def __init__(
         self,
         threads: int,
-        batch_size: int,
-        queue_size: int,
-        answer_bytes: int,
+        limits: Limits,
         observe_batch: Callable[[int], None] = lambda size: None,
         observe_queue: Callable[[int], None] = lambda waiting: None,
     ):
+        self.limits, self.slice = limits, limits.batch_size * USUAL_BEAM * _LENGTH
         self.observe_batch, self.observe_queue = observe_batch, observe_queue
-        self.batch_size, self.queue_size = batch_size, queue_size
-        self.answer_bytes = answer_bytes
-        self.jobs: list[Job] = []  # in the order of their turns
+        self.jobs: list[Job] = []
         self.changed = threading.Condition()
         self.closed = False
         self.threads = [
@@ -62,24 +155,19 @@ class Batcher:
         """Texts that wait for a thread, without those of cancelled jobs."""
         return sum(job.waiting for job in self.jobs)
 
-    def submit(self, segments: list[Segment], options: Options) -> Job:
-        """Queue segments, all or none.
-
-        Args:
-            segments: What is to be translated.
-            options: By which model, and how.
+    def submit(self, job: Job) -> Job:
+        """Queue the segments of a job, all or none.
 
         Raises:
             QueueFull: If there is no room for them now.
         """
-        job = Job(segments, options, self.answer_bytes)
-        if not segments:
-            job.answer.set_result([])
         with self.changed:
-            if self.closed or self.waiting + len(segments) > self.queue_size:
+            if self.closed or self.waiting + len(job.segments) > self.limits.queue_size:
                 raise QueueFull
+            if not job.segments:
+                job.end()
             self.jobs = [*self._wanted(), job]
-            self.changed.notify(len(segments))
+            self.changed.notify(len(job.segments))
         self._observe()
         job.answer.add_done_callback(self._observe)  # it may be cancelled while it waits
         return job
@@ -105,30 +193,36 @@ class Batcher:
                     # One that cannot be translated must not take the others with it.
                     try:
                         if job.found[index] is None:
+                            job.search = None
                             self._translate([(job, index)])
                     except Exception as error:
                         with self.changed:
-                            job.fail(error)
+                            job.end(error)
 
     def _take(self) -> list[tuple[Job, int]]:
         """The next texts with the same options, by job and index; none when all is done."""
         with self.changed:
             while not (jobs := self._wanted()) and not self.closed:
                 self.changed.wait()
-            if not jobs:
-                return []
-            options = jobs[0].next_options
-            alike = [job for job in jobs if job.next_options == options]
-            kind = {id(job) for job in alike}
-            room = max(1, self.batch_size * USUAL_BEAM // max(options.beams, USUAL_BEAM))
+            self.jobs = jobs
+            options = min(jobs, key=lambda job: job.spent).options if jobs else None
+            turns = [(job.spent, i) for i, job in enumerate(jobs) if job.options == options]
+            heapq.heapify(turns)
             batch: list[tuple[Job, int]] = []
-            while alike and len(batch) < room:
-                for job in alike[: room - len(batch)]:
-                    batch.append((job, job.take()))
-                alike = [job for job in alike if job.waiting and job.next_options == options]
-            # Jobs of this kind go behind the others, and those that were served to the end.
-            served = {id(job) for job, _ in batch}
-            self.jobs = sorted(jobs, key=lambda job: (id(job) in kind) + (id(job) in served))
+            left = self.slice
+            while turns and len(batch) < self.limits.batch_size:
+                job = jobs[(i := turns[0][1])]
+                cost = min(job.costs[job.taken], self.slice)
+                if batch and (cost > left or options.alternatives):
+                    break
+                left -= cost
+                batch.append((job, job.taken))
+                job.spent += cost
+                job.taken += 1
+                if job.waiting:
+                    heapq.heapreplace(turns, (job.spent, i))
+                else:
+                    heapq.heappop(turns)
         return batch
 
     def _observe(self, _: Future | None = None) -> None:
@@ -139,17 +233,22 @@ class Batcher:
 
     def _translate(self, batch: list[tuple[Job, int]]) -> None:
         """Give each job its translations. Stop when all of its jobs were cancelled."""
-        job, index = batch[0]
-        options = job.get_options(index)
-        segments = [job.segments[i] for job, i in batch]
+        first, segments = batch[0][0], [job.segments[i] for job, i in batch]
+        search = first.search or first.options.translate(segments)
         try:
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
-                found = options.translate(segments)
                 # One after the other: the attention of all of them may be larger than memory.
                 for job, index in batch:
                     check_wanted()
-                    hypotheses = next(found)
+                    found = next(search)
                     with self.changed:
-                        job.put(index, hypotheses)
+                        if found is None:  # the only text of its job goes back
+                            self.jobs = [other for other in self.jobs if other is not job] + [job]
+                            job.search, job.taken = search, 0
+                            self.changed.notify()
+                            return
+                        job.found[index] = found
+                        if None not in job.found:
+                            job.end()
         except Stopped:
             logger.info("a batch of %d texts was abandoned", len(batch))

@@ -2,34 +2,26 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+import sqlite3
+import time
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
+from limits import RateLimitItemPerMinute
+from limits.storage import Storage
+from limits.strategies import FixedWindowRateLimiter
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
-from resmlp_mt.serving.buckets import Buckets
-from resmlp_mt.serving.followed import FollowedFile
 
-# A file holds no more: processes share memory for so many from their start on.
-MOST_KEYS = 100_000
 _REMARK = re.compile(r"(?:^|\s)#")
+_PATIENCE = 0.1  # seconds to wait for the counts, which are held for microseconds
 
 
-@dataclass(frozen=True)
-class Key:
-    """A key, and the requests that it may send in a minute; 0 for any number."""
-
-    secret: str
-    a_minute: int
-
-
-def read_keys(path: Path, a_minute: int) -> list[Key]:
-    """Read a file of keys: one a line, with a number of its own behind it or not.
+def read_keys(path: Path, a_minute: int) -> dict[str, int]:
+    """Read a file of keys: one a line, with its requests a minute behind it or not; 0 for any.
 
     A # at the start of a line or behind white space begins a remark.
 
@@ -38,9 +30,9 @@ def read_keys(path: Path, a_minute: int) -> list[Key]:
         a_minute: The limit of keys without a number.
 
     Raises:
-        UserError: If the file is missing or broken, or holds no key, or too many.
+        UserError: If the file is missing or broken, or holds no key.
     """
-    found: dict[str, Key] = {}
+    found: dict[str, int] = {}
     for number, line in enumerate(read_lines(path), 1):
         words = _REMARK.split(line, 1)[0].split()
         if not words:
@@ -49,42 +41,83 @@ def read_keys(path: Path, a_minute: int) -> list[Key]:
             raise UserError(f"{path}, line {number}: not a key, or a key and a number")
         if words[0] in found:
             raise UserError(f"{path}, line {number}: this key came before")
-        found[words[0]] = Key(words[0], int(words[1]) if words[1:] else a_minute)
-    if not 0 < len(found) <= MOST_KEYS:
-        said = "no key; write one a line" if not found else f"more than {MOST_KEYS:,} keys"
-        raise UserError(f"{path}: holds {said}")
-    return list(found.values())
+        found[words[0]] = int(words[1]) if words[1:] else a_minute
+    if not found:
+        raise UserError(f"{path}: holds no key; write one a line")
+    return found
 
 
-def find_key(headers: Mapping[str, str]) -> str:
-    """The key in the headers of a request; empty if there is none."""
-    kind, _, key = headers.get("Authorization", "").partition(" ")
-    return key.strip() if kind.lower() == "bearer" else ""
+class SharedCounts(Storage):
+    """Counts of `limits` in a file that all workers share, whichever of them is killed.
 
+    Args:
+        folder: Where the file is made; None to keep them in memory, for one worker.
+    """
 
-def follow_keys(path: Path, a_minute: int) -> FollowedFile[list[Key]]:
-    """A file of keys that may change. Arguments and mistakes as of `read_keys`."""
-    return FollowedFile(path, partial(read_keys, a_minute=a_minute), "--api-keys", "the keys")
+    STORAGE_SCHEME = ["resmlp"]
+    base_exceptions = sqlite3.Error
+
+    def __init__(self, folder: Path | None = None):
+        super().__init__()
+        path = folder / "keys.sqlite" if folder else ":memory:"
+        self.file = sqlite3.connect(path, isolation_level=None, timeout=_PATIENCE)
+        self.file.execute("PRAGMA journal_mode = WAL")
+        self.file.execute("PRAGMA synchronous = OFF")
+        self.reset()
+
+    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
+        """Count a request, in a window of `expiry` seconds that its first one begins."""
+        now = time.time()
+        (found,) = self.file.execute(
+            "INSERT INTO counts VALUES (?1, ?2, ?3 + ?4) ON CONFLICT DO UPDATE SET"
+            " count = iif(ends <= ?3, 0, count) + ?2, ends = iif(ends <= ?3, ?3 + ?4, ends)"
+            " RETURNING count",
+            (key, amount, now, expiry),
+        ).fetchone()
+        return found
+
+    def get(self, key: str) -> int:
+        """The requests of a window."""
+        return self._find(key)[0]
+
+    def get_expiry(self, key: str) -> float:
+        """When a window ends."""
+        return self._find(key)[1]
+
+    def _find(self, key: str) -> tuple[int, float]:
+        query = "SELECT count, ends FROM counts WHERE key = ? AND ends > ?"
+        now = time.time()
+        return self.file.execute(query, (key, now)).fetchone() or (0, now)
+
+    def check(self) -> bool:
+        """Whether it works."""
+        return True
+
+    def reset(self) -> None:
+        """Begin, where nobody has begun."""
+        self.file.execute("CREATE TABLE IF NOT EXISTS counts (key PRIMARY KEY, count, ends)")
+
+    def clear(self, key: str) -> None:
+        """Forget a key."""
+        self.file.execute("DELETE FROM counts WHERE key = ?", (key,))
 
 
 class Keys:
-    """Who may ask, and how often.
+    """Keys that requests need, and how often each may ask.
 
     Args:
-        read: The keys that there are now; none if all may ask. It returns the same ones until they
-            change.
-        buckets: What each of them may still send.
+        known: The requests that each may send in a minute, 0 for any number; none if all may ask.
+        counts: Where they are counted.
     """
 
-    def __init__(self, read: Callable[[], Sequence[Key]] = tuple, buckets: Buckets | None = None):
-        self.read, self.buckets = read, buckets or Buckets()
-        self.known: Sequence[Key] = ()
-        self.places: dict[bytes, int] = {}
+    def __init__(self, known: Mapping[str, int] = {}, counts: Storage | None = None):
+        self.known = {_digest(secret): a_minute for secret, a_minute in known.items()}
+        self.limiter = FixedWindowRateLimiter(counts or SharedCounts())
 
     @property
     def required(self) -> bool:
         """Whether a request needs a key."""
-        return bool(self.read())
+        return bool(self.known)
 
     def admit(self, given: str) -> None:
         """Count a request.
@@ -92,29 +125,24 @@ class Keys:
         Raises:
             HTTPException: 403 if the key is not known, 429 if it has sent too much.
         """
-        keys = self.read()
-        if not keys:
+        if not self.known:
             return
-        if keys is not self.known:
-            self._know(keys)
         if not given:
             raise HTTPException(403, "Please contact the server operator to get an API key")
-        place = self.places.get(_digest(given))
-        if place is None:
+        most = self.known.get(name := _digest(given))
+        if most is None:
             raise HTTPException(403, "Invalid API key")
-        most = keys[place].a_minute
-        wait = self.buckets.take(place, most) if most else 0
-        if wait > 0:
-            message = f"Slowdown: {most} requests per 1 minute"
-            raise HTTPException(429, message, headers={"Retry-After": str(math.ceil(wait))})
-
-    def _know(self, keys: Sequence[Key]) -> None:
-        digests = [_digest(key.secret) for key in keys]
-        self.known, self.places = keys, {digest: place for place, digest in enumerate(digests)}
-        # As many bits as a float holds.
-        self.buckets.marks = [float(1 + int.from_bytes(digest[:6])) for digest in digests]
+        limit = RateLimitItemPerMinute(most or 1)
+        try:
+            if not most or self.limiter.hit(limit, name):
+                return
+            wait = self.limiter.get_window_stats(limit, name).reset_time - time.time()
+        except sqlite3.Error:  # where the counts stay locked, nobody is kept out
+            return
+        message = f"Slowdown: {most} requests per 1 minute"
+        raise HTTPException(429, message, {"Retry-After": str(max(1, math.ceil(wait)))})
 
 
-def _digest(secret: str) -> bytes:
+def _digest(secret: str) -> str:
     """What a key is looked up by: the time that this takes tells nothing of the keys there are."""
-    return sha256(secret.encode("utf-8", "replace")).digest()
+    return sha256(secret.encode("utf-8", "replace")).hexdigest()

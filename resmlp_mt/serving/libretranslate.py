@@ -5,8 +5,7 @@ LibreTranslate's.
 """
 
 import json
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
 from pydantic import (
@@ -14,19 +13,19 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    field_validator,
+    ValidationError,
     model_validator,
 )
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.serving.desk import Desk, Found
+from resmlp_mt.serving import bodies
+from resmlp_mt.serving.batcher import Options
+from resmlp_mt.serving.bodies import Text, Texts, too_many
+from resmlp_mt.serving.desk import Found, Task
 from resmlp_mt.serving.html.markup import read_documents, write_documents
-from resmlp_mt.serving.jobs import Options
-from resmlp_mt.serving.keys import Keys, find_key
-from resmlp_mt.serving.limits import Limits
-from resmlp_mt.serving.models import AUTO, Model, Models, name_language
-from resmlp_mt.serving.request import USUAL_BEAM, Text, Texts, explain, set_limits, too_many
+from resmlp_mt.serving.models import AUTO, Models, name_language
+from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
 _FIELDS = frozenset("q source target format alternatives api_key".split())
 
@@ -35,24 +34,19 @@ class DetectRequest(BaseModel):
     """Texts in an unknown language. For LibreTranslate, what is empty or null is not there."""
 
     model_config = ConfigDict(extra="ignore")
-    limits: ClassVar[Limits] = Limits()
 
     q: Texts = Field(description="A text, or several.", examples=["A dog sleeps."])
     api_key: str = Field("", coerce_numbers_to_str=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out(cls, asked: object) -> object:
-        if not isinstance(asked, dict):
-            return asked
+    def _leave_out(cls, asked: dict) -> dict:
         return {name: value for name, value in asked.items() if value not in (None, "", [])}
 
-    @field_validator("q", mode="before")
-    @classmethod
-    def _count(cls, texts: object) -> object:
-        if isinstance(texts, list) and len(texts) > cls.limits.queue_size:
-            raise too_many(len(texts), cls.limits.queue_size)
-        return texts
+    @property
+    def texts(self) -> list[str]:
+        """One or several."""
+        return [self.q] if isinstance(self.q, str) else self.q
 
 
 class LibreRequest(DetectRequest):
@@ -77,147 +71,93 @@ class LibreResponse(BaseModel):
     detectedLanguage: dict | list[dict] | None = None
 
 
-class Detected(BaseModel):
-    """A language, and how sure that is among all languages, of 100."""
-
-    confidence: float
-    language: str
+def is_known(asked: dict) -> bool:
+    """Whether the fields of POST /translate are meant for this interface."""
+    return "text" not in asked and bool(_FIELDS & asked.keys())
 
 
-class Language(BaseModel):
-    """A language, and those that it can be translated to."""
-
-    code: str
-    name: str
-    targets: list[str]
-
-
-def is_libretranslate(asked: object) -> bool:
-    """Whether the body of POST /translate is meant for this interface."""
-    return isinstance(asked, dict) and "text" not in asked and bool(_FIELDS & asked.keys())
-
-
-def explain_as_libretranslate(errors: Sequence[dict]) -> str:
+def explain(error: ValidationError) -> str:
     """What is wrong with a request, in LibreTranslate's words where it has some."""
-    first = errors[0]
+    first = error.errors(include_url=False)[0]
     name = str(first["loc"][-1])
     if first["type"] == "missing" and name in _FIELDS:
         return f"Invalid request: missing {name} parameter"
     if name == "format":
         return f"{first['input']!s:.40} format is not supported"
-    return f"Invalid request: {explain(errors)}"
+    return f"Invalid request: {bodies.explain(error)}"
 
 
-class LibreTranslate:
-    """Answers in LibreTranslate's form.
+def prepare(asked: LibreRequest, models: Models, limits: Limits) -> Task | bytes:
+    """The task of a request; or its answer, where the source is in the target's language.
 
-    Args:
-        desk: Where texts are translated.
-        models: The models of the service.
-        limits: What requests may ask.
+    Raises:
+        HTTPException: If there is no such translation.
     """
-
-    def __init__(self, desk: Desk, models: Models, limits: Limits):
-        self.desk, self.models, self.limits = desk, models, limits
-
-    async def translate(self, asked: LibreRequest) -> bytes:
-        """The answer to POST /translate: a `LibreResponse` as JSON.
-
-        Raises:
-            HTTPException: If there is no such translation.
-        """
-        texts = [asked.q] if isinstance(asked.q, str) else asked.q
-        most = self.limits.beam - 1
-        if asked.alternatives > most:
-            raise HTTPException(400, f"Invalid request: alternatives is above {most}")
-        source, detected = self._find_source(asked.source, texts)
-        target = self.models.find_language(asked.target)
-        if target is None:
-            raise HTTPException(400, f"{asked.target:.40} is not supported")
-        rest = {} if detected is None else {"detectedLanguage": detected}
-        if rest and isinstance(asked.q, list):
-            rest = {"detectedLanguage": [detected] * len(texts)}
-        if source == target:  # as LibreTranslate has it
-            return _write(asked, [[text] for text in texts], rest)
-        if (model := self.models.find(source, target)) is None:
-            raise HTTPException(
-                400,
-                f"{name_language(target)} ({target}) is not available as a target language from "
-                f"{name_language(source)} ({source})",
-            )
-        return await self._translate(asked, texts, model, rest)
-
-    async def _translate(
-        self, asked: LibreRequest, texts: list[str], model: Model, rest: dict
-    ) -> bytes:
-        count = 1 + asked.alternatives
-        beam = max(min(USUAL_BEAM, self.limits.beam), count)
-        html = asked.format == "html"
-        options = Options(model.translator, SearchOptions(beam=beam, nbest=count))
-        plain, written = texts, 0
-        if html:
-            size = sum(map(len, texts))
-            written = size * count
-            self.desk.check_answer(written)
-            try:
-                plain = await self.desk.read(size, read_documents, texts)
-            except ValueError as error:
-                raise HTTPException(400, f"Invalid request: {error}") from None
-            if len(plain) > self.limits.queue_size:
-                raise too_many(len(plain), self.limits.queue_size)
-
-        def describe(found: list[Found]) -> bytes:
-            each = [[hypothesis.text for hypothesis in one.hypotheses] for one in found]
-            return _write(asked, write_documents(texts, each) if html else each, rest)
-
-        # Authors of HTML leave out the stops of headings, buttons and menus alone.
-        house = model.house if asked.house_terms else None
-        return await self.desk.translate(
-            plain, options, describe, are_items=html, written=written, house=house
+    texts, count = asked.texts, 1 + asked.alternatives
+    if count > limits.beam:
+        raise HTTPException(400, f"Invalid request: alternatives is above {limits.beam - 1}")
+    source, detected = _find_source(asked.source, texts, models)
+    target = models.find_language(asked.target)
+    if target is None:
+        raise HTTPException(400, f"{asked.target:.40} is not supported")
+    rest = {} if detected is None else {"detectedLanguage": detected}
+    if rest and isinstance(asked.q, list):
+        rest = {"detectedLanguage": [detected] * len(texts)}
+    if source == target:  # as LibreTranslate has it
+        return _write(asked, [[text] for text in texts], rest)
+    if (model := models.find(source, target)) is None:
+        raise HTTPException(
+            400,
+            f"{name_language(target)} ({target}) is not available as a target language from "
+            f"{name_language(source)} ({source})",
         )
+    plain, html = texts, asked.format == "html"
+    if html:
+        try:
+            plain = read_documents(texts)
+        except ValueError as error:
+            raise HTTPException(400, f"Invalid request: {error}") from None
+        if len(plain) > limits.queue_size:
+            raise too_many(len(plain), limits.queue_size)
 
-    def _find_source(self, asked: str, texts: list[str]) -> tuple[str, dict | None]:
-        """The language of texts; and what is said of it, where it was found out."""
-        if asked.lower() == AUTO:
-            ranked = self.models.detect(texts)
-            if not ranked:
-                raise HTTPException(400, "auto: the languages here cannot be told; name the source")
-            return ranked[0][0], _describe(*ranked[0])
-        source = self.models.find_language(asked)
-        if source is None:
-            raise HTTPException(400, f"{asked:.40} is not supported")
-        return source, None
+    def describe(found: list[Found]) -> bytes:
+        each = [[hypothesis.text for hypothesis in one.hypotheses] for one in found]
+        return _write(asked, write_documents(texts, each) if html else each, rest)
+
+    beam = max(min(USUAL_BEAM, limits.beam), count)
+    return Task(
+        plain,
+        Options(model.translator, SearchOptions(beam=beam, nbest=count)),
+        describe,
+        # Authors of HTML leave out the stops of headings, buttons and menus alone.
+        reading={"is_item": html},
+        house=model.house if asked.house_terms else None,
+        written=sum(map(len, texts)) if html else 0,
+    )
 
 
-def build_router(models: Models, keys: Keys, limits: Limits) -> APIRouter:
-    """The rest of LibreTranslate's interface.
+def detect(asked: DetectRequest, models: Models) -> list[dict]:
+    """Which of the service's languages texts are in, that with most text first.
 
-    Args:
-        models: The models of the service.
-        keys: Who may ask.
-        limits: Of the service.
+    Each has a `language`, and a `confidence` among all languages, of 100.
     """
+    found = [_describe(*pair) for pair in models.detect(asked.texts)]
+    return [one for one in found if one["confidence"] > 0 or one is found[0]]
+
+
+def build_router(models: Models, limits: Limits, needs_key: bool) -> APIRouter:
+    """The rest of LibreTranslate's interface."""
     router = APIRouter()
 
     @router.get("/languages")
-    async def languages() -> list[Language]:
-        """The languages of the service."""
+    async def languages() -> list[dict]:
+        """The languages of the service, and those that each can be translated to."""
         return [
-            Language(
-                code=code,
-                name=name_language(code),
-                targets=sorted({code, *models.targets(code)}),
+            {"code": code, "name": name, "targets": sorted({code, *models.targets(code)})}
+            for code, name in zip(
+                models.languages, map(name_language, models.languages), strict=True
             )
-            for code in models.languages
         ]
-
-    @router.post("/detect")
-    async def detect(asked: set_limits(DetectRequest, limits), request: Request) -> list[Detected]:
-        """Which of these languages texts are in, that with most text first."""
-        keys.admit(asked.api_key or find_key(request.headers))
-        ranked = models.detect([asked.q] if isinstance(asked.q, str) else asked.q)
-        found = [_describe(*pair) for pair in ranked]
-        return [Detected(**one) for one in found if one["confidence"] > 0 or one is found[0]]
 
     @router.post("/translate_file", include_in_schema=False)
     async def refuse_file():
@@ -244,8 +184,8 @@ def build_router(models: Models, keys: Keys, limits: Limits) -> APIRouter:
         first = models.all[0]
         chosen = {"source": first.source, "target": first.target}
         return {
-            "apiKeys": keys.required,
-            "keyRequired": keys.required,
+            "apiKeys": needs_key,
+            "keyRequired": needs_key,
             "charLimit": -1,
             "filesTranslation": False,
             "frontendTimeout": 500,
@@ -260,6 +200,19 @@ def build_router(models: Models, keys: Keys, limits: Limits) -> APIRouter:
     return router
 
 
+def _find_source(asked: str, texts: list[str], models: Models) -> tuple[str, dict | None]:
+    """The language of texts; and what is said of it, where it was found out."""
+    if asked.lower() == AUTO:
+        ranked = models.detect(texts)
+        if not ranked:
+            raise HTTPException(400, "auto: the languages here cannot be told; name the source")
+        return ranked[0][0], _describe(*ranked[0])
+    source = models.find_language(asked)
+    if source is None:
+        raise HTTPException(400, f"{asked:.40} is not supported")
+    return source, None
+
+
 def _describe(code: str, probability: float) -> dict:
     return {"confidence": round(100 * probability, 1), "language": code}
 
@@ -272,10 +225,9 @@ def _write(asked: LibreRequest, translations: list[list[str]], rest: dict) -> by
         translations: Of each text, best first. A blank text stays as it is.
         rest: What else is said.
     """
-    asked_texts = [asked.q] if isinstance(asked.q, str) else asked.q
     different = [
         list(dict.fromkeys(found)) if text.strip() else [text]
-        for text, found in zip(asked_texts, translations, strict=True)
+        for text, found in zip(asked.texts, translations, strict=True)
     ]
     best, others = [texts[0] for texts in different], [texts[1:] for texts in different]
     answer = {"translatedText": best, "alternatives": others}

@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 from babel import Locale, UnknownLocaleError
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.serving.house import House, TermsFile
+from resmlp_mt.files.finding import find_export
+from resmlp_mt.serving.settings import Settings
 from resmlp_mt.text.sentences import base_language
+from resmlp_mt.translating.glossary import Glossary, read_glossary
 from resmlp_mt.translating.translator import Translator
 
 AUTO = "auto"
@@ -19,11 +22,11 @@ _SAMPLE = 2000
 
 @dataclass(frozen=True)
 class Model:
-    """A translator, and what it is called in answers."""
+    """A translator, what it is called in answers, and terms that hold in all its requests."""
 
     name: str
     translator: Translator
-    house: House | None = None  # what its requests have in common
+    house: Glossary | None = None
 
     @property
     def source(self) -> str:
@@ -146,7 +149,43 @@ class Models:
         raise ValueError(f"{asked}: no model translates so; there are models for {there}")
 
 
-def give_terms(models: Sequence[Model], files: Iterable[tuple[str, TermsFile]]) -> list[Model]:
+class _Plain:
+    """The engine of an export without the searches that fairseq does.
+
+    The first of them would import it, which takes seconds and half a gigabyte.
+    """
+
+    def __init__(self, engine):
+        self._engine = engine
+
+    def __getattr__(self, name: str):
+        return getattr(self._engine, name)
+
+    def search(self, sources, options, guides=None):
+        """As `Engine.search`; UserError if that is more than a plain search."""
+        if not options.is_plain:
+            said = "this takes more than a plain beam search, which an export has not"
+            raise UserError(f"{said}; serve the checkpoint, or serve with --fairseq")
+        return self._engine.search(sources, options, guides)
+
+
+def load_models(settings: Settings) -> Models:
+    """Load the models of a service, and import what a request may need.
+
+    Raises:
+        UserError: If a model is missing or broken, or they do not go together, nor with the terms.
+    """
+    models = []
+    for name in settings.models:
+        translator = Translator.from_pretrained(name, settings.device, settings.threads)
+        if is_plain := find_export(name, settings.device) is not None and not settings.fairseq:
+            translator.engine = _Plain(translator.engine)
+        translator.translate("One, two. (3)", no_repeat_ngram_size=0 if is_plain else 2)
+        models.append(Model(name, translator))
+    return Models(give_terms(models, settings.terms))
+
+
+def give_terms(models: Sequence[Model], files: Iterable[tuple[str, Path]]) -> list[Model]:
     """The models with the terms of the house.
 
     Args:
@@ -158,20 +197,21 @@ def give_terms(models: Sequence[Model], files: Iterable[tuple[str, TermsFile]]) 
         UserError: If it is not clear whose terms they are, or a model cannot say one.
     """
     given, there = list(models), ", ".join(model.direction for model in models)
-    for direction, file in files:
-        known = [_plain(model.direction) for model in models]
+    known = [_plain(model.direction) for model in models]
+    for direction, path in files:
+        said = f"--glossary {direction}{'=' * bool(direction)}{path}"
         if not direction and len(models) > 1:
-            example = f"{models[0].direction}={file.path}"
-            said = f"say whose terms these are, as {example}; there are models for {there}"
-            raise UserError(f"--glossary {file.path}: {said}")
+            raise UserError(f"{said}: write SOURCE-TARGET={path}; there are models for {there}")
         if direction and _plain(direction) not in known:
-            said = f"no model translates {direction}; there are models for {there}"
-            raise UserError(f"--glossary {direction}={file.path}: {said}")
+            raise UserError(f"{said}: no model translates so; there are models for {there}")
         place = known.index(_plain(direction)) if direction else 0
-        if other := given[place].house:
-            said = f"{models[place].direction} has the terms of {other.file.path}; join the files"
-            raise UserError(f"--glossary {file.path}: {said}")
-        given[place] = replace(models[place], house=House(file, models[place].translator.codec))
+        if given[place].house:
+            raise UserError(f"{said}: {models[place].direction} has terms; join the files")
+        try:
+            house = Glossary(read_glossary(path), models[place].translator.codec, must=False)
+        except UserError as error:
+            raise UserError(f"--glossary {path}: {error}") from None
+        given[place] = replace(models[place], house=house)
     return given
 
 

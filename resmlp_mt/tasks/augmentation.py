@@ -7,7 +7,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 @dataclass
 class AugmentConfig(FairseqDataclass):
-    """What every training does to images that are cut to size."""
+    """Augmentation in every training, of images that are cut to size."""
 
     hflip: float = field(default=0.5, metadata={"help": "probability of a horizontal flip"})
     color_jitter: float = field(
@@ -18,7 +18,7 @@ class AugmentConfig(FairseqDataclass):
 
 @dataclass
 class RecipeConfig(AugmentConfig):
-    """What a training on classes can do besides (the recipe of DeiT)."""
+    """Further augmentation in a training on classes (the recipe of DeiT)."""
 
     aa: str = field(
         default="",

@@ -6,12 +6,13 @@ import logging
 from functools import partial
 
 from fairseq.data import data_utils
-from fairseq.data.iterators import EpochBatchIterator
+from fairseq.data.iterators import BufferedIterator, EpochBatchIterator
 from fairseq.logging import progress_bar
 from fairseq.tasks import FairseqTask
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.pairs import PairsInBatches
+from resmlp_mt.tasks.read_ahead import end_with_process
 
 
 class WorkersMayChange(EpochBatchIterator):
@@ -21,7 +22,7 @@ class WorkersMayChange(EpochBatchIterator):
     that all together had as many times more as they were.
 
     With --curriculum it begins to shuffle when told so. fairseq's goes on with the order of the
-    first epoch that it read.
+    first epoch that it read. What reads batches ahead ends before the process.
     """
 
     def state_dict(self) -> dict:
@@ -37,11 +38,14 @@ class WorkersMayChange(EpochBatchIterator):
     def _get_iterator_for_epoch(self, epoch, shuffle, fix_batches_to_gpus=False, offset=0):
         if self.dataloader is not None:  # it is used again, and its sampler holds the first value
             self.epoch_batch_sampler.shuffle = shuffle
-        return super()._get_iterator_for_epoch(epoch, shuffle, fix_batches_to_gpus, offset)
+        batches = super()._get_iterator_for_epoch(epoch, shuffle, fix_batches_to_gpus, offset)
+        if isinstance(ahead := getattr(batches, "_itr", None), BufferedIterator):
+            end_with_process(ahead)
+        return batches
 
 
 class AllInBatches(FairseqTask):
-    """What our tasks do otherwise than fairseq's with the batches and the log of an epoch."""
+    """The batches and the log of an epoch, where our tasks differ from fairseq's."""
 
     def get_batch_iterator(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.data.pixels import BrokenImage
 
-# Where the paper and the code that came with it differ.
+# The differences between the paper and the code that came with it.
 VERSIONS = ("paper", "code")
 BATCH = 512
 # Images below which a task is small or medium; all others are large.
@@ -25,7 +25,7 @@ _SMALL_IN_CODE = (100, 200, 300, 400, 500)
 
 @dataclass(frozen=True)
 class Rule:
-    """What the rule chooses.
+    """The choices of the rule.
 
     Attributes:
         size: "small", "medium" or "large".
@@ -63,7 +63,7 @@ def measure_images(folder: ImageFolder, most: int = 50) -> tuple[int, int]:
 
     Args:
         folder: The images.
-        most: How many are looked at. Broken ones are passed over, as training does.
+        most: The number that is looked at. Broken ones are passed over, as training does.
 
     Raises:
         BrokenImage: If none of them is whole.

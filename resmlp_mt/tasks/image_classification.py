@@ -103,8 +103,8 @@ class ResMLPImageClassificationTask(ImageTask):
 
         Args:
             state: The checkpoint, which is changed.
-            path: Where it is from.
-            model: What will take its weights.
+            path: Its file.
+            model: The model that will take its weights.
             tunes: Whether fine-tuning starts from it; else a training goes on.
 
         Raises:
@@ -144,8 +144,8 @@ class ResMLPImageClassificationTask(ImageTask):
 
         Args:
             split: Its name.
-            task_cfg: What fairseq-validate gives, and fairseq-train does not: the training images
-                are then evaluated like others.
+            task_cfg: A configuration, by fairseq-validate and not by fairseq-train: the training
+                images are then evaluated like others.
 
         Raises:
             UserError: If the images are not there, or in other classes than the model's.

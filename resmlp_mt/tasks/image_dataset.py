@@ -29,7 +29,7 @@ class ImageDataset(FairseqDataset):
 
     Args:
         folder: The images.
-        cut: What is taken of an image in mode "RGB" or "L": one part, (C, S, S), or V, (V, C, S,
+        cut: Takes parts of an image in mode "RGB" or "L": one part, (C, S, S), or V, (V, C, S,
             S). Its randomness comes from the second argument.
         train: In random order, with other parts in each epoch; otherwise in order, with the same.
         seed: Seed of the random parts.

@@ -126,7 +126,7 @@ class ResMLPImagePretrainingTask(ImageTask):
         if teacher is None:
             raise UserError(
                 "there is no teacher: fairseq-validate does not pass on the moving average; "
-                "evaluate the features with 'resmlp-mt probe'"
+                "evaluate the features with 'resmlp-mt study probe'"
             )
         size = sample["nsentences"]
         seen = views[: GLOBAL_VIEWS * size].to(next(teacher.parameters()).dtype)

@@ -1,4 +1,4 @@
-"""What the tasks of images have in common: their data, their pixels and how they load models."""
+"""The common part of the tasks of images: their data, their pixels, and the loading of models."""
 
 import math
 from dataclasses import dataclass, field
@@ -87,7 +87,7 @@ class ImageTask(AllInBatches):
     """A task on folders of images. It builds the head that its loss needs.
 
     Attributes:
-        name: What the task is registered as.
+        name: The registered name of the task.
         criterion: The only loss that knows the task's samples.
     """
 
@@ -104,7 +104,7 @@ class ImageTask(AllInBatches):
         check_images(cfg)
         self.image_size, self.in_chans = cfg.image_size, cfg.in_chans
         self.normalise = Normalise(cfg.mean, cfg.std)
-        # What evaluation sees of an image.
+        # The part of an image that evaluation sees.
         how = str(cfg.interpolation), str(cfg.crop_mode)
         self.cut = Cut(cfg.in_chans, cfg.image_size, cfg.crop_pct, *how)
         self.augment = None
@@ -163,7 +163,7 @@ class ImageTask(AllInBatches):
 
     @property
     def target_dictionary(self) -> None:
-        """What a head gives has no dictionary."""
+        """The output of a head has no dictionary."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""What a task does for the optimizer of a training."""
+"""A task's part in the optimizer of a training."""
 
 from torch import nn
 

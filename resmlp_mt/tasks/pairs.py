@@ -36,7 +36,7 @@ class Sentences:
 
         Args:
             indices: (B,).
-            pad: What stands beside a sentence that is shorter than the longest.
+            pad: The number beside a sentence that is shorter than the longest.
             left_pad: Whether it stands before the sentence.
             multiple: The width is a multiple of it.
 

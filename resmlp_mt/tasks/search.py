@@ -1,6 +1,5 @@
 """Searches of fairseq, where its own fail."""
 
-from collections.abc import Callable
 from functools import partial
 from weakref import proxy
 
@@ -11,10 +10,6 @@ from fairseq.token_generation_constraints import pack_constraints, unpack_constr
 from torch import Tensor
 
 from resmlp_mt.errors import UserError
-
-# What may let a generator search faster: functions of one and the source's dictionary. Rooms above
-# this one add theirs.
-FASTER: list[Callable] = []
 
 
 class DiverseBeams(DiverseBeamSearch):
@@ -94,9 +89,10 @@ def mend_generator(generator: torch.nn.Module) -> torch.nn.Module:
     """Put these searches in the place of fairseq's in one of its generators."""
     search = getattr(generator, "search", None)
     if type(search) is DiverseBeamSearch:
-        search.__class__ = DiverseBeams
+        words = generator.tgt_dict
+        generator.search = DiverseBeams(words, search.num_groups, -search.diversity_strength)
     elif type(search) is LexicallyConstrainedBeamSearch:
-        search.__class__ = ConstrainedBeams
+        generator.search = ConstrainedBeams(generator.tgt_dict, search.representation)
     if hasattr(generator, "_prefix_tokens"):
         generator._prefix_tokens = partial(force_prefixes, proxy(generator))
     block = getattr(generator, "repeat_ngram_blocker", None)

@@ -22,7 +22,7 @@ _NBEST = 64  # segmentations that one of unigrams is drawn from
 
 
 def cut_fully(text: str, subwords: sentencepiece.SentencePieceProcessor) -> list[str]:
-    """What BPE begins with: characters, user-defined symbols, and bytes of what has no piece."""
+    """The first pieces of BPE: characters, user-defined symbols, bytes of what has no piece."""
     # SentencePiece leaves out every merge where alpha is 1.
     return subwords.encode(text, out_type=str, enable_sampling=True, alpha=1.0, nbest_size=-1)
 
@@ -39,7 +39,7 @@ def drop_merges(
         pieces: As `cut_fully` gives them.
         scores: Of each piece; the pair that makes the piece with the highest is merged first.
         dropout: The share of merges that are left out; with 0 it is plain BPE.
-        draw: Where chance comes from.
+        draw: The source of chance.
 
     Returns:
         The pieces.
@@ -84,7 +84,7 @@ def draw_segmentation(
         text: As SentencePiece decodes it.
         subwords: A model of unigrams.
         alpha: 0 makes all alike, 1 takes the model's own probabilities.
-        draw: Where chance comes from.
+        draw: The source of chance.
 
     Returns:
         The pieces.
@@ -113,7 +113,7 @@ class SampledSubwords(BaseWrapperDataset):
         subwords: The model that made them.
         alpha: For BPE the share of merges that are left out, for unigrams how even the samples are.
         seed: Of the training.
-        longest: What the model takes, with </s>.
+        longest: The model's limit, with </s>.
     """
 
     def __init__(

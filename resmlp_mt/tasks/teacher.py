@@ -24,7 +24,7 @@ class Teacher(nn.Module):
         model: The teacher, for images of its own size and normalisation.
         size: Side of its images in pixels.
         num_classes: Outputs to read, if it has more.
-        student, own: How the student's and the teacher's images are normalised.
+        student, own: The normalisation of the student's and of the teacher's images.
     """
 
     def __init__(

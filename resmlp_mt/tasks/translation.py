@@ -9,7 +9,6 @@ import torch
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from hydra.core.config_store import ConfigStore
 from omegaconf import II
 from torch import nn
 
@@ -21,7 +20,7 @@ from resmlp_mt.data.vocabulary import Vocabulary
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.batches import AllInBatches
 from resmlp_mt.tasks.optimizers import mark_for_optimizer
-from resmlp_mt.tasks.search import FASTER, mend_generator
+from resmlp_mt.tasks.search import mend_generator
 from resmlp_mt.tasks.subword_sampling import sample_subwords
 
 logger = logging.getLogger(__name__)
@@ -29,17 +28,23 @@ _UNKNOWN = "%s does not say which dictionaries and subwords it was trained with:
 
 PATCH = Patch(
     "translation",
-    "leaves the last lines of a set untranslated. It orders batches anew after a resume. It never "
-    "shuffles after the epochs of --curriculum. It fails with --diverse-beam-groups, with "
-    "--constraints, and where a set train1 lies beside train. It does nothing with "
-    "--no-repeat-ngram-size. It writes a line to --log-file once for every epoch so far. It makes "
-    "a batch sentence by sentence, which a GPU waits for. It reads over --truncate-source in "
-    "fairseq-interactive, and elsewhere cuts to more than a model takes. It names no line of a "
-    "broken dictionary. It does not know languages with a hyphen by the names of the data. It goes "
-    "on with a training on other dictionaries, or the other way round, and trains on damaged data. "
-    "It takes wide and narrow blanks within subwords for blanks between them",
-    "whoever trains or translates with --task translation, which fairseq takes where none is given",
-    "a subclass stands under that name, so that commands and checkpoints stay as they are",
+    """
+    fairseq leaves the last lines of a set untranslated. It orders batches anew after a resume, and
+    never shuffles after the epochs of `--curriculum`. It goes on with a training on other
+    dictionaries, or the other way round, and trains on damaged data. It fails with
+    `--diverse-beam-groups`, with `--constraints`, and where a set train1 lies beside train. It does
+    nothing with `--no-repeat-ngram-size`. It reads over `--truncate-source` in fairseq-interactive,
+    and elsewhere cuts to more than a model takes. It makes a batch sentence by sentence, which a
+    GPU waits for, and may abort the end of a process that reads ahead. It writes a line to
+    `--log-file` once for every epoch so far, and names no line of a broken dictionary. It does not
+    know languages with a hyphen by the names of the data, and takes wide and narrow blanks within
+    subwords for blanks between them.
+    """,
+    "whoever trains or translates with `--task translation`, which fairseq takes where none is "
+    "given",
+    """
+    A subclass stands under that name, so that commands and checkpoints stay as they are.
+    """,
 )
 
 
@@ -83,28 +88,8 @@ class ResMLPTranslationConfig(TranslationConfig):
     seed: int = II("common.seed")
 
 
-@PATCH.replaces(
-    "fairseq.tasks:TASK_REGISTRY[translation]",
-    "4a35d598f8f3",
-    "ecb26a7129f2",
-    "(self, cfg, from_checkpoint)",
-    "0cadd1d3cf74",
-    "a9108f4fcc0f",
-    "9ac5d8f2d4ef",
-    "f6fd37488603",
-    guards=(
-        "fairseq.tasks.fairseq_task:FairseqTask.get_batch_iterator",
-        "fairseq.tasks.fairseq_task:FairseqTask.build_generator",
-        "fairseq.tasks.translation:TranslationTask.build_model",
-        # What tasks/pairs.py does at once.
-        "fairseq.data.language_pair_dataset:LanguagePairDataset",
-        "fairseq.data.language_pair_dataset:collate",
-        "fairseq.data.indexed_dataset:MMapIndexedDataset",
-        "fairseq.data.concat_dataset:ConcatDataset",
-    ),
-)
 class ResMLPTranslationTask(AllInBatches, TranslationTask):
-    """What fairseq's task of this name does, on all of the data, and on what a model knows.
+    """fairseq's task of this name, on all of the data, and on what a model knows.
 
     Attributes:
         identity: Of the text in the data folder, where `setup_task` made the task.
@@ -148,8 +133,8 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
 
         Args:
             state: The checkpoint.
-            path: Where it is from.
-            model: What will take its weights.
+            path: Its file.
+            model: The model that will take its weights.
             tunes: Whether fine-tuning starts from it; else a training goes on.
 
         Raises:
@@ -211,7 +196,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
 
         Args:
             split, epoch, combine, **kwargs: As fairseq's.
-            task_cfg: What fairseq-validate and fairseq-generate give, and fairseq-train does not:
+            task_cfg: A configuration, by fairseq-validate and -generate and not by fairseq-train:
                 the training text is then cut as it was prepared.
 
         Raises:
@@ -300,10 +285,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
         for model in models:
             if hasattr(model.decoder, "need_attn"):  # torch.hub asks for it after loading
                 model.decoder.need_attn = bool(getattr(args, "print_alignment", None))
-        generator = mend_generator(super().build_generator(models, args, *others, **kwargs))
-        for make_faster in FASTER:
-            make_faster(generator, self.source_dictionary)
-        return generator
+        return mend_generator(super().build_generator(models, args, *others, **kwargs))
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Translate a batch; arguments as fairseq's.
@@ -328,14 +310,3 @@ def _languages(cfg) -> tuple[str, str] | None:
         folder = Path(str(getattr(cfg, "data", None)).split(":")[0])
         return infer_languages(folder) if folder.is_dir() else None
     return pair
-
-
-if PATCH.apply():
-    # How fairseq's own command line, and hydra, find the flags of a task.
-    setattr(ResMLPTranslationTask, "__dataclass", ResMLPTranslationConfig)  # noqa: B010
-    ConfigStore.instance().store(
-        name="translation",
-        group="task",
-        node=ResMLPTranslationConfig(_name="translation"),
-        provider="fairseq",
-    )

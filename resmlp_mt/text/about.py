@@ -7,8 +7,15 @@ from typing import Any, Protocol
 from resmlp_mt.text.punctuation import Place
 
 
-class Knowledge(Protocol):
-    """What a model knows of characters."""
+class Model(Protocol):
+    """What is known of a model: its languages, its text, and the characters it was trained on."""
+
+    source_language: str
+    target_language: str
+    card: Any
+
+    def split(self, text: str) -> Sequence[str]:
+        """The subwords of a text, without white space around it."""
 
     def knows(self, character: str) -> bool:
         """Whether it ever saw a character."""
@@ -17,12 +24,18 @@ class Knowledge(Protocol):
         """Whether it ever saw a letter of the same script."""
 
 
-class Wanted(Protocol):
-    """What a translation shall hold for a term: text, tokens, and whether it must."""
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What a translation shall hold for a term: text, the indices of its tokens, if it must."""
 
     text: str
     tokens: Any
-    must: bool
+    must: bool = True
+
+
+# Finds terms of a glossary in a text, which may be in capitals. It tells where each stands, or None
+# where only a search can hold it.
+FindTerms = Callable[[str, bool], Sequence[tuple[Wanted, Place | None]]]
 
 
 @dataclass(frozen=True)
@@ -31,22 +44,21 @@ class About:
 
     Attributes:
         languages: Of source and target.
-        model: What it knows.
+        model: What translates it.
         is_item: Whether the text needs no final stop, as a heading, an item or a row.
         begins: Whether its line begins with the text.
         tries: How often it was translated before, and lost something each time.
         symbols: Tokens of a special meaning that its line begins with, as "<2de>".
-        find_terms: Finds terms of a glossary in a text, which may be in capitals. It tells where
-            each stands, or None where only a search can hold it.
+        find_terms: Finds what is wanted, if anything is.
     """
 
     languages: tuple[str, str]
-    model: Knowledge
+    model: Model
     is_item: bool = False
     begins: bool = True
     tries: int = 0
     symbols: str = ""
-    find_terms: Callable[[str, bool], Sequence[tuple[Wanted, Place | None]]] | None = None
+    find_terms: FindTerms | None = None
 
     @property
     def careful(self) -> bool:

@@ -6,8 +6,8 @@ Joined, the parts are the text.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate, groupby, repeat
+from itertools import accumulate, groupby
+from typing import NamedTuple
 
 import regex
 
@@ -20,7 +20,8 @@ from resmlp_mt.text.rules.spans import find_spans
 from resmlp_mt.text.traced import Traced
 
 LINE_ENDS = "\n\u2028\u2029"
-_LINE = re.compile(f"[^{LINE_ENDS}]*[{LINE_ENDS}]|[^{LINE_ENDS}]+")
+# A line with the blank ones behind it.
+_LINE = re.compile(f"[^{LINE_ENDS}]*+(?:[{LINE_ENDS}](?:[^\\S{LINE_ENDS}]*+[{LINE_ENDS}])*+|\\Z)")
 # In subwords, and more than any word has. A longer one is data, or a key that was held down: to
 # translate it takes as long as pages of text. A character has four bytes at most, each a subword.
 _LONGEST_WORD = 100
@@ -30,13 +31,13 @@ _HOLE = "\U000fffff"
 # A line that is a heading of Markdown, an item of a list or a row of a table.
 _ITEM = re.compile(rf"\s*(?:{BULLET}|\d{{1,3}}[.)])\s+\S")
 # Between entries of a line: tabs, and marks between blanks. » may close a quote.
-_TABS = re.compile(r"\t\s*")
-_EDGES = re.compile(r"\|\s*")
 _ARROW = "[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11]+"
-_ALWAYS = re.compile(rf"(?<=\s)(?:[|·•]|::|{_ARROW}|[»›])\s+")
+_EDGES, _TABS = re.compile(r"\|\s*"), re.compile(r"\t\s*")
+_ALWAYS = re.compile(rf"(?<=\s)(?:[|·•]|::|{_ARROW}|[»›])\s+|{_TABS.pattern}")
 # These stand within sentences too. So entries are short, have no stops, and are parted alike.
 _AT_TIMES = re.compile(r"(?<=\s)[/–—-]\s+")
 _SHORT, _SHORTEST = 4, 3  # words: of several entries, and of two
+_MOST = 1000  # entries of a line; it is none of entries if it has more
 _STOP = regex.compile(rf"(?V1)[.!?…;:,{ENDS}{COMMAS}]\s*$")
 # Emphasis of Markdown around what names the rest: "**Note:** Keep it", "**Name**: Anna".
 _LABEL = re.compile(r"\s*(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
@@ -49,8 +50,7 @@ _MARKUP = re.compile(
 )
 
 
-@dataclass
-class Part:
+class Part(NamedTuple):
     """A part of a text, with the white space around it.
 
     Attributes:
@@ -71,8 +71,8 @@ def holds_text(text: str) -> bool:
 
 
 def cut_lines(text: str) -> list[str]:
-    """Its lines, each with its end."""
-    return _LINE.findall(text)
+    """Its lines, each with its end and the blank lines behind it."""
+    return _LINE.findall(text)[:-1]
 
 
 def divide(
@@ -86,8 +86,8 @@ def divide(
     """Cut a text into parts that fit the model.
 
     Lines are kept apart, and so are sentences. A sentence is cut no further than it must be: into
-    clauses, between words, between subwords, or else between characters with all their marks. What
-    is too long for a word, in a script that has blanks between words, stays whole.
+    clauses, between words, or else between characters with all their marks. What is too long for a
+    word, in a script that has blanks between words, stays whole.
 
     Args:
         text: Raw text.
@@ -103,28 +103,27 @@ def divide(
     whole = find_whole(text) if finely and _HOLE not in text else []
     held = iter([text[start:end] for start, end in whole])
     lines = cut_lines(Traced.of(text).replace((place, _HOLE) for place in whole).text)
-    found: list[Part] = []
-    blank = ""  # what comes before the first
-    for line, is_code in join_code(lines) if sentences else zip(lines, repeat(False)):
-        is_item, first = are_items or bool(_ITEM.match(line)), len(found)
-        cuts = (
-            [Part(line, stays=True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
-        )
+    found: list[list] = []  # what a `Part` has each, its text in pieces
+    blank: list[str] = []  # what comes before the first
+    for line, is_code in join_code(lines) if sentences else ((line, False) for line in lines):
+        first = len(found)
+        is_item = are_items or bool(_ITEM.match(line))
+        cuts = [Part(line, True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
         for part in cuts:
             has_pieces = part.stays or ruler.measure(part.text)
-            part.text = re.sub(_HOLE, lambda _: next(held, _HOLE), part.text)
+            text = part.text
+            if _HOLE in text:
+                text = re.sub(_HOLE, lambda _: next(held, _HOLE), text)
             if has_pieces:
-                part.text, blank = blank + part.text, ""
-                part.is_item, part.begins = is_item or part.is_item, len(found) == first
-                found.append(part)
-            elif found:
-                found[-1].text += part.text
+                begins = len(found) == first
+                found.append([[*blank, text], part.stays, is_item or part.is_item, begins])
+                blank = []
             else:
-                blank += part.text
+                (found[-1][0] if found else blank).append(text)
         # What ends within a line is a part of a sentence, which was cut at a mark or at a comma.
-        for part in found[first:-1]:
-            part.is_item = True
-    return found
+        for one in found[first:-1]:
+            one[2] = True
+    return [Part("".join(texts), *how) for texts, *how in found]
 
 
 def _cut_line(
@@ -134,7 +133,7 @@ def _cut_line(
     words = [word for word in _LONG_WORD.finditer(line) if ruler.measure(word[0]) > most]
     endless = {word[0] for word in words}
     for part in cut_at(line, (place for word in words for place in word.span())):
-        if part in endless or (not sentences and ruler.fits(part)):
+        if part in endless or (not sentences and ruler.measure(part) <= ruler.longest):
             yield Part(part, stays=part in endless)
             continue
         entries = _cut_entries(part) if finely else [part]
@@ -149,27 +148,27 @@ def _cut_line(
 
 def _cut_entries(line: str) -> list[str]:
     """The entries of a line, each with what parts it from the next one."""
-    if "\t" not in line and " " not in line:
-        return [line]
     begin = (BEGINNING.match(line) or _BLANKS.match(line)).end()
-    is_row = line.lstrip().startswith("|")
-    marks = list(_EDGES.finditer(line)) if is_row else _find_marks(line, begin)
-    places = {place for mark in marks for place in mark.span()}
-    if not is_row:
-        places |= {tab.end() for tab in _TABS.finditer(line, begin)}
-    return _cut_whole(line, sorted(places))
+    if line.startswith("|", len(line) - len(line.lstrip())):  # a row of a table
+        marks = list(_EDGES.finditer(line))
+    elif "«" in line or "‹" in line:
+        marks = list(_TABS.finditer(line, begin))
+    else:
+        marks = list(_ALWAYS.finditer(line, begin)) or _find_dashes(line, begin)
+    if len(marks) > _MOST:
+        return [line]
+    return _cut_whole(line, sorted({place for mark in marks for place in mark.span()}))
 
 
-def _find_marks(line: str, begin: int) -> list[re.Match]:
-    """The marks between blanks that part the entries of a line."""
-    if "«" not in line and "‹" not in line and (marks := list(_ALWAYS.finditer(line, begin))):
-        return marks
+def _find_dashes(line: str, begin: int) -> list[re.Match]:
+    """What else parts the entries of a line, if all of them are short."""
     marks = list(_AT_TIMES.finditer(line, begin))
+    if not marks or len({mark[0].strip() for mark in marks}) > 1:
+        return []
     entries = cut_at(line, (place for mark in marks for place in mark.span()))[::2]
     most = _SHORT if len(marks) > 1 else _SHORTEST
-    are_short = all(len(entry.split()) <= most for entry in entries)
-    are_alike = len({mark[0].strip() for mark in marks}) == 1
-    return marks if are_short and are_alike and not any(map(_STOP.search, entries)) else []
+    are_short = all(len(entry.split()) <= most and not _STOP.search(entry) for entry in entries)
+    return marks if are_short else []
 
 
 def _cut_finely(sentences: list[str]) -> list[str]:
@@ -182,14 +181,10 @@ def _cut_finely(sentences: list[str]) -> list[str]:
     for start, sentence in zip([0, *ends], sentences, strict=False):
         if label := _LABEL.match(sentence):
             places.add(start + label.end())
-    return _cut_whole(text, sorted(places))
+    return _cut_whole(text, sorted(places)) if places != {len(text)} else sentences
 
 
 def _cut_whole(text: str, places: Iterable[int]) -> list[str]:
     """Cut a text at places, but within no character."""
-
-    def is_plain(place: int) -> bool:
-        return text[place - 1].isspace() and text[place].isalnum()
-
     inside = (place for place in places if 0 < place < len(text))
-    return cut_at(text, [i for i in inside if is_plain(i) or may_cut(text, i)])
+    return cut_at(text, [place for place in inside if may_cut(text, place)])

@@ -3,21 +3,23 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import ModuleType
 
 import numpy as np
 
-from resmlp_mt.text.about import About, Knowledge
-from resmlp_mt.text.dividing import divide, holds_text
+from resmlp_mt.text.about import About, FindTerms, Model
+from resmlp_mt.text.dividing import Part, divide, holds_text
 from resmlp_mt.text.fitting import Ruler
-from resmlp_mt.text.rules import RULES, numbers
-from resmlp_mt.text.rules.capitals import read_capitals
+from resmlp_mt.text.rules import NAMING, RULES, capitals, numbers, terms
 from resmlp_mt.text.rules.spans import NUMBERED
 from resmlp_mt.text.segments import Memo, Segment
 from resmlp_mt.text.sentences import split_sentences
 from resmlp_mt.text.traced import Traced
 
+# How often a segment is translated at most: as usual, with care, and as usual by a wider search,
+# without the terms that may be missing.
+TRIES = 3
 # Tokens of a special meaning, as a target language: "<2de>", ">>deu<<", "__de__", "[de]".
 _SYMBOL = re.compile(r"<[^\s<>]{1,20}>|>>[^\s<>]{1,20}<<|__\w{1,20}?__|\[\w{1,20}\]")
 _SYMBOLS = re.compile(rf"(?:(?:{_SYMBOL.pattern})\s*)+(?=\S)")
@@ -31,50 +33,65 @@ class Pipeline:
     """Makes segments of texts, and texts of what a model says for them.
 
     Args:
-        languages: Of source and target.
-        split: The subwords of a text, without white space around it.
-        model: What the model knows.
+        model: What translates.
+        longest: Subwords that it reads at once, without the end.
     """
 
-    def __init__(
-        self, languages: tuple[str, str], split: Callable[[str], Sequence[str]], model: Knowledge
-    ):
-        self.languages, self.about = languages, About(languages, model)
-        self._split = split
+    def __init__(self, model: Model, longest: int):
+        self.model, self.longest = model, longest
+        self.about = About((model.source_language, model.target_language), model)
         self._measure = lru_cache(4096)(self._split_as_read)
 
     def split(
         self,
         text: str,
-        longest: int,
-        sentences: bool,
-        rules: Sequence[ModuleType] = RULES,
-        finely: bool = True,
-        about: About | None = None,
+        split_sentences: bool | None = None,
+        recase: bool = True,
+        begun: bool = False,
+        is_item: bool = False,
+        find_terms: FindTerms | None = None,
     ) -> list[Segment]:
-        """Split a text as `divide` does, and read each part. Joined, the parts are the text.
+        """Split a text into what is translated at once. Joined, the parts are the text.
+
+        Lines are translated apart, and cut where they are too long for the model. Unless
+        `split_sentences` is False, they are cut too where they are longer than nearly all that it
+        was trained on: of such lines it would leave out parts.
 
         Args:
-            text, sentences, finely: As for `divide`.
-            longest, rules: As for `read`.
-            about: What is known of all parts.
+            text: Raw text.
+            split_sentences: Cut lines into sentences and entries; leave blocks of code as they are.
+                Default: where the model wants it, as most do that were trained on single ones.
+            recase: Apply all rules to each part. Without it texts are taken as typed.
+            begun: The translation was begun elsewhere, so that sentences that fit the model stay
+                whole, and are taken as typed.
+            is_item: Every line is a heading, an item or a row: none needs a final stop.
+            find_terms: Finds terms that are translated as a glossary says.
+
+        Returns:
+            The parts, in order; none of a blank text.
         """
-        about = about or self.about
-        cut = partial(split_sentences, language=self.languages[0])
+        card, longest = self.model.card, self.longest
+        if split_sentences is not False and not begun and card.usual_length:
+            longest = min(longest, card.usual_length)
+        if split_sentences is None:
+            split_sentences = card.split_sentences
+        rules = RULES if recase and not begun else (terms, capitals) if recase else (terms,)
+        about = replace(self.about, symbols=self._find_symbols(text), find_terms=find_terms)
         ruler = Ruler(self._measure, longest)
-        symbols = self._find_symbols(text)
-        segments = []
-        for part in divide(text, cut, ruler, sentences, finely, about.is_item):
-            its = replace(about, is_item=part.is_item, begins=part.begins, symbols=symbols)
-            segments.append(self.read(part.text, its, rules, longest, part.stays))
-        return segments
+        parts = divide(text, self._cut, ruler, split_sentences, not begun, is_item)
+        known: dict[Part, Segment] = {}  # what stands there twice is read once
+        for part in parts:
+            if part not in known:
+                its = replace(about, is_item=part.is_item, begins=part.begins)
+                known[part] = self.read(part.text, its, rules, longest, part.stays)
+        return [known[part] for part in parts]
 
     def read(
         self,
         text: str,
         about: About,
-        rules: Sequence[ModuleType],
-        longest: int,
+        rules: Sequence[ModuleType] = RULES,
+        longest: int | None = None,
         stays: bool = False,
     ) -> Segment:
         """A part of a text, with the white space around it, as the model reads it.
@@ -82,8 +99,9 @@ class Pipeline:
         Args:
             text, about, stays: As a `Segment` has them.
             rules: What is taken off it.
-            longest: Subwords that fit the model. What rules make longer is read without them.
+            longest: Subwords that fit. What rules make longer is read without them.
         """
+        longest = longest or self.longest
         whole = Traced.of(text)
         if stays:
             return Segment(text, about, whole, stays=True)
@@ -94,16 +112,34 @@ class Pipeline:
         said, memos = stripped, []
         for rule in rules if about.find_terms or holds_text(stripped.text) else ():
             if (done := rule.read(said, about)) is None:
-                pieces = self._split(stripped.text)[:longest]
+                pieces = self.model.split(stripped.text)[:longest]
                 return Segment(text, about, stripped, pieces, stays=True)
             said, memo = done
             if memo is not None:
                 memos.append(Memo(rule, memo, said))
-        said = said.replace([((0, 0), about.symbols)] if about.symbols else ())
-        pieces = self._split(said.text)
+        if about.symbols:
+            said = said.replace([((0, 0), about.symbols)])
+        pieces = self.model.split(said.text)
         if len(pieces) > longest and memos:
             return self.read(text, about, (), longest)
         return Segment(text, about, said, pieces[:longest], tuple(memos), rules=rules)
+
+    def read_again(self, segment: Segment) -> Segment | None:
+        """Another way to read a segment, of which no translation kept all; None if there is none.
+
+        First with care: more gets a name. Then as usual, without the terms that may be missing.
+        What is taken as typed stays so.
+        """
+        about = replace(segment.about, tries=segment.about.tries + 1)
+        if about.tries == TRIES:
+            return None
+        again = self.read(segment.text, about, segment.rules)
+        return again if (again.pieces, again.held) != (segment.pieces, segment.held) else None
+
+    def name(self, segment: Segment) -> Segment:
+        """A segment that is begun elsewhere, with names in the place of what stays as it is."""
+        rules = {*NAMING, *(memo.rule for memo in segment.memos)}
+        return self.read(segment.text, segment.about, [rule for rule in RULES if rule in rules])
 
     def write(self, segment: Segment, said: str, weigh: Weigh) -> Traced | None:
         """The translation of a segment, for which the model said this with words of such shares.
@@ -131,12 +167,16 @@ class Pipeline:
         is_number = not (segment.stays or segment.is_translated)
         return numbers.rewrite(text, segment.about) if is_number else text
 
+    def _cut(self, line: str) -> list[str]:
+        return split_sentences(line, self.about.languages[0])
+
     def _split_as_read(self, text: str) -> Sequence[str]:
-        return self._split(read_capitals(NUMBERED.sub("", text), self.languages[0]).strip())
+        plain = NUMBERED.sub("", text)
+        return self.model.split(capitals.read_capitals(plain, self.about.languages[0]))
 
     def _find_symbols(self, text: str) -> str:
         """The tokens of a special meaning that a text begins with, and the blanks behind them."""
         found = _SYMBOLS.match(text)
         tokens = _SYMBOL.findall(found[0]) if found else []
-        pieces = {piece.lstrip("\u2581") for token in tokens for piece in self._split(token)} - {""}
-        return found[0] if tokens and pieces == set(tokens) else ""
+        pieces = {piece.lstrip("\u2581") for token in tokens for piece in self.model.split(token)}
+        return found[0] if tokens and pieces - {""} == set(tokens) else ""

@@ -4,8 +4,9 @@ The constants are for within the brackets of a set. Those of ends, commas and cl
 of Unicode, and need the library `regex` in its version 1: `regex.compile(f"(?V1)[{ENDS}]")`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
+from string import ascii_letters, digits
 
 import regex
 
@@ -32,32 +33,14 @@ UNSEEN = "\u061c\u200b\u200c\u200d\u200e\u200f\u202c\u2060\u2069\ufe0e\ufe0f\ufe
 # Where something begins and ends in a text.
 Place = tuple[int, int]
 
+# Characters of which none belongs to the one before.
+_ALONE = frozenset(ascii_letters + digits + "|/–—-·•»›“„(")
 # A character as readers take it; and as far before it as the rules of UAX 29 look.
 _CLUSTER = regex.compile(r"\X")
 _CONTEXT = regex.compile(
     r"(?rs)(?:\p{GCB=Regional_Indicator}{1,100}|.)"
     r"[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]{0,100}"
 )
-
-
-def join_places(places: Iterable[Place]) -> list[Place]:
-    """Places in the order of the text, those that overlap as one."""
-    joined: list[Place] = []
-    for start, end in sorted(places):
-        if joined and start < joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
-    return joined
-
-
-def leave_out(places: Iterable[Place], others: Sequence[Place]) -> list[Place]:
-    """The places that overlap with none of the others."""
-    return [
-        (start, end)
-        for start, end in places
-        if not any(start < stop and begin < end for begin, stop in others)
-    ]
 
 
 def cut_at(text: str, places: Iterable[int]) -> list[str]:
@@ -72,5 +55,7 @@ def may_cut(text: str, place: int) -> bool:
     Letters keep their marks, emoji what is joined to them, flags their second letter, and Korean
     syllables their parts: the grapheme clusters of UAX 29.
     """
+    if text[place - 1] in " \t" and text[place : place + 1] in _ALONE:  # so it is mostly
+        return True
     start = _CONTEXT.match(text, 0, place).start()
     return any(match.end() == place for match in _CLUSTER.finditer(text, start, place + 1))

@@ -51,17 +51,12 @@ class Segment:
     @property
     def wanted(self) -> tuple[Wanted, ...]:
         """What its translation must hold for terms."""
-        return self._terms.wanted
+        return next((memo.memo.wanted for memo in self.memos if memo.rule is terms), ())
 
     @property
     def held(self) -> tuple[Wanted, ...]:
         """What of that has no name, so that the search must hold it."""
-        return self._terms.held
-
-    @property
-    def _terms(self) -> terms.Terms:
-        found = (memo.memo for memo in self.memos if memo.rule is terms)
-        return next(found, terms.Terms((), None, ()))
+        return next((memo.memo.held for memo in self.memos if memo.rule is terms), ())
 
     @property
     def names(self) -> dict[str, str]:

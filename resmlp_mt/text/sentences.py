@@ -27,11 +27,11 @@ _FOREIGN_END = _compile(rf"[{ENDS}．](?!\s*།)")
 _GREEK_END = _compile("[;\u037e]")
 # One sentence in any case: no mark is before its last ones.
 _ONE = _compile(rf"[^.!?…．;\u037e{ENDS}]*+[.!?…．;\u037e{ENDS}]*+[{CLOSERS}{UNSEEN}\s]*+")
-# The stop within a number, which it knows between digits of ASCII alone; commas, of which it takes
-# three for ends; the mark of an image of Markdown: ![text](address); and the last digit within
-# brackets, which it takes for the number of an item: "(p. 3) (p. 4)".
+# The stop within a number, which it knows between digits of ASCII alone, and within "Mon.–Fri.";
+# commas, of which it takes three for ends; the mark of an image of Markdown: ![text](address); and
+# the last digit within brackets, which it takes for the number of an item: "(p. 3) (p. 4)".
 _GOES_ON = _compile(
-    rf"(?<=\d)[.．](?=\d)|[{COMMAS}]|(?<![^\s(*_])!(?=\[)|\d(?=\))(?<=\([^()]{{1,80}})"
+    rf"(?<=\d)[.．](?=\d)|\.(?=[-–]\w)|[{COMMAS}]|(?<![^\s(*_])!(?=\[)|\d(?=\))(?<=\([^()]{{1,80}})"
 )
 # What begins a sentence behind the end of another script, or behind doubled marks as in chats.
 _BEGINNING = _compile(rf"{_KNOWN_END}[{CLOSERS}]*\ *\K[0-9a-z]|[!?]{{2}}\s+\K[a-z]")
@@ -77,7 +77,9 @@ _OPENER = (
 _GERMAN_BEGINNING = _compile(rf"\.(?<=\p{{Ll}}{{3}}\.)\s+\K(?:\d|(?={_MONTH})\w)")
 # Abbreviations that the splitter lacks, each before what it belongs to.
 _SHORT = {
-    "en": r"\.(?<=\b(?i:vol|eq|approx|tel)\.)(?=\s*[(+]?[\d,])",
+    "en": r"\.(?<=\b(?:(?i:vol|eq|approx|tel)|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)"
+    r"(?=\s*[(+]?[\d,])|\.(?<=\b[ap]\.m\.)(?=\s(?:[A-Z]{2,3}T|UTC)\b)"
+    r"|\.(?<=\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\.)(?=\s[a-z\d(])",
     "de": r"\.(?<=\b(?:[Aa](?:bb|bs|bzgl|llg|nm|ufl)|[Bb](?:earb|es|etr|spw)|Bd|Bsp|[Dd]iv"
     r"|[Ee](?:hem|inkl|inschl|ntspr|vtl|xkl)|Fam?|[Gg](?:eb|egr|em|est?|ez|gf)|Hbf|Hl|Hrn?|Hrsg|Inh|[Ii]nkl"
     r"|[Ii]nsb(?:es)?|[Jj]ährl|Kap|max|[Mm]ind?|[Mm]ögl|[Mm]onatl|[Mm]tl|[Nn]ördl|[Öö]stl|[Rr]öm"
@@ -196,6 +198,7 @@ def parts_sentences_by_blanks(language: str) -> bool:
     return base_language(language) not in ("zh", "zho", "cmn", "yue", "wuu", "lzh", "ja", "jpn")
 
 
+@cache
 def base_language(language: str) -> str:
     """The language of a code, without region and script: "de" of "de_AT"."""
     return language.replace("_", "-").partition("-")[0].lower()

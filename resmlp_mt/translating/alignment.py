@@ -1,11 +1,68 @@
-"""Hard alignments from attention: the source of each part of a translation."""
+"""Attention, and alignments from it: the source of each part of a translation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.engines.search.engine import Engine
+from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.traced import Traced
+from resmlp_mt.translating.hypotheses import Attention
 
-def align_subwords(attentions: Sequence) -> list[tuple[int, int]]:
+
+def attend(
+    codec: TextCodec, segment: Segment, translations: Sequence[np.ndarray], engine: Engine
+) -> Iterator[Attention]:
+    """Yield where each translation, token indices, looks in its source.
+
+    Words are those that the model reads and says.
+    """
+    source = codec.encode(segment.pieces)
+    subwords, words = codec.name_source(source), _number_words(codec, segment)
+    for tokens, weights in zip(translations, engine.attend(source, translations), strict=True):
+        target = [*codec.name_target(tokens), subwords[-1]]
+        yield Attention(subwords, target, weights, words, codec.number_target_words(tokens))
+
+
+def attend_itself(codec: TextCodec, segment: Segment) -> Attention:
+    """The attention of a segment that is its own translation: each subword looks at itself."""
+    subwords = codec.name_source(codec.encode(segment.pieces))
+    words = _number_words(codec, segment, Traced.of(segment.text))
+    return Attention(subwords, subwords, np.eye(len(subwords)), words, words)
+
+
+def as_typed(
+    codec: TextCodec, attention: Attention, segment: Segment, said: str, done: Traced
+) -> Attention:
+    """The attention with its words counted in the texts that the user has.
+
+    Args:
+        codec, segment: As for `attend`.
+        attention: What this yielded.
+        said: The translation as the model says it.
+        done: As the user has it.
+    """
+    if not attention.target_words:
+        return attention
+    there = Traced.of(said).match_words(done) if done.text.strip() else []
+    return replace(
+        attention,
+        source_words=_number_words(codec, segment, Traced.of(segment.text)),
+        target_words=[there[word] for word in attention.target_words] if there else [],
+    )
+
+
+def _number_words(codec: TextCodec, segment: Segment, text: Traced | None = None) -> list[int]:
+    """The word of each subword of a segment as it is read, or in another form of its text."""
+    # The last subwords may be left out.
+    words = codec.number_source_words(segment.read.text)[: len(segment.pieces)]
+    there = segment.read.match_words(text) if text else range(len(segment.read.text.split()))
+    return [there[word] for word in words]
+
+
+def align_subwords(attentions: Sequence[Attention]) -> list[tuple[int, int]]:
     """A pair for each subword of a translation: the source subword it looks at most, and itself.
 
     Args:
@@ -24,7 +81,7 @@ def align_subwords(attentions: Sequence) -> list[tuple[int, int]]:
     return pairs
 
 
-def align_words(attentions: Sequence) -> list[tuple[int, int]]:
+def align_words(attentions: Sequence[Attention]) -> list[tuple[int, int]]:
     """Which words those subwords belong to: each pair once, by the words of the translation.
 
     Words are what stands between white space in the two texts, counted from 0.
@@ -38,7 +95,7 @@ def align_words(attentions: Sequence) -> list[tuple[int, int]]:
     return [(s, t) for t, s in sorted(pairs)]
 
 
-def weigh_words(attention, targets: int, sources: int) -> np.ndarray:
+def weigh_words(attention: Attention, targets: int, sources: int) -> np.ndarray:
     """How much each word of a translation is of each word of its source: shares. (T, S).
 
     A word looks where its subwords look on average, but for the end of the sentence. Punctuation

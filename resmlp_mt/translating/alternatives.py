@@ -16,8 +16,8 @@ from resmlp_mt.translating.translator import Translator
 # Twice as many subwords are tried as translations are wanted: some only end the last word of the
 # prefix, and some lead to the same translation.
 MORE = 2
-# Of a batch: 64 texts with 5 beams each.
-_BEAMS = 320
+# Of all beams in a batch: 64 sentences of 12 subwords, with 5 beams each.
+_STEPS = 64 * 12 * 5
 
 
 def find_alternatives(
@@ -26,8 +26,10 @@ def find_alternatives(
     options: SearchOptions,
     prefix: str,
     attention: bool = False,
-) -> Iterator[list[Hypothesis]]:
+) -> Iterator[list[Hypothesis] | None]:
     """Yield translations that begin alike, and then go on in different ways.
+
+    None stands for a batch that was searched, with more of them to come: a queue may do other work.
 
     Of the likeliest subwords behind the prefix each is tried, and the translation then completed as
     by `Translator.translate_segments`.
@@ -47,18 +49,20 @@ def find_alternatives(
         if not (segment.pieces and (segment.is_translated or prefix)):
             yield from translator.translate_segments([segment], options, attention=attention)
             continue
-        segment = translator.reader.name(segment)
+        segment = translator.pipeline.name(segment)
         source = codec.encode(segment.pieces)
         begun = codec.encode_target(put_names(prefix, segment.names))
         guides = [Guide(begun)]
         following = _find_following(translator, source, options, begun, prefix)
         if following:
             guides = [Guide(np.append(begun, token)) for token in following]
-        # So that each batch has a usual number of beams.
-        room = len(source) * max(1, _BEAMS // options.beam)
-        found = translator.search([source] * len(guides), options, room, guides, threads=1)
-        best = {tuple(beams[0][0]): beams[0] for beams in found}.values()
-        beams = sorted(best, key=lambda pair: -pair[1])
+        room = max(1, _STEPS // (options.beam * len(source)))
+        best: dict[tuple, tuple[np.ndarray, float]] = {}
+        for batch in (guides[i : i + room] for i in range(0, len(guides), room)):
+            yield None
+            found = translator.search([source] * len(batch), options, 10**6, batch, threads=1)
+            best |= {tuple(beams[0][0]): beams[0] for beams in found}
+        beams = sorted(best.values(), key=lambda pair: -pair[1])
         found = translator.describe(segment, beams, options.nbest, attention)
         yield found or [translator.writer.copy(segment, attention, lost=True)]
 

@@ -2,20 +2,19 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from pathlib import Path
 from reprlib import repr as shorten
 
-import numpy as np
-
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
+from resmlp_mt.text.about import Wanted
 from resmlp_mt.text.punctuation import UNSPACED, Place, may_cut
 from resmlp_mt.text.rules.capitals import lower, upper
 from resmlp_mt.text.sentences import base_language
@@ -27,46 +26,26 @@ _USUAL = re.compile("[\x20-\u02ff\u0370-\u0482\u048a-\u0590\u2010-\u2027\u2030-\
 _PARTS = re.compile(r"\w+|\W")
 
 
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """What a translation shall hold for a term: text, the indices of its tokens, if it must."""
+class Terms(dict[tuple[str, ...], Wanted]):
+    """Terms in parts, as `_cut` makes them, each with what is wanted for it."""
 
-    text: str
-    tokens: np.ndarray
-    must: bool = True
-
-
-class Terms:
-    """Finds the longest term at a place of a text, however many terms there are.
-
-    A text and a term are cut where words part. Each such part leads from a beginning of terms to a
-    longer beginning.
-    """
-
-    def __init__(self):
-        self._steps: dict[tuple[int, str], int] = {}
-        self._ends: dict[int, Wanted] = {}
-
-    def add(self, term: str, wanted: Wanted) -> None:
-        """Add a term; it takes the place of the same one."""
-        step = 0
-        for part in _cut(term):
-            step = self._steps.setdefault((step, part), len(self._steps) + 1)
-        self._ends[step] = wanted
+    def __init__(self, terms: Mapping[str, Wanted]):
+        super().__init__((tuple(_cut(term)), wanted) for term, wanted in terms.items())
+        # How many parts the terms have that begin with a part, most first.
+        self.lengths: defaultdict[str, list[int]] = defaultdict(list)
+        for first, length in sorted({(term[0], len(term)) for term in self}, reverse=True):
+            self.lengths[first].append(length)
 
     def find(self, parts: Sequence[str], begin: int) -> tuple[int, Wanted | None]:
         """Where the longest term ends that begins at a part of a text, and what is wanted for it.
 
         Where there is none, its end is its beginning.
         """
-        found, step = (begin, None), 0
-        for end in range(begin, len(parts)):
-            step = self._steps.get((step, parts[end]), 0)
-            if not step:
-                break
-            if step in self._ends:
-                found = end + 1, self._ends[step]
-        return found
+        for length in self.lengths.get(parts[begin], ()):
+            term = tuple(parts[begin : begin + length])
+            if term in self:
+                return begin + len(term), self[term]
+        return begin, None
 
 
 class Glossary:
@@ -95,7 +74,6 @@ class Glossary:
                 "of a file with a term, a tab and its translation in each line"
             )
         self._language = base_language(codec.source_language)
-        self._terms, self._raised = Terms(), Terms()
         known: dict[str, Wanted] = {}
         for term, translation in terms.items():
             if not isinstance(term, str) or not isinstance(translation, str):
@@ -107,15 +85,13 @@ class Glossary:
                 raise UserError(f"glossary: {shorten(term)} -> {error}") from None
             if not term.strip() or not wanted.size:
                 raise UserError(f"glossary: {term!r} -> {translation!r}: a side is empty")
-            alike = _write_alike(term)
-            if alike in known:
+            if (alike := _write_alike(term)) in known:
                 raise UserError(f"glossary: {shorten(term)} stands there twice")
             known[alike] = Wanted(_join_blanks(translation), wanted, must)
-        for term, wanted in known.items():
-            self._terms.add(term, wanted)
         # Of two that are alike in capitals, the one that has some counts.
-        for term in sorted(known, key=str.islower, reverse=True):
-            self._raised.add(upper(term, self._language), known[term])
+        raised = sorted(known, key=str.islower, reverse=True)
+        self._terms = Terms(known)
+        self._raised = Terms({upper(term, self._language): known[term] for term in raised})
         self._joined = [self]
 
     def over(self, other: "Glossary") -> "Glossary":
@@ -166,24 +142,19 @@ def read_glossary(path: Path) -> dict[str, str]:
     Raises:
         UserError: If a line is something else, or a term stands there twice; names the line.
     """
-    return dict(_read_terms(path))
-
-
-def _read_terms(path: Path) -> Iterable[tuple[str, str]]:
-    known: dict[str, int] = {}
+    lines: dict[str, int] = {}
+    terms: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
-        columns = [_join_blanks(column) for column in line.split("\t")]
-        columns[0] = _write_alike(columns[0])
-        if len(columns) != 2 or not all(columns):
+        term, *translations = [_join_blanks(column) for column in line.split("\t")]
+        term = _write_alike(term)
+        if not term or len(translations) != 1 or not translations[0]:
             raise UserError(f"{path}, line {number}: not a term, a tab and its translation")
-        if columns[0] in known:
-            raise UserError(
-                f"{path}, line {number}: {columns[0]!r} stands in line {known[columns[0]]} too"
-            )
-        known[columns[0]] = number
-        yield columns[0], columns[1]
+        if term in terms:
+            raise UserError(f"{path}, line {number}: {term!r} stands in line {lines[term]} too")
+        lines[term], terms[term] = number, translations[0]
+    return terms
 
 
 def _join_blanks(text: str) -> str:

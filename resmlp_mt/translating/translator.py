@@ -14,8 +14,10 @@ from resmlp_mt.engines.batches import fill
 from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.engines.guides import (
     Guide,
+    Line,
     Row,
     check_beside,
+    divide_begun,
     lay_beside,
     make_guides,
 )
@@ -34,6 +36,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
 from resmlp_mt.text.dividing import holds_text
+from resmlp_mt.text.pipeline import TRIES, Pipeline
 from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.surrogates import mend_surrogates
 from resmlp_mt.translating.glossary import Glossary, read_glossary
@@ -44,7 +47,6 @@ from resmlp_mt.translating.hypotheses import (
     explain_unknown,
     join,
 )
-from resmlp_mt.translating.reader import TRIES, Reader
 from resmlp_mt.translating.writer import Writer
 
 # How many times as many hypotheses are kept where all that were kept before lost something.
@@ -75,8 +77,8 @@ class Translator(Loaded):
         self.engine: Engine | None = engine
         # One position is for the end of the sentence.
         self.longest = min(engine.source_positions, 10**6) - 1
-        self.codec, self.reader = codec, Reader(codec, self.longest)
-        self.writer = Writer(codec, self.reader.pipeline)
+        self.codec, self.pipeline = codec, Pipeline(codec, self.longest)
+        self.writer = Writer(codec, self.pipeline)
         self.threads = threads
 
     @classmethod
@@ -202,8 +204,8 @@ class Translator(Loaded):
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
             progress: Show a bar on stderr.
-            split_sentences: As for `Reader.split`; a line that has words to hold stays whole.
-            recase: As for `Reader.split`; a line that has a prefix or words to hold is taken as
+            split_sentences: As for `Pipeline.split`; a line that has words to hold stays whole.
+            recase: As for `Pipeline.split`; a line that has a prefix or words to hold is taken as
                 typed.
             prefix: What translations begin with: of all lines, or of each of them. Sentences that
                 are finished in it stand for as many of the line, of which the rest is translated.
@@ -248,7 +250,7 @@ class Translator(Loaded):
     ) -> Iterator[list[Hypothesis]]:
         first = reading.first
         for buffer in fill(rows, reading.buffer_size):
-            lines = [self.reader.begin(*row, reading, glossary) for row in buffer]
+            lines = [self._begin(*row, reading, glossary) for row in buffer]
             guides = None
             if glossary or options.sampling or any(line.prefix or line.words for line in lines):
                 guides = make_guides(self.codec, lines, first)
@@ -266,6 +268,26 @@ class Translator(Loaded):
                 )
                 yield self.join(line.text, line.segments, parts, before)
             first += len(lines)
+
+    def _begin(
+        self,
+        text: str,
+        prefix: str,
+        words: Sequence[str],
+        reading: ReadingOptions,
+        glossary: Glossary | None,
+    ) -> Line:
+        """A line in the parts that are translated at once, of which a prefix may have some."""
+        segments = self.split(
+            text,
+            glossary,
+            # words may stand in any sentence
+            split_sentences=False if words else reading.split_sentences,
+            recase=reading.recase and not (prefix or words),
+            begun=bool(prefix),
+        )
+        kept, rest = divide_begun(prefix, segments, self.codec.target_language)
+        return Line(text, segments, kept, rest, words)
 
     def join(
         self,
@@ -314,6 +336,11 @@ class Translator(Loaded):
             for i, (guide, segment) in enumerate(zip(each, segments, strict=True))
             if segment.pieces and (segment.is_translated or guide.leads)
         }
+        first = list(range(len(segments)))  # where the same segment is first: it is searched once
+        if not guides:
+            seen: dict[int, int] = {}
+            first = [seen.setdefault(id(segment), i) for i, segment in enumerate(segments)]
+            ways = {i: segment for i, segment in ways.items() if i == first[i]}
         lost = set(ways)
         for turn in range(TRIES):
             if not ways:
@@ -338,9 +365,9 @@ class Translator(Loaded):
                     found[i] = kept
                     lost.discard(i)
                 # There may be another way to read what lost something by this one.
-                elif again := self.reader.read_again(read):
+                elif again := self.pipeline.read_again(read):
                     ways[i] = again
-        for i, segment in enumerate(segments):
+        for i, segment in zip(first, segments, strict=True):
             best = found.get(i) or [self.writer.copy(segment, attention, i in lost)]
             yield best + best[-1:] * (options.nbest - len(best))
 
@@ -379,9 +406,12 @@ class Translator(Loaded):
         if beam >= (symbols := len(self.codec.target_dictionary)):
             raise UserError(f"beam {beam} must be less than the model's {symbols} subwords")
 
-    def split(self, text: str, **reading: bool | None) -> list[Segment]:
-        """Split a text into what is translated at once; arguments as for `Reader.split`."""
-        return self.reader.split(text, **reading)
+    def split(
+        self, text: str, glossary: Glossary | None = None, **reading: bool | None
+    ) -> list[Segment]:
+        """Split a text into what is translated at once; other arguments as for `Pipeline.split`."""
+        find_terms = glossary.find if glossary else None
+        return self.pipeline.split(text, find_terms=find_terms, **reading)
 
     def describe(
         self, segment: Segment, beams: list, count: int, attention: bool

@@ -1,6 +1,6 @@
 """What a search found, as text that a user reads."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -10,8 +10,7 @@ from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.text.pipeline import Pipeline
 from resmlp_mt.text.segments import Segment
-from resmlp_mt.text.traced import Traced
-from resmlp_mt.translating.alignment import weigh_words
+from resmlp_mt.translating.alignment import as_typed, attend, attend_itself, weigh_words
 from resmlp_mt.translating.hypotheses import Attention, Hypothesis
 
 
@@ -48,8 +47,8 @@ class Writer:
         """
 
         @cache
-        def attend() -> list[Attention]:
-            return list(self._attend(segment, beams, get_engine()))
+        def attend_all() -> list[Attention]:
+            return list(attend(self.codec, segment, [tokens for tokens, _ in beams], get_engine()))
 
         found: list[Hypothesis] = []
         for i, (tokens, score) in enumerate(beams):
@@ -57,11 +56,13 @@ class Writer:
             sizes = len(said.split()), len(segment.read.text.split())
 
             def weigh(i: int = i, sizes: tuple[int, int] = sizes) -> np.ndarray:
-                return weigh_words(attend()[i], *sizes)
+                return weigh_words(attend_all()[i], *sizes)
 
             if (done := self.pipeline.write(segment, said, weigh)) is None:
                 continue
-            looks = [self._count_typed(attend()[i], segment, said, done)] if attention else []
+            looks = (
+                [as_typed(self.codec, attend_all()[i], segment, said, done)] if attention else []
+            )
             found.append(Hypothesis(done.text, score, looks))
             if len(found) == count:
                 break
@@ -95,44 +96,8 @@ class Writer:
     def copy(self, segment: Segment, attention: bool, lost: bool = False) -> Hypothesis:
         """The segment as its own translation, of which the model has no doubt.
 
-        Its attention looks from each subword at itself. `lost` says that each translation lost
-        something.
+        `lost` says that each translation lost something.
         """
         text = segment.text.strip() if lost else self.pipeline.copy(segment)
-        hypothesis = Hypothesis(text, 0.0, lost=lost)
-        if attention:
-            subwords = self.codec.name_source(self.codec.encode(segment.pieces))
-            words = self._number_typed(segment)
-            weights = np.eye(len(subwords))
-            hypothesis.attention = [Attention(subwords, subwords, weights, words, words)]
-        return hypothesis
-
-    def _attend(self, segment: Segment, beams: list, engine: Engine) -> Iterator[Attention]:
-        """Where each beam looks in the source, by the words as the model reads and says them."""
-        source = self.codec.encode(segment.pieces)
-        subwords = self.codec.name_source(source)
-        weights = engine.attend(source, [tokens for tokens, _ in beams])
-        words = self._number_read(segment)
-        for (tokens, _), rows in zip(beams, weights, strict=True):
-            target = [*self.codec.name_target(tokens), subwords[-1]]
-            said = self.codec.number_target_words(tokens)
-            yield Attention(subwords, target, rows, words, said)
-
-    def _count_typed(
-        self, attention: Attention, segment: Segment, said: str, done: Traced
-    ) -> Attention:
-        """The attention with its words counted in the texts that the user has."""
-        if not attention.target_words:
-            return attention
-        there = Traced.of(said).match_words(done) if done.text.strip() else []
-        words = [there[word] for word in attention.target_words] if there else []
-        return replace(attention, source_words=self._number_typed(segment), target_words=words)
-
-    def _number_typed(self, segment: Segment) -> list[int]:
-        """The word of each of its subwords in the text that the user has."""
-        words = segment.read.match_words(Traced.of(segment.text))
-        return [words[word] for word in self._number_read(segment)]
-
-    def _number_read(self, segment: Segment) -> list[int]:
-        """The word of each of its subwords as it is read. The last of these may be left out."""
-        return self.codec.number_source_words(segment.read.text)[: len(segment.pieces)]
+        looks = [attend_itself(self.codec, segment)] if attention else []
+        return Hypothesis(text, 0.0, looks, lost=lost)

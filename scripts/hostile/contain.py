@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from babel import Locale
 
-from resmlp_mt.engines.compiled_code.code import find_library
+from resmlp_mt.engines.kernels.library import find_library
 from resmlp_mt.errors import UserError
 
 # What an attempt may take beyond what this process has.

@@ -170,8 +170,13 @@ def build(name: str, root: Path):
         return Models(models + exports, ("dict.en.txt", "dict.de.txt"), mutate_text, (use,))
     if name == "subwords":
         return Models(models + exports, ("spm.model",), mutate_subwords, (use,))
-    files = ("export.json", "encoder.onnx", "step.onnx", "classifier.onnx")
-    files += ("mixing.safetensors", "weights.safetensors", "weights.safetensors.gz")
+    files = (
+        "export.json",
+        "classifier.onnx",
+        "mixing.safetensors",
+        "weights.safetensors",
+        "weights.safetensors.gz",
+    )
     files += ("shortlist.safetensors", "preview.safetensors")
     return Models(exports, files, mutate_export, (use,))
 

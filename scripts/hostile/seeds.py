@@ -33,6 +33,7 @@ _TRANSLATORS = {
 _CLASSIFIERS = {
     "average": dict(norm="affine", pooling="average"),
     "class-mlp": dict(norm="layer", pooling="class-mlp"),
+    "traced": dict(norm="affine", pooling="average", token_mixer="mlp"),  # a graph
 }
 _POSITIONS, _SIDE = 12, 8
 

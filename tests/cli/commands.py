@@ -1,10 +1,15 @@
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 
 from cli.zygote import FILE_SIZE, FORKS, NAMES, find_commands, run_fork
+
+from resmlp_mt.cli.parser import build_parser, rename
+from resmlp_mt.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 # Small enough to train in seconds; no size equals another.
@@ -87,6 +92,26 @@ def run(
     return result
 
 
+def call(*command) -> None:
+    """Run a subcommand of ours within this process, which spares the seconds of another."""
+    arguments = build_parser().parse_args(rename([*map(str, command)]))
+    arguments.run(arguments)
+
+
+def refuse(*command) -> str:
+    """The message of a subcommand that is refused, within this process."""
+    said = io.StringIO()
+    with redirect_stderr(said):
+        try:
+            call(*command)
+        except UserError as error:
+            return str(error)
+        except SystemExit as end:
+            assert end.code == 2
+            return said.getvalue()
+    raise AssertionError(f"not refused: {command}")
+
+
 def start(*command, own=False, **options) -> subprocess.Popen:
     """Start a console command whose output, both streams in one, can be read as it comes.
 
@@ -124,12 +149,16 @@ def entries(log, key):
     return [entry for entry in found if key in entry]
 
 
-def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.CompletedProcess:
+def flags_of(raw: Path, out: Path, *options) -> list:
+    """The flags of `resmlp-mt prepare` for the text of the lesson."""
     splits = [x for s in ("train", "valid", "test") for x in (f"--{s}", raw / s)]
     languages = ["--source-lang", "en", "--target-lang", "de"]
     size = [] if "--like" in options else ["--vocab-size", 300]
-    files = [*languages, *splits, "--workers", 1, "--out", out]
-    return run("resmlp-mt", "prepare", *files, *size, *options, **run_options)
+    return [*languages, *splits, "--workers", 1, "--out", out, *size, *options]
+
+
+def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.CompletedProcess:
+    return run("resmlp-mt", "prepare", *flags_of(raw, out, *options), **run_options)
 
 
 def write_misfit_timm(folder: Path) -> Path:

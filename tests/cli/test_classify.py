@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli.commands import assert_refused, run
+from cli.commands import assert_refused, refuse, run
 from cli.pictures import CLASSES
 from PIL import Image
 
@@ -126,24 +126,19 @@ def test_json_is_in_utf_8_wherever_it_goes(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nix", "{picture}"], "nix: no such model"),
-        (["{model}", "nix.png"], "nix.png: no such image"),
-        (["{model}", "{empty}"], "no image in it"),
-        (["{model}", ""], "no image in it"),
-        (["{model}", "{picture}", "--topk", "0"], "--topk must be at least 1"),
-        (["{model}", "{picture}", "--device", "abacus"], "device abacus: "),
-        (["multi30k-en-de", "{picture}"], "an exported translator, not a classifier"),
+        (["classify", "nix", "{picture}"], "nix"),
+        (["classify", "{model}", "nix.png"], "nix.png"),
+        (["classify", "{model}", "{empty}"], "no image in it"),
+        (["classify", "{model}", ""], "no image in it"),
+        (["classify", "{model}", "{picture}", "--topk", "0"], "--topk"),
+        (["classify", "{model}", "{picture}", "--device", "abacus"], "device abacus"),
+        (["classify", "multi30k-en-de", "{picture}"], "not a classifier"),
+        (["translate", "--model", "{model}", "Hello."], "resmlp-mt classify"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_mistakes_are_one_message(arguments, said, classifier, pictures, tmp_path):
     places = dict(model=classifier, picture=pictures / "val/over/0.png", empty=tmp_path)
-    assert_refused(classify(*[a.format(**places) for a in arguments], check=False), said)
-
-
-def test_translate_says_that_a_classifier_does_not_translate(classifier):
-    result = run("resmlp-mt", "translate", "--model", classifier, "Hello.", check=False)
-    assert_refused(result, "a model of images", "resmlp-mt classify")
+    assert said in refuse(*[word.format(**places) for word in arguments])
 
 
 def test_a_packed_classifier_needs_nothing_else(every, classifier, pictures, tmp_path):

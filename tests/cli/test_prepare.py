@@ -1,6 +1,7 @@
 import gzip
 import json
 import lzma
+import re
 import shutil
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import time
 import numpy as np
 import pytest
 import sentencepiece
-from cli.commands import assert_refused, prepare, run
+from cli.commands import assert_refused, flags_of, prepare, refuse, run
 from fairseq.data import Dictionary, data_utils
 
 from resmlp_mt.data.filters import Limits
@@ -77,12 +78,12 @@ def test_subwords_of_a_model_are_taken(raw, prepared, packed, tmp_path):
     for lang in ("de", "en"):
         (few / f"train.{lang}").rename(few / f"train.{'fr' if lang == 'en' else lang}")
     for options, said in (
-        (["--like", packed, "--vocab-size", 8000], "--vocab-size is for new subwords"),
-        (["--like", packed, "--joined"], "--joined is for new subwords"),
+        (["--like", packed, "--vocab-size", 8000], "--vocab-size is for"),
+        (["--like", packed, "--joined"], "--joined is for"),
         (["--like", packed, *langs], "not for de and fr"),
         (["--like", tmp_path / "nosuch"], "no such model"),
     ):
-        assert_refused(prepare(few, tmp_path / "out", *options, check=False), said)
+        assert said in refuse("prepare", *flags_of(few, tmp_path / "out", *options))
 
 
 def test_binarized_data_is_what_fairseq_makes_of_the_subwords(raw, prepared, tmp_path):
@@ -226,9 +227,9 @@ MANY = "".join(map(chr, range(0x4E00, 0x4F00)))
 @pytest.mark.parametrize(
     ("line", "flags", "said"),
     [
-        ("Hund", [], "is more than the text in de supports"),
-        (MANY, [], "is less than the characters of the text in de"),
-        (MANY, ["--byte-fallback"], "is less than the 256 bytes and the characters of the text"),
+        ("Hund", [], "is more than .* in de"),
+        (MANY, [], "is less than .* in de"),
+        (MANY, ["--byte-fallback"], "is less than the 256 bytes"),
     ],
     ids=["too large", "too small", "too small for bytes"],
 )
@@ -238,8 +239,8 @@ def test_a_separate_vocabulary_of_an_impossible_size_is_refused_with_its_languag
     folder = shutil.copytree(raw, tmp_path / "raw")
     lines = (folder / "train.de").read_text("utf-8").count("\n")
     (folder / "train.de").write_text(f"{line}\n" * lines, "utf-8")
-    flags = ["--separate", "--vocab-size", 200, *flags]
-    assert_refused(prepare(folder, tmp_path / "out", *flags, check=False), said)
+    flags = [*flags_of(folder, tmp_path / "out"), "--separate", "--vocab-size", 200, *flags]
+    assert re.search(said, refuse("prepare", *flags))
 
 
 def test_report_says_what_was_dropped_and_why(raw, tmp_path):
@@ -298,99 +299,70 @@ def test_unknown_rate_is_that_of_the_binarized_data(raw, tmp_path):
     assert report["test"]["unknown_rate"]["en"] == pytest.approx(expected)
 
 
-def spoil_missing(raw):
-    (raw / "valid.de").unlink()
-    return ["valid.de: no such file"]
-
-
-def spoil_empty(raw):
-    for lang in ("en", "de"):
-        (raw / f"train.{lang}").write_text("")
-    return ["train.en: empty file"]
-
-
-def spoil_count(raw):
-    with open(raw / "train.de", "a") as stream:
-        stream.write("Noch eine Zeile.\n")
-    return ["train.en has 400 lines", "train.de has 401"]
-
-
-def spoil_encoding(raw):
-    lines = (raw / "train.de").read_bytes().split(b"\n")
+def latin(folder):
+    lines = (folder / "train.de").read_bytes().split(b"\n")
     lines[6] = "Tür".encode("latin-1")
-    (raw / "train.de").write_bytes(b"\n".join(lines))
-    return ["train.de, line 7: not UTF-8", "0xfc"]
+    (folder / "train.de").write_bytes(b"\n".join(lines))
 
 
-def spoil_archive(raw):
-    (raw / "train.de").rename(raw / "train.de.gz")
-    return ["train.de.gz: broken archive"]
+def truncate(folder):
+    packed = gzip.compress((folder / "train.de").read_bytes())
+    (folder / "train.de").unlink()
+    (folder / "train.de.gz").write_bytes(packed[: len(packed) // 2])
 
 
-def spoil_truncated(raw):
-    packed = gzip.compress((raw / "train.de").read_bytes())
-    (raw / "train.de").unlink()
-    (raw / "train.de.gz").write_bytes(packed[: len(packed) // 2])
-    return ["train.de.gz: broken archive"]
-
-
-SPOILERS = [
-    spoil_missing, spoil_empty, spoil_count, spoil_encoding, spoil_archive, spoil_truncated
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("spoil", SPOILERS, ids=lambda f: f.__name__[6:])
-def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil):
-    folder = shutil.copytree(raw, tmp_path / "raw")
-    said = spoil(folder)
-    assert_refused(prepare(folder, tmp_path / "out", check=False), *said)
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda folder: (folder / "valid.de").unlink(), "valid.de: no such file"),
+        (lambda folder: [(folder / f"train.{x}").write_text("") for x in ("en", "de")], "empty"),
+        (lambda folder: (folder / "train.de").write_text("Eine Zeile.\n"), "train.de has 1"),
+        (
+            lambda folder: (folder / "train.de").rename(folder / "train.de.gz"),
+            "train.de.gz: broken",
+        ),
+        (latin, "train.de, line 7: not UTF-8"),
+        (truncate, "train.de.gz: broken"),
+    ],
+)
+def test_bad_text_is_refused_and_leaves_nothing(raw, tmp_path, spoil, said):
+    spoil(folder := shutil.copytree(raw, tmp_path / "raw"))
+    assert said in refuse("prepare", *flags_of(folder, tmp_path / "out"))
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("flag", "value"),
     [
-        (["--vocab-size", 50000], ["--vocab-size 50000 is more than the text supports", "at most"]),
-        (["--vocab-size", 20], ["--vocab-size 20"]),
-        (["--target-lang", "en"], ["both en"]),
-        (["--max-length", 1], ["no pair is left"]),
-        (["--max-ratio", "nan"], ["--max-ratio must be at least 1, not nan"]),
-        (["--subword-sentences", 0], ["--subword-sentences must be at least 1"]),
-        (["--workers", 0], ["--workers must be at least 1"]),
-        (["--character-coverage", 0.5], ["--character-coverage", "not 0.5"]),
-        (["--user-defined-symbols", "x,<pad>"], ["--user-defined-symbols <pad>: fairseq has"]),
-        (["--user-defined-symbols", "madeupword0001"], ["madeupword0001: fairseq has"]),
-        (["--user-defined-symbols", "a\rb"], ["--user-defined-symbols 'a\\rb': a character"]),
-        (["--user-defined-symbols", "\udcff"], ["--user-defined-symbols '\\udcff': a character"]),
-        (["--vocab-size", 2**31], ["--vocab-size is at most 1,000,000, not 2,147,483,648"]),
-        (["--vocab-size", 0], ["--vocab-size must be at least 1"]),
-    ],
-    ids=[
-        "vocabulary too large",
-        "too small",
-        "one language",
-        "nothing left",
-        "no ratio",
-        "nothing learnt",
-        "no workers",
-        "few characters",
-        "a symbol of fairseq's",
-        "a word of fairseq's",
-        "a symbol of two lines",
-        "no UTF-8",
-        "vocabulary beyond counting",
-        "no vocabulary",
+        ("--vocab-size", 50000),
+        ("--vocab-size", 20),
+        ("--vocab-size", 2**31),
+        ("--vocab-size", 0),
+        ("--max-ratio", "nan"),
+        ("--subword-sentences", 0),
+        ("--workers", 0),
+        ("--character-coverage", 0.5),
+        ("--user-defined-symbols", "x,<pad>"),
+        ("--user-defined-symbols", "madeupword0001"),
+        ("--user-defined-symbols", "a\rb"),
+        ("--user-defined-symbols", "\udcff"),  # no UTF-8
     ],
 )
-def test_impossible_flags_are_refused_and_leave_nothing(raw, tmp_path, options, said):
-    assert_refused(prepare(raw, tmp_path / "out", *options, check=False), *said)
+def test_impossible_flags_are_refused_and_leave_nothing(raw, tmp_path, flag, value):
+    assert flag in refuse("prepare", *flags_of(raw, tmp_path / "out"), flag, value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_text_that_cannot_be_prepared_is_refused_and_leaves_nothing(raw, tmp_path):
+    for flags, said in (["--target-lang", "en"], "both en"), (["--max-length", 1], "no pair"):
+        assert said in refuse("prepare", *flags_of(raw, tmp_path / "out"), *flags)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(raw, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("years of work")
-    assert_refused(prepare(raw, tmp_path / "out", check=False), "holds something else")
+    assert "holds something else" in refuse("prepare", *flags_of(raw, tmp_path / "out"))
     assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
 
 
@@ -400,9 +372,7 @@ def test_text_that_the_new_folder_would_not_have_is_not_lost(raw, tmp_path):
     for path in raw.glob("train.*"):
         shutil.copy(path, out / "raw")
     files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert_refused(
-        prepare(out / "raw", out, check=False), f"raw/train.en: {out} is made anew without it"
-    )
+    assert "raw/train.en" in refuse("prepare", *flags_of(out / "raw", out))
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
 
 
@@ -412,8 +382,7 @@ def test_files_that_are_named_much_like_what_is_made_are_not_lost(raw, tmp_path)
     for name in "weights.bin", "raw/tests.md", "raw/valid":
         (out / name).write_text("mine")
         before = snapshot(out)
-        refused = prepare(raw, out, check=False)
-        assert_refused(refused, f"would be made anew, and loses {name}; move that away")
+        assert f"loses {name};" in refuse("prepare", *flags_of(raw, out))
         assert snapshot(out) == before
         (out / name).unlink()
     for name in "train1.en-de.en.bin", "raw/test2.domain", "raw/monolingual.de":
@@ -427,8 +396,8 @@ def test_subwords_that_trained_models_need_are_not_replaced_by_others(raw, tmp_p
     prepare(raw, out, "--joined")
     before = snapshot(out)
     for flags in ["--vocab-size", 250], ["--max-length", 12]:  # the second has another order
-        refused = prepare(raw, out, sharing, *flags, check=False)
-        assert_refused(refused, f"{out}/", "other subwords than these", "another --out")
+        said = refuse("prepare", *flags_of(raw, out), sharing, *flags)
+        assert f"{out}/" in said and "other subwords" in said
         assert snapshot(out) == before
     (out / "report.json").write_text("made anew")
     prepare(raw, out, "--joined")
@@ -443,8 +412,8 @@ def test_subwords_of_other_languages_are_not_lost(raw, tmp_path):
             shutil.copy(path, tmp_path / path.with_suffix(f".{other}").name)
     before = snapshot(out)
     flags = ["-s", "fr", "-t", "es", "--vocab-size", 200]
-    refused = prepare(tmp_path, out, *flags, check=False)
-    assert_refused(refused, f"{out}/", "other subwords than these", "another --out")
+    said = refuse("prepare", *flags_of(tmp_path, out), *flags)
+    assert f"{out}/" in said and "other subwords" in said
     assert snapshot(out) == before
 
 
@@ -454,8 +423,7 @@ def test_text_of_which_sentencepiece_takes_no_line_is_named(raw, tmp_path):
         (tmp_path / f"train.{lang}").write_text(text.replace("\n", "\r"), "utf-8", newline="")
         for split in ("valid", "test"):
             shutil.copy(raw / f"{split}.{lang}", tmp_path)
-    refused = prepare(tmp_path, tmp_path / "out", check=False)
-    assert_refused(refused, "no line of the text", "those of an old Mac?")
+    assert "no line of the text" in refuse("prepare", *flags_of(tmp_path, tmp_path / "out"))
 
 
 def snapshot(folder):

@@ -5,10 +5,9 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from cli.commands import assert_refused, run
+from cli.commands import assert_refused, call, refuse, run
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 REFERENCE = ["Der Hund sieht die Katze.", "Heute schläft das alte Kind.", "Er liest ein Buch."]
@@ -24,18 +23,28 @@ def files(tmp_path):
     return paths
 
 
+@pytest.fixture
+def score(capsys):
+    """score(*words): what it prints, or with --json what that says."""
+
+    def print_score(*words):
+        capsys.readouterr()
+        call("score", *words)
+        said = capsys.readouterr().out
+        return json.loads(said) if "--json" in words else said
+
+    return print_score
+
+
 def sacrebleu(files, *options):
     command = [sys.executable, "-m", "sacrebleu", files["ref"], "-i", files["hyp"], "-w", "2"]
-    result = subprocess.run(
-        [*map(str, command), "-m", "bleu", "chrf", "ter", *options], capture_output=True, check=True
-    )
-    return json.loads(result.stdout)
+    command += ["-m", "bleu", "chrf", "ter", *options]
+    return json.loads(subprocess.run(map(str, command), capture_output=True, check=True).stdout)
 
 
 @pytest.mark.parametrize("lowercase", [[], ["--lowercase"]])
-def test_scores_and_signatures_are_those_of_sacrebleu(files, lowercase):
-    command = ["resmlp-mt", "score", files["hyp"], files["same"], "--ref", files["ref"], "--json"]
-    rows = json.loads(run(*command, *lowercase).stdout)
+def test_scores_and_signatures_are_those_of_sacrebleu(files, lowercase, score):
+    rows = score(files["hyp"], files["same"], "--ref", files["ref"], "--json", *lowercase)
     for expected in sacrebleu(files, *(["-lc", "--chrf-lowercase"] if lowercase else [])):
         name = {"BLEU": "BLEU", "chrF2": "chrF", "TER": "TER"}[expected["name"]]
         assert rows[0][name] == expected["score"]
@@ -50,45 +59,33 @@ def test_table_shows_each_file_and_the_signatures(files):
     assert "BLEU: nrefs:1|case:mixed|eff:no|tok:13a" in output
 
 
-def test_several_references_are_used_together(files):
-    one, other = ["--ref", files["ref"]], ["--ref", files["hyp"]]
-    rows = json.loads(run("resmlp-mt", "score", files["hyp"], *one, *other, "--json").stdout)
-    assert rows[0]["BLEU"] == 100 and "nrefs:2" in rows[0]["signatures"]["BLEU"]
-    assert rows[0]["missing_references"] == {str(files["ref"]): 0, str(files["hyp"]): 0}
-
-
-def test_a_blank_line_among_several_references_is_none(files, tmp_path):
+def test_a_blank_line_among_several_references_is_none(files, tmp_path, score):
     """As SacreBLEU's None. An empty reference would be nearest in length to any short line."""
     other = tmp_path / "other.de"
     other.write_text(f"{REFERENCE[1]}\n \n\n")
-    command = ["resmlp-mt", "score", files["hyp"], "--ref", files["ref"], "--ref", other]
-    (row,) = json.loads(run(*command, "--json").stdout)
+    command = [files["hyp"], "--ref", files["ref"], "--ref", other]
+    (row,) = score(*command, "--json")
     references = [REFERENCE, [REFERENCE[1], None, None]]
     for name, metric in {"BLEU": BLEU(), "chrF": CHRF(), "TER": TER()}.items():
         assert row[name] == round(metric.corpus_score(HYPOTHESIS, references).score, 2)
         assert row["signatures"][name] == str(metric.get_signature())
     assert row["missing_references"] == {str(files["ref"]): 0, str(other): 2}
-    assert f"{other}: 2 of 3 lines are blank, and count as missing" in run(*command).stdout
+    assert f"{other}: 2 of 3 lines" in score(*command)
     # A line with none at all, and a single file, have an empty reference.
     files["ref"].write_text("\n".join([*REFERENCE[:2], "", ""]))
-    rows = [json.loads(run(*c, "--json").stdout)[0] for c in (command, command[:-2])]
+    rows = [score(*words, "--json")[0] for words in (command, command[:-2])]
     assert rows[1]["BLEU"] == sacrebleu(files)[0]["score"] == rows[0]["BLEU"]
     assert "missing_references" not in rows[1]
 
 
-def test_tokenizer_is_sacrebleus(files):
-    command = ["resmlp-mt", "score", files["hyp"], "--ref", files["ref"], "--json"]
-    rows = json.loads(run(*command, "--tokenize", "char").stdout)
-    assert "tok:char" in rows[0]["signatures"]["BLEU"]
-    assert_refused(run(*command, "--tokenize", "x", check=False), "--tokenize x: SacreBLEU has 13a")
+def test_tokenizer_is_sacrebleus(files, score):
+    command = [files["hyp"], "--ref", files["ref"], "--json", "--tokenize"]
+    assert "tok:char" in score(*command, "char")[0]["signatures"]["BLEU"]
+    assert "--tokenize x" in refuse("score", *command, "x")
     if importlib.util.find_spec("mecab_ko") is None:
-        said = "--tokenize ko-mecab: ", "pip install sacrebleu[ko]"
-        assert_refused(run(*command, "--tokenize", "ko-mecab", check=False), *said)
-
-
-def test_help_names_all_tokenizers_of_sacrebleu():
+        assert "sacrebleu[ko]" in refuse("score", *command, "ko-mecab")
     said = "".join(run("resmlp-mt", "score", "--help").stdout.split())  # lines break at hyphens
-    assert [name for name in BLEU.TOKENIZERS if name not in said] == []
+    assert not [name for name in BLEU.TOKENIZERS if name not in said]
 
 
 CHINESE = ["今天天气很好,我们去公园散步。", "猫坐在垫子上。"]
@@ -97,6 +94,7 @@ THAI = ["ฉันรักแมวสีขาว", "แมวนอนบน�
 KOREAN = ["오늘은 날씨가 아주 좋다.", "고양이가 매트 위에 앉아 있다."]
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("lines", "tokenizers", "warned"),
     [
@@ -110,51 +108,40 @@ KOREAN = ["오늘은 날씨가 아주 좋다.", "고양이가 매트 위에 앉�
     ],
 )
 def test_tokenizers_that_take_sentences_for_words_are_warned_of(
-    lines, tokenizers, warned, tmp_path
+    lines, tokenizers, warned, tmp_path, score
 ):
     path = tmp_path / "text"
     path.write_text("\n".join(lines) + "\n", "utf-8")
     for name in tokenizers:
-        done = run("resmlp-mt", "score", path, "--ref", path, "--tokenize", name, "--json")
-        assert json.loads(done.stdout)[0]["TER"] == 0
-        if not warned:
-            assert done.stderr == "" and json.loads(done.stdout)[0]["BLEU"] > 99.9
-            continue
-        assert done.stderr.startswith(f"resmlp-mt score: --tokenize {name} takes text without")
-        assert "sacrebleu[ja]" in done.stderr and done.stderr.count("\n") == 1
+        command = [path, "--ref", path, "--tokenize", name, "--json"]
+        if warned:
+            with pytest.warns(UserWarning, match=f"--tokenize {name}"):
+                (row,) = score(*command)
+        else:
+            (row,) = score(*command)
+            assert row["BLEU"] > 99.9
+        assert row["TER"] == 0
 
 
-def test_ter_counts_chinese_characters(tmp_path):
+def test_ter_counts_chinese_characters(tmp_path, score):
     (tmp_path / "ref").write_text("\n".join(CHINESE) + "\n", "utf-8")
     (tmp_path / "hyp").write_text("\n".join(CHINESE).replace("步", "歩") + "\n", "utf-8")
-    command = ["resmlp-mt", "score", tmp_path / "hyp", "--ref", tmp_path / "ref", "--json"]
-    (row,) = json.loads(run(*command, "--tokenize", "zh").stdout)
+    command = [tmp_path / "hyp", "--ref", tmp_path / "ref", "--json", "--tokenize", "zh"]
+    (row,) = score(*command)
     assert row["TER"] == 4.55  # one of 15 + 7 characters
     assert "|norm:yes|punct:yes|asian:yes|" in row["signatures"]["TER"]
 
 
-def test_files_out_of_step_are_refused(files, tmp_path):
-    (tmp_path / "short.de").write_text("Er liest ein Buch.\n")
-    (tmp_path / "empty.de").write_text("")
-    command = ["resmlp-mt", "score", "--ref", files["ref"]]
-    assert_refused(run(*command, tmp_path / "short.de", check=False), "has 1 lines", "has 3")
-    assert_refused(run(*command, tmp_path / "empty.de", check=False), "empty.de: empty file")
-    assert_refused(run(*command, tmp_path / "none.de", check=False), "none.de: no such file")
-
-
-def test_bleu_of_lines_too_short_for_it_is_explained(files, tmp_path):
+@pytest.mark.filterwarnings("error")
+def test_bleu_of_lines_too_short_for_it_is_explained(files, tmp_path, score):
     short, other = tmp_path / "short.de", tmp_path / "other.de"
     short.write_text("Er liest viel\nein Hund\n")
     other.write_text("Er liest wenig\nein Hund\n")
-    done = run("resmlp-mt", "score", other, "--ref", short, "--json")
-    lines = [path.read_text().splitlines() for path in (other, short)]
-    effective = BLEU(effective_order=True).corpus_score(lines[0], lines[1:]).score
-    assert json.loads(done.stdout)[0]["BLEU"] == 0 < effective
-    assert "no line of 4 tokens" in done.stderr and done.stderr.count("\n") == 1
-    assert f"effective order it is {effective:.2f}" in done.stderr
+    with pytest.warns(UserWarning, match="no line of 4 tokens"):
+        assert score(other, "--ref", short, "--json")[0]["BLEU"] == 0
     other.write_text("x y z\nx y\n")  # what is all wrong needs no note
-    assert run("resmlp-mt", "score", other, "--ref", short).stderr == ""
-    assert run("resmlp-mt", "score", files["hyp"], "--ref", files["ref"]).stderr == ""
+    score(other, "--ref", short)
+    score(files["hyp"], "--ref", files["ref"])
 
 
 @pytest.mark.parametrize("test", ["bs", "ar"])
@@ -181,53 +168,57 @@ def test_paired_tests_are_those_of_sacrebleu(files, tmp_path, test, options, see
             theirs = [float(number) for number in re.findall(r"\d+\.\d+", cell)]
             assert found == pytest.approx(theirs, abs=0.006)
             assert f"{test}:60|seed:{seed}|" in row["signatures"][name]
-    table = run(*command).stdout
-    assert f"p {rows[1][f'paired_{test}']['BLEU']['p_value']:.3f}" in table
-    assert f"{test}:60|seed:{seed}|" in table
+    assert f"p {rows[1][f'paired_{test}']['BLEU']['p_value']:.3f}" in run(*command).stdout
 
 
 @pytest.mark.parametrize("test", ["bs", "ar"])
-def test_a_system_does_not_differ_from_itself(files, test):
-    command = ["resmlp-mt", "score", files["hyp"], files["hyp"], "--ref", files["ref"], "--json"]
-    rows = json.loads(run(*command, f"--paired-{test}", f"--paired-{test}-n", 20).stdout)
+def test_a_system_does_not_differ_from_itself(files, test, score):
+    pair = [files["hyp"], files["hyp"], "--ref", files["ref"], "--json"]
+    rows = score(*pair, f"--paired-{test}", f"--paired-{test}-n", 20)
     assert [result["p_value"] for result in rows[1][f"paired_{test}"].values()] == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("changed", [1, 2, 3])
-def test_a_few_lines_are_no_proof(files, changed):
+def test_a_few_lines_are_no_proof(files, changed, score):
     """All ways of exchanging k lines are equally likely, and two make the whole difference."""
     files["hyp"].write_text("\n".join([*["falsch"] * changed, *REFERENCE[changed:]]))
-    command = ["resmlp-mt", "score", files["hyp"], files["same"], "--ref", files["ref"], "--json"]
-    rows = json.loads(run(*command, "--paired-ar").stdout)
+    rows = score(files["hyp"], files["same"], "--ref", files["ref"], "--json", "--paired-ar")
     for result in rows[1]["paired_ar"].values():
         assert result["p_value"] == 2 / 2**changed
 
 
-def test_standard_input_is_named_once(files):
-    for names in (["-", "-", "--ref", files["ref"]], ["-", "--ref", "-"]):
-        refused = run("resmlp-mt", "score", *names, stdin="ein Hund\n", check=False)
-        assert_refused(refused, "-: standard input can be read once")
-
-
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--ref ref short", "short.de has 1 lines"),
+        ("--ref ref empty", "empty.de"),
+        ("--ref ref none", "none.de"),
+        ("--ref ref - -", "-: standard input"),
+        ("--ref - -", "-: standard input"),
+        ("--ref ref hyp --paired-TEST", "--paired-TEST"),
+        ("--ref ref hyp same --paired-ar --paired-bs", "--paired-bs: not allowed"),
+        ("--ref ref hyp same --paired-TEST --seed 0", "--seed"),
+        ("--ref ref hyp same --paired-TEST --paired-TEST-n 0", "--paired-TEST-n"),
+        ("--ref ref hyp --seed 9", "--seed is for"),
+        ("--ref ref hyp --paired-TEST-n 9", "--paired-TEST-n is for"),
+        ("--ref short short short --paired-TEST", "--paired-TEST"),
+    ],
+)
 @pytest.mark.parametrize("test", ["bs", "ar"])
-def test_impossible_comparisons_are_refused(files, test):
-    score = ["resmlp-mt", "score", "--ref", files["ref"], files["hyp"]]
-    paired, number = f"--paired-{test}", f"--paired-{test}-n"
-    assert_refused(run(*score, paired, check=False), "name two or more")
-    both = run(*score, files["same"], "--paired-ar", "--paired-bs", check=False)
-    assert_refused(both, "not allowed with")
-    for flag in ("--seed", number):
-        refused = run(*score, files["same"], paired, flag, 0, check=False)
-        assert_refused(refused, f"{flag} must be at least 1")
-        alone = run(*score, flag, 9, check=False)
-        assert_refused(alone, f"{flag} is for --paired-")
-    for seed, said in (("0", "=0 in the environment: SacreBLEU"), ("abc", "=abc in the env")):
-        refused = run(*score, files["same"], paired, env={"SACREBLEU_SEED": seed}, check=False)
-        assert_refused(refused, f"SACREBLEU_SEED{said}")
-    one = Path(files["ref"]).with_name("one")
-    one.write_text("ein Hund\n")
-    refused = run("resmlp-mt", "score", one, one, "--ref", one, paired, check=False)
-    assert_refused(refused, f"{paired} draws lines anew, and there is one")
+def test_impossible_scores_are_refused(words, said, test, files, tmp_path):
+    (tmp_path / "short.de").write_text("Er liest ein Buch.\n")
+    (tmp_path / "empty.de").write_text("")
+    names = {name: tmp_path / f"{name}.de" for name in ("ref", "hyp", "same", "short", "empty")}
+    names["none"] = tmp_path / "none.de"
+    words = [names.get(word, word) for word in words.replace("TEST", test).split()]
+    assert said.replace("TEST", test) in refuse("score", *words)
+
+
+@pytest.mark.parametrize("seed", ["0", "abc"])
+def test_a_seed_of_the_environment_that_is_none_is_refused(seed, files, monkeypatch):
+    monkeypatch.setenv("SACREBLEU_SEED", seed)
+    words = [files["hyp"], files["same"], "--ref", files["ref"], "--paired-ar"]
+    assert f"SACREBLEU_SEED={seed}" in refuse("score", *words)
 
 
 def judge(raw, model, *options, hypotheses="test.de"):

@@ -4,6 +4,7 @@ import os
 import pickle
 import pty
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -14,10 +15,11 @@ from textwrap import dedent
 
 import pytest
 import torch
-from cli.commands import ENVIRONMENT, ROOT, assert_refused, run, start
+from cli.commands import ENVIRONMENT, ROOT, assert_refused, call, refuse, run, start
 from cli.zygote import find_commands
 from compat.written import write_checkpoint
 
+from resmlp_mt import Translator
 from resmlp_mt.compat.plugins import import_plugin
 
 HOSTILE = [
@@ -61,9 +63,11 @@ def test_translations_are_those_of_fairseq_generate(trained, prepared, sources, 
     assert expected == [text for _, _, text in sorted(lines, key=lambda x: int(x[0][2:]))]
 
 
-def test_arguments_files_and_stdin_give_the_same(packed, raw, sources, expected):
+def test_arguments_files_python_and_any_batches_give_the_same(packed, raw, sources, expected):
     assert translate(packed, *sources).stdout.splitlines() == expected
-    assert translate(packed, "--input", raw / "test.en").stdout.splitlines() == expected
+    batches = ["--input", raw / "test.en", "--batch-tokens", 1, "--buffer-size", 4]
+    assert translate(packed, *batches).stdout.splitlines() == expected
+    assert Translator.from_pretrained(packed).translate(sources) == expected
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
@@ -125,30 +129,18 @@ def test_scores_stand_beside_the_translations(packed, sources):
     flags = ["--field", 2, "--into", 3, "--score-into", 4]
     table = "".join(f"{i}\t{text}\n" for i, text in enumerate(sources[:3]))
     rows = [row.split("\t") for row in translate(packed, *flags, stdin=table).stdout.splitlines()]
-    assert [row[:3] for row in rows] == [
-        [str(i), text, best["text"]]
-        for i, (text, best) in enumerate(zip(sources[:3], found, strict=True))
-    ]
-    # Batches round otherwise.
-    expected = pytest.approx([best["score"] for best in found], abs=2e-4)
-    assert [float(row[3]) for row in rows] == expected
-    flags = ["--field", "m.text", "--into", "m.de", "--score-into", "score"]
-    lines = "".join(json.dumps({"m": {"text": text}}) + "\n" for text in sources[:3])
-    entries = list(map(json.loads, translate(packed, *flags, stdin=lines).stdout.splitlines()))
-    assert [entry["m"] for entry in entries] == [
-        {"text": text, "de": best["text"]} for text, best in zip(sources[:3], found, strict=True)
-    ]
-    assert [entry["score"] for entry in entries] == expected
+    for i, (row, best) in enumerate(zip(rows, found, strict=True)):
+        assert row[:3] == [str(i), sources[i], best["text"]]
+        assert float(row[3]) == pytest.approx(best["score"], abs=2e-4)  # batches round otherwise
 
 
 def test_a_line_without_the_field_is_named_by_its_file(packed, tmp_path):
     for name, lines in {"a.jsonl": ['{"t": "A dog."}'] * 3, "b.jsonl": ['{"t": 3}', "{}"]}.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n")
-    command = ["--field", "t", "--input", "a.jsonl", "b.jsonl"]
-    result = translate(packed, *command, cwd=tmp_path, check=False)
-    assert_refused(result, "b.jsonl, line 1: --field t is no text")
-    result = translate(packed, *command, "--shard", "5/5", cwd=tmp_path, check=False)
-    assert_refused(result, "b.jsonl, line 2: there is no --field t, but none")
+    files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    command = ["translate", "--model", packed, "--field", "t", "--input", *files]
+    assert "b.jsonl, line 1: --field t" in refuse(*command)
+    assert "b.jsonl, line 2: there is no --field t" in refuse(*command, "--shard", "5/5")
 
 
 def test_shards_together_are_the_whole_even_if_one_is_stopped(packed, raw, sources, tmp_path):
@@ -166,7 +158,7 @@ def test_shards_together_are_the_whole_even_if_one_is_stopped(packed, raw, sourc
     assert_refused(translate(packed, *cut, check=False), "line 30", "stopped half way")
     first.write_text("\n".join(sources))
     moved = [*cut, "--shard", "1/3"]
-    assert_refused(translate(packed, *moved, check=False), "was begun with --shard 2/3, not 1/3")
+    assert_refused(translate(packed, *moved, check=False), "was begun with another --shard")
     assert json.loads((tmp_path / "2.part.json").read_text())["lines"] == 7
     translate(packed, *cut)
     assert parts[0] + (tmp_path / "2").read_text("utf-8") + parts[1] == whole
@@ -178,8 +170,9 @@ def test_a_prefix_that_cannot_be_said_is_named_with_its_file_and_line(packed, so
     (tmp_path / "c").write_text(f"{sources[4]}\t{'der ' * 60}\n", "utf-8")
     options = ["--prefix-column", 2, "--input", tmp_path / "a"]
     for name, said in (("b", "b, line 2: 'der \u2603'"), ("c", "c, line 1: a prefix of ")):
-        refused = translate(packed, *options, tmp_path / name, check=False)
-        assert_refused(refused, str(tmp_path / said))
+        assert str(tmp_path / said) in refuse(
+            "translate", "--model", packed, *options, tmp_path / name
+        )
 
 
 def test_text_that_the_model_never_saw_is_named_once_and_marked(packed, sources, tmp_path):
@@ -247,7 +240,7 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
     with open(model / "dict.de.txt", "a") as dictionary:
         dictionary.write("\n")
     changed = translate(model, *options, "--output", target, "--resume", check=False)
-    assert_refused(changed, "long.de.part was begun with --model of SHA-256")
+    assert_refused(changed, "long.de.part was begun with another --model of SHA-256")
     shutil.copy(packed / "dict.de.txt", model)
     translate(model, *options, "--output", target, "--resume")
     assert target.read_text("utf-8") == translate(packed, *options).stdout
@@ -258,11 +251,11 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
 @pytest.mark.parametrize(
     ("options", "given", "found", "said"),
     [
-        ([], "a\nb\n", "", "x.de has 0 lines, and the input 2"),
-        ([], "a\nb\n", "A\n", "x.de has 1 lines, and the input 2"),
-        (["--json"], "a\n", "A\nB\n", "x.de has 2 lines, and the input 1"),
-        (["--shard", "2/2"], "a\nb\n", "A\nB\n", "x.de has 2 lines, and the input 1"),
-        (["--nbest", 2], "a\n", "", "x.de has 0 lines, and the input 1"),
+        ([], "a\nb\n", "", "has 0 lines, and the input 2"),
+        ([], "a\nb\n", "A\n", "has 1 lines, and the input 2"),
+        (["--json"], "a\n", "A\nB\n", "has 2 lines, and the input 1"),
+        (["--shard", "2/2"], "a\nb\n", "A\nB\n", "has 2 lines, and the input 1"),
+        (["--nbest", 2], "a\n", "", "has 0 lines, and the input 1"),
         ([], "a\nb\n", "A\nB\n", None),
         ([], "", "", None),
         (["--shard", "2/2"], "a\nb\n", "B\n", None),
@@ -272,12 +265,12 @@ def test_killed_and_resumed_the_output_is_the_same(packed, raw, tmp_path):
 def test_what_another_input_gave_is_not_taken_for_finished(options, given, found, said, tmp_path):
     (tmp_path / "x.en").write_text(given)
     (tmp_path / "x.de").write_text(found)
-    files = ["--input", "x.en", "--output", "x.de", "--resume"]
-    result = translate("multi30k-en-de", *files, *options, cwd=tmp_path, check=False)
+    files = ["--input", tmp_path / "x.en", "--output", tmp_path / "x.de", "--resume", *options]
+    command = ["translate", "--model", "multi30k-en-de", *map(str, files)]
     if said:
-        assert_refused(result, said, "leave out --resume")
+        assert said in refuse(*command)
     else:
-        assert result.returncode == 0 and "x.de is finished" in result.stderr
+        call(*command)
     assert (tmp_path / "x.de").read_text() == found
 
 
@@ -292,24 +285,16 @@ def test_output_may_be_a_pipe_or_a_link_and_be_compressed(packed, raw, tmp_path,
     assert (tmp_path / "all").read_text("utf-8").splitlines() == expected
 
 
-def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(packed, raw, tmp_path):
-    source = shutil.copy(raw / "test.en", tmp_path)
-    text = Path(source).read_text()
-    for output, said in (
-        (tmp_path, "a folder; name a file"),
-        (source, "read and written"),
-        (tmp_path / "new" / "x.bz2", "would not be compressed, as .bz2 says; name it plainly, or"),
-        ("/proc/x", "/proc takes no new files"),
-        ("/dev/full", "No space left on device"),
-    ):
-        refused = translate(packed, "--input", source, "--output", output, check=False)
-        assert_refused(refused, f"{output}: ", said)
-    assert Path(source).read_text() == text and len(list(tmp_path.iterdir())) == 1
-    terms = tmp_path / "terms.tsv"
-    terms.write_text("dog\tHund\n")
-    refused = translate(packed, "--glossary", terms, "--output", terms, "A dog.", check=False)
-    assert_refused(refused, f"{terms}: ", "read and written")
-    assert terms.read_text() == "dog\tHund\n"
+def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(raw, tmp_path):
+    (source := tmp_path / "x.en").write_text("A dog.\n")
+    (terms := tmp_path / "terms.tsv").write_text("dog\tHund\n")
+    command = ["translate", "--model", "multi30k-en-de", "--input", source, "--glossary", terms]
+    for output in (tmp_path, source, terms, tmp_path / "new" / "x.bz2", "/proc/x"):
+        assert refuse(*command, "--output", output).startswith(f"{output}: ")
+    assert sorted(tmp_path.iterdir()) == sorted([source, terms])
+    assert (source.read_text(), terms.read_text()) == ("A dog.\n", "dog\tHund\n")
+    full = run("resmlp-mt", *command, "--output", "/dev/full", check=False)
+    assert_refused(full, "/dev/full: No space left on device")
 
 
 def test_a_part_goes_on_with_the_glossary_that_a_pipe_gave_it(tmp_path):
@@ -318,15 +303,8 @@ def test_a_part_goes_on_with_the_glossary_that_a_pipe_gave_it(tmp_path):
     command += ["--input", "x.en", "--output", "x.de", "--resume", "--glossary"]
     process = start(*command, "/dev/stdin", stdin=subprocess.PIPE, cwd=tmp_path)
     assert "x.en, line 2: not UTF-8" in process.communicate("dog\tHund\n")[0]
-    terms = tmp_path / "terms.tsv"
-    for term, said in (("Katze", "was begun with --glossary"), ("Hund", "x.en, line 2: not UTF-8")):
-        terms.write_text(f"dog\t{term}\n")
-        assert_refused(run(*command, terms, cwd=tmp_path, check=False), said)
-
-
-def test_batching_changes_nothing(packed, raw, expected):
-    options = ["--input", raw / "test.en", "--batch-tokens", 1, "--buffer-size", 4]
-    assert translate(packed, *options).stdout.splitlines() == expected
+    (terms := tmp_path / "terms.tsv").write_text("dog\tKatze\n")
+    assert_refused(run(*command, terms, cwd=tmp_path, check=False), "begun with another --glossary")
 
 
 def test_hostile_lines_keep_their_places(packed, sources, expected):
@@ -355,10 +333,8 @@ def test_a_model_of_another_plugin_is_translated_with_that(prepared, tmp_path):
     write_checkpoint(model, "--user-dir", plugin, *flags, "--decoder-layers", 1, data=prepared)
     said = translate(model, "--user-dir", plugin, stdin="a man\n\n").stdout
     assert said.splitlines()[1:] == [""]
-    refusal = translate(model, stdin="a man\n", check=False)
-    assert_refused(refusal, "--arch resmlp_plus_tiny_variant, which neither fairseq nor this")
-    refusal = translate(model, "--user-dir", tmp_path, stdin="a man\n", check=False)
-    assert_refused(refusal, f"--user-dir {tmp_path}: no plugin is there")
+    for flags, said in ([], "resmlp_plus_tiny_variant"), (["--user-dir", tmp_path], "--user-dir"):
+        assert_refused(translate(model, *flags, stdin="a man\n", check=False), said)
 
 
 def test_a_preset_of_another_plugin_is_exported_with_that(prepared, tmp_path):
@@ -433,22 +409,6 @@ def test_length_penalty_favours_length(packed, raw, expected):
     assert lengths[0] <= lengths[1] <= lengths[2] and lengths[0] < lengths[2]
 
 
-def test_python_gives_what_the_command_gives(packed, sources, expected, tmp_path):
-    code = """
-        import json, sys, resmlp_mt
-        t = resmlp_mt.Translator.from_pretrained(sys.argv[1])
-        print(json.dumps(t.translate(sys.argv[2:])))
-    """
-    (tmp_path / "program.py").write_text(dedent(code))
-    result = run("python", tmp_path / "program.py", packed, *sources)
-    assert json.loads(result.stdout) == expected
-
-
-def test_a_packed_model_names_no_path_of_its_training(packed, trained):
-    data = (packed / "model.pt").read_bytes()
-    assert str(ROOT).encode() not in data and str(trained).encode() not in data
-
-
 def test_a_packed_model_can_be_moved_and_half_is_half_the_size(
     trained, packed, sources, expected, tmp_path
 ):
@@ -486,116 +446,97 @@ class Payload:
         return os.mkdir, (str(self.path),)
 
 
-def break_missing(folder):
-    (folder / "model.pt").unlink()
-    return "no checkpoint in this folder"
+def write(name: str, data: bytes):
+    return lambda folder: (folder / name).write_bytes(data)
 
 
-def break_truncated(folder):
+def halve(folder):
     data = (folder / "model.pt").read_bytes()
     (folder / "model.pt").write_bytes(data[: len(data) // 2])
-    return "model.pt: truncated or corrupt"
 
 
-def break_empty(folder):
-    (folder / "model.pt").write_bytes(b"")
-    return "model.pt: "
-
-
-def break_foreign(folder):
-    torch.save({"weights": torch.ones(3)}, folder / "model.pt")
-    return "model.pt: not a checkpoint"
-
-
-def break_text(folder):
-    (folder / "model.pt").write_text("To whom it may concern")
-    return "model.pt: not a checkpoint"
-
-
-def break_payload(folder):
+def add_payload(folder):
     state = torch.load(folder / "model.pt", weights_only=True)
     torch.save(state | {"extra_state": Payload(folder / "pwned")}, folder / "model.pt")
     with open(folder / "model.pt", "rb") as stream, pytest.raises(pickle.UnpicklingError):
         torch.load(stream, weights_only=True)
-    return "model.pt: refused"
 
 
-def break_dictionary(folder):
+def change_dictionary(folder):
     with open(folder / "dict.de.txt", "a") as stream:
         stream.write("noch 1\neins 1\n")
     shutil.copy(folder / "dict.de.txt", folder / "dict.en.txt")
-    return "dict.en.txt has other symbols"
 
 
-def break_subwords(folder):
-    (folder / "spm.model").write_text("no model")
-    return "spm.model is another one"
-
-
-def break_companions(folder):
-    (folder / "spm.model").unlink()
-    return "must lie beside the checkpoint"
-
-
-BREAKERS = [
-    break_missing, break_truncated, break_empty, break_foreign, break_text, break_payload,
-    break_dictionary, break_subwords, break_companions,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("break_it", BREAKERS, ids=lambda f: f.__name__[6:])
-def test_a_broken_model_is_refused(packed, tmp_path, break_it):
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        (lambda folder: (folder / "model.pt").unlink(), "no checkpoint in this folder"),
+        (lambda folder: (folder / "spm.model").unlink(), "must lie beside the checkpoint"),
+        (lambda folder: torch.save({"w": torch.ones(3)}, folder / "model.pt"), "not a checkpoint"),
+        (write("model.pt", b""), "model.pt"),
+        (write("model.pt", b"To whom it may concern"), "not a checkpoint"),
+        (write("spm.model", b"no model"), "spm.model is another one"),
+        (halve, "truncated or corrupt"),
+        (add_payload, "model.pt: refused"),
+        (change_dictionary, "dict.en.txt has other symbols"),
+    ],
+)
+def test_a_broken_model_is_refused(packed, tmp_path, break_it, said):
     folder = shutil.copytree(packed, tmp_path / "model")
-    said = break_it(folder)
-    assert_refused(translate(folder, "The dog sleeps.", check=False, cwd=tmp_path), said)
-    assert not (folder / "pwned").exists()
+    break_it(folder)
+    refused = refuse("translate", "--model", folder, "The dog sleeps.")
+    assert str(folder) in refused and said in refused and not (folder / "pwned").exists()
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--nbest", 3, "--beam", 2], "--nbest 3 must be a whole number from 1 to the --beam of 2"),
-        (["--beam", 0], "--beam 0 must be a whole number, 1 or more"),
-        (["--lenpen", "nan"], "--lenpen nan must be a number from -10 to 10"),
+        (["--nbest", 3, "--beam", 2], "--nbest 3 .* --beam of 2"),
+        (["--beam", 0], "--beam 0"),
+        (["--lenpen", "nan"], "--lenpen nan"),
         (["--sampling-topk", 3], "--sampling-topk 3 needs --sampling"),
-        (["--sampling", "--beam", 3], "left out: with --sampling, --nbest says how many"),
-        (["--prefix", "x", "--constraints"], "give one of --prefix"),
-        (["--prefix-column", 1], "--prefix-column must be 2 or more"),
-        (["--prefix", "Ein Hund.\nEin"], "--prefix holds a line end or a tab"),
+        (["--sampling", "--beam", 3], "--beam 3 .*--sampling, --nbest"),
+        (["--prefix", "x", "--constraints"], "--prefix"),
+        (["--prefix-column", 1], "--prefix-column"),
+        (["--prefix", "Ein Hund.\nEin"], "--prefix"),
         (["--prefix", "K\udce4se \u2603"], "the model cannot say"),  # bytes that are no UTF-8
-        (["--prefix", "the \u2603"], "line 1: 'the \u2603': the model cannot say '\u2603'"),
-        (["--prefix", "der " * 60], "subwords; a translation has 49 at most"),
-        (["--model", "multi30k-en-de"], "its languages, dictionaries or subwords are not those of"),
-        (["--print-alignment", "A dog."], "A dog.: neither word nor subword; put sentences before"),
-        (["--constraints", "any"], "any: neither ordered nor unordered"),
+        (["--prefix", "the \u2603"], "line 1: 'the \u2603'"),
+        (["--prefix", "der " * 60], "subwords"),
+        (["--model", "multi30k-en-de"], "its languages, dictionaries or subwords"),
+        (["--print-alignment", "A dog."], "--print-alignment"),
+        (["--constraints", "any"], "--constraints"),
+        (["--glossary", "{terms}", "--sampling"], "--glossary cannot be kept by --sampling"),
         (["--batch-tokens", 0], "--batch-tokens"),
-        (["--device", "abacus"], "device abacus: "),
-        (["--input", "nowhere.txt"], "nowhere.txt: no such file"),
-        (["--input", "A dog. " * 40], "File name too long"),
+        (["--threads", 4097], "--threads"),
+        (["--device", "abacus"], "device abacus"),
+        (["--input", "nowhere.txt"], "nowhere.txt"),
         (["--resume"], "--resume needs --output"),
-        (["--field", 0], "--field, --into and --score-into count columns from 1"),
-        (["--field", "text", "--into", 2], "give two columns, or two names"),
+        (["--field", 0], "--field"),
+        (["--field", "text", "--into", 2], "--into 2"),
         (["--into", "de"], "--into needs --field"),
         (["--score-into", "score"], "--score-into needs --field"),
-        (["--field", 1, "--score-into", 4], "line 1: there is no --score-into 4, but 1 columns"),
-        (["--field", "src"], "a column of a table is given by its number"),
+        (["--field", 1, "--score-into", 4], "line 1: .*--score-into 4"),
+        (["--field", "src"], "no JSON"),
         (["--shard", "1/2"], "--shard needs --input"),
-        (["--shard", "3/2", "--input", "x"], "--shard 3/2: give I/N, with I from 1 to N"),
-        (["--shard", "1/2", "--input", "-"], "--shard reads its --input twice"),
-        (["--glossary", "nowhere.tsv"], "nowhere.tsv: no such file"),
-        (["--tsv-column", 1, "--json"], "leave out --nbest, --json"),
+        (["--shard", "3/2", "--input", "x"], "--shard 3/2"),
+        (["--shard", "1/2", "--input", "-"], "--shard .* -"),
+        (["--glossary", "nowhere.tsv"], "nowhere.tsv"),
+        (["--tsv-column", 1, "--json"], "--tsv-column"),
     ],
 )
-def test_impossible_flags_are_refused(packed, options, said):
-    assert_refused(translate(packed, *options, stdin="x\n", check=False), said)
+def test_impossible_flags_are_refused(packed, options, said, tmp_path):
+    (terms := tmp_path / "terms").write_text("dog\tHund\n")
+    options = [str(option).replace("{terms}", str(terms)) for option in options]
+    text = [] if "--input" in options or "--print-alignment" in options else ["--", "x"]
+    assert re.search(said, refuse("translate", "--model", packed, *options, *text))
 
 
 def test_unknown_names_and_none_list_the_shipped_models():
-    unknown = translate("multi30k-en-xx", "hello", check=False)
-    none = run("resmlp-mt", "translate", "hello", check=False)
-    for result, said in ((unknown, "multi30k-en-xx: no such model"), (none, "--model is missing")):
-        assert_refused(result, said, "multi30k-en-de")
-        assert "cifar10" not in result.stderr
+    for model in (["--model", "multi30k-en-xx"], []):
+        said = refuse("translate", *model, "hello")
+        assert (model or ["--model"])[-1] in said and "multi30k-en-de" in said
+        assert "cifar10" not in said
 
 
 def test_input_that_is_not_utf8_is_named_by_line(packed):

@@ -1,12 +1,9 @@
-import argparse
-import importlib
 import shlex
-import shutil
 
 import pytest
 import torch
 from checkpoints.test_released import forward, random_weights
-from cli.commands import ROOT, assert_refused, run
+from cli.commands import ROOT, call, refuse, run
 from fairseq import checkpoint_utils
 from models.test_families import build
 from PIL import Image
@@ -22,14 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SIZES = dict(side=8, patch=4, dim=128, depth=8, classes=3)
 FLAGS = """--task image_classification --criterion image_classification --batch-size 4
     --num-workers 0""".split()
-
-
-def execute(command: str, *arguments) -> None:
-    """A subcommand in this process."""
-    module = importlib.import_module(f"resmlp_mt.cli.{command.replace('-', '_')}")
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
-    module.run(parser.parse_args([*map(str, arguments)]))
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +75,10 @@ def test_a_folder_gives_the_logits_of_the_weights_it_was_made_from(folder, impor
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
 def test_what_was_imported_is_exported_bit_by_bit(folder, layout, suffix, tmp_path, capsys):
     arguments = [folder / f"{layout}{suffix}", "--arch", "resmlp_cifar"]
-    execute("import-weights", *arguments, "--out", tmp_path / "model")
+    call("import-weights", *arguments, "--out", tmp_path / "model")
     assert load(tmp_path / "model")[2].classes == ["0", "1", "2"]
     out = tmp_path / f"back{suffix}"
-    execute("export-weights", tmp_path / "model", "--format", layout, "--out", out)
+    call("export-weights", tmp_path / "model", "--format", layout, "--out", out)
     before, after = read(folder / f"{layout}.safetensors"), read(out)
     assert before.keys() == after.keys()
     assert all(before[n].equal(after[n]) and before[n].dtype == after[n].dtype for n in before)
@@ -121,20 +110,11 @@ def test_another_image_size_is_interpolated_with_a_message(folder, tmp_path):
     assert cfg.task.image_size == 48 and model(torch.randn(1, 3, 48, 48)).shape == (1, 3)
 
 
-def test_the_size_of_the_weights_needs_no_message(folder, tmp_path, caplog):
-    arguments = ["--arch", "resmlp_cifar", "--image-size", 32, "--out", tmp_path / "32"]
-    execute("import-weights", folder / "timm.pth", *arguments)
-    assert not caplog.messages
-
-
-def test_a_refusal_is_one_message_and_status_2(folder, tmp_path):
+def test_a_refusal_is_one_message_and_names_the_preset(folder, tmp_path):
     arguments = ["--arch", "resmlp_s12", "--out", tmp_path / "out"]
-    result = run("resmlp-mt", "import-weights", folder / "timm.pth", *arguments, check=False)
-    listed = "of another shape: stem.proj.weight (128, 3, 4, 4) instead of (384, 3, 16, 16), "
-    assert_refused(result, "timm.pth: timm ResMLP weights, but of another model", listed)
-    assert "missing: blocks.8." in result.stderr and "more" in result.stderr
-    assert result.stderr.endswith("the sizes of --arch resmlp_cifar (patches of 4)\n")
-    assert not list(tmp_path.iterdir())
+    said = refuse("import-weights", folder / "timm.pth", *arguments)
+    assert "stem.proj.weight (128, 3, 4, 4)" in said and "missing: blocks.8." in said
+    assert "--arch resmlp_cifar" in said and not list(tmp_path.iterdir())
 
 
 def test_weights_without_a_head_are_probed_and_not_classified_with(folder, tmp_path):
@@ -146,8 +126,7 @@ def test_weights_without_a_head_are_probed_and_not_classified_with(folder, tmp_p
     assert "no head: to probe and to fine-tune" in result.stdout
     values = FeatureExtractor.from_pretrained(imported).model(torch.randn(2, 3, 32, 32))
     assert values.shape == (2, 128)
-    refused = run("resmlp-mt", "classify", imported, folder / "pictures", check=False)
-    assert_refused(refused, "model.pt: it has no head; 'resmlp-mt probe' takes it")
+    assert "study probe" in refuse("classify", imported, folder / "pictures")
     start = ["--finetune-from-model", imported / "model.pt", "--optimizer", "sgd", "--lr", 0]
     common = [folder / "pictures", "--user-dir", ROOT / "resmlp_mt", *FLAGS, *start]
     size = ["--arch", "resmlp_cifar", "--image-size", 32, "--max-update", 1]
@@ -164,13 +143,9 @@ def write(path, **changes):
 @pytest.mark.parametrize(
     "changes, said",
     [
-        ({"head.weight": None}, "missing: head.weight"),
         ({f"blocks.{i}.attn.weight": None for i in range(8)}, "missing: blocks.0.attn.weight, "),
-        ({"patch_embed.proj.weight": None}, "missing: patch_embed.proj.weight"),
         ({"patch_embed.proj.weight": torch.zeros(128, 1, 4, 4)}, "1 channels, not of 3"),
-        ({"patch_embed.proj.weight": torch.zeros(128, 3, 8, 8)}, "weight (128, 3, 8, 8) instead"),
         ({"blocks.0.attn.weight": torch.zeros(65, 65)}, "65 patches, which are no square grid"),
-        ({"blocks.3.attn.weight": torch.zeros(49, 49)}, "blocks.3.attn.weight (49, 49) instead"),
         ({"head.bias": torch.zeros(2)}, "head.bias (2,) instead of (3,)"),
         ({"cls_token": torch.zeros(2)}, "unknown: cls_token"),
         ({"epoch": 3}, "no weights: epoch (int)"),
@@ -178,33 +153,28 @@ def write(path, **changes):
 )
 def test_weights_that_do_not_fit_are_refused(tmp_path, changes, said):
     write(tmp_path / "x.pth", **changes)
-    with pytest.raises(UserError) as error:
-        arguments = ["--arch", "resmlp_cifar", "--out", tmp_path / "out"]
-        execute("import-weights", tmp_path / "x.pth", *arguments)
-    assert str(error.value).startswith(f"{tmp_path / 'x.pth'}: ") and said in str(error.value)
+    arguments = ["--arch", "resmlp_cifar", "--out", tmp_path / "out"]
+    refused = refuse("import-weights", tmp_path / "x.pth", *arguments)
+    assert refused.startswith(f"{tmp_path / 'x.pth'}: ") and said in refused
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (
-            ["--arch", "resmlp_tiny"],
-            "--arch resmlp_tiny: not one of resmlp_s12(.|\n)*sizes of --arch resmlp_cifar",
-        ),
-        (["--image-size", 30], "--image-size 30: an image of 30 x 30"),
-        (["--image-size", 0], "--image-size must be from 1 to"),
-        (["--classes", "few.txt"], "few.txt names 2 classes, the weights have 3"),
-        (["--classes", "none.txt"], "none.txt: no such file"),
-        (["--out", "pictures"], "pictures holds something else"),
+        (["--arch", "resmlp_tiny"], "--arch resmlp_tiny"),
+        (["--image-size", 30], "--image-size 30"),
+        (["--image-size", 0], "--image-size"),
+        (["--classes", "few.txt"], "few.txt"),
+        (["--classes", "none.txt"], "none.txt"),
+        (["--out", "pictures"], "pictures"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(folder, tmp_path, monkeypatch, arguments, said):
     monkeypatch.chdir(folder)
     (folder / "few.txt").write_text("a\nb\n")
     before = ["official.pth", "--arch", "resmlp_cifar", "--out", tmp_path / "out"]
-    with pytest.raises(UserError, match=said):
-        execute("import-weights", *before, *arguments)
+    assert said in refuse("import-weights", *before, *arguments)
     assert not (tmp_path / "out").exists()
 
 
@@ -214,20 +184,17 @@ def test_weights_of_another_family_go_both_ways_and_its_preset_is_named(tmp_path
 
     def take(arch):
         arguments = [tmp_path / "x.safetensors", "--arch", arch, "--out", tmp_path / "model"]
-        execute("import-weights", *arguments)
+        call("import-weights", *arguments)
 
-    with pytest.raises(UserError, match="another model:(.|\n)*the sizes of --arch gmlp_ti16"):
-        take("gmlp_s16")
-    with pytest.raises(
-        UserError, match="timm gMLP weights, but .* another family:(.|\n)*gmlp_ti16"
-    ):
-        take("resmlp_s24")
+    for arch in ("gmlp_s16", "resmlp_s24"):
+        with pytest.raises(UserError, match="gmlp_ti16"):
+            take(arch)
     take("gmlp_ti16")
     assert "timm weights" in capsys.readouterr().out
     cfg = load(tmp_path / "model")[1]
     assert (cfg.task.image_size, cfg.task.crop_pct, cfg.task.mean) == (32, 0.875, [0.5] * 3)
     out = tmp_path / "back.safetensors"
-    execute("export-weights", tmp_path / "model", "--format", "timm", "--out", out)
+    call("export-weights", tmp_path / "model", "--format", "timm", "--out", out)
     back = read(out)
     assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
 
@@ -239,50 +206,36 @@ def test_sizes_that_no_preset_has_follow_its_name(tmp_path, capsys):
     save_file(weights, tmp_path / "x.safetensors")
     arch = "resmlp_cifar --embed-dim 12 --layers 2 --in-chans 1 --mean 0.5 --std 0.25"
     arguments = [tmp_path / "x.safetensors", "--out", tmp_path / "model", "--arch"]
-    with pytest.raises(UserError, match="in --arch 'resmlp_cifar --layers 2 --in-chans 1', "):
-        execute("import-weights", *arguments, "resmlp_cifar --in-chans=3 --layers 2")
-    with pytest.raises(UserError, match="--mean has 3 .* --in-chans 1: .* as --mean 0.5$"):
-        execute("import-weights", *arguments, "resmlp_cifar --in-chans 1")
-    with pytest.raises(UserError, match="unrecognized arguments: --depth 2; neither"):
-        execute("import-weights", *arguments, f"{arch} --depth 2")
-    for flag, said in (
-        ("--image-size 64", "give --image-size N apart from --arch"),
-        ("--image-size=64", "give --image-size N apart from --arch"),
-        ("--num-classes 5", "leave --num-classes out"),
+    for wrong, said in (
+        ("resmlp_cifar --in-chans=3 --layers 2", "--arch 'resmlp_cifar --layers 2 --in-chans 1'"),
+        ("resmlp_cifar --in-chans 1", "--mean"),
+        (f"{arch} --depth 2", "--depth 2"),
+        (f"{arch} --image-size 64", "--image-size N"),
+        (f"{arch} --num-classes 5", "--num-classes"),
     ):
-        with pytest.raises(UserError, match=f"--arch 'resmlp_cifar .* {flag}': .*{said}"):
-            execute("import-weights", *arguments, f"{arch} {flag}")
+        assert said in refuse("import-weights", *arguments, wrong)
     assert not (tmp_path / "model").exists()
-    execute("import-weights", *arguments, arch)
+    call("import-weights", *arguments, arch)
     assert load(tmp_path / "model")[0](torch.randn(1, 1, 32, 32)).shape == (1, 3)
     out = tmp_path / "back.safetensors"
-    execute("export-weights", tmp_path / "model", "--format", "official", "--out", out)
+    call("export-weights", tmp_path / "model", "--format", "official", "--out", out)
     back = read(out)
     assert back.keys() == weights.keys() and all(back[n].equal(weights[n]) for n in back)
     again = tmp_path / "again"
     printed = capsys.readouterr().out.split("to take them back: resmlp-mt ")[1]
-    execute(*shlex.split(printed.replace(" DIR", f" {again}")))
+    call(*shlex.split(printed.replace(" DIR", f" {again}")))
     before, after = (load(path)[1] for path in (tmp_path / "model", again))
     assert before == after and before.task.mean == [0.5]
 
 
-def test_a_checkpoint_is_not_replaced_by_its_own_weights(imported, tmp_path):
-    path = shutil.copy(imported / "model.pt", tmp_path / "m.pth")
-    before = path.read_bytes()
-    command = ["resmlp-mt", "export-weights", path, "--format", "timm", "--out", path]
-    assert_refused(run(*command, check=False), f"{path}: would be read and written")
-    assert path.read_bytes() == before
-
-
 def test_other_forms_and_other_models_are_not_exported(imported, tmp_path):
     arguments = [imported, "--format", "timm", "--out"]
-    with pytest.raises(UserError, match="x.npz: weights are written to .safetensors or .pth"):
-        execute("export-weights", *arguments, tmp_path / "x.npz")
+    assert "x.npz" in refuse("export-weights", *arguments, tmp_path / "x.npz")
     state = torch.load(imported / "model.pt", weights_only=True)
     state["model"]["pool.norm.weight"] = state["model"].pop("pool.norm.alpha")
     torch.save(state, tmp_path / "layer.pt")
-    with pytest.raises(UserError, match="layer.pt: timm weights cannot hold.*norm is not 'affine'"):
-        execute("export-weights", tmp_path / "layer.pt", *arguments[1:], tmp_path / "x.pth")
-    with pytest.raises(UserError, match="model.pt: not an image classifier"):
-        execute("export-weights", "multi30k-en-de", *arguments[1:], tmp_path / "x.pth")
+    for model, said in (tmp_path / "layer.pt", "norm is not 'affine'"), ("multi30k-en-de", "image"):
+        assert said in refuse("export-weights", model, *arguments[1:], tmp_path / "x.pth")
+    itself = ["export-weights", tmp_path / "layer.pt", *arguments[1:], tmp_path / "layer.pt"]
+    assert "layer.pt" in refuse(*itself)
     assert [path.name for path in tmp_path.iterdir()] == ["layer.pt"]

@@ -11,10 +11,7 @@ import gc
 import importlib
 import json
 import logging
-import multiprocessing
-import multiprocessing.context
 import os
-import pickle
 import resource
 import runpy
 import select
@@ -198,39 +195,6 @@ def _answer(client: socket.socket) -> None:
     os._exit(0)
 
 
-_ENDS = []  # of pipes, those of the process that holds a race
-
-
-class Forked(multiprocessing.context.ForkProcess):
-    """A rival of a race, pickled as for a spawned process, and without the pipes of its parent."""
-
-    def __init__(self, *, args, **options):
-        super().__init__(args=(pickle.loads(pickle.dumps(args[0])), *args[1:]), **options)
-
-    def run(self):
-        for end in _ENDS:  # while it held them, it would not see that the race is over
-            end.close()
-        super().run()
-
-
-class Races(multiprocessing.context.ForkContext):
-    """Rivals of races are forks here: spawned, each would import everything anew."""
-
-    Process = Forked
-
-    def Pipe(self):
-        ours, theirs = super().Pipe()
-        _ENDS.append(ours)
-        return ours, theirs
-
-
-def get_context(method=None):
-    """As multiprocessing's, but for races. That these spawn is tested in tests/benchmark."""
-    if sys._getframe(1).f_globals["__name__"] == "resmlp_mt.benchmark.rounds":
-        return Races()
-    return multiprocessing.context._default_context.get_context(method)
-
-
 def become(command: list[str], cwd: str, environment: dict) -> None:
     """Be that command, with the standard streams of this process."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -245,7 +209,6 @@ def become(command: list[str], cwd: str, environment: dict) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(write_through=bool(environment.get("PYTHONUNBUFFERED")))
     os.chdir(cwd)
-    multiprocessing.get_context = get_context
     name, *arguments = command
     try:
         if name == "resmlp-mt":

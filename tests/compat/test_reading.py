@@ -1,4 +1,4 @@
-"""What is read from a checkpoint, and what is refused."""
+"""Checkpoints that are read, and those that are refused."""
 
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
@@ -126,7 +126,7 @@ def test_only_what_is_meant_so_is_told_to_a_user():
 
 
 class Elsewhere:
-    """What fairseq asks of iopath, for paths that begin with far://."""
+    """As much of iopath as fairseq needs, for paths that begin with far://."""
 
     _path_handlers = {"far://": None}
 

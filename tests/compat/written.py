@@ -8,7 +8,7 @@ from fairseq.tasks import setup_task
 
 
 def write_checkpoint(path, *flags, data=None) -> None:
-    """What fairseq-train writes for these flags, as initialised.
+    """Write a checkpoint as fairseq-train does for these flags, as initialised.
 
     Without a folder of data there is no model to build, and one tensor stands for the weights.
     """

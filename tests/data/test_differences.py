@@ -1,4 +1,4 @@
-"""What differs between the texts of two models."""
+"""Differences between the texts of two models."""
 
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import tarfile
-import tracemalloc
-import zlib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -149,11 +147,6 @@ def test_what_is_classified_is_trained_on(root, tmp_path, form):
         assert folder.open(14).size == (9, 9)
 
 
-@pytest.mark.parametrize("name", ["val", "valid", "validation"])
-def test_validation_has_three_names(tmp_path, name):
-    assert len(ImageFolder(fill(tmp_path, valid=name), "valid")) == 12
-
-
 def test_grey_images_are_asked_for(root):
     assert ImageFolder(root, "train", in_chans=1).open(0).mode == "L"
 
@@ -182,18 +175,6 @@ def test_links_within_an_archive_are_followed(root, tmp_path, make_link):
     folder = ImageFolder(pack(root, tmp_path / "x.tar"), "train")
     linked = next(i for i, name in enumerate(folder.names) if name.endswith("z.png"))
     assert folder.open(linked).tobytes() == Image.open(target).tobytes()
-
-
-def test_links_to_links_within_an_archive_are_followed_unless_they_lead_round(root, tmp_path):
-    for name, target in (("x", "y"), ("y", "z"), ("z", "a")):  # the tar has them in this order
-        (root / f"train/ant/{name}.png").symlink_to(f"{target}.png")
-    folder = ImageFolder(pack(root, tmp_path / "x.tar"), "train")
-    linked = folder.names.index(next(name for name in folder.names if name.endswith("x.png")))
-    assert folder.open(linked).tobytes() == Image.open(root / "train/ant/a.png").tobytes()
-    (root / "train/ant/z.png").unlink()
-    (root / "train/ant/z.png").symlink_to("y.png")
-    with pytest.raises(UserError, match=r"ant/\w.png: a link that leads back to itself"):
-        ImageFolder(pack(root, tmp_path / "y.tar"), "train")
 
 
 @pytest.mark.parametrize("suffix", ["", ".tar"])
@@ -244,25 +225,30 @@ def test_what_is_unpacked_leaves_nothing_behind(root, tmp_path):
     assert [path.name for path in scratch.iterdir() if path.is_file()] == []
 
 
-def test_a_path_must_exist(tmp_path):
-    with pytest.raises(UserError, match="gone.tar: no such file or folder"):
-        ImageFolder(tmp_path / "gone.tar", "train")
-
-
-@pytest.mark.parametrize("content", [b"", b"\x1f\x8b text", b"text" * 500])
-def test_an_archive_must_be_one(tmp_path, content):
-    (tmp_path / "x.tar").write_bytes(content)
-    with pytest.raises(UserError, match="x.tar: (not .*whole .tar|broken archive)"):
-        ImageFolder(tmp_path / "x.tar", "train")
-
-
-@pytest.mark.parametrize("beyond", [700, 100, 0], ids=["content", "header", "between"])
-def test_a_cut_tar_is_refused(root, tmp_path, beyond):
-    path = pack(root, tmp_path / "x.tar")
+def cut_after(path: Path, beyond: int) -> None:
+    """End a tar so many bytes after the header of its last picture begins."""
     with tarfile.open(path) as tar:
         last = [member for member in tar if member.size > 200][-1]
     os.truncate(path, last.offset + beyond)
-    with pytest.raises(UserError, match="x.tar: not .*whole"):
+
+
+BROKEN = {
+    "missing": ("x.tar", Path.unlink),
+    "empty": ("x.tar", lambda path: path.write_bytes(b"")),
+    "text": ("x.tar", lambda path: path.write_bytes(b"text" * 500)),
+    "cut in a picture": ("x.tar", lambda path: cut_after(path, 700)),
+    "cut in a header": ("x.tar", lambda path: cut_after(path, 100)),
+    "cut between": ("x.tar", lambda path: cut_after(path, 0)),
+    "cut gzip": ("x.tar.gz", lambda path: os.truncate(path, path.stat().st_size // 2)),
+    "cut xz": ("x.tar.xz", lambda path: os.truncate(path, path.stat().st_size // 2)),
+}
+
+
+@pytest.mark.parametrize(("name", "harm"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_archive_is_refused(root, tmp_path, name, harm):
+    path = pack(root, tmp_path / name)
+    harm(path)
+    with pytest.raises(UserError, match=f"{name}: "):
         ImageFolder(path, "train")
 
 
@@ -273,42 +259,24 @@ def test_another_kind_of_archive_is_named_with_what_unpacks_it(root, tmp_path, f
         ImageFolder(path, "train")
 
 
-@pytest.mark.parametrize("suffix", [".tar.gz", ".tar.xz"])
-def test_a_cut_compressed_tar_is_refused(root, tmp_path, suffix):
-    path = pack(root, tmp_path / f"x{suffix}")
-    os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(UserError, match="broken archive"):
-        ImageFolder(path, "train")
+WRONG = {
+    "no such split": ("test", lambda train: None, "found train/, val/"),
+    "an empty class": ("train", lambda train: (train / "empty").mkdir(), "empty/"),
+    "no folder of a class": (
+        "train",
+        lambda train: [shutil.rmtree(train), train.mkdir(), noise(4, 4).save(train / "1.png")],
+        "a folder per class",
+    ),
+}
 
 
 @pytest.mark.parametrize("suffix", ["", ".tar"])
-def test_a_missing_split_is_named_with_what_is_there(root, tmp_path, suffix):
+@pytest.mark.parametrize(("split", "change", "said"), WRONG.values(), ids=WRONG)
+def test_folders_that_are_not_of_classes_are_refused(root, tmp_path, suffix, split, change, said):
+    change(root / "train")
     path = pack(root, tmp_path / "x.tar", "top") if suffix else root
-    with pytest.raises(UserError, match=r"no test images; looked for test/ and found train/, val/"):
-        ImageFolder(path, "test")
-    (root / "val").rename(root / "Validation")
-    path = pack(root, tmp_path / "y.tar", "top") if suffix else root
-    with pytest.raises(UserError, match="val/, valid/, validation/ and found Validation/, train/"):
-        ImageFolder(path, "valid")
-
-
-@pytest.mark.parametrize("suffix", ["", ".tar"])
-def test_empty_classes_are_named(root, tmp_path, suffix):
-    (root / "train/empty").mkdir()
-    (root / "train/text").mkdir()
-    (root / "train/text/x.txt").write_text("no image")
-    path = pack(root, tmp_path / "x.tar") if suffix else root
-    with pytest.raises(UserError, match="no PNG, .* WebP file in empty/, text/; fill or remove"):
-        ImageFolder(path, "train")
-
-
-@pytest.mark.parametrize("suffix", ["", ".tar"])
-def test_images_need_a_folder_per_class(tmp_path, suffix):
-    (tmp_path / "pictures/train").mkdir(parents=True)
-    noise(4, 4).save(tmp_path / "pictures/train/1.png")
-    path = pack(tmp_path / "pictures", tmp_path / "x.tar") if suffix else tmp_path / "pictures"
-    with pytest.raises(UserError, match="images lie directly in it; it needs a folder per class"):
-        ImageFolder(path, "train")
+    with pytest.raises(UserError, match=said):
+        ImageFolder(path, split)
 
 
 def test_differing_classes_are_named():
@@ -339,14 +307,11 @@ def test_folders_that_are_numbers_are_the_classes_of_these_places(tmp_path, capl
 @pytest.mark.parametrize(
     "text, said",
     [
-        (None, "No such file"),
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        ('{"1": [2]}', "is not a list of the labels of each image"),
-        ("[[true]]", "is not a list of the labels of each image"),
-        ("[[-1]]", "image 1 has the labels [-1], the model 3 classes"),
-        ("[[0, 3]]", "image 1 has the labels [0, 3], the model 3 classes"),
-        ("[]", "real.json has 0 images, and none for val/x/ILSVRC2012_val_00000001.JPEG"),
+        (None, "real.json"),
+        ("[" * 100_000, "real.json"),
+        ("[[true]]", "real.json"),
+        ("[[0, 3]]", "image 1"),
+        ("[]", "ILSVRC2012_val_00000001.JPEG"),
     ],
 )
 def test_labels_that_do_not_fit_the_images_are_refused(text, said, tmp_path):
@@ -363,14 +328,6 @@ def test_labels_that_do_not_fit_the_images_are_refused(text, said, tmp_path):
 
 
 # Decoding
-
-
-def test_bytes_paths_and_files_decode_alike(tmp_path):
-    noise(5, 4).save(tmp_path / "x.png")
-    with open(tmp_path / "x.png", "rb") as stream:
-        sources = (tmp_path / "x.png", str(tmp_path / "x.png"), stream, stream.name)
-        images = [decode(source, 3, "x").tobytes() for source in sources]
-    assert set(images) == {noise(5, 4).tobytes()}
 
 
 def test_16_bits_are_scaled_not_clipped():
@@ -405,23 +362,6 @@ def test_one_transparent_colour_shows_white():
     image = Image.fromarray(np.array([[10, 20]], dtype=np.uint8))
     assert decoded(image, in_chans=1, transparency=20).tolist() == [[10, 255]]
     assert decoded(image.convert("RGB"), transparency=(10,) * 3)[0, :, 0].tolist() == [255, 20]
-
-
-@pytest.mark.parametrize("bits", [1, 2, 4, 8])
-def test_one_transparent_grey_of_few_bits_shows_white(bits):
-    def chunk(name, content):
-        check = zlib.crc32(name + content).to_bytes(4, "big")
-        return len(content).to_bytes(4, "big") + name + content + check
-
-    size = (8 // bits).to_bytes(4, "big") + (1).to_bytes(4, "big")  # a byte of pixels
-    parts = {
-        b"IHDR": size + bytes([bits, 0, 0, 0, 0]),
-        b"tRNS": bytes([0, 1]),
-        b"IDAT": zlib.compress(b"\0\1"),  # 0 but for the last pixel, which is 1
-        b"IEND": b"",
-    }
-    data = b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts.items())
-    assert np.asarray(decode(data, 1, "x")).tolist() == [[0] * (8 // bits - 1) + [255]]
 
 
 def test_palettes_bits_and_grey_become_colours():
@@ -634,19 +574,6 @@ def test_too_long_an_image_is_cut_in_the_centre():
         assert across[0].max() <= (250 + 16) // 2
 
 
-def test_random_interpolation_is_one_of_both():
-    image, seen = noise(30, 30), set()
-    named = [
-        random_part(image, 8, (1, 1), (1, 1), name, np.random.default_rng(0)).tolist()
-        for name in ("bicubic", "bilinear")
-    ]
-    for seed in range(20):
-        draw = np.random.default_rng(seed)
-        crop = random_part(image, 8, (1, 1), (1, 1), "random", draw)
-        seen.add(named.index(crop.tolist()))
-    assert seen == {0, 1}
-
-
 # Datasets
 
 
@@ -805,40 +732,6 @@ def test_the_next_image_takes_the_place_of_a_broken_one_with_one_warning(damaged
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert damaged.names[1] in caplog.text
     assert "empty file" in caplog.text
-
-
-def test_without_one_whole_image_training_stops(damaged):
-    for name in damaged.names:
-        Path(name).write_bytes(b"GIF89a")
-    with pytest.raises(BrokenImage):
-        make(damaged)[3]
-
-
-def test_to_read_an_image_takes_no_list_of_all():
-    class Many:
-        targets = np.zeros(1, dtype=int)
-
-        def __len__(self):
-            return 10**6
-
-        def open(self, i):
-            return Image.new("RGB", (4, 4))
-
-    dataset = ImageDataset(Many(), crops.RandomPart(4), train=True)
-    tracemalloc.start()
-    dataset[0]
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10**6
-
-
-def test_workers_warn_once_together(damaged, caplog):
-    dataset = make(damaged)
-    batches = batches_of(dataset, num_workers=2)
-    assert sum(batch["nsentences"] for batch in batches) == 12
-    caplog.clear()
-    assert dataset[1]["id"] == 1
-    assert not caplog.records  # a worker has said it
 
 
 def test_evaluation_refuses_broken_images(damaged):

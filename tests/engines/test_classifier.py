@@ -19,7 +19,6 @@ from PIL import Image
 
 from resmlp_mt import Classifier
 from resmlp_mt.engines.classifier import Prediction
-from resmlp_mt.engines.compiled_code.code import find_compute
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.writer import export_model
 from resmlp_mt.files.finding import PRETRAINED
@@ -29,7 +28,6 @@ PICTURES = [Image.linear_gradient("L"), Image.new("RGB", (40, 30), "red")]
 
 @pytest.fixture(scope="module")
 def fast(tmp_path_factory):
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     folder = tmp_path_factory.mktemp("shared") / "fast"
     export_model("cifar10", folder, int8=False)
     return folder
@@ -46,8 +44,7 @@ def test_threads_are_those_of_an_export_and_torchs_of_a_checkpoint(fast):
     shared = Classifier.from_pretrained(fast, threads=3)
     for found, best in zip(shared.classify(PICTURES), expected, strict=True):
         assert [guess.name for guess in found] == [guess.name for guess in best]
-    if find_compute("classify"):  # else they are ONNX Runtime's, which Python does not see
-        assert len(set(threading.enumerate()) - before) == 3
+    assert len(set(threading.enumerate()) - before) == 3
     threads = torch.get_num_threads()
     try:
         Classifier.from_pretrained(PRETRAINED / "cifar10" / "model.pt", "cpu", threads=threads + 1)
@@ -114,7 +111,7 @@ def test_whatever_holds_a_picture_is_taken(classifier, picture):
     data, written = picture.read_bytes(), io.BytesIO()
     with Image.open(picture) as image, open(picture, "rb") as file:
         image.save(written, "PNG")  # which leaves it at its end
-        pixels = np.asarray(image)
+        pixels, grey = np.asarray(image), np.asarray(image.convert("L"))
         same = [picture, str(picture), data, bytearray(data), memoryview(data), file, written]
         same += [image, pixels, np.repeat(pixels, 2, 1)[:, ::2]]
         expected = classifier.classify(picture)
@@ -122,12 +119,13 @@ def test_whatever_holds_a_picture_is_taken(classifier, picture):
         # Again, as what was read once: all in one batch, whose sums may differ in their last bits.
         for best in classifier.classify(same):
             assert [guess.name for guess in best] == [guess.name for guess in expected]
-        grey = np.asarray(image.convert("L"))
-        expected = classifier.classify(image.convert("L"))
-        assert [classifier.classify(one) for one in (grey, grey[..., None])] == [expected] * 2
-        clear = np.dstack([pixels, np.arange(pixels[..., 0].size).reshape(grey.shape)])
-        clear = clear.astype(np.uint8)
-        assert classifier.classify(clear) == classifier.classify(Image.fromarray(clear))
+        alpha = np.arange(grey.size, dtype=np.uint8).reshape(grey.shape)
+        clear = np.dstack([pixels, alpha])
+        for array, alike in (
+            (grey, image.convert("L")), (grey[..., None], image.convert("L")),
+            (clear, Image.fromarray(clear)),
+        ):  # fmt: skip
+            assert classifier.classify(array) == classifier.classify(alike)
     assert len(list(classifier.classify(np.stack([pixels] * 3)))) == 3
     assert len(list(classifier.classify(np.array([str(picture)] * 2)))) == 2
 
@@ -191,16 +189,13 @@ def test_grey_in_16_bits_looks_as_it_does_in_8_and_what_may_be_neither_is_refuse
                 list(classifier.classify([*PICTURES, image]))
 
 
-def test_no_pictures_have_no_scores(classifier):
-    found, one = classifier.scores([]), classifier.scores(PICTURES[:1])
-    assert found.shape == (0, len(classifier.classes)) and found.dtype == one.dtype
-    assert list(classifier.classify([])) == []
-
-
-def test_scores_are_of_pictures_in_any_mode(classifier):
+def test_scores_are_of_none_or_of_pictures_in_any_mode(classifier):
     grey = PICTURES[0].convert("L")
     one, same = classifier.scores([grey, grey.convert("RGBA")])
     assert np.array_equal(one, same)
+    none = classifier.scores([])
+    assert none.shape == (0, len(classifier.classes)) and none.dtype == one.dtype
+    assert list(classifier.classify([])) == []
 
 
 def test_what_names_no_model_is_refused():

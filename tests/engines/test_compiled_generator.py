@@ -9,14 +9,14 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 
 from resmlp_mt.engines.compiled import CompiledSearch
-from resmlp_mt.engines.compiled_code.code import find_kind
 from resmlp_mt.engines.fairseq_search import FairseqSearch
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.guides import Guide
+from resmlp_mt.engines.kernels.library import find_kind
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.stopping import Stopped, stop_when
 from resmlp_mt.errors import UserError
-from resmlp_mt.tasks.translation import ResMLPTranslationTask
+from resmlp_mt.plugin import TranslationTask
 
 pytestmark = pytest.mark.skipif(find_kind() is None, reason="no compiled code on this processor")
 
@@ -36,7 +36,7 @@ def finds(monkeypatch):
 
 @pytest.fixture
 def a_task(dictionary):
-    return ResMLPTranslationTask(Namespace(), dictionary(17), dictionary(19))
+    return TranslationTask(Namespace(), dictionary(17), dictionary(19))
 
 
 def freeze(model):
@@ -129,23 +129,16 @@ def test_all_else_is_left_to_fairseq(given, build_model, a_task, finds):
     assert len(finds) == 1
 
 
-def test_prefixes_are_left_to_fairseq(build_model, a_task, finds):
-    model = freeze(build_model().float())
-    generator = a_task.build_generator([model], Namespace())
-    prefix = torch.full((len(LENGTHS), 1), 5)
-    found = a_task.inference_step(generator, [model], make_sample(a_task), prefix_tokens=prefix)
-    assert {beam["tokens"][0].item() for beams in found for beam in beams} == {5}
-    assert not finds
-
-
-def test_other_types_ensembles_and_models_in_training_are_left_to_fairseq(
-    build_model, a_task, finds
-):
-    sample = make_sample(a_task)
-    double, single = freeze(build_model()), freeze(build_model().float())
-    for models in [double], [single, single]:
+def test_prefixes_other_types_and_ensembles_are_left_to_fairseq(build_model, a_task, finds):
+    sample, double = make_sample(a_task), freeze(build_model())
+    single, prefix = freeze(build_model().float()), torch.full((len(LENGTHS), 1), 5)
+    for models, led in (
+        ([single], dict(prefix_tokens=prefix)), ([double], {}), ([single, single], {}),
+    ):  # fmt: skip
         generator = a_task.build_generator(models, Namespace(beam=2))
-        assert a_task.inference_step(generator, models, sample)
+        found = a_task.inference_step(generator, models, sample, **led)
+        if led:
+            assert {beam["tokens"][0].item() for beams in found for beam in beams} == {5}
     assert not finds
 
 
@@ -158,18 +151,6 @@ def test_weights_that_were_loaded_since_are_searched(build_model, a_task, finds)
     found = a_task.inference_step(generator, [model], sample)
     assert len(finds) == 2
     assert_alike(found, SequenceGenerator.generate(generator, [other], sample))
-
-
-def hook(model):
-    model.decoder.blocks[0].mix_channels.register_forward_hook(lambda _, __, y: 2 * y)
-
-
-def exchange_activation(model):
-    model.encoder.blocks[0].mix_channels.activate = torch.nn.ReLU()
-
-
-def add_bias(model):
-    model.decoder.output.bias = torch.nn.Parameter(torch.randn(19))
 
 
 class Adapter(torch.nn.Linear):
@@ -186,7 +167,15 @@ def exchange_layer(model):
     mlp.fc1 = adapter
 
 
-@pytest.mark.parametrize("change", [hook, exchange_activation, add_bias, exchange_layer])
+CHANGES = {
+    "hook": lambda m: m.decoder.norm.register_forward_hook(lambda _, __, y: 2 * y),
+    "activation": lambda m: setattr(m.encoder.blocks[0].mix_channels, "activate", torch.nn.ReLU()),
+    "bias": lambda m: setattr(m.decoder.output, "bias", torch.nn.Parameter(torch.randn(19))),
+    "layer": exchange_layer,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_model_that_was_changed_is_left_to_fairseq(change, build_model, a_task, finds):
     model = build_model().float()
     change(model)
@@ -195,17 +184,11 @@ def test_a_model_that_was_changed_is_left_to_fairseq(change, build_model, a_task
     assert not finds
 
 
-@pytest.fixture
-def made(monkeypatch):
-    """A word for each `CompiledSearch` that was made."""
-    calls, make = [], CompiledSearch.__init__
+def test_generators_share_what_was_made_of_a_model(build_model, a_task, monkeypatch):
+    made, make = [], CompiledSearch.__init__
     monkeypatch.setattr(
-        CompiledSearch, "__init__", lambda self, *given: calls.append("made") or make(self, *given)
+        CompiledSearch, "__init__", lambda self, *given: made.append("made") or make(self, *given)
     )
-    return calls
-
-
-def test_generators_share_what_was_made_of_a_model(build_model, a_task, made):
     model, sample = freeze(build_model().float()), make_sample(a_task)
     for _ in range(2):  # nobody else holds the generator
         a_task.build_generator([model], Namespace(beam=2)).generate([model], sample)

@@ -6,8 +6,8 @@ import torch
 from engines.test_folded_search import (  # noqa: F401
     assert_alike,
     engines,
+    kind,
     sources,
-    step,
 )
 
 from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
@@ -18,8 +18,6 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText
 from resmlp_mt.export.preview import learn_preview
 from resmlp_mt.models.folded import round_rows
-
-pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
 SYMBOLS, CHANNELS = 3000, 136  # more than a vector of bytes, and no whole ones
 SIZES = dict(encoder_embed_dim=CHANNELS, decoder_embed_dim=CHANNELS, decoder_attention_heads=2)
@@ -51,7 +49,7 @@ def cut(rows, size):
 
 
 @pytest.mark.parametrize(("int8", "beam"), [(False, 8), (True, 8), (True, 300)])
-def test_likely_symbols_have_the_logits_of_the_output_layer(int8, beam, step, build_model, large):  # noqa: F811
+def test_likely_symbols_have_the_logits_of_the_output_layer(int8, beam, build_model, large):  # noqa: F811
     model = build_model("resmlp_plus_tiny", task=large, **SIZES)
     with torch.no_grad():
         model.decoder.output.weight.mul_(0.2)  # all symbols count for something
@@ -71,10 +69,10 @@ def test_likely_symbols_have_the_logits_of_the_output_layer(int8, beam, step, bu
         assert np.ptp(off) < 1e-5 and np.abs(off).max() < 0.1
         offs += off.tolist()
     assert len(offs) > 3 / 4 * beam * len(batch)
-    assert any(offs) or step == "graph"  # the logits of the others are rough
+    assert any(offs)  # the logits of the others are rough
     for source, together in zip(batch, fast.find(batch, options), strict=True):
         (alone,) = fast.find([source], options)
-        assert step == "graph" or [f.score for f in alone] == [f.score for f in together]
+        assert [f.score for f in alone] == [f.score for f in together]
 
 
 def test_with_as_many_numbers_as_channels_it_finds_what_fairseq_finds(build_model, large):
@@ -131,9 +129,7 @@ def test_in_a_small_vocabulary_all_symbols_are_likely(build_model, task):
         ("scales", np.ones(18, np.float32), "19 outputs"),
     ],
 )
-def test_a_forged_preview_is_refused(name, value, said, step, build_model, task):  # noqa: F811
-    if step == "graph":
-        pytest.skip("ONNX Runtime has no preview")
+def test_a_forged_preview_is_refused(name, value, said, build_model, task):  # noqa: F811
     arrays = {"narrow": np.ones((24, 5), np.float32), "wide": np.ones((19, 5), np.int8)}
     arrays |= {"scales": np.ones(19, np.float32), name: value}
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
@@ -153,9 +149,7 @@ def test_a_preview_that_overflows_only_finds_symbols_that_there_are(build_model,
         assert all(0 <= symbol < 19 for beam in found for symbol in beam.tokens)
 
 
-def test_it_is_nearest_on_text_like_that_it_was_learned_from(tmp_path, step):  # noqa: F811
-    if step != "graph":
-        pytest.skip("nothing is searched")
+def test_it_is_nearest_on_text_like_that_it_was_learned_from(tmp_path):  # noqa: F811
     trained = load_translator(*read_checkpoint("multi30k-en-de", "text"))
     both = trained.task.source_dictionary, trained.task.target_dictionary
     codec = TextCodec.from_folder(trained.folder, ("en", "de"), both)

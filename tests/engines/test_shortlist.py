@@ -7,8 +7,8 @@ from engines.test_folded_search import (  # noqa: F401
     ROUNDING,
     assert_alike,
     engines,
+    kind,
     sources,
-    step,
 )
 
 from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
@@ -18,8 +18,6 @@ from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText
 from resmlp_mt.export.shortlist import ShortlistText, learn_shortlist
-
-pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
 
 ALWAYS, UNLISTED = [2, 5, 9, 14], 16
 # The target's symbols that may translate each of the source's.

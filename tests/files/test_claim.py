@@ -8,7 +8,7 @@ from resmlp_mt.files.claim import claim_folder
 
 
 def fork(function):
-    """What a child says of a function, and the child, which waits to be told to end."""
+    """The result of a function in a child, and the child, which waits to be told to end."""
     here, there = multiprocessing.Pipe()
     if child := os.fork():
         return here.recv(), child

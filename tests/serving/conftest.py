@@ -1,3 +1,4 @@
+import os
 import re
 import signal
 import subprocess
@@ -11,24 +12,35 @@ pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 
 
 @contextmanager
-def serving(model, *options, own=False) -> Iterator[tuple[str, subprocess.Popen]]:
-    """The address of `resmlp-mt serve`, and its process, which SIGTERM ends well afterwards.
+def serving(model, *options, workers=1) -> Iterator[tuple[str, subprocess.Popen]]:
+    """The address of `resmlp-mt serve` once all workers are there, and its process.
 
-    It is a fork that says no more than its address, or a process of its `own`, which may.
+    SIGTERM ends it well afterwards.
     """
-    command = words(["resmlp-mt", "serve", model, "--port", 0, *options], own)
-    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    command = words(["resmlp-mt", "serve", model, "--port", 0, "--workers", workers, *options])
+    process = subprocess.Popen(
+        command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
-        said = process.stderr.readline()
-        address = re.fullmatch(r"translating at (http://127\.0\.0\.1:\d+)\n", said)
-        assert address, said + process.stderr.read()
-        yield address[1], process
+        address = [next_worker(process) for _ in range(workers)][0]
+        yield address, process
         process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=60)
-        assert process.returncode == 0 and (own or rest == "")
+        process.communicate(timeout=120)
+        assert process.returncode == 0
     finally:
-        process.kill()
-        process.communicate()
+        if process.poll() is None:  # its workers do not end with it
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def next_worker(process) -> str:
+    """Wait until a worker is there; returns the address of the service."""
+    process.said = getattr(process, "said", "")
+    for line in process.stderr:
+        process.said += line
+        if found := re.fullmatch(r"worker \d+ is translating at (http://\S+)\n", line):
+            return found[1]
+    raise AssertionError(process.said)
 
 
 @pytest.fixture(scope="session")

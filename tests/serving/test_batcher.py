@@ -1,23 +1,24 @@
 """The queue, with an engine that answers when it is told to."""
 
+import time
+
 import pytest
 from serving.held import Held, cut
 
 from resmlp_mt import Translator
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.serving.batcher import Batcher, QueueFull
-from resmlp_mt.serving.jobs import Options
-from resmlp_mt.serving.limits import AnswerTooLarge
+from resmlp_mt.serving.batcher import Batcher, Job, Options, QueueFull
+from resmlp_mt.serving.settings import Limits
 
 
 @pytest.fixture
 def batch():
-    """batch(translator): a batcher of it, closed in the end."""
+    """batch(translator): a batcher of it, closed in the end. Its `ask` submits segments."""
     opened = []
 
-    def build(translator, batch_size=4, queue_size=100, answer_bytes=10**6, **options):
-        sizes = batch_size, queue_size, answer_bytes
-        batcher = Batcher(translator.threads, *sizes, **options)
+    def build(translator, batch_size=4, queue_size=100, **options):
+        batcher = Batcher(translator.threads, Limits(batch_size, queue_size), **options)
+        batcher.ask = lambda *asked: batcher.submit(Job(*asked))
         opened.append((batcher, translator))
         return opened[-1][0]
 
@@ -34,9 +35,9 @@ def texts(job):
 def test_what_comes_while_workers_are_busy_is_translated_together(batch):
     translator, sizes = Held(), []
     batcher = batch(translator, observe_batch=sizes.append)
-    first = batcher.submit(cut("ab"), Options(translator))
+    first = batcher.ask(cut("ab"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    rest = [batcher.submit(cut(f"{i}x", f"{i}y"), Options(translator)) for i in range(3)]
+    rest = [batcher.ask(cut(f"{i}x", f"{i}y"), Options(translator)) for i in range(3)]
     translator.let_go.set()
     assert texts(first) == ["ba"]
     assert [texts(job) for job in rest] == [[f"x{i}", f"y{i}"] for i in range(3)]
@@ -46,9 +47,9 @@ def test_what_comes_while_workers_are_busy_is_translated_together(batch):
 def test_it_is_told_when_what_waits_is_cancelled(batch):
     translator, waiting = Held(), []
     batcher = batch(translator, observe_queue=waiting.append)
-    batcher.submit(cut("a"), Options(translator))
+    batcher.ask(cut("a"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    job = batcher.submit(cut("b", "c"), Options(translator))
+    job = batcher.ask(cut("b", "c"), Options(translator))
     assert waiting[-1] == 2
     job.answer.cancel()
     assert waiting[-1] == 0
@@ -57,7 +58,7 @@ def test_it_is_told_when_what_waits_is_cancelled(batch):
 def test_workers_translate_side_by_side(batch):
     translator = Held(threads=2)
     batcher = batch(translator, batch_size=1)
-    job = batcher.submit(cut("a", "b"), Options(translator))
+    job = batcher.ask(cut("a", "b"), Options(translator))
     for _ in range(2):
         assert translator.at_work.acquire(timeout=60)
     translator.let_go.set()
@@ -69,8 +70,7 @@ def test_lines_with_other_options_are_translated_apart_and_in_turn(batch):
     translator.let_go.set()
     batcher = batch(translator)
     jobs = [
-        batcher.submit(cut("a", "b"), Options(translator, SearchOptions(nbest=n)))
-        for n in (1, 2, 1)
+        batcher.ask(cut("a", "b"), Options(translator, SearchOptions(nbest=n))) for n in (1, 2, 1)
     ]
     found = [list(map(len, job.answer.result(60))) for job in jobs]
     assert found == [[1, 1], [2, 2], [1, 1]]
@@ -83,7 +83,7 @@ def test_attention_comes_where_it_is_asked_for(batch):
     translator.let_go.set()
     batcher = batch(translator)
     plain, shown = (
-        batcher.submit(cut("abc"), Options(translator, attention=a)) for a in (False, True)
+        batcher.ask(cut("abc"), Options(translator, attention=a)) for a in (False, True)
     )
     (plain,), (shown,) = (job.answer.result(60)[0] for job in (plain, shown))
     assert plain.attention == [] and shown.attention[0].source == ["abc"]
@@ -92,12 +92,12 @@ def test_attention_comes_where_it_is_asked_for(batch):
 def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
     translator = Held()
     batcher = batch(translator, queue_size=3)
-    busy = batcher.submit(cut("busy"), Options(translator))
+    busy = batcher.ask(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    waiting = batcher.submit(cut("a", "b"), Options(translator))
+    waiting = batcher.ask(cut("a", "b"), Options(translator))
     with pytest.raises(QueueFull):
-        batcher.submit(cut("c", "d"), Options(translator))
-    last = batcher.submit(cut("e"), Options(translator))
+        batcher.ask(cut("c", "d"), Options(translator))
+    last = batcher.ask(cut("e"), Options(translator))
     translator.let_go.set()
     assert list(map(texts, (busy, waiting, last))) == [["ysub"], ["a", "b"], ["e"]]
 
@@ -105,11 +105,11 @@ def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
 def test_a_cancelled_job_is_not_translated_and_leaves_its_place_to_others(batch):
     translator = Held()
     batcher = batch(translator, queue_size=2)
-    busy = batcher.submit(cut("busy"), Options(translator))
+    busy = batcher.ask(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    unwanted = batcher.submit(cut(*["unwanted"] * 2), Options(translator))
+    unwanted = batcher.ask(cut(*["unwanted"] * 2), Options(translator))
     assert batcher.waiting == 2 and unwanted.answer.cancel() and batcher.waiting == 0
-    wanted = batcher.submit(cut(*["wanted"] * 2), Options(translator))
+    wanted = batcher.ask(cut(*["wanted"] * 2), Options(translator))
     translator.let_go.set()
     assert texts(busy) == ["ysub"] and texts(wanted) == ["detnaw"] * 2
     assert all("unwanted" not in lines for lines, _ in translator.batches)
@@ -118,10 +118,10 @@ def test_a_cancelled_job_is_not_translated_and_leaves_its_place_to_others(batch)
 def test_a_batch_that_nobody_waits_for_is_left_at_the_next_step(batch):
     translator = Held()  # it is not let go
     batcher = batch(translator)
-    abandoned = batcher.submit(cut("a", "b"), Options(translator))
+    abandoned = batcher.ask(cut("a", "b"), Options(translator))
     translator.at_work.acquire(timeout=60)
     abandoned.answer.cancel()
-    wanted = batcher.submit(cut("wanted"), Options(translator))
+    wanted = batcher.ask(cut("wanted"), Options(translator))
     assert translator.at_work.acquire(timeout=60)
     translator.let_go.set()
     assert texts(wanted) == ["detnaw"]
@@ -130,13 +130,13 @@ def test_a_batch_that_nobody_waits_for_is_left_at_the_next_step(batch):
 def test_jobs_share_batches_text_by_text(batch):
     translator = Held()
     batcher = batch(translator)
-    busy = batcher.submit(cut("busy"), Options(translator))
+    busy = batcher.ask(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=60)
-    long = batcher.submit(cut(*(f"long {i}" for i in range(8))), Options(translator))
-    other = batcher.submit(
+    long = batcher.ask(cut(*(f"long {i}" for i in range(8))), Options(translator))
+    other = batcher.ask(
         cut(*(f"other {i}" for i in range(3))), Options(translator, SearchOptions(nbest=2))
     )
-    short = batcher.submit(cut("short"), Options(translator))
+    short = batcher.ask(cut("short"), Options(translator))
     translator.let_go.set()
     assert list(map(len, map(texts, (busy, long, other, short)))) == [1, 8, 3, 1]
     assert [lines for lines, _ in translator.batches] == [
@@ -148,36 +148,60 @@ def test_jobs_share_batches_text_by_text(batch):
     ]
 
 
-def test_a_wide_beam_makes_batches_smaller(batch):
+@pytest.mark.parametrize("text", ["a" * 11, "a" * 23])
+@pytest.mark.parametrize("beam", [1, 5, 10, 32, 100])
+def test_a_slice_has_a_bounded_number_of_steps(batch, text, beam):
     translator, sizes = Held(), []
     translator.let_go.set()
     batcher = batch(translator, batch_size=8, observe_batch=sizes.append)
-    for beam in (1, 5, 10, 32, 100):
-        batcher.submit(
-            cut(*["a"] * 8), Options(translator, SearchOptions(beam=beam))
-        ).answer.result(60)
-    assert sizes == [8] * 2 + [4] * 2 + [1] * 16
+    batcher.ask(cut(*[text] * 16), Options(translator, SearchOptions(beam=beam))).answer.result(60)
+    steps = (len(text) + 1) * beam
+    assert sum(sizes) == 16 and max(sizes) == min(8, max(1, 8 * 12 * 5 // steps))
 
 
-def test_an_answer_that_grows_too_large_ends_its_job_alone(batch):
+def test_the_request_comes_first_that_least_was_done_for(batch):
     translator = Held()
-    translator.let_go.set()
-    batcher = batch(translator, batch_size=1, answer_bytes=1000)
-    large = batcher.submit(cut(*["x" * 400] * 100), Options(translator))
-    with pytest.raises(AnswerTooLarge):
-        large.answer.result(60)
-    assert texts(batcher.submit(cut("abc"), Options(translator))) == ["cba"]
-    assert len(translator.batches) == 4
+    batcher = batch(translator)
+    wide = SearchOptions(beam=10)
+    busy = batcher.ask(cut("busy"), Options(translator))
+    translator.at_work.acquire(timeout=60)
+    long = batcher.ask(cut(*(f"{i} " + "x" * 21 for i in range(3))), Options(translator, wide))
+    for light in "abc":
+        done = batcher.ask(cut(light), Options(translator))
+        translator.let_go.set()
+        assert texts(done) == [light]
+    assert len(texts(long)) == 3 and texts(busy) == ["ysub"]
+    firsts = [lines[0] for lines, _ in translator.batches]
+    assert firsts.index("a") < firsts.index("1 " + "x" * 21)
+
+
+def test_alternatives_are_searched_in_slices_with_others_in_between(batch):
+    translator = Translator.from_pretrained("multi30k-en-de")
+    translator.threads, translator.let_go, taken = 1, Held().let_go, []
+    batcher = batch(translator, batch_size=64, observe_batch=taken.append)
+    asked = Options(translator, SearchOptions(beam=20, nbest=20), alternatives=True)
+    part = translator.split("A man rides a bike in the snow with a dog.", begun=True)
+    plain = translator.split("Two dogs play.")
+    job, order = batcher.ask(part, asked), []
+    job.answer.add_done_callback(lambda _: order.append("alternatives"))
+    while len(taken) < 2 and not job.answer.done():  # the first slices
+        time.sleep(0.001)
+    other = batcher.ask(plain, Options(translator))
+    other.answer.add_done_callback(lambda _: order.append("plain"))
+    assert len(job.answer.result(60)[0]) == 20
+    assert order == ["plain", "alternatives"] and len(taken) > 4
+    (found,) = job.answer.result()
+    *_, expected = asked.translate(part)
+    assert [h.text for h in found] == [h.text for h in expected]
 
 
 def test_a_line_that_fails_fails_its_job_alone(batch):
     translator = Held()
     batcher = batch(translator, batch_size=10)
-    busy = batcher.submit(cut("busy"), Options(translator))
+    busy = batcher.ask(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=60)
     good, bad = (
-        batcher.submit(cut(*lines), Options(translator))
-        for lines in (["a", "good"], ["b", "poison"])
+        batcher.ask(cut(*lines), Options(translator)) for lines in (["a", "good"], ["b", "poison"])
     )
     translator.let_go.set()
     assert texts(busy) == ["ysub"] and texts(good) == ["a", "doog"]
@@ -188,23 +212,9 @@ def test_a_line_that_fails_fails_its_job_alone(batch):
 def test_closing_translates_what_waits_and_takes_no_more(batch):
     translator = Held()
     batcher = batch(translator, batch_size=1)
-    job = batcher.submit(cut("a", "b", "c"), Options(translator))
+    job = batcher.ask(cut("a", "b", "c"), Options(translator))
     translator.let_go.set()
     batcher.close()
     assert job.answer.done() and texts(job) == ["a", "b", "c"]
     with pytest.raises(QueueFull):
-        batcher.submit(cut("d"), Options(translator))
-
-
-def test_batches_of_alternatives_are_smaller_by_all_that_is_searched():
-    translator, most = Translator.from_pretrained("multi30k-en-de"), []
-    engine = translator.engine.search
-
-    def search(sources, options, guides=None):
-        most.append(len(sources) * options.beam)
-        return engine(sources, options, guides)
-
-    translator.engine.search = search
-    options = Options(translator, SearchOptions(beam=3, nbest=3), alternatives=True)
-    list(options.translate(translator.split("A man rides a bike.")))
-    assert options.beams / 2 < max(most) <= options.beams
+        batcher.ask(cut("d"), Options(translator))

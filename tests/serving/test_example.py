@@ -1,6 +1,7 @@
 """The scripts of examples/serve, on little work."""
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_load_says_why_a_server_does_not_start(text):
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.startswith("the server did not start: ")
     assert "/none: no such model" in done.stderr
+
+
+def test_siege_counts_what_light_clients_were_answered(fast, text, tmp_path):
+    command = ["python", SCRIPTS / "siege.py", fast, "--input", text, "--seconds", 20]
+    command += ["--clients", 4, "--attackers", 1, "--csv", tmp_path / "siege.csv"]
+    run(*command, check=False)  # a machine may be too slow for its goals
+    (row,) = rows(tmp_path / "siege.csv")
+    assert int(row["light"]) > 0 and row["wrong"] == "0" and row["attackers"] == "4"
+    assert {"200", "413", "422"} <= set(re.findall(r"(\d+):", row["other_answers"]))
+    assert 0 < float(row["light_median_ms"]) <= float(row["light_p99_ms"])
 
 
 def test_stream_kills_and_compares(fast, text, tmp_path):

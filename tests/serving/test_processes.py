@@ -1,19 +1,21 @@
 """Several processes at one port."""
 
-import fcntl
+import json
 import os
 import re
 import signal
-import subprocess
-import termios
+import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from cli.commands import ENVIRONMENT, start, words
-from serving.conftest import serving
+from cli.commands import assert_refused, run
+from serving.conftest import next_worker, serving
+
+from resmlp_mt.serving.worker import listen
 
 TEXT = "A man rides a bike."
 
@@ -24,130 +26,106 @@ def children(process) -> list[int]:
     return [int(n) for n in found if b"spawn_main" in Path(f"/proc/{n}/cmdline").read_bytes()]
 
 
-def asks(server, key):
-    body = {"q": TEXT, "source": "en", "target": "de", "api_key": key}
-    return httpx.post(f"{server}/translate", data=body, timeout=60)
+def asks(server, key="", **headers):
+    body = {"q": TEXT, "source": "en", "target": "de"} | ({"api_key": key} if key else {})
+    return httpx.post(f"{server}/translate", data=body, headers=headers, timeout=60)
 
 
-def test_an_interrupt_while_workers_start_leaves_no_traceback():
-    command = words(["resmlp-mt", "serve", "multi30k-en-de", "--port", 0, "--workers", 2], own=True)
-    process = subprocess.Popen(
-        command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    while len(children(process)) < 2:
-        assert process.poll() is None
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 0 and said == ""
-
-
-def test_workers_share_port_limits_counts_and_log(fast, tmp_path):
-    (tmp_path / "keys").write_text("free\nfew 3\n")
-    flags = ["--workers", 2, "--metrics-port", 0, "--threads", 1, "--allow-host", "mt.example.org"]
-    flags += ["--api-keys", tmp_path / "keys", "--access-log", tmp_path / "log"]
-    with serving(fast, *flags, own=True) as (server, process):
-        metrics = re.fullmatch(r"metrics at (\S+)\n", process.stderr.readline())[1]
+def test_workers_share_port_limits_and_counts_and_follow_files_at_a_hangup(fast, tmp_path):
+    keys, terms = tmp_path / "keys", tmp_path / "terms.tsv"
+    keys.write_text("free\nfew 3\n")
+    terms.write_text("bike\tDrahtesel\n")
+    flags = ["--host", "0.0.0.0", "--metrics-port", 0, "--threads", 1]
+    flags += ["--api-keys", keys, "--glossary", terms]
+    with serving(fast, *flags, workers=2) as (server, process):
+        (metrics,) = re.findall(r"metrics at (http://127\.0\.0\.1:\d+/metrics)\n", process.said)
 
         def read(name):
             found = re.findall(rf"^{name}(?:{{.*}})? ([\d.]+)$", httpx.get(metrics).text, re.M)
             return sum(map(float, found))
 
         assert httpx.get(f"{server}/metrics").status_code == 404
-        assert httpx.get(f"{server}/frontend/settings").json()["keyRequired"] is True
-        # The buckets of keys are shared, whichever worker answers.
-        answers = [asks(server, "few").status_code for _ in range(6)]
-        assert answers == [200] * 3 + [429] * 3
-        own = {"Authorization": "Bearer free"}
-        for headers, status in (({}, 403), (own, 200), (own | {"Host": "x.example.org"}, 400)):
-            response = httpx.post(f"{server}/translate", json={"text": TEXT}, headers=headers)
-            assert response.status_code == status
+        for path, headers, status in (
+            ("/healthz", {}, 404),
+            ("/metrics", {"Host": "x.example.org"}, 400),
+        ):
+            found = httpx.get(metrics.removesuffix("/metrics") + path, headers=headers)
+            assert found.status_code == status
+        # The counts of keys are common, whichever worker answers.
+        assert [asks(server, "few").status_code for _ in range(6)] == [200] * 3 + [429] * 3
+        assert asks(server).status_code == 403
+        assert "Drahtesel" in asks(server, Authorization="Bearer free").text
         before = read("resmlp_requests_total")
-        assert before == 11 and read("resmlp_batch_texts_sum") == 4
-        assert read("resmlp_queue_texts") == 0
+        assert read("resmlp_batch_texts_sum") == 4 and read("resmlp_queue_texts") == 0
         killed, left = children(process)
         os.kill(killed, signal.SIGKILL)
-        said = process.stderr.readline()
-        assert said == f"worker {killed} ended with status -9; another is started\n"
         assert asks(server, "free").status_code == 200
-        while len(now := children(process)) < 2:
-            time.sleep(0.05)
-        assert left in now and killed not in now
-        assert read("resmlp_requests_total") == before + 1  # what it counted is kept
-    log = (tmp_path / "log").read_text().splitlines()
-    assert len(log) == before + 1 and "free" not in "".join(log) and TEXT not in "".join(log)
-    pattern = r'127\.0\.0\.1 - - \[\S+ [+-]\d{4}\] "POST /translate HTTP/1\.1" 200 \d+ \d+\.\d{3}'
-    assert sum(bool(re.fullmatch(pattern, line)) for line in log) == 5
-
-
-def test_workers_follow_the_files_of_keys_and_terms(fast, tmp_path):
-    path, terms = tmp_path / "keys", tmp_path / "terms.tsv"
-    path.write_text("old\n")
-    terms.write_text("bike\tDrahtesel\n")
-    flags = ["--workers", 2, "--threads", 1, "--api-keys", path, "--requests-per-minute", 1000]
-    flags += ["--glossary", terms]
-    with serving(fast, *flags, own=True) as (server, process):
-
-        def statuses():
-            return [[asks(server, key).status_code for _ in range(4)] for key in ("old", "newer")]
-
-        assert statuses() == [[200] * 4, [403] * 4]
-        path.write_text("newer\n")
-        assert statuses() == [[403] * 4, [200] * 4]
-        path.write_text("newer and newest\n")
-        assert statuses() == [[403] * 4, [200] * 4]
-        said = f"--api-keys {path}, line 1: not a key, or a key and a number"
-        assert process.stderr.readline() == f"{said}; the keys stay as they were\n"
-        assert all("Drahtesel" in asks(server, "newer").text for _ in range(4))
+        next_worker(process)
+        now = children(process)
+        assert left in now and killed not in now and len(now) == 2
+        # What it counted is kept; three requests were for metrics.
+        assert read("resmlp_requests_total") == before + 1 + 3
+        keys.write_text("newer\n")
         terms.write_text("bike\tVelo\n")
-        assert all("Velo" in asks(server, "newer").text for _ in range(4))
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_hangup_loses_no_request_and_the_server_ends_as_ever(fast, workers):
-    flags = ["--workers", workers, "--threads", 1, "--batch-size", 1]
-    with (
-        serving(fast, *flags, own=True) as (server, process),
-        ThreadPoolExecutor() as pool,
-    ):
-        body = {"text": [TEXT] * 100}
-        asked = [
-            pool.submit(httpx.post, f"{server}/translate", json=body, timeout=60) for _ in "12"
-        ]
-        while not all(one.done() for one in asked):
-            if "resmlp_queue_texts 0.0" not in httpx.get(f"{server}/metrics").text:
-                break
         process.send_signal(signal.SIGHUP)
-        for worker in children(process):
-            os.kill(worker, signal.SIGHUP)
-        assert [one.result().status_code for one in asked] == [200] * 2
-        assert httpx.post(f"{server}/translate", json=body, timeout=60).status_code == 200
+        for _ in range(2):
+            next_worker(process)
+        while len(set(children(process)) & set(now)):
+            time.sleep(0.05)
+        assert "Velo" in asks(server, "newer").text and asks(server, "free").status_code == 403
+        now = children(process)
+        keys.write_text("newer and newest\n")
+        process.send_signal(signal.SIGHUP)
+        for line in process.stderr:
+            if "keeping worker" in line:
+                break
+        assert children(process) == now and asks(server, "newer").status_code == 200
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_server_ends_well_with_its_terminal(fast, workers):
-    def take_terminal():
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which is ignored where tests run under nohup
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+def test_an_interrupt_of_all_processes_ends_them_well(fast):
+    with serving(fast, workers=2) as (_, process):
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        process.wait(120)
 
-    here, there = os.openpty()
-    process = start(
-        *("resmlp-mt", "serve", fast, "--port", 0, "--workers", workers),
-        own=True,
-        stdin=there,
-        start_new_session=True,
-        preexec_fn=take_terminal,
-    )
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_answers_do_not_wait_for_acknowledgements(host):
     try:
-        os.close(there)
-        server = re.search(r"http://\S+", process.stdout.readline())[0]
-        process.send_signal(signal.SIGHUP)  # while it has its terminal
-        for _ in range(20):
-            assert httpx.get(f"{server}/healthz").status_code == 200
-            time.sleep(0.02)
-        os.close(here)
-        said, _ = process.communicate(timeout=120)
-        assert (process.returncode, said) == (0, "")
-    finally:
-        process.kill()
-        process.communicate()
+        listener = listen(host, 0)
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    with listener, socket.create_connection(listener.getsockname()[:2]):
+        connection, _ = listener.accept()
+        with connection:  # what asyncio looks at before it sets TCP_NODELAY
+            assert connection.proto == socket.IPPROTO_TCP
+
+
+def test_what_is_asked_before_sigterm_is_answered(fast):
+    body = json.dumps({"text": [TEXT] * 300, "beam": 20})
+    with serving(fast, "--threads", 1, workers=2) as (server, process):
+        connections = [HTTPConnection(urlsplit(server).netloc, timeout=60) for _ in range(6)]
+        for connection in connections:
+            connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
+        while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=60).text:
+            time.sleep(0.01)
+        process.terminate()
+        for connection in connections:
+            response = connection.getresponse()
+            assert response.status == 200 and len(json.load(response)["results"]) == 300
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = run("resmlp-mt", "serve", "multi30k-en-de", "--port", port, check=False)
+        assert_refused(result, f"--port {port}")
+    (tmp_path / "model.pt").write_bytes(b"no model")
+    (tmp_path / "terms").write_text("x\t\u2603\n")
+    for model, flags, said in (
+        ("nothing", [], "nothing"),
+        ("model.pt", [], "model.pt"),  # which a worker says
+        ("multi30k-en-de", ["--workers", 2, "--glossary", "terms"], "--glossary terms: "),
+    ):
+        command = ["resmlp-mt", "serve", model, "--port", 0, *flags]
+        result = run(*command, cwd=tmp_path, check=False, own=True)
+        assert_refused(result, f"resmlp-mt serve: {said}")

@@ -1,22 +1,25 @@
-"""Glossaries of requests, and the other options of a search that fairseq does."""
+"""Terms of requests and of the house, and the other options of a search that fairseq does."""
 
 import asyncio
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
+import numpy as np
 import pytest
 from serving.conftest import serving
 from serving.held import Held, cut, held_models
+from serving.test_processes import children
 
 from resmlp_mt import Translator
-from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import BrokenModel, UserError
-from resmlp_mt.export.writer import export_model
-from resmlp_mt.serving import desk
+from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.serving.app import build_app
-from resmlp_mt.serving.batcher import Batcher
-from resmlp_mt.serving.jobs import Impossible, Options
-from resmlp_mt.serving.limits import Limits
+from resmlp_mt.serving.batcher import Batcher, Impossible, Job, Options
+from resmlp_mt.serving.models import Model, give_terms
+from resmlp_mt.serving.settings import Limits, Settings
+from resmlp_mt.translating.glossary import Glossary
 
 TERMS = {"bike": "Drahtesel", "big dog": "Riese", "IT": "EDV", "snow": "ewiges Eis"}
 TEXTS = [
@@ -39,17 +42,22 @@ def answer(server, **body):
     return [[t["text"] for t in r["translations"]] for r in response.json()["results"]]
 
 
+CHECKPOINT = PRETRAINED / "multi30k-en-de" / "model.pt"
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    """The address of a server of a checkpoint, which does all searches."""
+    with serving(CHECKPOINT) as (address, _):
+        yield address
+
+
 @pytest.fixture(scope="module", params=["checkpoint", "exported"])
-def served(request, tmp_path_factory, server):
+def served(request, server):
     """The address of a server, and its model in Python."""
-    if request.param == "checkpoint":
-        yield server, Translator.from_pretrained("multi30k-en-de")
-        return
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    folder = tmp_path_factory.mktemp("terms") / "fast"
-    export_model("multi30k-en-de", folder, int8=True)
-    with serving(folder) as (address, _):
-        yield address, Translator.from_pretrained(folder)
+    model = CHECKPOINT if request.param == "checkpoint" else "multi30k-en-de"
+    address = request.getfixturevalue("checkpoint") if model == CHECKPOINT else server
+    return address, Translator.from_pretrained(model)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +65,7 @@ def served(request, tmp_path_factory, server):
     [
         {},
         {"beam": 4, "nbest": 3, "lenpen": 1.5, "attention": True},
-        {"split_sentences": False, "recase": False, "no_repeat_ngram_size": 2, "max_len_b": 12},
+        {"split_sentences": False, "max_len_b": 30},
     ],
 )
 def test_a_glossary_does_what_it_does_in_python(served, asked):
@@ -71,21 +79,13 @@ def test_a_glossary_does_what_it_does_in_python(served, asked):
     assert alone == expected[0]
 
 
-def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(served):
-    server, _ = served
+def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(checkpoint):
     glossaries = [{}, TERMS, {"bike": "Rad"}, {"dog": "Hund", "man": "Herr"}, {}, {"A": "Ein"}]
     bodies = [{"text": TEXTS, "glossary": terms} for terms in glossaries * 2]
-    singles = [answer(server, **body) for body in bodies[: len(glossaries)]]
-
-    async def ask_at_once():
-        async with httpx.AsyncClient(timeout=60) as client:
-            asked = [client.post(f"{server}/translate", json=body) for body in bodies]
-            return [response.json()["results"] for response in await asyncio.gather(*asked)]
-
-    for number, found in enumerate(asyncio.run(ask_at_once())):
-        texts = [[t["text"] for t in result["translations"]] for result in found]
-        assert texts == singles[number % len(glossaries)]
-    assert len({texts[0][0] for texts in singles}) > 3
+    singles = [answer(checkpoint, **body) for body in bodies[: len(glossaries)]]
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        found = list(pool.map(lambda body: answer(checkpoint, **body), bodies))
+    assert found == singles * 2 and len({texts[0][0] for texts in singles}) > 3
 
 
 @pytest.mark.parametrize(
@@ -129,93 +129,41 @@ def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(se
         ({"max_len_b": 0}, 422, "max_len_b: "),
     ],
 )
-def test_what_cannot_be_had_is_refused(server, body, status, said):
-    response = ask(server, **{"text": "A dog sleeps."} | body)
+def test_what_cannot_be_had_is_refused(checkpoint, body, status, said):
+    response = ask(checkpoint, **{"text": "A dog sleeps."} | body)
     assert (response.status_code, said in response.json()["error"]) == (status, True), response.text
     assert len(response.content) < 500
 
 
-def test_lengths_and_repeats_are_those_of_python(server):
-    translator = Translator.from_pretrained("multi30k-en-de")
+def test_lengths_and_repeats_are_those_of_python(checkpoint):
+    translator = Translator.from_pretrained(CHECKPOINT)
     for asked in ({"max_len_b": 3}, {"no_repeat_ngram_size": 2}):
         text = "A man and a man and a man and a man."
-        assert answer(server, text=text, **asked) == [[translator.translate(text, **asked)]]
+        assert answer(checkpoint, text=text, **asked) == [[translator.translate(text, **asked)]]
+
+
+@pytest.mark.parametrize("imports", [False, True])
+def test_an_export_does_all_searches_where_fairseq_is_imported_at_the_start(fast, imports):
+    flags = ["--fairseq"] * imports
+    with serving(fast, *flags) as (address, process):
+        (worker,) = children(process)
+
+        def has_torch():
+            return "libtorch" in Path(f"/proc/{worker}/maps").read_text()
+
+        assert has_torch() == imports
+        held = {"glossary": {"A man": "Ein Herr"}, "text": "A man, a\u0308."}
+        for body in ({"text": "A man.", "no_repeat_ngram_size": 2}, held):
+            response = ask(address, **body)
+            assert response.status_code == (200 if imports else 422)
+            assert imports or "--fairseq" in response.json()["error"]
+        assert has_torch() == imports
 
 
 def test_limits_of_a_glossary_are_documented(server):
-    described = httpx.get(f"{server}/openapi.json").json()["components"]["schemas"]
-    glossary = described["TranslationRequest"]["properties"]["glossary"]
-    assert glossary["maxProperties"] == 1000
-    for limit in ("1,000", "100 characters", "100,000", "120 subwords"):
-        assert limit in glossary["description"]
-
-
-def test_texts_that_hold_nothing_wait_for_no_others_and_what_fairseq_searches_takes_turns():
-    translator, sizes = Held(), []
-    batcher = Batcher(1, 64, 1000, 10**6, sizes.append)
-    try:
-        busy = batcher.submit(cut("busy"), Options(translator))
-        assert translator.at_work.acquire(timeout=60)
-        lines = [f"{i}{'!' * (i % 4 == 0)}" for i in range(12)]
-        held = batcher.submit(cut(*lines, holds="!"), Options(translator))
-        other = batcher.submit(cut("a", holds="a"), Options(translator))
-        plain = batcher.submit(cut(*"bcd"), Options(translator))
-        barred = batcher.submit(
-            cut(*"ef"), Options(translator, SearchOptions(no_repeat_ngram_size=2, beam=10))
-        )
-        translator.let_go.set()
-        jobs = busy, held, other, plain, barred
-        found = [[best[0].text for best in job.answer.result(60)] for job in jobs]
-    finally:
-        batcher.close()
-    assert found == [["ysub"], [line[::-1] for line in lines], ["a"], [*"bcd"], ["e", "f"]]
-    batches = [texts for texts, _ in translator.batches]
-    free = [line for line in lines if "!" not in line]
-    assert sorted(batches[1]) == sorted([*free, *"bcd"])  # as if nothing held anything
-    assert batches[2:] == [["a", "0!"], ["e"], ["4!", "8!"], ["f"]]
-    assert sizes == [len(batch) for batch in batches]
-
-
-def test_a_plain_request_does_not_wait_for_all_that_fairseq_searches():
-    translator = Held()
-    batcher = Batcher(1, 64, 1000, 10**6)
-    try:
-        jobs = [batcher.submit(cut("busy"), Options(translator))]
-        assert translator.at_work.acquire(timeout=60)
-        held = cut("held", holds="held")
-        jobs += [batcher.submit(held, Options(translator)) for _ in range(40)]
-        jobs.append(batcher.submit(cut("plain"), Options(translator)))
-        translator.let_go.set()
-        for job in jobs:
-            job.answer.result(60)
-    finally:
-        batcher.close()
-    batches = [texts for texts, _ in translator.batches]
-    assert batches == [["busy"], ["held"] * 2, ["plain"], *[["held"] * 2] * 19]
-
-
-def test_an_answer_with_a_glossary_waits_for_no_long_texts_that_are_read(monkeypatch):
-    monkeypatch.setattr(desk, "_LONG", 50)  # the text is shorter, and ten times as long with terms
-    batcher, read = Batcher(1, 64, 1000, 10**6), threading.Event()
-    front, submit = desk.Desk(batcher, Limits()), batcher.submit
-
-    def submit_and_read(*asked):
-        front.slow.submit(read.wait)
-        return submit(*asked)
-
-    monkeypatch.setattr(batcher, "submit", submit_and_read)
-    asked = ["A man rides a bike."], Options(Translator.from_pretrained("multi30k-en-de"))
-
-    def describe(found):
-        return found[0].hypotheses[0].text.encode()
-
-    work = front.translate(*asked, describe, glossary={"bike": "Drahtesel"})
-    try:
-        answer = asyncio.run(asyncio.wait_for(work, 1800))
-    finally:
-        read.set()
-        batcher.close()
-    assert b"Drahtesel" in answer
+    described = httpx.get(f"{server}/openapi.json").json()["paths"]["/translate"]["post"]
+    own, libre = described["requestBody"]["content"]["application/json"]["schema"]["anyOf"]
+    assert own["properties"]["glossary"]["maxProperties"] == 1000 and "q" in libre["properties"]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +175,7 @@ def test_what_no_translation_is_like_is_the_mistake_of_its_request_alone(
     translator = lacking(error)
 
     async def ask_both():
-        app = build_app(held_models(translator), Limits())
+        app = build_app(held_models(translator), Settings())
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             bodies = [{"text": t, "no_repeat_ngram_size": bars} for t in ("poison", "good")]
@@ -240,10 +188,11 @@ def test_what_no_translation_is_like_is_the_mistake_of_its_request_alone(
 
 
 def test_terms_that_no_search_can_hold_are_the_mistake_of_their_request_alone():
-    translator, batcher = lacking(UserError), Batcher(1, 64, 1000, 10**6)
+    translator, batcher = lacking(UserError), Batcher(1, Limits())
     try:
         jobs = [
-            batcher.submit(cut(text, holds="o"), Options(translator)) for text in ("poison", "go")
+            batcher.submit(Job(cut(text, holds="o"), Options(translator)))
+            for text in ("poison", "go")
         ]
         with pytest.raises(Impossible, match="glossary: more needs fairseq"):
             jobs[0].answer.result(60)
@@ -264,3 +213,81 @@ def lacking(error):
     translator = Lacking()
     translator.let_go.set()
     return translator
+
+
+HOUSE = {"bike": "Drahtesel", "big dog": "Riese", "IT": "EDV", "snow": "ewiges Eis"}
+OWN = {"bike": "Velo", "Dogs": "Hunde", "grass": "Wiese"}
+
+
+def write(path, terms):
+    path.write_text("".join(f"{term}\t{said}\n" for term, said in terms.items()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """The address of a server with terms."""
+    path = write(tmp_path_factory.mktemp("house") / "terms.tsv", HOUSE)
+    with serving("multi30k-en-de", "--glossary", f"EN-de={path}") as (address, _):
+        yield address
+
+
+@pytest.mark.parametrize(
+    ("asked", "terms"),
+    [
+        ({}, HOUSE),
+        ({"glossary": OWN}, HOUSE | OWN),
+        ({"house_terms": False}, {}),
+        ({"house_terms": False, "glossary": OWN}, OWN),
+    ],
+)
+def test_terms_of_the_house_and_of_a_request_are_one_glossary(house, asked, terms):
+    translator = Translator.from_pretrained("multi30k-en-de")
+    terms, held = Glossary(terms, translator.codec, must=False), asked.get("glossary", {})
+    glossary = Glossary(held, translator.codec).over(terms)
+    expected = translator.translate_nbest(TEXTS, glossary=glossary)
+    expected = [[hypothesis.text for hypothesis in best] for best in expected]
+    assert answer(house, text=TEXTS, **asked) == expected
+
+
+def test_requests_of_libretranslate_have_them_too(house):
+    asked = {"q": "A man rides a bike.", "source": "en", "target": "de"}
+    for given, holds in ({}, True), ({"house_terms": "false"}, False):
+        found = httpx.post(f"{house}/translate", data=asked | given).json()["translatedText"]
+        assert ("Drahtesel" in found) == holds
+    html = {"q": "<p>A <b>man</b> rides a bike.</p>", "format": "html"}
+    assert "Drahtesel" in httpx.post(f"{house}/translate", data=asked | html).text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"text": "A man rides a bike.", "prefix": "Ein Mann "},
+        {"text": "A man rides a bike.", "prefix": "Ein ", "alternatives": True, "nbest": 3},
+        # No place of a term is known in a text with letters that are decomposed.
+        {"text": "A man, a\u0308, rides a bike."},
+    ],
+)
+def test_what_cannot_name_them_goes_on_without(house, server, body):
+    found, expected = ask(house, **body), ask(server, **body)
+    assert found.status_code == 200 and found.json() == expected.json()
+
+
+def test_terms_belong_to_the_direction_that_is_named(tmp_path):
+    class Codec:
+        def __init__(self, source, target):
+            self.source_language, self.target_language = source, target
+
+        def encode_held(self, text):
+            return np.array(list(map(ord, text)))
+
+    pairs = ("en", "de"), ("de", "en"), ("en", "pt_BR")
+    models = [Model("-".join(p), SimpleNamespace(codec=Codec(*p))) for p in pairs]
+    path = write(tmp_path / "a.tsv", HOUSE)
+    given = give_terms(models, [("de-en", path), ("EN-pt-br", path)])
+    assert [bool(model.house) for model in given] == [False, True, True]
+    (alone,) = give_terms(models[:1], [("", path)])
+    assert alone.house.find("bike")[0][0].text == "Drahtesel"
+    for files in ([("", path)], [("en-pt", path)], [("en-de", path)] * 2):
+        with pytest.raises(UserError, match=f"--glossary .*{path}"):
+            give_terms(models, files)

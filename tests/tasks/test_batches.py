@@ -7,9 +7,10 @@ import numpy
 import pytest
 import torch
 from fairseq.data import FairseqDataset
-from fairseq.data.iterators import CountingIterator, GroupedIterator
+from fairseq.data.iterators import GroupedIterator
 from fairseq.logging import progress_bar
 
+from resmlp_mt.compat.resuming import begin_group
 from resmlp_mt.errors import UserError
 from resmlp_mt.tasks.batches import AllInBatches, WorkersMayChange, batch_all
 
@@ -130,10 +131,13 @@ def test_after_a_curriculum_epochs_are_shuffled_as_in_a_training_that_goes_on(st
 @pytest.mark.parametrize("count", [15, 16])
 @pytest.mark.parametrize("done", [0, 6, 7])
 def test_batches_are_joined_in_twos_from_any_place_on(count, done):
-    batches = CountingIterator(range(done, count), start=done)
-    groups = list(GroupedIterator(batches, 2))
-    assert sum(groups, []) == list(range(done, count)) and not batches.has_next()
-    assert all(len(group) == 2 for group in groups[:-1])
+    batches = WorkersMayChange(Sentences([5] * count), list, [[i] for i in range(count)])
+    place = {"epoch": 1, "iterations_in_epoch": done, "shuffle": False}
+    batches.load_state_dict(place)
+    begin_group(batches, [2], place)
+    groups = list(GroupedIterator(batches.next_epoch_itr(shuffle=False), 2))
+    assert sum(groups, []) == [[i] for i in range(done - done % 2, count)]
+    assert batches.end_of_epoch() and all(len(group) == 2 for group in groups[:-1])
 
 
 def test_a_line_stands_once_in_the_log_file_however_many_epochs_there_are(tmp_path):

@@ -185,7 +185,7 @@ def test_validation_compares_two_views_and_changes_nothing(task, model):
     first = task.valid_step(batch, model, loss, ema_model=teacher)
     assert torch.equal(first[0], task.valid_step(batch, model, loss, ema_model=teacher)[0])
     assert all(torch.equal(before[n], t) for n, t in model.state_dict().items())
-    with pytest.raises(UserError, match="resmlp-mt probe"):
+    with pytest.raises(UserError, match="study probe"):
         task.valid_step(batch, model, loss)
 
 

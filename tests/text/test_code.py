@@ -9,40 +9,32 @@ from resmlp_mt.text.code import join_code
 LONGEST = 1000
 
 
+# Lines, and which of them are a block.
 @pytest.mark.parametrize(
-    ("text", "code"),
+    ("text", "start", "end"),
     [
-        ("Do:\n```\nls\n```\nDone.", ["```\nls\n```"]),
-        (
-            "```sh\nls\n\n  # x\n```\n~~~sh\nls\n~~~",
-            ["```sh\nls\n\n  # x\n```", "~~~sh\nls\n~~~"],
-        ),
-        ("- Do:\n  ```\n  ls\n  ```", ["  ```\n  ls\n  ```"]),
-        ("- ```sh\n  ls\n  ```\nx\n1. ```\n   ls\n   ```", [
-            "- ```sh\n  ls\n  ```", "1. ```\n   ls\n   ```",
-        ]),
-        ("> ```\n> ls\n> ```\nDone.", ["> ```\n> ls\n> ```"]),
-        ("> ```\n> ls\n\nDone.\n\n```\nls\n```", ["```\nls\n```"]),
-        ("\u00a0```\r\n\u00a0ls\r\n\u00a0```\r\n", ["\u00a0```\r\n\u00a0ls\r\n\u00a0```\r\n"]),
+        ("Do:\n```\nls\n```\nDone.", 1, 4),
+        ("- Do:\n  ```\n  ls\n\n  # x\n  ```", 1, 6),
+        ("x\n1. ```sh\n   ls\n   ```", 1, 4),
+        ("> ```\n> ls\n> ```\nDone.", 0, 3),
+        ("> ```\n> ls\n\nDone.\n\n```\nls\n```", 5, 8),
+        ("\u00a0```\r\n\u00a0ls\r\n\u00a0```\r\n", 0, 3),
         # The end has as many marks at least, of the same kind, and nothing else.
-        ("````\n```\nls\n```\n````", ["````\n```\nls\n```\n````"]),
-        ("~~~ sh\n```\n~~~~", ["~~~ sh\n```\n~~~~"]),
-        ("```\n``` x\n```>\n```\nDone.", ["```\n``` x\n```>\n```"]),
+        ("````\n```\nls\n```\n````", 0, 5),
+        ("~~~ sh\n```\n~~~~", 0, 3),
+        ("```\n``` x\n```>\n```\nDone.", 0, 4),
         # Without an end it is none.
-        ("```\nDo it.", []),
-        ("~~~a\n```\nls\n```", ["```\nls\n```"]),
-        ("```\n" + "x\n" * (LONGEST - 2) + "```", ["```\n" + "x\n" * (LONGEST - 2) + "```"]),
-        ("```\n" + "x\n" * (LONGEST - 1) + "```", []),
-        ("```a``` is\nb\n```", []),
-        ("``\nls\n``", []),
-        ("One\n~~~\nA.\n\nTwo\n~~~\nB.", []),  # headings
+        ("```\nDo it.", 0, 0),
+        ("```\n" + "x\n" * (LONGEST - 2) + "```", 0, LONGEST),
+        ("```\n" + "x\n" * (LONGEST - 1) + "```", 0, 0),
+        ("```a``` is\nb\n```", 0, 0),
+        ("One\n~~~\nA.\n\nTwo\n~~~\nB.", 0, 0),  # headings
     ],
-)  # fmt: skip
-def test_blocks_of_code_are_found(text, code):
-    parts = join_code(text.splitlines(keepends=True))
-    assert [block.removesuffix("\n") for block, is_code in parts if is_code] == [
-        block.removesuffix("\n") for block in code
-    ]
+)
+def test_blocks_of_code_are_found(text, start, end):
+    lines = text.splitlines(keepends=True)
+    found = [part for part, is_code in join_code(lines) if is_code]
+    assert found == (["".join(lines[start:end])] if end else [])
 
 
 LINES = ["a", "", "```", "````", "~~~", "```sh", "~~~sh", "> ```", "  ~~~~", "a ```", "- ```"]

@@ -1,5 +1,7 @@
 """What a text is cut into: nothing is lost, and what is together stays together."""
 
+import re
+
 import pytest
 import regex
 from hypothesis import given
@@ -12,7 +14,11 @@ from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.sentences import split_sentences
 
 
-def parts_of(text, longest=100, sentences=True, pieces=str.split, language="en", **how):
+def words(text):
+    return re.findall(r"\s*\S+", text)
+
+
+def parts_of(text, longest=100, sentences=True, pieces=words, language="en", **how):
     ruler = Ruler(pieces, longest)
     return divide(text, lambda x: split_sentences(x, language), ruler, sentences, **how)
 
@@ -33,8 +39,6 @@ def test_whole_lines_that_fit_stay_whole_and_others_are_cut_in_sentences():
 @pytest.mark.parametrize(
     ("text", "longest", "expected"),
     [
-        ("A b c. D e! F?", 3, ["A b c. ", "D e! ", "F?"]),
-        ("A b, c d; e far. Gee", 3, ["A b, ", "c d; ", "e far. ", "Gee"]),
         ("A b, c d; e far. Gee", 4, ["A b, c d; ", "e far. ", "Gee"]),
         ("A b c d e", 2, ["A b ", "c d ", "e"]),
         ("3.5 is a number. So is 4.", 4, ["3.5 is a number. ", "So is 4."]),

@@ -11,35 +11,18 @@ from resmlp_mt.text.sentences import count_several, split_sentences
 # Sentences of which the ends are known: how they begin, what may be within, and their last words.
 BEGIN = {"en": "Dogs We In The", "de": "Hunde Er Dann Zwei Die"}
 WITHIN = {
-    "en": ["Dr. Wu", "Mr. Lee", "J. Smith", "e.g. this", "3.5", "No. 5", "vol. 3", "5 p.m. on"]
-    + [
-        "a.b.org",
-        "System.IO.File.ReadAll",
-        "ASP.NET",
-        "HTTPS://A.COM",
-        "(see p. 3)",
-        '"Stop!", said',
+    "en": [
+        "Dr. Wu", "Mr. Lee", "J. Smith", "e.g. this", "3.5", "No. 5", "vol. 3", "5 p.m. on",
+        "a.b.org", "System.IO.File.ReadAll", "ASP.NET", "HTTPS://A.COM", "(see p. 3)",
+        '"Stop!", said', "Mon.–Fri. and", "Feb. 2020", "5 p.m. EST",
     ],
-    "de": ["Dr. Wu", "z. B. Hunde", "inkl. Versand", "exkl. Porto", "geb. Meier", "div. Dinge"]
-    + [
-        "mind. Tage",
-        "Abb. Zwei",
-        "Kap. Drei",
-        "tgl. Wasser",
-        "am 3. Mai",
-        "3. Mai",
-        "Nr. 5",
-        "vgl. Art. 5",
-    ]
-    + [
-        "im 19. Jahrhundert",
-        "seinem 40. Geburtstag",
-        "bzw. Katzen",
-        "Fa. Meier",
-        "ca. 3",
-        "usw. und",
+    "de": [
+        "Dr. Wu", "z. B. Hunde", "inkl. Versand", "exkl. Porto", "geb. Meier", "div. Dinge",
+        "mind. Tage", "Abb. Zwei", "Kap. Drei", "tgl. Wasser", "am 3. Mai", "3. Mai", "Nr. 5",
+        "vgl. Art. 5", "im 19. Jahrhundert", "seinem 40. Geburtstag", "bzw. Katzen", "Fa. Meier",
+        "ca. 3", "usw. und", "Mo.–Fr. ab",
     ],
-}
+}  # fmt: skip
 LAST = {
     "en": "mice ill art me no may etc OK ID 24 fa Bart",
     "de": "Mäuse mich mag usw etc Art Bart ID ok man ill",
@@ -47,21 +30,9 @@ LAST = {
 # Words, stops and what stands around them, in any order.
 PIECES = [
     *"Ab .,;:!?\n\u3000\u2028\x85\"'“”。，『』と\u200f१\x01क्।ๆำ།་؟𑁇🇩()[1*",
-    *[
-        "A dog",
-        " etc.",
-        " Dr.",
-        "Art.",
-        " No.",
-        "usw.",
-        " inkl.",
-        "am 3. ",
-        "Mai",
-        " Dann",
-        "z. B.",
-    ],
-    *["a.b", "README.MD", "x@y.de", "3.5", "J. ", "??", " 24", "“Go.”", "『行く。』"],
-]
+    "A dog", " etc.", " Dr.", "Art.", " No.", "usw.", " inkl.", "am 3. ", "Mai", " Dann", "z. B.",
+    "a.b", "README.MD", "x@y.de", "3.5", "J. ", "??", " 24", "“Go.”", "『行く。』",
+]  # fmt: skip
 
 
 @st.composite
@@ -69,10 +40,8 @@ def known_sentences(draw, language):
     """Some sentences, each with its stop and a blank."""
     words = st.lists(st.sampled_from(WITHIN[language]), max_size=3)
     begin = st.sampled_from(BEGIN[language].split())
-    last, stop = (
-        st.sampled_from(LAST[language].split()),
-        st.sampled_from([". ", "! ", "?\n", "...\n"]),
-    )
+    last = st.sampled_from(LAST[language].split())
+    stop = st.sampled_from([". ", "! ", "?\n", "...\n"])
     one = st.builds(
         lambda begin, words, last, stop: " ".join([begin, "see", *words, last]) + stop,
         begin, words, last, stop,
@@ -159,24 +128,11 @@ def test_sentences_end_in_all_scripts_with_a_blank_behind_them_and_without(langu
     assert split_sentences("".join(tight), language) == tight
 
 
-# Sentences with a number in the digits of their language.
-NUMBERS = {
-    "ar": "الساعة ٣.٥ الآن.",
-    "bn": "সে ১.৫ কেজি খায়।",
-    "fa": "ساعت ۳.۵ است.",
-    "hi": "राजा १.५ बजे सेब खाता है।",
-    "ja": "値は１．５と１.５です。",
-    "mr": "तो १.५ वाजता येतो.",
-    "my": "၁.၅ ရှိတယ်။",
-    "ne": "ऊ १.५ बजे आउँछ।",
-    "th": "ราคา ๑.๕ บาท",
-}
-
-
-@pytest.mark.parametrize("language", NUMBERS)
-def test_numbers_stay_whole_in_the_digits_of_all_scripts(language):
-    for rules in (language, "en"):
-        assert split_sentences(NUMBERS[language], rules) == [NUMBERS[language]]
+def test_numbers_stay_whole_in_the_digits_of_all_scripts():
+    for zero in map(ord, "٠০۰०０0၀๐"):
+        for text in (f"a {chr(zero + 3)}.{chr(zero + 5)} b.", f"a {chr(zero + 1)}．{chr(zero)}。"):
+            for language in ("ar", "hi", "ja", "en"):
+                assert split_sentences(text, language) == [text]
 
 
 @pytest.mark.parametrize(
@@ -223,25 +179,24 @@ def test_lines_hold_several_sentences_where_more_than_one_has_letters():
     assert [count_several([line], "en") for line in lines] == [0, 0, 0, 1, 1]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "(",
-        "[a",
-        "| ",
-        " – ",
-        "word ",
-        "a",
-        "“a. ",
-        "J. ",
-        "。",
-        '"a. ',
-        "usw. ",
-        "Der 3. ",
-        "a.b.",
-        "!! ",
-    ],
-)
+MARKS = [
+    "(",
+    "[a",
+    "| ",
+    " – ",
+    "word ",
+    "a",
+    "“a. ",
+    "J. ",
+    "。",
+    '"a. ',
+    "usw. ",
+    "Der 3. ",
+    "a.b.",
+]
+
+
+@pytest.mark.parametrize("text", MARKS)
 def test_texts_of_one_mark_take_no_time(text):
     text *= 300_000 // len(text)
     assert "".join(split_sentences(text, "de")) == text

@@ -11,6 +11,13 @@ from resmlp_mt.translating.alternatives import find_alternatives
 TEXT = "A man rides a bike."
 
 
+def find_last(*asked, **options):
+    """What is found in the end, after as many batches as it takes."""
+    *batches, found = find_alternatives(*asked, **options)
+    assert not any(batches)
+    return found
+
+
 @pytest.fixture(scope="module")
 def translator():
     return Translator.from_pretrained(PRETRAINED / "multi30k-en-de" / "model.pt")
@@ -21,7 +28,7 @@ def test_they_are_the_likeliest_subwords_each_completed(translator, prefix):
     count, codec, model = 4, translator.codec, translator.engine.model
     options = SearchOptions(beam=5, nbest=count)
     segments = translator.split(TEXT)
-    (found,) = find_alternatives(translator, segments, options, prefix, attention=True)
+    found = find_last(translator, segments, options, prefix, attention=True)
     begun = codec.encode_target(prefix)
     source = codec.encode(segments[0].pieces)
     told = torch.tensor([[codec.target_dictionary.eos(), *begun]])
@@ -47,7 +54,7 @@ def test_they_are_the_likeliest_subwords_each_completed(translator, prefix):
 def test_where_nothing_fits_behind_the_prefix_it_is_all_there_is(translator, most):
     prefix = "Mann " * min(most, translator.engine.target_positions - 1)
     options = SearchOptions(nbest=5, max_len_b=most)
-    (found,) = find_alternatives(translator, translator.split(TEXT), options, prefix)
+    found = find_last(translator, translator.split(TEXT), options, prefix)
     assert [hypothesis.text for hypothesis in found] == [prefix.strip()]
 
 
@@ -55,14 +62,14 @@ def test_where_nothing_fits_behind_the_prefix_it_is_all_there_is(translator, mos
 def test_words_that_the_model_cannot_read_are_kept(prefix):
     translator = Translator.from_pretrained("en-de")
     segments = translator.split("The hotel is called 東京.", begun=True)
-    (found,) = find_alternatives(translator, segments, SearchOptions(nbest=3), prefix)
+    found = find_last(translator, segments, SearchOptions(nbest=3), prefix)
     assert len(found) == 3 and all(h.text.startswith(prefix) for h in found)
     assert found[0].text.count("東京") == 1
 
 
 def test_what_has_no_letters_stays_as_it_is(translator):
     code = "```\nA dog.\n```"
-    (found,) = find_alternatives(translator, translator.split(code), SearchOptions(), "Ein")
+    found = find_last(translator, translator.split(code), SearchOptions(), "Ein")
     assert [hypothesis.text for hypothesis in found] == [code]
-    (found,) = find_alternatives(translator, translator.split("12:30"), SearchOptions(nbest=2), "")
+    found = find_last(translator, translator.split("12:30"), SearchOptions(nbest=2), "")
     assert [(hypothesis.text, hypothesis.score) for hypothesis in found] == [("12:30", 0)] * 2

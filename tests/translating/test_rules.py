@@ -3,7 +3,6 @@
 Most engines here say what they read, or lose some of it.
 """
 
-import random
 import warnings
 from functools import cache
 
@@ -14,18 +13,10 @@ from hypothesis import strategies as st
 from translating.test_alignment import Copying, codec
 
 from resmlp_mt import Translator
+from resmlp_mt.text.pipeline import TRIES
 from resmlp_mt.translating.alignment import align_words
-from resmlp_mt.translating.reader import TRIES
 
-KEPT = [
-    "setup.py",
-    "https://a.b/c?d=e",
-    "%(count)s",
-    "🐶",
-    "👍 👍",
-    "{{ name | upper }}",
-    "東京 ⭐",
-]
+KEPT = ["setup.py", "https://a.b/c?d=e", "🐶", "👍 👍", "{{ name | upper }}", "東京 ⭐"]
 UNREADABLE = [
     "Привет",
     "東京ホテル",
@@ -103,16 +94,6 @@ def test_words_are_counted_as_in_the_text_whatever_is_named(word, sentence):
     assert {*range(len(text.split()))} - {*attention.source_words} <= {*named}
 
 
-def test_long_numbers_are_named_and_written_as_the_target_does():
-    for text, said in (
-        ("From **10,000** to $20,000.50, and 37.", "From **10.000** to $20.000,50, and 37."),
-        ("WE SAW 12,500 DOGS.", "WE SAW 12.500 DOGS."),
-    ):
-        assert copying().translate(text) == said
-        assert copying().translate(text, recase=False) == text
-        assert copying(model="de-en").translate(said) == text
-
-
 def test_a_translation_that_lost_something_is_not_taken():
     assert copying(Losing).translate("Edit this first.").count("first") == 1
     text = "Edit setup.py for $5."
@@ -153,20 +134,15 @@ def test_what_a_model_cannot_read_is_in_its_translation(words, whole, engine):
         assert said.count(word) == text.count(word)
 
 
-SENTENCES = {
-    "en-de": ["The hotel is called {}.", "Do you know {} and Tom?", "I like **{}** very much."],
-    "de-en": ["Das Hotel heißt {}.", "Kennst du {} und Tom?", "Ich mag **{}** sehr."],
-}
-
-
-@pytest.mark.parametrize("model", SENTENCES)
-def test_the_others_are_translated_as_around_a_short_name(model):
-    translator = load(model)
-    words = random.Random(1).sample(UNREADABLE, 3)
-    for sentence, word in zip(SENTENCES[model], words, strict=True):
-        named = translator.translate(sentence.format("D3"))
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [("en-de", "I like **{}** very much."), ("de-en", "Kennst du {} und Tom?")],
+)
+def test_the_others_are_translated_as_around_a_short_name(model, sentence):
+    named = load(model).translate(sentence.format("D3"))
+    for word in UNREADABLE[:3]:
         assert "D3" in named
-        assert translator.translate(sentence.format(word)) == named.replace("D3", word)
+        assert load(model).translate(sentence.format(word)) == named.replace("D3", word)
 
 
 def test_what_is_mostly_unreadable_stays_unless_it_is_typed_or_led():
@@ -204,16 +180,12 @@ def test_capitals_are_answered_in_capitals_and_nothing_else_changes():
 
 @pytest.mark.parametrize("options", [dict(nbest=3), dict(sampling=True, nbest=3)], ids=str)
 def test_every_hypothesis_is_in_capitals_and_aligned_as_before(options):
-    options |= dict(attention=True)
     (plain,), (raised,) = (
-        list(load("multi30k-en-de").translate_nbest(x, **options)) for x in (DOGS, DOGS.upper())
+        list(load("multi30k-en-de").translate_nbest(x, attention=True, **options))
+        for x in (DOGS, DOGS.upper())
     )
     for one, other in zip(plain, raised, strict=True):
-        assert (one.text.upper(), one.score, one.unknown) == (
-            other.text,
-            other.score,
-            other.unknown,
-        )
+        assert (one.text.upper(), one.score) == (other.text, other.score)
         assert align_words(one.attention) == align_words(other.attention)
 
 

@@ -1,73 +1,50 @@
-"""What fairseq and torch make of flags: `parse` has the order in which they are put right.
+"""Flags that a user of this package meets: presets, hardware and paths. All others are fairseq's.
 
-Each module is about some of the flags. It refuses those that cannot be, and puts others right.
+What cannot be is refused before anything is loaded, and some flags are put right.
 """
 
+import logging
+import os
+import re
+from argparse import Namespace
+from collections.abc import Callable
 from functools import partial
 
-from resmlp_mt.compat.flags.complaints import name_what_fails, refuse
-from resmlp_mt.compat.flags.given import Flags
+from fairseq.models import (
+    ARCH_MODEL_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    FairseqEncoderDecoderModel,
+)
+from fairseq.utils import split_paths
+
 from resmlp_mt.compat.flags.hardware import check_hardware, mend_hardware, mend_precision
-from resmlp_mt.compat.flags.models import check_modality, check_model
-from resmlp_mt.compat.flags.paths import find_task, mend_paths
-from resmlp_mt.compat.flags.search import check_joining, check_language_model, check_search
-from resmlp_mt.compat.flags.sets import (
-    check_batches,
-    check_data,
-    check_sets,
-    mend_sets,
-    warn_of_rest,
-)
-from resmlp_mt.compat.flags.training import (
-    check_optimizer,
-    check_packages,
-    check_schedule,
-    check_start,
-    mend_writing,
-)
-from resmlp_mt.compat.flags.validation import check_best, check_bleu, check_metric
-from resmlp_mt.compat.flags.values import check_numbers, check_overrides
-from resmlp_mt.compat.languages import warn_of_whole_words
+from resmlp_mt.compat.flags.paths import check_data, find_task, mend_paths
 from resmlp_mt.compat.patching import Patch
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.kinds import is_of_images
 
-# Before anything is loaded.
-_CHECKS = (
-    check_modality,
-    check_model,
-    check_numbers,
-    check_optimizer,
-    check_schedule,
-    check_packages,
-    check_metric,
-    check_best,
-    check_bleu,
-    check_start,
-    check_overrides,
-    check_search,
-    check_joining,
-    check_language_model,
-    check_sets,
-    check_batches,
-)
-
+logger = logging.getLogger(__name__)
 PATCH = Patch(
     "flags",
-    "ends with a bare RuntimeError without --arch. It answers a wrong value with hundreds of "
-    "flags. With --bf16 it looks for a TPU, and on CPUs it talks by NCCL. It takes "
-    "--fp16 on CPUs, and with optimizers that do not fit it, and fails later. It ends in a "
-    "traceback where a number is out of range, as in --update-freq 0, where a schedule has no "
-    "length, no warm-up or no decay, where --best-checkpoint-metric is not measured, after an "
-    "epoch, where a training has two places to start from, and where --valid-subset names valid1. "
-    "It calls it a bug of its own where --sampling has no number of translations. It lists an "
-    "archive of images as if it were a folder. It trains from scratch where "
-    "--finetune-from-model names a folder. On new GPUs it lets torch plan the attention for each "
-    "shape of a batch",
-    "whoever mistypes a value, or trains on CPUs, in 16 bits, for a few updates, on a .tar of "
-    "images, or on from a folder, or translates on a GPU, or samples translations",
-    "each is put right or refused before anything is loaded. --path and --finetune-from-model "
-    "take folders and the names of models that come with the package",
+    """
+    fairseq ends with a bare RuntimeError without `--arch`, and answers a wrong value with hundreds
+    of flags. With `--bf16` it looks for a TPU, and on CPUs it talks by NCCL. It takes `--fp16` on
+    CPUs, and with optimizers that do not fit it, and fails later. It lists an archive of images as
+    if it were a folder. It trains from scratch where `--finetune-from-model` names a folder. On new
+    GPUs it lets torch plan the attention for each shape of a batch. By `bleu` it keeps the worst
+    checkpoint for the best, unless told that the highest is best.
+    """,
+    "whoever mistypes a preset, or trains on CPUs, in 16 bits, on a .tar of images, or on from a "
+    "folder, or translates on a GPU",
+    """
+    Each is put right or refused before anything is loaded. `--path` and `--finetune-from-model`
+    take folders and the names of models that come with the package.
+    """,
 )
+# What argparse says of a value that is none of those that a flag takes.
+_CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
+# Figures of which the best is the highest.
+_HIGHEST = ("bleu", "accuracy", "top1", "top5")
 
 
 @PATCH.replaces("fairseq.options:parse_args_and_arch", "535ef0431681")
@@ -94,37 +71,98 @@ def parse(
             parser.set_defaults(**defaults)
             return
         looked = True
-        parser.error = partial(refuse, parser, error, None)
+        parser.error = partial(_refuse, error, None)
         known, _ = parser.parse_known_args(input_args)
         if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
             defaults["task"] = find_task(known.path)
             parser.set_defaults(**defaults)
         # Programs that train nothing have fairseq's default there, which nobody gave.
         trains = hasattr(known, "max_update")
-        arch = getattr(known, "arch", None) if trains else None
-        parser.error = partial(refuse, parser, error, arch)
+        parser.error = partial(_refuse, error, getattr(known, "arch", None) if trains else None)
         if getattr(known, "arch", "given") is None:
             raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
 
-    parsed = name_what_fails(
-        parse_args_and_arch, parser, input_args, parse_known, suppress_defaults, look
-    )
-    given = parsed[0] if isinstance(parsed, tuple) else parsed
-    flags = Flags(given)
-    if not suppress_defaults:  # else they are some of what was parsed before
-        for check in _CHECKS:
-            check(flags)
-    is_from_shell = input_args is None  # a command line in a list may be meant for another place
-    if is_from_shell:
+    parsed = parse_args_and_arch(parser, input_args, parse_known, suppress_defaults, look)
+    flags = parsed[0] if isinstance(parsed, tuple) else parsed
+    trains = hasattr(flags, "max_update")
+    if trains and not suppress_defaults:  # else they are some of what was parsed before
+        _check_modality(flags.arch, str(flags.task))
+        _check_best(flags)
+    if input_args is None:  # a command line in a list may be meant for another place
         check_data(flags)
-        if flags.optimizer:
-            check_hardware(given)
+        if trains and flags.optimizer:
+            check_hardware(flags)
     mend_hardware(flags)
     mend_paths(flags)
-    mend_sets(flags)
-    mend_writing(flags)
-    if flags.optimizer:
-        mend_precision(flags)
-    warn_of_whole_words(given)
-    warn_of_rest(flags)
+    if trains:
+        _mend_training(flags)
+        if flags.optimizer:
+            mend_precision(flags)
     return parsed
+
+
+def _refuse(error: Callable, arch: str | None, message: str) -> None:
+    """Say what is wrong without the hundreds of flags that fairseq has."""
+    if arch and message.startswith("unrecognized arguments: "):
+        raise UserError(
+            f"{message}; neither --arch {arch} nor what else was chosen has such flags (--help)"
+        )
+    if match := _CHOICE.match(message):
+        flag, given = match.groups()
+        if own := _list_choices(arch, flag):
+            raise UserError(f"{flag} {given}: --arch {arch} takes {', '.join(own)}")
+        raise UserError(f"{flag} {given}: there is none of that name; --help lists them")
+    if message.startswith("argument "):
+        raise UserError(message + (f", with --arch {arch}" if arch else ""))
+    error(message)
+
+
+def _list_choices(arch: str | None, flag: str) -> list[str]:
+    """The values of a flag of an architecture; none if any will do, or it has no such flag."""
+    config = MODEL_DATACLASS_REGISTRY.get(arch)
+    known = getattr(config, "__dataclass_fields__", {}).get(flag[2:].replace("-", "_"))
+    return [
+        str(value) for value in getattr(getattr(known, "type", None), "__members__", {}).values()
+    ]
+
+
+def _check_modality(arch: str, task: str) -> None:
+    """Refuse a model of text for images, and one of ours for images for text."""
+    model = ARCH_MODEL_REGISTRY.get(arch, object)
+    if is_of_images(task) and issubclass(model, FairseqEncoderDecoderModel):
+        raise UserError(
+            f"--arch {arch} is a model of text, --task {task} is for images: choose --arch or "
+            "--task anew"
+        )
+    if task == "translation" and getattr(model, "modality", None) == "images":
+        raise UserError(
+            f"--arch {arch} is a model of images, --task {task} is for text: give --task "
+            "image_classification, or another --arch"
+        )
+
+
+def _check_best(flags: Namespace) -> None:
+    """Refuse what would keep the worst checkpoint for the best."""
+    metric = flags.best_checkpoint_metric
+    if flags.maximize_best_checkpoint_metric or flags.disable_validation:
+        return
+    if metric.removeprefix("ema_").removeprefix("real_") in _HIGHEST:
+        raise UserError(
+            f"--best-checkpoint-metric {metric} would keep the lowest: give "
+            "--maximize-best-checkpoint-metric too"
+        )
+
+
+def _mend_training(flags: Namespace) -> None:
+    """Validate on archives, and write no checkpoint beside the training, and say so."""
+    data = getattr(flags, "data", None)
+    if data and not all(map(os.path.isdir, split_paths(data))):
+        # fairseq looks for forgotten valid1, valid2 ... in it, as it would in a folder.
+        flags.ignore_unused_valid_subsets = True
+    if flags.write_checkpoints_asynchronously:
+        # In place, where a kill leaves half of it, and under one of its names.
+        logger.warning(
+            "--write-checkpoints-asynchronously does nothing: training waits until a checkpoint is "
+            "whole, under all of its names"
+        )
+        flags.write_checkpoints_asynchronously = False

@@ -1,4 +1,4 @@
-"""What GPUs, and processors without one, can do."""
+"""Flags that depend on GPUs, and on processors without one."""
 
 import logging
 from argparse import Namespace
@@ -8,48 +8,45 @@ import torch
 from fairseq import optim
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from resmlp_mt.compat.flags.given import Flags
-from resmlp_mt.compat.flags.models import modality_of
 from resmlp_mt.compat.processor import multiplies_bf16
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.kinds import is_of_images
 from resmlp_mt.nn.attention import expect_new_shapes
 
 logger = logging.getLogger(__name__)
 
 
-def check_hardware(given: Namespace) -> None:
+def check_hardware(flags: Namespace) -> None:
     """Refuse a training in fp16 where there is no GPU: fairseq fails at once, or in an overflow.
 
     Raises:
         UserError: Naming the flag.
     """
-    flags = Flags(given)
     if flags.fp16 and _is_on_cpu(flags):
         raise UserError("--fp16 needs a GPU, and there is none; --bf16 works on CPUs")
-    if flags.profile and _is_on_cpu(flags):
-        raise UserError("--profile needs a GPU, and there is none: leave it out")
 
 
-def mend_hardware(flags: Flags) -> None:
+def mend_hardware(flags: Namespace) -> None:
     """Choose what the hardware that is there can do, and warn where it can do little."""
-    if flags.tpu and find_spec("torch_xla") is None:
+    if getattr(flags, "tpu", False) and find_spec("torch_xla") is None:
         flags.tpu = False
-    if _is_on_cpu(flags):
-        if flags.distributed_backend == "nccl":
-            flags.distributed_backend = "gloo"
-        if flags.bf16:
-            # Slower there than plain products; whatever its name, this is for CPUs too.
-            torch.backends.cuda.enable_flash_sdp(False)
-            if not multiplies_bf16():
-                logger.warning(
-                    "--bf16: this processor has no instructions for it, and products take over 50 "
-                    "times as long as in fp32: leave it out"
-                )
-    elif modality_of(flags.task) == "text":
-        expect_new_shapes()
+    if not _is_on_cpu(flags):
+        if (task := getattr(flags, "task", None)) and not is_of_images(task):
+            expect_new_shapes()
+        return
+    if getattr(flags, "distributed_backend", None) == "nccl":
+        flags.distributed_backend = "gloo"
+    if getattr(flags, "bf16", False):
+        # Slower there than plain products; whatever its name, this is for CPUs too.
+        torch.backends.cuda.enable_flash_sdp(False)
+        if not multiplies_bf16():
+            logger.warning(
+                "--bf16: this processor has no instructions for it, and products take over 50 "
+                "times as long as in fp32: leave it out"
+            )
 
 
-def mend_precision(flags: Flags) -> None:
+def mend_precision(flags: Namespace) -> None:
     """Take weights one by one where an optimizer needs it, and refuse what it cannot do.
 
     fairseq joins the weights of --fp16 in one long vector, which adagrad and lamb do not take.
@@ -58,19 +55,18 @@ def mend_precision(flags: Flags) -> None:
     small = flags.memory_efficient_fp16 or flags.memory_efficient_bf16
     if not getattr(flags, flag) or (flag == "bf16" and not small):
         return
-    cfg = convert_namespace_to_omegaconf(flags.of_program).optimizer
+    cfg = convert_namespace_to_omegaconf(flags).optimizer
     optimizer = optim.build_optimizer(cfg, [torch.nn.Parameter(torch.zeros(1))])
     if small and not optimizer.supports_memory_efficient_fp16:
         raise UserError(
             f"--optimizer {flags.optimizer} needs a copy of the weights in fp32, which "
             f"--memory-efficient-{flag} does not keep: take --{flag}, or --optimizer adam"
         )
-    if flag == "bf16":
-        return
-    if not (flags.fp16_no_flatten_grads or optimizer.supports_flat_params):
+    flat = flag == "fp16" and not flags.fp16_no_flatten_grads
+    if flat and not optimizer.supports_flat_params:
         logger.info("--optimizer %s sets --fp16-no-flatten-grads", flags.optimizer)
         flags.fp16_no_flatten_grads = True
 
 
-def _is_on_cpu(flags: Flags) -> bool:
-    return flags.cpu or not torch.cuda.is_available()
+def _is_on_cpu(flags: Namespace) -> bool:
+    return getattr(flags, "cpu", False) or not torch.cuda.is_available()

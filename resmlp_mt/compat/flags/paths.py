@@ -1,33 +1,44 @@
 """Folders and names of models, where fairseq wants checkpoints."""
 
 import os
+from argparse import Namespace
 
 from fairseq.file_io import PathManager
 from fairseq.utils import split_paths
 
 from resmlp_mt.compat.checkpoints import find_and_read, load_checkpoint
-from resmlp_mt.compat.flags.given import Flags
-from resmlp_mt.compat.flags.models import modality_of
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_checkpoint
+from resmlp_mt.files.kinds import is_of_images
 
 
-def mend_paths(flags: Flags) -> None:
+def check_data(flags: Namespace) -> None:
+    """Refuse data that are not there before a training makes its folder."""
+    data = getattr(flags, "data", None)  # a task may take none
+    for path in [] if data is None else split_paths(data):
+        if not (PathManager.path_requires_pathmanager(path) or os.path.exists(path)):
+            raise UserError(f"{path}: no such file or folder, where the data should be")
+
+
+def mend_paths(flags: Namespace) -> None:
     """Put checkpoints where folders and names of models stand.
 
     Raises:
         UserError: Naming what is not there.
     """
-    modality = modality_of(flags.task)
-    if (start := flags.finetune_from_model) is not None:
+    task = getattr(flags, "task", None)
+    kind = task and ("images" if is_of_images(task) else "text")
+    if (start := getattr(flags, "finetune_from_model", None)) is not None:
         if not start:  # it would stand for the working folder
             raise UserError("--finetune-from-model is empty; name a checkpoint, folder or model")
-        flags.finetune_from_model = _find(start, modality)
-        if modality == "images" and os.path.isdir(start):
+        flags.finetune_from_model = _find(start, kind)
+        if kind == "images" and os.path.isdir(start):
             flags.finetune_from_model = str(find_and_read(start)[0])
-    in_parts = flags.checkpoint_suffix or (flags.checkpoint_shard_count or 1) > 1
-    if flags.path and not in_parts:
-        flags.path = os.pathsep.join(_find(part, modality) for part in split_paths(flags.path))
+    parts = (
+        getattr(flags, "checkpoint_suffix", "") or getattr(flags, "checkpoint_shard_count", 1) > 1
+    )
+    if (path := getattr(flags, "path", None)) and not parts:
+        flags.path = os.pathsep.join(_find(part, kind) for part in split_paths(path))
 
 
 def find_task(path: str | None) -> str:
@@ -38,12 +49,8 @@ def find_task(path: str | None) -> str:
     return load_checkpoint(checkpoint)["cfg"].task._name
 
 
-def _find(path: str, modality: str | None = None) -> str:
-    """The checkpoint that a path or a name stands for.
-
-    Raises:
-        UserError: If there is none. It offers those of the modality.
-    """
+def _find(path: str, kind: str | None = None) -> str:
+    """The checkpoint that a path or a name stands for; an error offers those of the kind."""
     if PathManager.path_requires_pathmanager(path):
         return path
-    return str(find_checkpoint(path, modality))
+    return str(find_checkpoint(path, kind))

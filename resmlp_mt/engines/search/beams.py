@@ -1,4 +1,4 @@
-"""The hypotheses of a beam search: what `FoldedSearch` keeps between its steps."""
+"""The beams of a search: what `FoldedSearch` and the compiled code keep between steps."""
 
 import math
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Found(NamedTuple):
 class Beams:
     """The beams of a batch: their last tokens, their scores, and the places that they came through.
 
-    A step reads and writes the arrays where they lie. At first the beams of a sentence are alike.
+    Steps read and write the arrays where they lie. At first the beams of a sentence are alike.
     There is one then, if its continuations are enough for all.
 
     Args:
@@ -50,6 +50,7 @@ class Beams:
         dtype: type = np.float32,
     ):
         self.beam, self.width, self.end, self.longest = beam, width, end, longest
+        self.best = min(2, width) * beam  # continuations of a sentence that a step answers
         self.at_work = np.arange(sentences)  # which sentence a row is
         self.unfinished = np.ones(sentences, bool)
         self.rows = 1 if width > 2 * beam else beam  # of a sentence
@@ -75,15 +76,14 @@ class Beams:
 
     def _make_answers(self) -> None:
         """What a step answers: the best continuations, and the scores of ending here."""
-        sentences = len(self.at_work)
-        best = sentences, min(2, self.width) * self.beam
+        best = len(self.at_work), self.best
         self.best_scores = np.empty(best, np.float32)
         self.best_tokens, self.best_places = np.empty(best, np.int64), np.empty(best, np.int64)
-        self._ends = np.empty(sentences * self.beam, np.float32)
+        self._ends = np.empty(len(self.at_work) * self.beam, np.float32)
 
-    def _shape(self, array: np.ndarray, *more: int) -> np.ndarray:
+    def _shape(self, array: np.ndarray) -> np.ndarray:
         sentences = len(self.at_work)
-        return array[: sentences * self.rows].reshape(sentences, self.rows, *more)
+        return array[: sentences * self.rows].reshape(sentences, self.rows)
 
     @property
     def tokens(self) -> np.ndarray:
@@ -92,13 +92,13 @@ class Beams:
 
     @property
     def scores(self) -> np.ndarray:
-        """Those of the beams so far. (B, M, 1), or (B, 1, 1) before the first step."""
-        return self._shape(self._scores, 1)
+        """Those of the beams so far. Shape as `tokens`."""
+        return self._shape(self._scores)
 
     @property
     def ends(self) -> np.ndarray:
-        """Those of ending here, as a step answers them. Shape as `scores`."""
-        return self._shape(self._ends, 1)
+        """Those of ending here, as a step answers them. Shape as `tokens`."""
+        return self._shape(self._ends)
 
     @property
     def places(self) -> np.ndarray:
@@ -106,36 +106,20 @@ class Beams:
         shape = self.steps, len(self.at_work), self.rows
         return self.all_places[: math.prod(shape)].reshape(shape)
 
-    @places.setter
-    def places(self, places: np.ndarray) -> None:
-        self.steps = len(places)
-        self.all_places[: places.size] = places.ravel()
-
-    def make_room(self) -> bool:
-        """Enlarge the history if a step more does not fit; returns whether it has moved."""
-        full = self.used + self.tokens.size > len(self.told)
-        if full:
-            self.history = np.concatenate([self.history, np.empty_like(self.history)])
-            self.told = np.concatenate([self.told, np.empty_like(self.told)])
-            self.reached = np.concatenate([self.reached, np.empty_like(self.reached)])
-        return full
-
-    def remember(self) -> np.ndarray:
-        """Add places for the last tokens; returns the part of the history to fill. (B, M, D C)."""
-        new = slice(self.used, self.used + self.tokens.size)
-        self.steps += 1
-        self.places[-1] = np.arange(new.start, new.stop).reshape(self.tokens.shape)
-        self.told[new], self.reached[new] = self.tokens.ravel(), self.scores.ravel()
-        self.used = new.stop
-        return self.history[new].reshape(*self.tokens.shape, -1)
+    def make_room(self) -> None:
+        """Enlarge the history if a step more does not fit."""
+        if self.used + self.tokens.size > len(self.told):
+            for name in ("history", "told", "reached"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.empty_like(array)]))
 
     def force(
         self, tokens: list[np.ndarray], log_p: np.ndarray, candidates: np.ndarray | None = None
     ) -> None:
         """Let sentences go on with a given token alone, in their first beam.
 
-        Call it before `advance`, at each position of a prefix from the first on: the other beams
-        then count for nothing, as at the start.
+        Call it between the two parts of a step, at each position of a prefix from the first on: the
+        other beams then count for nothing, as at the start.
 
         Args:
             tokens: Of each sentence of the search, finished ones too: the token or nothing. (1,) or
@@ -147,56 +131,35 @@ class Beams:
             for token in tokens[sentence]:
                 self.best_scores[row], self.best_tokens[row] = -np.inf, token
                 column = token if candidates is None else np.argmax(candidates == token)
-                self.best_scores[row, 0] = self.scores[row, 0, 0] + log_p[row, 0, column]
+                self.best_scores[row, 0] = self.scores[row, 0] + log_p[row, 0, column]
                 self.best_places[row] = 0
 
-    def advance(self) -> bool:
-        """Keep the translations that ended; go on with the best M of the others.
-
-        Returns whether there are more beams than before.
-        """
-        scores, tokens, parents = self.best_scores, self.best_tokens, self.best_places // self.width
-        beam, ended, rows = self.beam, tokens == self.end, np.arange(len(tokens))[:, None]
-        if ended.any():
-            if self.steps > 1:  # a translation has a token
-                self._keep(ended[:, :beam], scores, parents)
-            # What ended comes last. Where too few go on it fills up, and counts for nothing.
-            scores = np.where(ended, np.float32(-np.inf), scores)
-            order = np.argsort(ended, axis=1, kind="stable")
-            tokens, scores, parents = tokens[rows, order], scores[rows, order], parents[rows, order]
-        places = self.places[:, rows, parents[:, :beam]]
-        grown, self.rows = self.rows < beam, beam
-        self.places = places
-        self.tokens[:], self.scores[..., 0] = tokens[:, :beam], scores[:, :beam]
-        return grown
-
     def end_all(self) -> None:
-        """Keep all beams as translations, ended here."""
-        ends = self.ends[..., 0]
-        order = np.argsort(-ends, axis=1)
-        scores = np.take_along_axis(ends, order, axis=1)
-        self._keep(np.ones_like(order, bool), scores, order)
+        """Let all beams end, in place of their best continuations."""
+        order = np.argsort(-self.ends, axis=1)
+        self.best_scores[:], self.best_tokens[:] = -np.inf, self.end
+        self.best_scores[:, : self.rows] = np.take_along_axis(self.ends, order, axis=1)
+        self.best_places[:, : self.rows] = order * self.width
+
+    def select(self, rows: np.ndarray, at_work: np.ndarray) -> None:
+        """Go on with some of the beams, in this order. Where sentences are fewer, bind steps anew.
+
+        Args:
+            rows: Of the beams at work, (B M,). M of each sentence follow each other.
+            at_work: Which sentences these are then. (B,).
+        """
+        tokens, scores = (array.ravel()[rows] for array in (self.tokens, self.scores))
+        places = self.places.reshape(self.steps, -1)[:, rows]
+        self.all_places[: places.size] = places.ravel()
+        self._tokens[: len(rows)], self._scores[: len(rows)] = tokens, scores
+        if len(at_work) < len(self.at_work):
+            self.at_work, self.unfinished = at_work, np.ones(len(at_work), bool)
+            self._make_answers()
 
     def drop_finished(self) -> None:
         """Leave the sentences that have all their translations out of the batch."""
-        kept = self.unfinished
-        tokens, scores, places = self.tokens[kept], self.scores[kept], self.places[:, kept]
-        self.at_work, self.unfinished = self.at_work[kept], kept[kept]
-        self.tokens[:], self.scores[:], self.places = tokens, scores, places
-        self._make_answers()
-
-    def _keep(self, ended: np.ndarray, scores: np.ndarray, parents: np.ndarray) -> None:
-        for row, rank in np.argwhere(ended).tolist():
-            sentence, score = self.at_work[row], scores[row, rank]
-            number = self.found[sentence]
-            if number < self.beam and np.isfinite(score):
-                places = self.places[1:, row, parents[row, rank]]
-                reached = self.found_reached[sentence, number]
-                self.found_tokens[sentence, number, : len(places)] = self.told[places]
-                reached[: len(places)], reached[len(places)] = self.reached[places], score
-                self.lengths[sentence, number] = self.steps
-                self.found[sentence] += 1
-                self.unfinished[row] = number + 1 < self.beam
+        rows = np.flatnonzero(np.repeat(self.unfinished, self.rows))
+        self.select(rows, self.at_work[self.unfinished])
 
     def collect(self, lenpen: float) -> list[list[Found]]:
         """The translations of each sentence, best first; scores by their lengths to this power."""

@@ -1,6 +1,7 @@
 """Choosing among few symbols of the target: those that may translate what is in the sources."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ class Shortlist:
     Args:
         arrays: "always", those of every sentence; and "symbols", those of all subwords one after
             the other, of which subword i has those from "starts"[i] to "starts"[i + 1].
-        select: Symbols, (K,), to the rows of the output layer, by the name of the step's input.
+        select: Symbols, (K,), to the product with their rows of the output layer.
         source_dictionary, target_dictionary: A `Vocabulary` each, with the same end of a sentence.
 
     Raises:
@@ -21,7 +22,7 @@ class Shortlist:
     def __init__(
         self,
         arrays: dict[str, np.ndarray],
-        select: Callable[[np.ndarray], dict[str, np.ndarray]],
+        select: Callable[[np.ndarray], Any],
         source_dictionary,
         target_dictionary,
     ):
@@ -78,10 +79,10 @@ class Choice:
     Attributes:
         candidates: The symbols, the end of a sentence first. (K,).
         barred: What is added to their logits: 0, or -inf for those of other sentences. (B, 1, K).
-        output: What the step computes their logits with, by the name of its input.
+        output: The product that makes their logits: a `PackedProduct`.
     """
 
-    def __init__(self, candidates: np.ndarray, barred: np.ndarray, output: dict[str, np.ndarray]):
+    def __init__(self, candidates: np.ndarray, barred: np.ndarray, output: Any):
         self.candidates, self.barred, self.output = candidates, barred, output
 
     def keep(self, sentences: np.ndarray) -> "Choice":

@@ -21,7 +21,7 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
 
     fairseq's `incremental_state` is a dict, empty before the first step. The decoder keeps there:
         blocks: The state of each block.
-        seen: How many positions it has seen.
+        seen: The number of positions so far.
         rows: R, how many rows it has worked on: the beams of B sentences.
 
     Args:
@@ -57,7 +57,7 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
 
         Args:
             prev_output_tokens: The target, shifted by one; padding on the right. (R, T).
-            encoder_out: What the encoder returned.
+            encoder_out: The output of the encoder.
             incremental_state: For step-by-step decoding; only the positions that it has not seen
                 are computed and returned.
             features_only: Leave the output layer out.
@@ -118,7 +118,7 @@ class ResMLPDecoder(FairseqIncrementalDecoder):
         """Select hypotheses, in place.
 
         Args:
-            incremental_state: What the steps so far left.
+            incremental_state: The state after the steps so far.
             new_order: Indices into the rows of before. (R,).
         """
         if not incremental_state:

@@ -66,7 +66,7 @@ class ResMLPEncoder(FairseqEncoder):
         """Select rows for the decoder.
 
         Args:
-            encoder_out: What `forward` or this method returned.
+            encoder_out: The output of `forward` or of this method.
             new_order: Indices into the decoder's rows of before. (R,).
         """
         rows = encoder_out["encoder_rows"][0][new_order]

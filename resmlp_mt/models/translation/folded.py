@@ -1,6 +1,6 @@
 """A translator folded for inference: the products that are left, and the matrices, as arrays.
 
-`resmlp-mt export` writes them down. `NativeEncoder` and `NativeDecoder` compute with them.
+`resmlp-mt export` writes them down. `EncoderKernel` and `DecoderKernel` compute with them.
 """
 
 import numpy as np
@@ -83,7 +83,7 @@ def stack(products: list[Product]) -> Product:
 
 @torch.no_grad()
 def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) -> dict:
-    """What `NativeDecoder` is made of: the names of weights that `build_step` shares, and numbers.
+    """The parts of a `DecoderKernel`: names of weights, and numbers.
 
     Args:
         decoder: The decoder.
@@ -115,7 +115,7 @@ def describe_decoder(decoder: ResMLPDecoder, int8: bool, shared: SharedWeights) 
 def describe_encoder(
     encoder: ResMLPEncoder, decoder: ResMLPDecoder, int8: bool, shared: SharedWeights
 ) -> dict:
-    """What `NativeEncoder` is made of: names of weights that `build_encoder` shares, and numbers.
+    """The parts of an `EncoderKernel`: names of weights, and numbers.
 
     Args:
         encoder, decoder: Of the model.
@@ -151,7 +151,7 @@ def _describe(
 
 @torch.no_grad()
 def describe_mixing(model) -> dict[str, np.ndarray]:
-    """What `MixingMatrices` and `MixingRows` slice by length.
+    """The matrices of both sides, and what goes with them, by name.
 
     Args:
         model: A `ResMLPModel`.
@@ -191,6 +191,6 @@ def _bias(matrix: nn.Module, positions: int) -> Tensor:
 
 
 def _positions(embed: nn.Module, positions: int) -> Tensor:
-    """What is added to the embeddings at each position. (N, C)."""
+    """The vectors that are added to the embeddings at each position. (N, C)."""
     tokens = torch.full((1, positions), embed.tokens.padding_idx + 1)
     return embed.positions(tokens)[0]

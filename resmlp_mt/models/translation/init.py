@@ -1,4 +1,4 @@
-"""How the weights of the translator start."""
+"""The initialisation of the translator's weights."""
 
 import torch
 from torch import nn

@@ -91,8 +91,8 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             model_name_or_path: A model that comes with the package, a folder, or a checkpoint.
             checkpoint_file: Of the folder; several with colons between them are an ensemble.
                 Default: the checkpoint in it, as `resmlp-mt translate` finds it.
-            data_name_or_path: Where dictionaries and SentencePiece models are; what begins with a
-                dot lies in the folder of the model.
+            data_name_or_path: The folder of dictionaries and SentencePiece models; one that
+                begins with a dot lies in the folder of the model.
             **kwargs: Flags to override; `bpe` in the place of the model's own SentencePiece.
 
         Raises:

@@ -68,9 +68,9 @@ async function post(body, signal) {
       body: JSON.stringify(body),
       signal,
     });
-    const answer = await response.json();
-    if (response.ok) return answer.results;
-    if (response.status !== 429) throw new Error(answer.error);
+    if (response.ok) return (await response.json()).results;
+    const { error } = await response.json().catch(() => ({ error: response.statusText })); // a proxy's
+    if (response.status !== 429) throw new Error(error);
     say("The server is busy; waiting ...");
     await new Promise((go) => setTimeout(go, 1000 * (response.headers.get("Retry-After") || 1)));
     signal.throwIfAborted();

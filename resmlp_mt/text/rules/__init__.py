@@ -14,9 +14,7 @@ from resmlp_mt.text.rules import (
     capitals,
     digits,
     edges,
-    identifiers,
     literals,
-    numbers,
     pictures,
     spans,
     stops,
@@ -25,7 +23,7 @@ from resmlp_mt.text.rules import (
 )
 
 # Those that put names in the place of what stays as it is.
-NAMING = (numbers, literals, identifiers, unreadable, pictures)
+NAMING = (literals, unreadable, pictures)
 
 # In the order in which they read. They write in the opposite one.
 RULES = (edges, spans, digits, terms, *NAMING, capitals, stops)

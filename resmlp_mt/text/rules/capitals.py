@@ -7,11 +7,12 @@ from resmlp_mt.text.about import About
 from resmlp_mt.text.sentences import base_language, split_sentences
 from resmlp_mt.text.traced import Traced
 
-# Words that stay as they are typed: addresses, abbreviations with dots, what holds digits, and
-# names as iPHONE.
-_KEPT = re.compile(r"@|://|\w\.\w|\d|[a-z][A-Z]")
-# Such a word without the punctuation around it.
-_CORE = re.compile(r"[\w@#](?:\S*[\w/])?")
+# Words that stay as they are typed: addresses, abbreviations with dots, names as iPHONE, and in the
+# source what holds digits.
+_TYPED = re.compile(r"@|://|\w\.\w|[a-z][A-Z]")
+_KEPT = re.compile(rf"{_TYPED.pattern}|\d")
+# Whoever has such a word has not typed it in capitals. It is found at once in most texts.
+_SMALL_WORD = re.compile(r"(?<!\S)[A-Za-z][a-z]{2,}(?!\S)")
 # English "I" and "I'm", but not the end of "Hawai'i".
 _I = re.compile(r"(?<!\w)(?<!\w['’])i(?!\w)")
 # The i with a dot and the one without are two letters in Turkish and Azerbaijani.
@@ -31,26 +32,28 @@ _TITLE = re.compile(
 _BIG_WORD = re.compile(r"(?<=\s)[A-Z][a-z]+(?:['’-]\w+)*(?=[:,]?(?:\s|$))")
 
 
-def read(text: Traced, about: About) -> tuple[Traced, str | None]:
+def read(text: Traced, about: About) -> tuple[Traced, bool | None]:
     """Read a text in capitals, and an English Heading In Title Case, as a sentence."""
     source = about.languages[0]
     said = read_capitals(text.text, source)
     if said != text.text:
-        return Traced(said, text.places), text.text
+        return Traced(said, text.places), True
     if base_language(source) in ("en", "eng") and _is_title(text.text):
         said = _BIG_WORD.sub(lambda word: word[0].lower(), text.text)
-        return Traced(said, text.places), ""
+        return Traced(said, text.places), False
     return text, None
 
 
-def write(said: Traced, memo: str, about: About, weigh: Callable) -> Traced:
+def write(said: Traced, memo: bool, about: About, weigh: Callable) -> Traced:
     """Put the translation of a text in capitals into capitals."""
-    text, target = said.text, about.languages[1]
     if not memo:
         return said
-    kept = _find_kept(text, memo)
-    raised = ((i, upper(letter, target)) for i, letter in enumerate(text) if i not in kept)
-    return said.replace(((i, i + 1), letter) for i, letter in raised if letter != text[i])
+    raised: list[str] = []
+    for word in re.findall(r"\s+|\S+", said.text):
+        target = about.languages[1]
+        raised += word if _TYPED.search(word) else [upper(letter, target) for letter in word]
+    places = [place for place, letters in zip(said.places, raised, strict=True) for _ in letters]
+    return Traced("".join(raised), places)
 
 
 def is_in_capitals(text: str) -> bool:
@@ -60,11 +63,12 @@ def is_in_capitals(text: str) -> bool:
     that stay as they are typed do not count. Acronyms do not put a Chinese or an Arabic text in
     capitals, and a word in such a script does not hide that the others are in them.
     """
-    # How many letters each word has that is in capitals, and each other one.
-    capitals, others, small = [], [], 0
+    if text == text.lower() or _SMALL_WORD.search(text):
+        return False
+    capitals, others, small = [], [], 0  # how many letters each word has, and small ones in all
     for word in text.split():
         letters = [] if _KEPT.search(word) else list(filter(str.isalpha, word))
-        # A sharp s is none: its capital is two letters.
+        # A sharp s is no small letter: its capital is two letters.
         lowered = sum(letter != (big := letter.upper()) and len(big) == 1 for letter in letters)
         small += lowered
         if lowered and len(letters) > 2:
@@ -74,9 +78,8 @@ def is_in_capitals(text: str) -> bool:
             raised = all(letter.casefold() != letter for letter in letters)
             (capitals if raised else others).append(len(letters))
     enough = len(capitals) > 2 or (len(capitals) == 2 and max(capitals) > 3)
-    enough = enough or bool(_LONE.fullmatch(text))
     few = len(others) <= len(capitals) * _WORDS and sum(others) <= sum(capitals) * _LETTERS
-    return enough and few and small <= sum(capitals) * _SMALL
+    return (enough or bool(_LONE.fullmatch(text))) and few and small <= sum(capitals) * _SMALL
 
 
 def read_capitals(text: str, language: str) -> str:
@@ -108,17 +111,6 @@ def upper(text: str, language: str) -> str:
     if (language := base_language(language)) in _UNRAISED:
         return text
     return (text.replace("i", "İ") if language in _DOTTED else text).upper()
-
-
-def _find_kept(translation: str, source: str) -> set[int]:
-    """The places of characters in words of a translation that stay as typed in its source."""
-    words = [_CORE.search(word) for word in source.split() if _KEPT.search(word)]
-    if not (kept := {word[0] for word in words if word and word[0] != word[0].upper()}):
-        return set()
-    longest_first = "|".join(map(re.escape, sorted(kept, key=len, reverse=True)))
-    # Within ASCII, since Chinese puts no blank before an address.
-    found = re.finditer(rf"(?a:(?<!\w)(?:{longest_first})(?!\w))", translation)
-    return {place for match in found for place in range(*match.span())}
 
 
 def _is_title(text: str) -> bool:

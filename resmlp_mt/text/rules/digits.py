@@ -17,7 +17,7 @@ _EARLY = re.compile(r"(?<![\d.:])0(?=\d[:.]\d\d\b)")
 
 def read(text: Traced, about: About) -> tuple[Traced, Counter[str] | None]:
     """Count what a translation must have."""
-    if not any(map(str.isdigit, text.text)):
+    if not _RUN.search(text.text):
         return text, None
     return text, _count(text.text) + Counter(find_short(text.text))
 

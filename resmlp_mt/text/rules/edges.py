@@ -1,4 +1,4 @@
-"""What stands around all of a text: bullets, headings, quotes, emphasis, emoji."""
+"""What stands around all of a text: bullets, headings, quotes, emoji."""
 
 import re
 from collections.abc import Callable
@@ -16,10 +16,6 @@ BEGINNING = re.compile(rf"\s*(?:(?:{BULLET}|>+(?:\s*>)*)\s+)+(?:\[[ xX]\]\s+)?(?
 _PICTURES = rf"(?:{PICTURE}){{1,20}}(?:\s{{1,9}}(?:{PICTURE}){{1,20}}){{0,9}}"
 _LEFT = re.compile(rf"{_PICTURES}(?:\s+|$)|{_PICTURES}(?=[^\W\d_])")
 _RIGHT = re.compile(rf"(?:(?<!\s)\s{{1,9}}|(?<=[^\w\s])|(?<=[^\W\d_])){_PICTURES}$")
-# Emphasis of Markdown around a sentence, or around what names the rest: "**Note:** Keep it".
-_EMPHASIS = re.compile(
-    r"(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?:[.!?:…](?=\1\s*$)|(?=\1:\s*$))(\1:?\s*$)"
-)
 # A sentence in quotes that ends in a word, behind which a model would close them with a stop, or
 # not at all.
 _QUOTED = re.compile(r'(["“”„«»])(?=\w)[^"“”„«»]*\w(?=(["“”«»])\s*$)')
@@ -51,9 +47,8 @@ def write(said: Traced, memo: tuple[str, str], about: About, weigh: Callable) ->
 
 def _find(text: str) -> Place:
     """Where a text begins and ends within what is around it."""
-    for pattern in (_EMPHASIS, _QUOTED):
-        if around := pattern.match(text):
-            return around.end(1), around.start(2)
+    if around := _QUOTED.match(text):
+        return around.end(1), around.start(2)
     if left := _LEFT.match(text):
         return left.end(), len(text)
     right = _RIGHT.search(text)

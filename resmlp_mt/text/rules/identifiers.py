@@ -1,10 +1,10 @@
 """Names of programs, parts and orders: snake_case, KB5034441, us-east-1, m²."""
 
 import re
+from collections.abc import Iterator
 
 from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import Place, join_places
-from resmlp_mt.text.rules.names import NAME, make_hands
+from resmlp_mt.text.rules.names import NAME, Fixed
 
 # Raised and lowered characters, signs of marks and fractions. Subwords write most plainly: 102 for
 # 10², which is another number.
@@ -24,6 +24,8 @@ _LONG = re.compile(
     rf"|(?<![\w\u2044{_MARKED}])[\w\u2044]*[{_MARKED}][\w\u2044{_MARKED}]*"
 )
 _SHORT = re.compile(rf"(?<![\w.-])(?!{NAME}\b)(?:{_MIXED})(?![\w-])")
+# What each of them has.
+_SIGN = re.compile(rf"[\d_{_MARKED}\u2044]|\(\)|[a-z][A-Z]")
 
 
 def find_short(text: str) -> list[str]:
@@ -31,10 +33,8 @@ def find_short(text: str) -> list[str]:
     return _SHORT.findall(text)
 
 
-def find_identifiers(text: str, about: About) -> list[Place]:
-    """The places of the others; of all, where the text is read with care."""
-    kinds = (_LONG, _SHORT) if about.careful else (_LONG,)
-    return join_places(match.span() for kind in kinds for match in kind.finditer(text))
-
-
-read, write = make_hands(find_identifiers)
+def find_identifiers(text: str, about: About) -> Iterator[Fixed]:
+    """Yield the others; all, where the text is read with care."""
+    if _SIGN.search(text):
+        for kind in (_LONG, _SHORT) if about.careful else (_LONG,):
+            yield from ((match.span(), match[0]) for match in kind.finditer(text))

@@ -1,10 +1,15 @@
-"""Words that are the same in all languages: code, addresses, files, placeholders."""
+"""What is the same in all languages: code, addresses, files, placeholders; names and numbers."""
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
+from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import Place
-from resmlp_mt.text.rules.names import make_hands
+from resmlp_mt.text.rules.identifiers import find_identifiers
+from resmlp_mt.text.rules.names import Fixed, Names, read_names, write_names
+from resmlp_mt.text.rules.numbers import find_numbers
+from resmlp_mt.text.traced import Traced
 
 _FILES = (
     "7z apk avi bak bat bmp bz2 c cfg conf cpp css csv deb dll doc docx exe flac gif gz h htm "
@@ -53,24 +58,35 @@ _WITHOUT_BLANKS = (
 )
 WHOLE = "|".join(_WITH_BLANKS)
 _WHOLE, _LITERAL = re.compile(WHOLE), re.compile("|".join((WHOLE, *_WITHOUT_BLANKS)))
+# What each of them has, and each of those that have blanks.
+_SIGN = re.compile(r"[`{%<@#/\\$:&~]|\w\.\w|--")
+_OPENING = re.compile("[`{<]")
 # What stands behind an address, and is of the sentence.
 _BEHIND = ".,;:!?…'*_~"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
-def find_literals(text: str) -> Iterator[Place]:
-    """Yield the places of such words in a text, without the punctuation around them.
+def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
+    """Put names in the place of literals, identifiers and numbers."""
+    kinds = (find(text.text, about) for find in (find_literals, find_identifiers, find_numbers))
+    return read_names(text, chain(*kinds), about)
 
-    >>> [text[start:end] for text in ["Edit setup.py, e.g. %(count)s."]
-    ...  for start, end in find_literals(text)]
+
+write = write_names
+
+
+def find_literals(text: str, about: About | None = None) -> Iterator[Fixed]:
+    """Yield such words of a text, without the punctuation around them.
+
+    >>> [word for _, word in find_literals("Edit setup.py, e.g. %(count)s.")]
     ['setup.py', '%(count)s']
     """
-    for match in _LITERAL.finditer(text):
+    for match in _LITERAL.finditer(text) if _SIGN.search(text) else ():
         word = match[0]
         while word and word[0] != "&" and (word[-1] in _BEHIND or _closes(word)):
             word = word[:-1]
         if word:
-            yield match.start(), match.start() + len(word)
+            yield (match.start(), match.start() + len(word)), word
 
 
 def _closes(word: str) -> bool:
@@ -80,7 +96,5 @@ def _closes(word: str) -> bool:
 
 def find_whole(text: str) -> list[Place]:
     """The places of those that have blanks in them: no sentence ends there."""
-    return [match.span() for match in _WHOLE.finditer(text) if " " in match[0]]
-
-
-read, write = make_hands(lambda text, about: find_literals(text))
+    found = _WHOLE.finditer(text) if _OPENING.search(text) else ()
+    return [match.span() for match in found if " " in match[0]]

@@ -1,12 +1,12 @@
 """Names that a model reads in the place of what is known to stay, or how it is translated.
 
-Models copy such short names nearly always, and decline none of them.
+Models copy such short names nearly always, and decline none of them. Three rules have them.
 """
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from resmlp_mt.text.about import About
@@ -38,13 +38,14 @@ def reads_names(about: About) -> bool:
     return all(map(about.model.knows, ALPHABET))
 
 
-def read_names(text: Traced, fixed: Sequence[Fixed], about: About) -> tuple[Traced, Names | None]:
-    """Put names in the place of what is known, in order.
+def read_names(text: Traced, fixed: Iterable[Fixed], about: About) -> tuple[Traced, Names | None]:
+    """Put names in the place of what is known. Of what overlaps, the first counts.
 
     Left out is what touches a letter or a digit, since its name would not be found again, and all
     where the model cannot read names. A text that is read with care has other names.
     """
-    fixed = [one for one in _join_touching(fixed) if _stands_free(text.text, *one[0])]
+    joined = _join_touching(sorted(_take_apart(fixed)))
+    fixed = [(place, word) for place, word in joined if _stands_free(text.text, *place)]
     if not fixed or not reads_names(about):
         return text, None
     names = _choose(text.text, (word for _, word in fixed), about.careful)
@@ -78,26 +79,28 @@ def put_names(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-def make_hands(find: Callable[[str, About], Iterable[Place]]) -> tuple[Callable, Callable]:
-    """`read` and `write` of a rule that names what it finds, in order, and puts it back."""
-
-    def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
-        fixed = [(place, text.text[slice(*place)]) for place in find(text.text, about)]
-        return read_names(text, fixed, about)
-
-    return read, write_names
-
-
 def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
     """A short name for each of these words, as far as there are any that the text has not."""
     # As subwords spell it: D3 of D₃ too, or all in lower case.
     spelled = unicodedata.normalize("NFKC", text).upper()
-    step = -1 if others else 1
-    names = (name for name in _NAMES[::step] if name not in spelled)
-    numbers = (number for number in _NUMBERS[::step] if number not in spelled)
-    words = dict.fromkeys(words)
-    chosen = ((word, next(numbers if _NUMBER.fullmatch(word) else names, "")) for word in words)
-    return {word: name for word, name in chosen if name}
+    names, numbers = (
+        (name for name in (reversed(all_) if others else all_) if name not in spelled)
+        for all_ in (_NAMES, _NUMBERS)
+    )
+    chosen = {}
+    for word in dict.fromkeys(words):
+        if name := next(numbers if _NUMBER.fullmatch(word) else names, ""):
+            chosen[word] = name
+    return chosen
+
+
+def _take_apart(fixed: Iterable[Fixed]) -> Iterator[Fixed]:
+    taken = bytearray()  # which characters
+    for (start, end), word in fixed:
+        taken.extend(bytes(max(0, end - len(taken))))
+        if not any(taken[start:end]):
+            taken[start:end] = bytes([1]) * (end - start)
+            yield (start, end), word
 
 
 def _join_touching(fixed: Iterable[Fixed]) -> list[Fixed]:

@@ -2,18 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import leave_out
-from resmlp_mt.text.rules.identifiers import find_identifiers
-from resmlp_mt.text.rules.literals import find_literals
-from resmlp_mt.text.rules.names import Fixed, Names, read_names, write_names
+from resmlp_mt.text.rules.names import Fixed
 from resmlp_mt.text.sentences import base_language
 from resmlp_mt.text.traced import Traced
 
+if TYPE_CHECKING:
+    from babel import Locale
+
+_DIGIT = re.compile(r"\d")
 # Groups of digits and more: accounts, books, telephones, "12 000 000".
 _LONG = re.compile(
     r"(?<![\w.,+-])(?:"
@@ -39,25 +39,16 @@ def rewrite(text: str, about: About) -> str:
     >>> rewrite("It has 12,500.5 m².", SimpleNamespace(languages=("en", "de")))
     'It has 12.500,5 m².'
     """
-    return Traced.of(text).replace(_find_grouped(text, *about.languages)).text
+    found = _find_grouped(text, *about.languages) if _DIGIT.search(text) else ()
+    return Traced.of(text).replace(found).text
 
 
-def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
-    """Put names in the place of long numbers; of all, where the text is read with care."""
-    raw = text.text
-    if not any(map(str.isdigit, raw)):
-        return text, None
-    known = [*find_literals(raw), *find_identifiers(raw, about)]
-    grouped = dict(_find_grouped(raw, *about.languages))
-    found = [(place, grouped[place]) for place in leave_out(grouped, known)]
-    for kind in (_LONG, _ANY) if about.careful else (_LONG,):
-        known += [place for place, _ in found]
-        places = leave_out((match.span() for match in kind.finditer(raw)), known)
-        found += [(place, raw[slice(*place)]) for place in places]
-    return read_names(text, sorted(found), about)
-
-
-write = write_names
+def find_numbers(text: str, about: About) -> Iterator[Fixed]:
+    """Yield long numbers, and what stands for them in a translation; with care, all numbers."""
+    if _DIGIT.search(text):
+        yield from _find_grouped(text, *about.languages)
+        for kind in (_LONG, _ANY) if about.careful else (_LONG,):
+            yield from ((match.span(), match[0]) for match in kind.finditer(text))
 
 
 def _find_grouped(text: str, source: str, target: str) -> Iterator[Fixed]:
@@ -70,9 +61,12 @@ def _find_grouped(text: str, source: str, target: str) -> Iterator[Fixed]:
         start, end = match.span()
         before, behind = text[max(0, start - 40) : start], text[end : end + 40]
         alone = _BEFORE.search(before) and _BEHIND.match(behind)
-        if not alone or _OPERATOR_BEFORE.search(before) or _OPERATOR_BEHIND.match(behind):
-            continue
-        yield (start, end), _write(re.sub(r"\D", "", match["whole"]), match["rest"] or "", locale)
+        if alone and not (_OPERATOR_BEFORE.search(before) or _OPERATOR_BEHIND.match(behind)):
+            from babel.numbers import format_decimal  # here, as below
+
+            whole = format_decimal(int(re.sub(r"\D", "", match["whole"])), locale=locale)
+            rest = locale.number_symbols["latn"]["decimal"] + match["rest"] if match["rest"] else ""
+            yield (start, end), whole + rest
 
 
 @cache
@@ -90,22 +84,14 @@ def _pattern(language: str) -> re.Pattern | None:
 
 
 @cache
-def _locale(language: str) -> Any:
+def _locale(language: str) -> "Locale | None":
     """How a language writes numbers, by Unicode's CLDR; None if that does not know."""
-    try:
+    try:  # Babel takes as long to import as all else that translates, and may be left out
         from babel import Locale, UnknownLocaleError
-    except ModuleNotFoundError:  # a small container may do without
+    except ModuleNotFoundError:
         return None
     try:
         locale = Locale.parse(language)
     except (UnknownLocaleError, ValueError):
         return None
     return locale if "latn" in locale.number_symbols else None
-
-
-def _write(digits: str, rest: str, locale: Any) -> str:
-    from babel.numbers import format_decimal
-
-    groups = locale.decimal_formats[None].pattern.partition(".")[0]
-    pattern = groups + ("." + "0" * len(rest) if rest else "")
-    return format_decimal(Decimal(f"{digits}.{rest or 0}"), pattern, locale=locale)

@@ -2,8 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import UNSPACED
@@ -22,12 +21,8 @@ _LETTER = re.compile(rf"[^\W_{UNSPACED}]")
 _PICTURES = re.compile(rf"(?:{PICTURE}|[{FIRST_MARK}-\U0010ffff])+")
 
 
-@dataclass(frozen=True)
-class Pictures:
-    """Names of pictures, and each picture with the share of the words that stand before it."""
-
-    names: Names | None
-    shares: Sequence[tuple[str, float]]
+# Names of pictures, and each picture with the share of the words that stand before it.
+Pictures = tuple[Names | None, list[tuple[str, float]]]
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Pictures | None]:
@@ -40,29 +35,28 @@ def read(text: Traced, about: About) -> tuple[Traced, Pictures | None]:
     said, names = read_names(text, fixed, about)
     if names is None:
         said = text.replace((place, "") for place, _ in fixed)
-    return said, Pictures(names, shares)
+    return said, (names, shares)
 
 
 def write(said: Traced, memo: Pictures, about: About, weigh: Callable) -> Traced:
     """Put each picture in the place of its name, and a lost one between other words."""
-    lost, edits = list(memo.shares), []
-    for place, name in find_names(said.text, memo.names):
-        picture = memo.names.words[name]
-        if kept := next((one for one in lost if one[0] == picture), None):
-            lost.remove(kept)
-        edits.append((place, picture if kept else ""))
+    names, shares = memo
+    lost, edits = dict(enumerate(shares)), []
+    for place, name in find_names(said.text, names):
+        kept = next((i for i, (picture, _) in lost.items() if picture == names.words[name]), None)
+        edits.append((place, "" if kept is None else lost.pop(kept)[0]))
     said = said.replace(edits)
-    for picture, share in lost:
+    for picture, share in lost.values():
         starts = [word.start() for word in re.finditer(r"\S+", said.text)]
-        number, end = round(share * len(starts)), len(said.text)
-        is_last = number == len(starts)
-        place = end if is_last else starts[number]
-        said = said.replace([((place, place), f" {picture}" if is_last else f"{picture} ")])
+        if (number := round(share * len(starts))) < len(starts):
+            said = said.replace([((starts[number], starts[number]), f"{picture} ")])
+        else:
+            said = said.replace([((len(said.text), len(said.text)), f" {picture}")])
     return said
 
 
 def _find(text: str) -> Iterator[Fixed]:
-    """Those that touch no letter, with their places; those that touch one another as one."""
+    """Yield those that touch no letter; those that touch one another as one."""
     for match in _PICTURES.finditer(text):
         start, end = match.span()
         if not _LETTER.search(text[max(0, start - 1) : start] + text[end : end + 1]):

@@ -4,7 +4,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 
@@ -58,98 +60,73 @@ class Span:
     Attributes:
         words: Their numbers, counted from 0 by the white space between them.
         open, close: What stands before them, and behind.
-        text: The words, with the punctuation among them.
         begins, ends: Characters of punctuation before its first word, and behind its last.
     """
 
     words: range
     open: str
     close: str
-    text: str
     begins: int
     ends: int
 
+    def holds(self, other: "Span") -> bool:
+        """Whether the words of another are among its own."""
+        return self.words[0] <= other.words[0] and other.words[-1] <= self.words[-1]
 
-@dataclass(frozen=True)
-class _Placed:
-    """A span, the words of a translation that it is put around, and where it begins and ends."""
 
-    span: Span
-    run: range
-    start: int
-    end: int
+# A span, the words of a translation that it is put around, and where it begins and ends.
+_Placed = tuple[Span, range, int, int]
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
     """Take emphasis, links and tags off a sentence."""
+    if not _BEGINS_SPAN.search(text.text):
+        return text, None
     plain, found = _take_off(text, list(_find_numbered(text.text)))
     if not plain.text.strip():
         return text, None
     # Those around no words come apart: before all of the translation, or behind it.
     size = len(plain.text)
-    apart = [
-        (0, size, *(("", before + behind) if start else (before + behind, "")))
-        for start, end, before, behind in found
-        if start == end
-    ]
-    found = [one for one in found if one[0] < one[1]] + apart
-    if _BEGINS_SPAN.search(plain.text) and all(map(parts_sentences_by_blanks, about.languages)):
+    for i, (start, end, before, behind) in enumerate(found):
+        if start == end:
+            both = before + behind
+            found[i] = (0, size, "", both) if start else (0, size, both, "")
+    if all(map(parts_sentences_by_blanks, about.languages)):
         plain, found = _take_off(plain, list(_find(plain.text)), found)
-    if not found:
-        return text, None
     words = [word.span() for word in re.finditer(r"\S+", plain.text)]
-    spans = [span for one in found if (span := _find_words(plain.text, words, one)).words]
-    return plain, sorted(spans, key=lambda span: len(span.words))
+    spans = [span for one in found if (span := _find_words(plain, words, one))]
+    return plain, sorted(spans, key=lambda span: len(span.words)) or None
 
 
 def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> Traced:
     """Put each around the words that translate the marked ones."""
-    text = said.text
-    every = [word.span() for word in re.finditer(r"\S+", text)]
-    if not every:
+    words = _cut_words(said)
+    if not words:
         return said
-    # What has several words and one name, as code, is one: it comes from one place.
-    kept: list[list[int]] = []
-    for i, (start, _) in enumerate(every):
-        if i and said.places[start] <= said.places[every[i - 1][1] - 1]:
-            kept[-1].append(i)
-        else:
-            kept.append([i])
-    words = [(every[one[0]][0], every[one[-1]][1]) for one in kept]
-    weights = weigh(said)[[one[0] for one in kept]]
+    weights = weigh(said)[[number for number, _, _ in words]]
     placed: list[_Placed] = []
+    before, behind = defaultdict(str), defaultdict(str)
     for span in memo:  # one within another comes before it
+        inside = [other for other in placed if span.holds(other[0])]
         free = np.ones(len(words), bool)
         for other in placed:
-            free[other.run] &= _holds(span, other.span)
-        inside = [other for other in placed if _holds(span, other.span)]
+            free[other[1]] &= other in inside
         shares = weights[:, span.words].sum(1)
-        if len(same := _find_text(span.text, words, text)) == 1:
-            shares[:] = 0
-            shares[same[0]] = 1
-        run = _find_run(shares, free, [other.run for other in inside])
-        if not run:  # no word is left: around the span that has the likeliest one
+        if run := _find_run(shares, free, [run for _, run, _, _ in inside]):
+            start, end = words[run[0]][1], words[run[-1]][2]
+            first, last = _find_core(said, start, end)
+            if first < last:  # else it is punctuation alone
+                start, end = max(start, first - span.begins), min(end, last + span.ends)
+            held = [other for other in inside if other[1][0] in run]
+            start = min([start, *(begin for _, _, begin, _ in held)])
+            end = max([end, *(stop for *_, stop in held)])
+        else:  # no word is left: around the span that has the likeliest one
             word = int(shares.argmax())
-            around = max((o for o in reversed(placed) if word in o.run), key=lambda o: len(o.run))
-            placed.append(replace(around, span=span))
-            continue
-        start, end = words[run[0]][0], words[run[-1]][1]
-        first, last = _find_core(text, start, end)
-        if first < last:  # else it is punctuation alone
-            start, end = max(start, first - span.begins), min(end, last + span.ends)
-        # Punctuation of what was put in for a name is of that: the stop of "&amp;".
-        if put := [i for i in range(*words[run[0]]) if said.places[i] == said.places[i - 1]]:
-            start = min(start, max(put[0] - 1, words[run[0]][0]))
-        if put := [i for i in range(*words[run[-1]]) if said.places[i] == said.places[i - 1]]:
-            end = max(end, min(put[-1] + 2, words[run[-1]][1]))
-        held = [other for other in inside if other.run[0] in run]
-        start = min([start, *(other.start for other in held)])
-        end = max([end, *(other.end for other in held)])
-        placed.append(_Placed(span, run, start, end))
-    before, behind = defaultdict(str), defaultdict(str)
-    for one in placed:
-        before[one.start] = one.span.open + before[one.start]
-        behind[one.end] += one.span.close
+            around = [other[1:] for other in reversed(placed) if word in other[1]]
+            run, start, end = max(around, key=lambda other: len(other[0]))
+        placed.append((span, run, start, end))
+        before[start] = span.open + before[start]
+        behind[end] += span.close
     return said.replace(((i, i), behind[i] + before[i]) for i in sorted({*before, *behind}))
 
 
@@ -209,38 +186,44 @@ def _take_off(
     return text.replace(edits), moved
 
 
-def _find_words(text: str, words: list[Place], one: _Found) -> Span:
-    """What was taken off a part of a text, by the words of that."""
-    start, end, opened, closed = one
-    inside = [i for i, (begin, stop) in enumerate(words) if begin < end and start < stop]
-    numbers = range(inside[0], inside[-1] + 1) if inside else range(0)
-    first, last = _find_core(text, start, end)
-    core = text[first:last]
-    bare = core if len(core.split()) == len(numbers) else text[start:end].strip()
-    return Span(numbers, opened, closed, bare, first - start, end - last)
+def _cut_words(said: Traced) -> list[tuple[int, int, int]]:
+    """The number of each word, and where it begins and ends.
+
+    What has several words and one name, as code, is one: it comes from one place.
+    """
+    words: list[tuple[int, int, int]] = []
+    for number, word in enumerate(re.finditer(r"\S+", said.text)):
+        one = number, *word.span()
+        if words and said.places[one[1]] <= said.places[words[-1][2] - 1]:
+            one = (*words.pop()[:2], one[2])
+        words.append(one)
+    return words
 
 
-def _find_core(text: str, start: int, end: int) -> Place:
-    """Where a part of a text begins and ends without the punctuation and blanks around it."""
-    part = text[start:end]
-    return end - len(part.lstrip(_BEFORE)), start + len(part.rstrip(_BEHIND))
+def _find_words(text: Traced, words: list[Place], one: _Found) -> Span | None:
+    """What was taken off a part of a text, by the words of that, if it has any."""
+    start, end, *marks = one
+    first = bisect_right(words, start, key=itemgetter(1))
+    last = bisect_left(words, end, key=itemgetter(0))
+    if first == last:
+        return None
+    begin, stop = _find_core(text, start, end)
+    return Span(range(first, last), *marks, begin - start, end - stop)
 
 
-def _holds(span: Span, other: Span) -> bool:
-    return set(other.words) <= set(span.words)
+def _find_core(text: Traced, start: int, end: int) -> Place:
+    """Where a part of a text begins and ends without the punctuation and blanks around it.
 
+    What was put in for a name is of that: the stop of "&amp;".
+    """
 
-def _find_text(text: str, words: list[Place], translation: str) -> list[slice]:
-    """Which words of a translation are a text as it is, but for the punctuation around it."""
-    starts, ends = [start for start, _ in words], [end for _, end in words]
-    found = []
-    for match in re.finditer(re.escape(text), translation):
-        first = bisect_right(starts, match.start()) - 1
-        last = bisect_left(ends, match.end())
-        before, behind = _find_core(translation, starts[first], ends[last])
-        if before >= match.start() and behind <= match.end():
-            found.append(slice(first, last + 1))
-    return found
+    def is_of_it(i: int, marks: str) -> bool:
+        near = pairwise(text.places[max(0, i - 2) : i + 2])
+        return text.text[i] not in marks or any(place == other for place, other in near)
+
+    first = next((i for i in range(start, end) if is_of_it(i, _BEFORE)), end)
+    last = next((i for i in reversed(range(start, end)) if is_of_it(i, _BEHIND)), start - 1)
+    return first, last + 1
 
 
 def _find_run(shares: np.ndarray, free: np.ndarray, inside: list[range]) -> range:

@@ -1,0 +1,169 @@
+"""Count which classes a classifier takes for which, on pictures whose classes are known.
+
+FOLDER has a folder of pictures for each class, called as the model calls it. It may lack classes,
+and may be a .tar. In a folder for training, --split says which of its sets has the pictures.
+
+The first line has top1 and top5, as validation reports them. Below it are the classes, those with
+the lowest recall first. Of the pictures of a class, the recall is the share that are taken for it.
+Of the pictures that are taken for a class, the precision is the share that are of it.
+
+The picture has a row for each class and a column for each guess. It has --worst classes, and 100 at
+most. If the model has more, they are those that are mixed up most.
+
+  resmlp-mt study confusion cifar10 pictures --out confusion.png
+  resmlp-mt study confusion checkpoints/mine images --split valid --json > confusion.json
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from resmlp_mt.cli.flags import add_device, add_model, positive
+from resmlp_mt.cli.pictures import add_batch_size, classify_each, print_json
+from resmlp_mt.cli.study.output import add_picture, import_pyplot, prepare_output, save, spell
+from resmlp_mt.errors import UserError, name_some, on_a_line
+
+_MOST_DRAWN = 100  # classes, whose names can still be read
+_MOST_WITH_NUMBERS = 25
+_LONGEST_NAME = 24  # beside the picture
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    add_model(parser)
+    add = parser.add_argument
+    add("folder", type=Path, metavar="FOLDER", help="folder or .tar with one for each class")
+    splits = ["train", "valid", "test"]
+    add("--split", choices=splits, help="take these images of a FOLDER with train/, val/ or test/")
+    add_picture(parser, help="draw the matrix")
+    add("--worst", type=positive, default=20, metavar="N", help="classes in table and picture")
+    add("--json", action="store_true", help="print an object with all classes, and no table")
+    add_batch_size(parser)
+    add_device(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Count, print and draw all pictures that can be read; the others are named, and an error."""
+    from resmlp_mt.analysis.confusion import Confusion
+    from resmlp_mt.data.image_folder import ImageFolder
+    from resmlp_mt.engines.classifier import Classifier
+
+    if arguments.out:
+        import_pyplot()  # which may be missing: better now than in the end
+    prepare_output(arguments, arguments.folder)
+    classifier = Classifier.from_pretrained(arguments.model, arguments.device)
+    folder = ImageFolder(arguments.folder, arguments.split, classifier.cut.in_chans, partial=True)
+    folder.align(classifier.classes)
+    classes, found, broken = classifier.classes, Confusion(len(classifier.classes)), []
+    classify = partial(classifier.classify, topk=5, batch_size=arguments.batch_size)
+    places = range(len(folder))
+    for i, best in classify_each(places, folder.open, classify, "study confusion", broken):
+        found.add(int(folder.targets[i]), [guess.index for guess in best])
+    if found.images and arguments.out:  # first: who reads the table may stop
+        figure, said = draw(found, classes, arguments.worst)
+        save(figure, arguments.out, arguments.model, said)
+    if found.images and arguments.json:
+        print_json(list_all(found, classes))
+    elif found.images:
+        print(table(found, classes, arguments.worst))
+    if broken:
+        raise UserError(f"{len(broken)} of {len(folder)} images could not be read")
+
+
+def list_all(found, classes: list[str]) -> dict:
+    """All that was counted, and what follows from it."""
+    from resmlp_mt.analysis.confusion import by_number, percent
+
+    entries = [
+        {
+            "index": score.index,
+            "class": classes[score.index],
+            "images": score.images,
+            "recall": score.recall,
+            "precision": score.precision,
+            "mistaken_for": None if score.mistaken is None else classes[score.mistaken],
+            "guesses": [
+                {"index": i, "class": classes[i], "images": row[i]} for i in by_number(row)
+            ],
+        }
+        for score, row in zip(found.score_classes(), found.rows, strict=True)
+    ]
+    whole = {"images": found.images}
+    whole |= {name: percent(getattr(found, name), found.images) for name in ("top1", "top5")}
+    return whole | {"classes": entries}
+
+
+def table(found, classes: list[str], worst: int) -> str:
+    """The scores of all images, and of so many classes a line each, the lowest recall first.
+
+    Args:
+        found: A `Confusion`.
+        classes: The names of its classes.
+        worst: The number of lines.
+    """
+    scores = found.score_classes()
+    known = sorted((s for s in scores if s.images), key=lambda s: s.recall)
+    rows = [("class", "images", "recall", "precision", "most often taken for")]
+    for s in known[:worst]:
+        mistaken = "-"
+        if s.mistaken is not None:
+            mistaken = f"{classes[s.mistaken]} ({found.rows[s.index][s.mistaken]:,})"
+        precision = "-" if s.precision is None else f"{s.precision:.2f}"
+        rows.append((classes[s.index], f"{s.images:,}", f"{s.recall:.2f}", precision, mistaken))
+    rows = [[on_a_line(cell) for cell in row] for row in rows]
+    width = max(len(row[0]) for row in rows)
+    lines = [_sum_up(found), ""]
+    for name, images, recall, precision, mistaken in rows:
+        lines.append(f"{name:{width}}{images:>9}{recall:>9}{precision:>11}  {mistaken}")
+    if len(known) > worst:
+        lines += ["", f"Shown: {worst} of {len(known):,} classes, with the lowest recall. "]
+        lines[-1] += "--worst N shows N, --json all."
+    if missing := [classes[s.index] for s in scores if not s.images]:
+        lines += ["", f"No image of {len(missing):,} of the model's classes: {name_some(missing)}"]
+    return "\n".join(lines)
+
+
+def _sum_up(found) -> str:
+    top1, top5 = (100 * hits / found.images for hits in (found.top1, found.top5))
+    return f"{found.images:,} images: top1 {top1:.2f}, top5 {top5:.2f}"
+
+
+def draw(found, classes: list[str], worst: int) -> tuple:
+    """The figure, and what it shows: a square for each pair, the darker the larger its share.
+
+    One hue, from light to dark, is read by everybody alike. The scale is that of square roots:
+    what is rare would else be as white as what never happens.
+    """
+    from matplotlib.colors import PowerNorm
+
+    chosen = found.most_mixed(min(worst, _MOST_DRAWN))
+    shares = [
+        [100 * found.rows[true][guess] / max(1, found.rows[true].total()) for guess in chosen]
+        for true in chosen
+    ]
+    numbered = len(chosen) <= _MOST_WITH_NUMBERS
+    side = max(3.5, len(chosen) * (0.42 if numbered else 0.15))
+    figure, axes = import_pyplot().subplots(figsize=(side + 2.5, side + 1.5), layout="compressed")
+    norm = PowerNorm(0.5, 0, 100)
+    image = axes.imshow(shares, "Blues", norm=norm, interpolation="nearest")
+    for y, true in enumerate(chosen if numbered else []):
+        for x, guess in enumerate(chosen):
+            if count := found.rows[true][guess]:
+                colour = "white" if norm(shares[y][x]) > 0.7 else "black"
+                axes.text(x, y, count, ha="center", va="center", fontsize=7, color=colour)
+    names = [_shorten(classes[i]) for i in chosen]
+    style = {"fontsize": 9 if numbered else 6, "parse_math": False}  # a name may look like one
+    axes.set_xticks(range(len(names)), names, rotation=90, **style)
+    axes.set_yticks(range(len(names)), names, **style)
+    axes.set(xlabel="guessed", ylabel="true")
+    bar = figure.colorbar(image, ax=axes, ticks=[0, 1, 5, 10, 25, 50, 75, 100], shrink=0.8)
+    bar.set_label("% of the images of the class")
+    said = f"\n{_sum_up(found)}"
+    if len(chosen) < len(classes):
+        said += f"\n{len(chosen)} of {len(classes):,} classes: first those that are mixed up most"
+    return figure, said
+
+
+def _shorten(name: str) -> str:
+    name = spell(on_a_line(name))
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

@@ -1,0 +1,189 @@
+"""An exported classifier in compiled code.
+
+In 8 bits each patch is quantized with a scale of its own, so an image gets the same logits in any
+batch.
+
+Shapes: B images, N patches, C channels, K classes.
+"""
+
+import ctypes
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from weakref import WeakSet
+
+import numpy as np
+
+from resmlp_mt.engines.kernels.library import (
+    Float,
+    Integer,
+    Pointer,
+    find_library,
+    load_function,
+)
+from resmlp_mt.engines.kernels.weights import (
+    BLOCK,
+    MlpStruct,
+    ProductStruct,
+    Weights,
+    fields,
+    read_number,
+)
+
+
+# Those of native/classifier.h.
+class _Block(ctypes.Structure):
+    _fields_ = fields(("norm", Float), ("matrix scale offset", Pointer), ("mlp", MlpStruct))
+
+
+class _Classifier(ctypes.Structure):
+    _fields_ = fields(
+        ("patches channels hidden classes planes side patch blocks layers", Integer),
+        ("block layer", ctypes.POINTER(_Block)),
+        ("embedding zeros ones", Pointer),
+        ("norm", Float),
+        ("embed head", ProductStruct),
+    )
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = fields(
+        ("images threads", Integer),
+        ("pixels logits", Pointer),
+        ("taken arrived", Integer),
+        ("room", Pointer),
+    )
+
+
+class ClassifierKernel:
+    """Pixels to logits.
+
+    Args:
+        described: What `describe_classifier` wrote.
+        arrays: The weights that it names.
+        in_chans, image_size: Of the pixels that the rest of the export takes.
+        classes: K.
+        threads: How many work on a batch.
+
+    Raises:
+        ValueError: If something does not fit.
+        UserError: If there is no compiled code, or it is of an older build.
+    """
+
+    def __init__(
+        self,
+        described: dict,
+        arrays: dict[str, np.ndarray],
+        in_chans: int,
+        image_size: int,
+        classes: int,
+        threads: int,
+    ):
+        self._compute = load_function("classify", _Block, _Classifier, _Batch)
+        self._weights, self._threads = (weights := Weights(arrays)), threads
+        self._start_threads()
+        _COMPILED.add(self)
+        self._shape, self._classes = (in_chans, image_size, image_size), classes
+        hidden, patch = described["hidden"], described.get("patch")
+        if patch is None:  # format 5 has a kernel of that size instead
+            patch = arrays[described["embed"]["weight"]].shape[-1]
+        for size in (hidden, patch):
+            if type(size) is not int or size < 1:
+                raise ValueError(f"{size!r:.40} is no size")
+        if image_size % patch:
+            raise ValueError(f"patches of {patch} in {image_size} pixels")
+        channels = arrays[described["centred"]["weight"]].shape[-1]
+        patches = (image_size // patch) ** 2
+        sizes = channels, hidden
+        self._blocks = self._read(described["blocks"], patches, patches, *sizes)
+        self._layers = self._read(described["layers"], 1, patches, *sizes)
+        embedding = described["embedding"]
+        self._zeros = np.zeros(channels + -channels % BLOCK, np.float32)
+        self._ones = np.ones_like(self._zeros)
+        self._struct = _Classifier(
+            patches,
+            channels,
+            hidden,
+            classes,
+            in_chans,
+            image_size,
+            patch,
+            len(self._blocks),
+            len(self._layers),
+            self._blocks,
+            self._layers,
+            embedding and weights.take(embedding, (channels,), BLOCK),
+            self._zeros.ctypes.data,
+            self._ones.ctypes.data,
+            read_number(described["norm"]),
+            weights.pack(described["centred"], (in_chans * patch * patch, channels)),
+            weights.pack(described["head"], (channels, classes)),
+        )
+        self._room = (threads + 1) * find_library().count_classifier_room(
+            ctypes.byref(self._struct)
+        )
+
+    def _read(self, layers: list[dict], rows: int, patches: int, channels: int, hidden: int):
+        """Blocks, whose A has that many rows."""
+        found = (_Block * len(layers))()
+        for block, parts in zip(found, layers, strict=True):
+            take = self._weights.take
+            block.norm, norm = map(read_number, parts["norms"])
+            block.matrix = take(parts["matrix"], (rows, patches))
+            block.scale = take(parts["scale"], (channels,), BLOCK)
+            block.offset = take(parts["offset"], (rows, channels), BLOCK)
+            block.mlp = self._weights.pack_mlp(norm, parts, channels, hidden)
+        return found
+
+    def __call__(self, pixels: np.ndarray) -> np.ndarray:
+        """uint8 (B, in_chans, rows, columns) -> (B, K).
+
+        Raises:
+            ValueError: If the pixels have another shape or type.
+        """
+        if pixels.shape[1:] != self._shape or pixels.dtype != np.uint8:
+            raise ValueError(f"pixels {pixels.shape} in {pixels.dtype}, not (B, {self._shape})")
+        pixels = np.ascontiguousarray(pixels)
+        logits = np.empty((len(pixels), self._classes + -self._classes % BLOCK), np.float32)
+        room = np.empty(self._room, np.uint8)
+        places = [array.ctypes.data for array in (pixels, logits)]
+        batch = _Batch(len(pixels), self._threads, *places, 0, 0, room.ctypes.data)
+        call = ctypes.byref(self._struct), ctypes.byref(batch)
+        if self._threads == 1:
+            self._compute(*call, Integer(0))
+        else:
+            batch.kept = pixels, logits, room  # Threads use them even if nobody waits any more.
+            self._compute_together(call)
+        return logits[:, : self._classes]
+
+    def _start_threads(self) -> None:
+        self._lock, self._pool = Lock(), ThreadPoolExecutor(self._threads, "classify")
+
+    def _compute_together(self, call: tuple) -> None:
+        """Compute a batch with all threads."""
+        ready = Future()  # None begins unless all can: they wait for each other.
+
+        def work(number: int) -> None:
+            if ready.result():
+                self._compute(*call, Integer(number))
+
+        # Threads of two batches at once could wait for each other for ever.
+        with self._lock:
+            try:
+                parts = [self._pool.submit(work, number) for number in range(self._threads)]
+                ready.set_result(True)
+            finally:
+                if not ready.done():  # the pool may count a thread that it has not
+                    ready.set_result(False)
+                    broken, self._pool = self._pool, ThreadPoolExecutor(self._threads, "classify")
+                    broken.shutdown()
+            for part in parts:
+                part.result()
+
+
+# A process that was forked has none of their threads.
+_COMPILED: WeakSet[ClassifierKernel] = WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        after_in_child=lambda: [classifier._start_threads() for classifier in _COMPILED]
+    )

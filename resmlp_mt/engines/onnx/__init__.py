@@ -1,1 +1,0 @@
-"""Graphs of exports, which ONNX Runtime runs."""

@@ -1,0 +1,142 @@
+"""nginx, by the configuration of examples/serve, before a real service."""
+
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from serving.conftest import serving
+
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+CONFIGURATION = Path(__file__).parents[2] / "examples" / "serve" / "nginx.conf"
+pytestmark = pytest.mark.skipif(not NGINX, reason="there is no nginx (Debian: nginx-light)")
+BODY = b'{"text": "A man rides a bike."}'
+HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+OTHER = "127.0.0.2"  # the address of a client that does harm
+# A light client waits a tenth of this on an idle machine, and no attack of ours ends sooner.
+PATIENCE = 8
+
+
+@contextmanager
+def proxied(address: str, folder: Path):
+    """The address of an nginx before a service."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    text = CONFIGURATION.read_text()
+    for old, new in (
+        ("user www-data;\n", ""),
+        ("listen 80;", f"listen 127.0.0.1:{port};"),
+        ("127.0.0.1:8080", urlsplit(address).netloc),
+        ("/run/", f"{folder}/"),
+        ("/var/log/nginx/", f"{folder}/"),
+        ("http {\n", "http {\n" + "".join(f"{k}_temp_path {folder}/{k};\n" for k in TEMPORARY)),
+    ):
+        assert old in text, old
+        text = text.replace(old, new)
+    (folder / "nginx.conf").write_text(text)
+    command = [NGINX, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log"]
+    process = subprocess.Popen([*command, "-g", "daemon off;"])
+    try:
+        while True:
+            assert process.poll() is None, (folder / "error.log").read_text()
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+TEMPORARY = "client_body proxy fastcgi uwsgi scgi".split()
+
+
+@pytest.fixture(scope="module")
+def port(fast, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("nginx")
+    folder.chmod(0o755)
+    with serving(fast) as (address, _), proxied(address, folder) as port:
+        yield port
+
+
+def connect(port, sent=b"", source=OTHER) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), 60, source_address=(source, 0))
+    client.sendall(sent)
+    return client
+
+
+def ask(port, count=5) -> float:
+    """The seconds of an answer to a light client, in the median."""
+    times = []
+    for _ in range(count):
+        start, connection = time.monotonic(), HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("POST", "/translate", BODY, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        assert response.status == 200 and b"Mann" in response.read()
+        connection.close()
+        times.append(time.monotonic() - start)
+    return statistics.median(times)
+
+
+@pytest.mark.parametrize(
+    ("count", "sent"),
+    [
+        (1005, b""),
+        (300, HEAD + b"X-"),
+        (300, HEAD + b"Content-Length: 900000\r\n\r\n" + b" " * 1000),
+    ],
+    ids=["idle connections", "slow heads", "slow bodies"],
+)
+def test_connections_that_send_nothing_keep_nobody_out(port, count, sent):
+    held = [connect(port, sent) for _ in range(count)]
+    try:
+        assert ask(port) < PATIENCE
+    finally:
+        for client in held:
+            client.close()
+
+
+def test_slow_heads_and_bodies_are_ended(port):
+    start = time.monotonic()
+    held = [connect(port, HEAD + end) for end in (b"X-", b"Content-Length: 9\r\n\r\n{")]
+    for client in held:
+        client.settimeout(60)
+        try:
+            said = client.recv(100)
+        except ConnectionResetError:
+            said = b""
+        assert not said or b" 408 " in said
+    assert time.monotonic() - start >= 9
+
+
+def test_a_client_with_many_connections_is_told_to_wait_and_others_are_not(port):
+    body = b'{"text": [%s], "beam": 20}' % b",".join([b'"A man rides a bike in the snow."'] * 150)
+    request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    held, statuses = [connect(port, request) for _ in range(60)], []
+
+    def read(client):
+        statuses.append(re.match(rb"HTTP/1.1 (\d+)", client.recv(100))[1])
+
+    readers = [threading.Thread(target=read, args=[client]) for client in held]
+    for reader in readers:
+        reader.start()
+    assert ask(port) < PATIENCE
+    for reader, client in zip(readers, held, strict=True):
+        reader.join(120)
+        client.close()
+    assert statuses.count(b"429") >= 60 - 16 - 16 and statuses.count(b"200") > 0
+
+
+def test_the_page_has_the_configuration():
+    page = Path(__file__).parents[2] / "docs" / "serve.md"
+    assert CONFIGURATION.read_text() in page.read_text()
