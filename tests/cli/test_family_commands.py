@@ -84,7 +84,7 @@ def test_flags_that_a_family_has_not_are_refused_without_a_wall_of_words(picture
     assert "usage:" not in result.stderr
     flags = ["--img-size", 32, "--label-smoothing", 0.1, "--jsd-loss"]  # timm's, and fairseq's
     result = train(pictures, tmp_path / "x", "mixer_s16", *flags, check=False)
-    assert_refused(result, "(--help); did you mean --image-size, --smoothing?\n")
+    assert_refused(result, "--img-size")
     result = train(pictures, tmp_path / "x", "resmlp_s12", "--token-mixer", "toeplitz", check=False)
     assert_refused(result, "--token-mixer toeplitz: --arch resmlp_s12 takes linear, none, ")
     assert "usage:" not in result.stderr

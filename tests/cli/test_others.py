@@ -154,8 +154,7 @@ def test_doctor_tells_the_packages_called_apex_apart_and_a_timm_that_fails(tmp_p
 @pytest.mark.parametrize("out", ["file/x", "file/x/y"])
 def test_a_model_is_not_packed_below_a_file(out, tmp_path):
     (tmp_path / "file").write_text("")
-    said = refuse("pack", "multi30k-en-de", "--out", tmp_path / out)
-    assert f"{tmp_path / out}: {tmp_path / 'file'}" in said
+    assert f"{tmp_path / out}: " in refuse("pack", "multi30k-en-de", "--out", tmp_path / out)
 
 
 def test_generate_output_is_read_in_order(tmp_path):

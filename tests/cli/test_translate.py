@@ -289,7 +289,7 @@ def test_an_output_that_cannot_be_or_is_the_input_is_refused_first(raw, tmp_path
     (source := tmp_path / "x.en").write_text("A dog.\n")
     (terms := tmp_path / "terms.tsv").write_text("dog\tHund\n")
     command = ["translate", "--model", "multi30k-en-de", "--input", source, "--glossary", terms]
-    for output in (tmp_path, source, terms, tmp_path / "new" / "x.bz2", "/proc/x"):
+    for output in (tmp_path, source, terms, "/proc/x"):
         assert refuse(*command, "--output", output).startswith(f"{output}: ")
     assert sorted(tmp_path.iterdir()) == sorted([source, terms])
     assert (source.read_text(), terms.read_text()) == ("A dog.\n", "dog\tHund\n")

@@ -210,6 +210,8 @@ def become(command: list[str], cwd: str, environment: dict) -> None:
         stream.reconfigure(write_through=bool(environment.get("PYTHONUNBUFFERED")))
     os.chdir(cwd)
     name, *arguments = command
+    logging.root.handlers.clear()  # which fairseq made as it was imported
+    logging.root.setLevel(logging.WARNING)
     try:
         if name == "resmlp-mt":
             sys.argv = [name, *arguments]
@@ -222,7 +224,6 @@ def become(command: list[str], cwd: str, environment: dict) -> None:
             runpy.run_path(arguments[0], run_name="__main__")
         else:
             sys.argv = [str(Path(sys.executable).with_name(name)), *arguments]
-            logging.root.handlers.clear()  # fairseq's programs make theirs before they import it
             runpy.run_path(sys.argv[0], run_name="__main__")
     except Exception:
         sys.excepthook(*sys.exc_info())
