@@ -10,7 +10,6 @@ import pytest
 import torch
 from cli.commands import assert_refused, prepare, run
 from fairseq import options, tasks
-from fairseq.data import data_utils
 from torch.testing import assert_close
 
 from examples.lesson import write_lesson
@@ -200,27 +199,6 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path):
     unknown = REPORT_ROWS.replace("silu", "sulu")
     assert_refused(report(tmp_path, unknown, check=False), "sulu")
     assert not (tmp_path / "summary.csv").exists()
-
-
-def test_short_pairs_are_kept_to_train_on_and_long_ones_to_test_on(data, tmp_path):
-    script = ABLATION / "split_lengths.py"
-    out = tmp_path / "short"
-    run("python", script, data, out, "--longest", 18)
-
-    def pairs(folder, part):
-        sides = [
-            data_utils.load_indexed_dataset(f"{folder}/{part}.en-de.{e}") for e in ("en", "de")
-        ]
-        return [(tuple(s.tolist()), tuple(t.tolist())) for s, t in zip(*sides, strict=True)]
-
-    def is_long(pair):
-        return max(map(len, pair)) > 18
-
-    valid = pairs(data, "valid")
-    assert pairs(out, "train") == [pair for pair in pairs(data, "train") if not is_long(pair)]
-    assert pairs(out, "valid") == [pair for pair in valid if not is_long(pair)]
-    assert pairs(out, "test") == [pair for pair in valid if is_long(pair)] != valid != []
-    assert (out / "dict.en.txt").read_text() == (data / "dict.en.txt").read_text()
 
 
 def test_a_model_whose_parts_were_exchanged_is_read_as_it_is(data, tmp_path):

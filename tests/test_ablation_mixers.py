@@ -11,7 +11,7 @@ from reference import outputs_and_gradients
 from torch.testing import assert_close
 
 from resmlp_mt.nn.fold import make_offset
-from resmlp_mt.nn.mixers import FreeMatrix, GatedMixer, LinearMixer, ToeplitzMatrix
+from resmlp_mt.nn.mixers import GatedMixer, LinearMixer, ToeplitzMatrix
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "ablation"))
 from variants import matrices, mixers  # noqa: E402
@@ -20,10 +20,6 @@ sys.path.pop(0)
 
 B, L, N, C, H = 3, 7, 8, 8, 4
 every_direction = pytest.mark.parametrize("causal", [False, True], ids=["both-ways", "causal"])
-
-
-def build_mlp(kind, causal):
-    return mixers.TokenMLP(*(kind(N, H, causal, 0.1) for _ in range(2)), H)
 
 
 def build_linear(name, causal):
@@ -36,9 +32,6 @@ BUILDERS = {
         name: lambda causal, name=name: build_linear(name, causal)
         for name in ("pooling", "shift", "adafc", "adafc-normalised")
     },
-    "gmlp": lambda causal: mixers.SpatialGateMixer(C, LinearMixer(ToeplitzMatrix(N, H, causal, 1))),
-    "mlp": lambda causal: build_mlp(ToeplitzMatrix, causal),
-    "free-mlp": lambda causal: build_mlp(FreeMatrix, causal),
 }
 every_mixer = pytest.mark.parametrize("name", BUILDERS)
 
@@ -78,49 +71,11 @@ def softmax_of_what_is_seen(mixer, x, t, c, causal):
     return sum(scores[t - s + zero] * x[:, s, c] for s in seen) / total
 
 
-def gate_of_gmlp(mixer, x, t, c, causal):
-    zero = 0 if causal else N - 1
-    hidden = F.gelu(x @ mixer.fc1.weight.t() + mixer.fc1.bias)
-    u, v = hidden[..., :C], F.layer_norm(hidden[..., C:], (C,), mixer.norm.weight, mixer.norm.bias)
-    gathered = torch.zeros_like(u[:, t])
-    for c_2 in range(C):
-        weight = mixer.mix.matrix.weight[c_2 // (C // H)]
-        for s in range(t + 1 if causal else x.size(1)):
-            gathered[:, c_2] = gathered[:, c_2] + weight[t - s + zero] * v[:, s, c_2]
-    gated = u[:, t] * (gathered + mixer.bias)
-    return gated @ mixer.fc2.weight[c] + mixer.fc2.bias[c]
-
-
-def mlp_over_positions(mixer, x, t, c, causal):
-    def entry(matrix, k, i, j):
-        if isinstance(matrix, FreeMatrix):
-            return matrix.weight[k, i, j]
-        return matrix.weight[k, i - j + (0 if causal else N - 1)]
-
-    def bias(matrix, k, i):
-        return matrix.bias[k, i] if isinstance(matrix, FreeMatrix) else 0
-
-    def seen(i):
-        return range(i + 1) if causal else range(x.size(1))
-
-    y = 0
-    for k in range(H):
-        y = y + bias(mixer.second, k, t)
-        for i in seen(t):
-            mixed = sum(entry(mixer.first, k, i, j) * x[:, j, c] for j in seen(i))
-            hidden = F.gelu(mixed + mixer.bias[k, 0] + bias(mixer.first, k, i))
-            y = y + entry(mixer.second, k, t, i) * hidden
-    return y
-
-
 LOOPS = {
     "pooling": mean_of_three,
     "shift": one_position,
     "adafc": softmax_of_distances,
     "adafc-normalised": softmax_of_what_is_seen,
-    "gmlp": gate_of_gmlp,
-    "mlp": mlp_over_positions,
-    "free-mlp": mlp_over_positions,
 }
 
 

@@ -112,6 +112,31 @@ def test_commands_of_pages_have_the_flags_that_there_are(path):
                 build_parser().parse_args([name, *words])
 
 
+def test_scripts_that_pages_call_have_the_flags_that_are_shown():
+    """Most take hours, and some a GPU. Those that hand flags on to others are left out."""
+    calls = {}
+    for path in PAGES:
+        scripts = "\n".join(t for _, t in FENCE.findall(path.read_text("utf-8")))
+        called = r"^\s*(?:\w+=\S+ )*python ((?:examples|scripts)/\S+\.py)([^|&>#\n]*)"
+        for name, given in re.findall(called, scripts.replace("\\\n", " "), re.M):
+            script = ROOT / name
+            assert script.exists(), (path, name)
+            if "parse_known_args" not in script.read_text("utf-8"):
+                calls.setdefault(name, []).append((path.name, shlex.split(given)))
+    unknown = []
+    for name, called in calls.items():
+        first = {tuple(words[:1]) if words and words[0][0] != "-" else () for _, words in called}
+        told = [run("python", ROOT / name, *words, "--help", check=False) for words in first]
+        missing = re.search(r"No module named '(\w+)'", told[0].stderr)
+        if missing and missing[1] not in ("resmlp_mt", "races", "examples"):
+            continue  # an extra that is not installed
+        flags = set(re.findall(r"--[a-z][a-z0-9-]*", "".join(one.stdout for one in told)))
+        for page, words in called:
+            shown = {w.split("=")[0] for w in words if w.startswith("--") and " " not in w}
+            unknown += [(page, name, flag) for flag in shown - flags]
+    assert len(calls) > 20 and unknown == []
+
+
 def test_readme_translates(tmp_path):
     said = shell(block("resmlp-mt translate --model en-de"), tmp_path)
     first, _, best, second = said.splitlines()

@@ -131,17 +131,6 @@ def test_what_both_sides_share_is_swapped_on_both(script):
     assert len(swap(rows, 1.0)) == 5  # the only one four times, and another with an emoji
 
 
-def test_some_pairs_get_an_emoji_at_the_end_of_both_sides(script):
-    rows = [(f"it is {n} .", f"es ist {m}.", "a-x") for n, m in zip("abcde", "fghij", strict=True)]
-    found = Counter()
-    for seed in range(100):
-        (row,) = script.swap(rows, 1.0, seed)
-        (source, emoji), (target, same) = (text.rsplit(" ", 1) for text in row[:2])
-        assert emoji == same and ord(emoji) >= 0x2600 and row[2] == "a-x"
-        found[source.endswith("."), target.endswith(".")] += 1
-    assert set(found) == {(True, True), (False, False)}
-
-
 @pytest.fixture
 def bash(commands):
     """bash(script, *arguments, **variables): its status, what it says, and what it complains of."""
@@ -159,25 +148,6 @@ def bash(commands):
 def read_rows(path):
     with open(path, newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
-
-
-def test_the_data_of_the_long_trainings_is_prepared_in_both_directions(mix, tmp_path, bash):
-    raw, out = tmp_path / "raw", tmp_path / "bin"
-    for name in ("multi30k", "ende-mix-16k/raw"):
-        (out / name).mkdir(parents=True)
-    last = out / "ende-mix-16k" / "raw" / "test2.domain"  # by which a folder is known as whole
-    last.touch()
-    (out / "ende-mix-8k").mkdir()  # begun, and stopped
-    (raw / "wmt").mkdir(parents=True)
-    (raw / "ende-mix").symlink_to(mix)
-    for lang in ("en", "de"):
-        (raw / "wmt" / f"newstest2014.{lang}").symlink_to(mix / f"test.{lang}")
-    flags = ["--raw", raw, "--held-out", "8", "--per-domain", "3", "--vocab-size", "400"]
-    status, *said = bash("../convergence/prepare.sh", *flags, OUT=str(out))
-    assert status == 0, said
-    assert not list((out / "multi30k").iterdir()) and list(last.parent.iterdir()) == [last]
-    for name, pair in (("ende-mix-8k", "en-de"), ("deen-mix-8k", "de-en")):
-        assert (out / name / f"train.{pair}.en.bin").exists()
 
 
 def test_one_command_trains_scores_and_records_and_does_nothing_twice(mix, tmp_path, bash):
@@ -360,28 +330,6 @@ def test_text_in_the_target_language_is_none_that_the_filters_leave_out(mix, tmp
     report = json.loads((tmp_path / "bin" / "report.json").read_text())
     assert report["train"]["dropped"]["both sides are the same text"] > 20
     assert report["train1"]["kept"] == report["train"]["kept"]
-
-
-def test_careless_german_has_german_quotes(script):
-    rows = 6 * [('He said "yes".', 'Er sagte "ja".', "tatoeba")]
-    typed = script.type_carelessly(rows, 1, 1)
-    assert "Er sagte „ja“." in {row[1] for row in typed}
-    assert "He said “yes”." in {row[0] for row in script.type_carelessly(rows, 1, 0)}
-
-
-def test_scores_by_domain_are_of_the_lines_of_each(tmp_path):
-    lines = [f"Der Hund Nummer {i} sieht das Haus." for i in range(4)]
-    (tmp_path / "ref.de").write_text("\n".join(lines) + "\n")
-    (tmp_path / "ref.domain").write_text("a\nb\na\nb\n")
-    (tmp_path / "ours").write_text("\n".join([lines[0], "Nein.", lines[2], "Ja."]) + "\n")
-    command = ["python", EXAMPLE / "by_domain.py", tmp_path / "ours", "--ref", tmp_path / "ref.de"]
-    found = re.findall(r"^\| (\w+) \| (\d) \| ([\d.]+) \| ([\d.]+)", run(*command).stdout, re.M)
-    assert found[0] == ("a", "2", "100.0", "100.0")
-    assert found[1][:2] == ("b", "2") and float(found[1][2]) < 10
-    (tmp_path / "ours").write_text("Nein.\n")
-    assert_refused(run(*command, check=False), "ours has 1 lines")
-    (tmp_path / "ref.domain").write_text("")
-    assert_refused(run(*command, check=False), "ref.domain: no domain in it")
 
 
 CLEAN = ['"It\'s late", she said.', "Tom", "Where   is “he”?", "No … stop.", "'Yes,' said he!"]

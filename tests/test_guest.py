@@ -33,6 +33,14 @@ def test_a_program_that_imports_a_translator_stays_as_it_was():
     assert result.stderr == result.stdout == ""
 
 
+def test_who_has_imported_us_can_import_the_program_that_trains():
+    code = "import resmlp_mt, fairseq_cli.train as program, resmlp_mt.compat.trainer as ours\n"
+    code += "assert program.Trainer is ours.Trainer"
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
 # Another plugin, whose task and model fairseq finds by --user-dir alone.
 OTHER = """
 from fairseq.models import register_model, register_model_architecture

@@ -287,19 +287,16 @@ def test_exports_of_another_format_ask_to_be_made_anew(copy, number):
         classify(model)
 
 
+PICTURES = {"in_chans": 3, "image_size": 8, "crop_pct": 1.0, "interpolation": "bicubic"}
 CONFIGS = {
     "exported translator": [
-        {"source_lang": 3}, {"target_lang": "../de"}, {"source_lang": "x" * 5000},
-        {"source_positions": "12"}, {"source_positions": 11}, {"target_positions": 10**9},
-        {"target_positions": True}, {"sha256": 3},
+        {"target_lang": "../de"}, {"source_lang": "x" * 5000}, {"source_positions": "12"},
+        {"target_positions": 10**9}, {"target_positions": True}, {"sha256": 3},
     ],
     "exported classifier": [
-        {"classes": "abcdefghij"}, {"classes": [1] * 10}, {"classes": ["x"]}, {"pictures": 3},
-        {"pictures": {}}, *({"pictures": {"in_chans": 3, "image_size": 8, "crop_pct": 1.0,
-        "interpolation": "bicubic"} | wrong} for wrong in (
-            {"in_chans": 1}, {"image_size": 10**6}, {"image_size": 9}, {"image_size": 8.0},
-            {"crop_pct": 0}, {"crop_pct": "x"}, {"interpolation": "nearest"}, {"interpolation": []},
-        )),
+        {"classes": "abcdefghij"}, {"classes": ["x"]}, {"pictures": 3}, {"pictures": {}},
+        {"pictures": PICTURES | {"image_size": 10**6}}, {"pictures": PICTURES | {"crop_pct": 0}},
+        {"pictures": PICTURES | {"image_size": 8.0}}, {"pictures": PICTURES | {"in_chans": 1}},
     ],
 }  # fmt: skip
 
@@ -323,11 +320,8 @@ def test_what_an_export_says_of_itself_is_checked(copy, name, changes):
         ("encoder.matrix", lambda a: a[..., 1:]),
         ("decoder.matrix", lambda a: a.astype("float64")),
         ("decoder.matrix", lambda a: a * float("nan")),
-        ("decoder.matrix", lambda a: a[0]),
-        ("decoder.matrix", lambda a: a[:0]),
         ("decoder.matrix", lambda a: a[:, :0]),
         ("decoder.scale", lambda a: a[:-1]),
-        ("decoder.offset", lambda a: a[:-1]),
         ("decoder.scale", None),
     ],
 )

@@ -27,9 +27,8 @@ BELOW = {
 BELOW["checkpoints"] = BELOW["tasks"] | {"tasks"}
 for room in ("engines", "analysis"):
     BELOW[room] = BELOW["checkpoints"] | {"checkpoints"}
-BELOW["engines"] |= {"text"}
-BELOW["export"] = BELOW["engines"] | {"engines"}  # a shortlist is learned with the export's codec
-BELOW["translating"] = BELOW["engines"] | {"engines", ""}
+BELOW["export"] = BELOW["engines"] | {"engines"}
+BELOW["translating"] = BELOW["engines"] | {"engines", "text", ""}
 BELOW["serving"] = BELOW["translating"] | {"translating"}
 BELOW["cli"] = BELOW["export"] | BELOW["serving"] | {"analysis", "export", "serving"}
 BELOW[""] = {"engines", "errors", "translating"}

@@ -5,7 +5,6 @@ import pytest
 from examples.lesson import sentence_pairs, sentences, write_lesson
 from examples.lesson.grammar import (
     PRONOUNS,
-    WHO,
     Clause,
     NounPhrase,
     clock,
@@ -13,9 +12,8 @@ from examples.lesson.grammar import (
     lay_out,
     number,
     prepositional,
-    refer_to,
 )
-from examples.lesson.words import BE, QUESTION, SUBORDINATE, VERBS, Pair
+from examples.lesson.words import QUESTION, SUBORDINATE, VERBS, Pair
 
 BOY, MEN, GIRL = NounPhrase("boy"), NounPhrase("man", many=True), NounPhrase("girl")
 DOG, DOOR = NounPhrase("dog", "the", "old"), NounPhrase("door")
@@ -25,12 +23,8 @@ IN_KITCHEN = prepositional("in", NounPhrase("kitchen", "a", "small"))
 TO_STATION = prepositional("to", NounPhrase("station", "the", "new"))
 # What the rules of German say, in sentences written by hand.
 EXPECTED = [
-    (lay_out(Clause(BOY, SEE, object=DOG, negated=True), front=TODAY),
-     "today the boy does not see the old dog", "heute sieht der Junge den alten Hund nicht"),
     (lay_out(Clause(BOY, SEE, object=NounPhrase("dog", "a", "old"), negated=True)),
      "the boy does not see an old dog", "der Junge sieht keinen alten Hund"),
-    (lay_out(Clause(GIRL, OPEN, object=DOOR)),
-     "the girl opens the door", "das Mädchen macht die Tür auf"),
     (lay_out(Clause(GIRL, OPEN, object=DOOR), SUBORDINATE),
      "the girl opens the door", "das Mädchen die Tür aufmacht"),
     (lay_out(Clause(GIRL, OPEN, "past", object=DOOR), SUBORDINATE),
@@ -40,35 +34,16 @@ EXPECTED = [
     (lay_out(Clause(MEN, VERBS["sleep"], "past", place=IN_KITCHEN, negated=True), QUESTION),
      "did the men not sleep in a small kitchen", "haben die Männer nicht in einer kleinen Küche "
      "geschlafen"),
-    (lay_out(Clause(PRONOUNS["you"], VERBS["drive"], manner=TO_STATION, time=TODAY)),
-     "you drive to the new station today", "du fährst heute zum neuen Bahnhof"),
-    (lay_out(Clause(MEN, VERBS["go"], "past", manner=TO_STATION)),
-     "the men went to the new station", "die Männer sind zum neuen Bahnhof gegangen"),
     (lay_out(Clause(BOY, GIVE, object=NounPhrase("apple", "a", "red"), recipient=PRONOUNS["she"])),
      "the boy gives a red apple to her", "der Junge gibt ihr einen roten Apfel"),
     (lay_out(Clause(MEN, VERBS["help"], object=NounPhrase("dog", 23, "small"))),
      "the men help twenty-three small dogs", "die Männer helfen dreiundzwanzig kleinen Hunden"),
-    (lay_out(Clause(NounPhrase("horse", "my", "black"), VERBS["eat"], "can", negated=True,
-                    object=NounPhrase("egg", "a", many=True))),
-     "my black horse cannot eat eggs", "mein schwarzes Pferd kann keine Eier essen"),
     (lay_out(Clause(BOY, VERBS["wait"]), QUESTION, Pair("whom", "auf wen")),
      "whom does the boy wait for", "auf wen wartet der Junge"),
-    (lay_out(Clause(WHO, VERBS["pick"], "will", object=PRONOUNS["we"])),
-     "who will pick us up", "wer wird uns abholen"),
-    (lay_out(Clause(refer_to(NounPhrase("suitcase")), BE, complement=Pair("old", "alt")),
-             SUBORDINATE),
-     "it is old", "er alt ist"),
-    (prepositional("without", NounPhrase("boy", "a", "young")),
-     "without a young boy", "ohne einen jungen Jungen"),
-    (prepositional("with", NounPhrase("sister", "her", "old", many=True)),
-     "with her old sisters", "mit ihren alten Schwestern"),
     (prepositional("next to", NounPhrase("house", "this", "red", many=True)),
      "next to these red houses", "neben diesen roten Häusern"),
-    (prepositional("to", NounPhrase("school")), "to the school", "zur Schule"),
     (clock(7, 30), "at half past seven", "um halb acht"),
     (clock(12, 45), "at a quarter to one", "um Viertel vor eins"),
-    (clock(1, 0), "at one o'clock", "um ein Uhr"),
-    (date(3, "May"), "on the third of May", "am dritten Mai"),
     (date(21, "March"), "on the twenty-first of March", "am einundzwanzigsten März"),
     (number(67), "sixty-seven", "siebenundsechzig"),
 ]  # fmt: skip

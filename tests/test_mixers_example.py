@@ -16,7 +16,6 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from torch import nn
 from torch.testing import assert_close
 
-from resmlp_mt.compat.processor import multiplies_bf16
 from resmlp_mt.errors import UserError
 from resmlp_mt.nn.cycle import CycleMLP
 from resmlp_mt.nn.grid_mixers import GridConvolution
@@ -182,45 +181,6 @@ def test_runs_leave_curves_and_are_not_begun_again(tmp_path, study):
     assert rows[0].keys() == read_rows(CIFAR10 / "mixers.csv")[0].keys()
 
 
-def test_the_table_has_the_same_updates_and_the_same_time(tmp_path, shuffled, monkeypatch):
-    import mixers_report
-
-    archs = mixers_report.list_archs()
-    chosen, head = ("resmlp", "gmlp"), "model,images,seed,parameters,updates,top1\n"
-    points = [(1, 100, 20), (1, 200, 30), (2, 100, 22), (2, 200, 34)]
-    lines = [f"{m},original,{s},9,{n},{t}\n" for m in chosen for s, n, t in points]
-    shuffles = [
-        f"resnet,{i},1,9,{n},{t}\n" for i in ("patches", "pixels") for _, n, t in points[:2]
-    ]
-    (tmp_path / "curves.csv").write_text(head + "".join(lines + shuffles))
-    head = "arch,batch,rate,parameters,multiply_adds\n"
-    costs = [f"{archs[m]},{b},{b}0,77,88\n" for m in chosen for b in (1, 32)]
-    (tmp_path / "mixers_cost.csv").write_text(head + "".join(costs))
-    # gMLP takes 4/3 of the time of the fastest, so it has 150 updates in that of 200.
-    (tmp_path / "mixers_step_time.csv").write_text("model,ratio\nresmlp,1.5\ngmlp,2.0\n")
-    flags = ["--curves", str(tmp_path / "curves.csv"), "--folder", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", ["mixers_report.py", *flags])
-    assert mixers_report.main() == 0
-    ours, other = read_rows(tmp_path / "mixers_table.csv")
-    same = ("resmlp", "77", "88", "10", "320", "2", "200", "32.00", "200", "32.00")
-    assert tuple(ours.values()) == same
-    assert (other["top1"], other["updates_in_time"], other["top1_in_time"]) == (
-        "32.00", "150", "26.50",
-    )  # fmt: skip
-    assert all((tmp_path / f"{name}.png").stat().st_size > 5000 for name in ("mixers", "shuffled"))
-
-
-def test_an_update_of_each_mixer_is_timed(tmp_path, shuffled):
-    import mixers_report
-
-    command = ["python", CIFAR10 / "step_time.py", "--mixers", "--rounds", 1]
-    command += ["--bf16"] * multiplies_bf16()  # else it is slow
-    run(*command, "--out", tmp_path / "t.csv")
-    rows = {row["model"]: row for row in read_rows(tmp_path / "t.csv")}
-    assert list(rows) == list(mixers_report.list_archs())
-    assert rows["resmlp"]["ratio"] == "1.000" and rows["gmlp"]["parameters"] == "171850"
-
-
 def test_a_run_takes_one_gpu_and_makes_all_updates(shuffled, tmp_path, monkeypatch, capsys):
     import runs
 
@@ -257,16 +217,6 @@ def test_few_images_leave_a_row_for_each_start(tmp_path, study):
     classes = [{picture.parent.name for picture in pictures} for pictures in drawn]
     assert classes[0].isdisjoint(classes[1]) and len(drawn[0]) == 2 * len(classes[0])
     assert (tmp_path / "few.png").stat().st_size > 5000
-
-
-def test_the_time_and_the_accuracy_of_adafc_are_drawn(tmp_path):
-    scripts = CIFAR10.parent / "adafc"
-    flags = ["--image-size", 32, "--batch", 2, "--rounds", 1, "--folder", tmp_path]
-    assert "13.5%" in run("python", scripts / "step_time.py", *flags).stdout
-    assert len(read_rows(tmp_path / "step_time.csv")) == 3
-    run("python", scripts / "accuracy.py", "--out", tmp_path / "accuracy.png")
-    for name in ("step_time", "accuracy"):
-        assert (tmp_path / f"{name}.png").stat().st_size > 5000
 
 
 def test_the_orders_of_a_unit_are_those_of_the_paper(monkeypatch):

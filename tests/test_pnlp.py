@@ -85,19 +85,6 @@ def test_counts_are_those_of_a_loop(window, dictionary):
     assert project.features == counts.size(1)
 
 
-def test_equal_hashes_are_as_many_as_the_trigrams_that_two_words_share():
-    """Which is what MinHash is for."""
-    one, other = "▁translation", "▁translations"
-    shared, all_of_them = (
-        len(operate(*(set(projection.cut_in_trigrams(w)) for w in (one, other))))
-        for operate in (set.intersection, set.union)
-    )
-    same = [projection.take_fingerprint(w, 3000) for w in (one, other, "▁horse")]
-    found = [(same[0] == one).double().mean().item() for one in same]
-    assert found[0] == 1 and found[2] == 0
-    assert abs(found[1] - shared / all_of_them) < 0.05
-
-
 def test_a_text_has_one_result_whatever_batch_it_sits_in(model, dictionary):
     texts = ["▁the ▁mixture d", "▁of", "▁mix x ing ▁the ▁of ▁mix ▁the"]
     together = model(batch(dictionary, *texts), classification_head_name="head")[0]

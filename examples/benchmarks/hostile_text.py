@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from resmlp_mt.data.card import read_card
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.files.output import whole_file
 from resmlp_mt.text.pipeline import Pipeline

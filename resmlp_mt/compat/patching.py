@@ -93,7 +93,14 @@ class Patch:
 
 def find_original(target: str) -> Callable:
     """The function as fairseq has it, whatever stands in its place. target: "module:function"."""
-    return inspect.unwrap(pkgutil.resolve_name(target))
+    module, _, path = target.partition(":")
+    first, *names = path.split(".")
+    found = pkgutil.resolve_name(f"{module}:{first}")
+    if isinstance(found, type):
+        found = vars(found).get("_replaced", found)
+    for name in names:
+        found = getattr(found, name)
+    return inspect.unwrap(found)
 
 
 def digest(function: Callable) -> str:
@@ -120,10 +127,12 @@ def _replace(replacement: Replacement) -> None:
         return
     original = getattr(owner, name)
     if isinstance(original, type):
-        # `python -m` runs a copy of its module.
-        for module in (owner, sys.modules["__main__"]):
-            if getattr(module, name, None) is original:
-                setattr(module, name, replacement.ours)
+        # Those who have imported it have its name. `python -m` runs a copy of its module.
+        for place in (module, "fairseq_cli.train", "__main__"):
+            if getattr(sys.modules.get(place), name, None) is original:
+                setattr(sys.modules[place], name, replacement.ours)
+        if original is not replacement.ours:
+            replacement.ours._replaced = original
         return
     if getattr(original, "ours", None) is replacement.ours:
         return

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 from fairseq.file_io import PathManager
-from fairseq_cli.train import should_stop_early
 from omegaconf import OmegaConf
 
 from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
@@ -192,6 +191,9 @@ def _adopt_average(state: dict, weights: dict) -> None:
 
 def _count_on(trainer, patience: int, counted: dict) -> None:
     """Let --patience count on from what a checkpoint says. A training that it ended is done."""
+    # Not above: it may be what imports fairseq, and so this module.
+    from fairseq_cli.train import should_stop_early
+
     vars(should_stop_early).update(counted)
     if 0 < patience <= counted.get("num_runs", 0):
         logger.info("--patience %d ended this training", patience)

@@ -19,7 +19,6 @@ from fairseq import checkpoint_utils, trainer
 from fairseq.distributed import ModuleProxyWrapper
 from fairseq.distributed.utils import get_global_group
 from fairseq.file_io import PathManager
-from fairseq_cli.train import should_stop_early
 from torch.nn.parallel import DistributedDataParallel
 
 from resmlp_mt.compat.patching import Patch
@@ -49,7 +48,7 @@ _asked = threading.Event()  # to stop; a process has one training
 
 
 @PATCH.replaces(
-    "fairseq_cli.train:Trainer",
+    "fairseq.trainer:Trainer",
     "15dd9cb1abfb",
     "f13df5e2668d",
     "d3ad29a10ce7",
@@ -154,9 +153,11 @@ class Trainer(trainer.Trainer):
         """Save what --patience counts too, and nothing where a user's mistake ends the training."""
         if isinstance(sys.exc_info()[1], UserError):
             return None
-        return super().save_checkpoint(
-            filename, extra_state | {"patience": vars(should_stop_early)}
-        )
+        # Not above: it may be what imports fairseq, and so this module.
+        from fairseq_cli.train import should_stop_early
+
+        counted = {"patience": vars(should_stop_early)}
+        return super().save_checkpoint(filename, extra_state | counted)
 
     def load_checkpoint(self, filename, *args, **kwargs):
         """Let every worker load the checkpoint, and notice where they have not the same one."""

@@ -13,10 +13,10 @@ _OF_NUMPY = (ValueError, IndexError)
 _OF_GRAPHS = ("InvalidGraph", "InvalidProtobuf")
 
 
-def explain_broken(folder: Path | str, error: Exception) -> BrokenModel:
+def _explain(folder: Path | str, error: Exception) -> BrokenModel:
     """What to raise for an export that cannot be read, or computed with."""
     reason = " ".join(str(error).split()) or type(error).__name__
-    if is_of_onnxruntime(error) and type(error).__name__ not in _OF_GRAPHS:
+    if _is_of_onnxruntime(error) and type(error).__name__ not in _OF_GRAPHS:
         version = sys.modules["onnxruntime"].__version__
         return BrokenModel(
             f"{folder}: ONNX Runtime {version} cannot run this export (... {reason[-200:]}); "
@@ -25,22 +25,28 @@ def explain_broken(folder: Path | str, error: Exception) -> BrokenModel:
     return BrokenModel(f"{folder}: a broken export ({reason:.300}); export the model again")
 
 
-def is_of_onnxruntime(error: Exception) -> bool:
+def _is_of_onnxruntime(error: Exception) -> bool:
     """Whether ONNX Runtime raised it."""
     return type(error).__module__.startswith("onnxruntime.")
 
 
 @contextmanager
-def computing(folder: Path | str) -> Iterator[None]:
-    """Raise what a graph cannot compute as an error that names this folder.
+def computing(folder: Path | str, *faults: type[Exception]) -> Iterator[None]:
+    """Raise what cannot be computed, or read, as an error that names the folder of an export.
 
     What is no fault of it, as a lack of memory, is raised as it is.
+
+    Args:
+        folder: The export.
+        faults: What else is one, as where a file is read that anybody may have written.
     """
     try:
         yield
     except UserError:
         raise
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename}: missing; export the model again") from None
     except Exception as error:
-        if not (isinstance(error, _OF_NUMPY) or is_of_onnxruntime(error)):
+        if not (isinstance(error, _OF_NUMPY + faults) or _is_of_onnxruntime(error)):
             raise
-        raise explain_broken(folder, error) from error
+        raise _explain(folder, error) from error

@@ -2,16 +2,15 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.arrays import read_arrays
-from resmlp_mt.engines.broken import computing, explain_broken, is_of_onnxruntime
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.engines.broken import computing
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.kernels.classifier import ClassifierKernel
 from resmlp_mt.engines.onnx_graph import read_graph, start_graph
@@ -35,6 +34,8 @@ if TYPE_CHECKING:  # Pillow is not there where there are translators alone
 
 # Names of 21,000 classes take 1 MB; what Python makes of JSON takes 30 times as much.
 _MAX_JSON = 2**22
+# What Python raises for contents that are of other types than they should.
+_OF_CONTENTS = KeyError, TypeError, AttributeError
 
 
 def load_exported_translator(folder: Path, device: str = "auto") -> tuple[FoldedSearch, TextCodec]:
@@ -44,7 +45,7 @@ def load_exported_translator(folder: Path, device: str = "auto") -> tuple[Folded
         UserError: If something is missing or broken, or the device is not the CPU.
     """
     config = _read_config(folder, "translator", device)
-    with _refusing_what_is_broken(folder):
+    with computing(folder, *_OF_CONTENTS):
         _check_languages(config)
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
         dictionaries = codec.source_dictionary, codec.target_dictionary
@@ -73,7 +74,7 @@ def load_exported_classifier(
     from resmlp_mt.data.crops import Cut
 
     config = _read_config(folder, "classifier", device)
-    with _refusing_what_is_broken(folder):
+    with computing(folder, *_OF_CONTENTS):
         classes, cut = config["classes"], Cut(**config["pictures"])
         if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
             raise ValueError("classes are not names")
@@ -123,24 +124,8 @@ def start_classifier(
     return ClassifierKernel(described, made, in_chans, image_size, classes, threads)
 
 
-@contextmanager
-def _refusing_what_is_broken(folder: Path) -> Iterator[None]:
-    """Raise what an export cannot be read for as the user's error that it is."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise UserError(f"{error.filename}: missing; export the model again") from None
-    except UserError:
-        raise
-    except Exception as error:
-        of_contents = (ValueError, KeyError, TypeError, AttributeError)
-        if not (isinstance(error, of_contents) or is_of_onnxruntime(error)):
-            raise
-        raise explain_broken(folder, error) from None
-
-
 def _read_config(folder: Path, kind: str, device: str) -> dict:
-    try:
+    with computing(folder, *_OF_CONTENTS, RecursionError):
         if (size := os.path.getsize(folder / CONFIG)) > _MAX_JSON:
             raise ValueError(f"{CONFIG} has {size:,} bytes of JSON")
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -148,8 +133,6 @@ def _read_config(folder: Path, kind: str, device: str) -> dict:
         found, sums = config["kind"], config["sha256"] if number in READABLE else {}
         if found not in ("translator", "classifier") or not isinstance(sums, dict):
             raise ValueError(f"not what {CONFIG} says")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise explain_broken(folder, error) from None
     if number not in READABLE:
         raise UserError(
             f"{folder}: made by another version of resmlp-mt (format {number!r:.9}, not {FORMAT}); "

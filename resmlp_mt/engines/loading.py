@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.exported import load_exported_translator
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.engines.threads import count_threads

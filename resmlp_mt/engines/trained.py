@@ -13,8 +13,8 @@ from resmlp_mt.checkpoints.loading import (
     load_translator,
     read_checkpoint,
 )
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.crops import Cut
-from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.engines.fairseq_search import FairseqSearch
 from resmlp_mt.nn.attention import expect_new_shapes
 

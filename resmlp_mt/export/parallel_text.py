@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.reading import read_lines
-from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
 
 

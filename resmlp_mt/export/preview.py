@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from fairseq.data.data_utils import collate_tokens
 
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText, encode_pair
 from resmlp_mt.models.folded import round_rows

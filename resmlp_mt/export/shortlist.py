@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.parallel_text import ParallelText, encode_pair
 

@@ -19,8 +19,8 @@ from resmlp_mt.checkpoints.loading import (
     read_checkpoint,
 )
 from resmlp_mt.data.card import CARD
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.subwords import BESIDE, find_subwords
-from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.folded_classifier import fold_or_trace
 from resmlp_mt.export.parallel_text import ParallelText

@@ -40,7 +40,7 @@ _SHORT, _SHORTEST = 4, 3  # words: of several entries, and of two
 _MOST = 1000  # entries of a line; it is none of entries if it has more
 _STOP = regex.compile(rf"(?V1)[.!?…;:,{ENDS}{COMMAS}]\s*$")
 # Emphasis of Markdown around what names the rest: "**Note:** Keep it", "**Name**: Anna".
-_LABEL = re.compile(r"\s*(\*{1,3}|_{1,3}|~~)(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
+_LABEL = re.compile(r"\s*(\*{1,3}|_{1,3})(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
 _BLANKS = re.compile(r"\s*")
 # What is in a text and no words of it.
 _MARKUP = re.compile(
@@ -137,13 +137,13 @@ def _cut_line(
             yield Part(part, stays=part in endless)
             continue
         entries = _cut_entries(part) if finely else [part]
+        is_entry = len(entries) > 1
         for has_words, run in groupby(entries, key=lambda entry: any(map(str.isalnum, entry))):
             # Those that stand side by side and have no words are one.
             for entry in run if has_words else ["".join(run)]:
                 whole = cut(entry) if has_words else [entry]
                 for sentence in _cut_finely(whole) if finely else whole:
-                    for piece in ruler.cut(sentence):
-                        yield Part(piece, is_item=len(entries) > 1)
+                    yield from (Part(piece, False, is_entry) for piece in ruler.cut(sentence))
 
 
 def _cut_entries(line: str) -> list[str]:
@@ -178,10 +178,11 @@ def _cut_finely(sentences: list[str]) -> list[str]:
     for start, inner, end, stop in find_spans(text) if len(sentences) > 1 else ():
         if bisect_right(ends, start) < bisect_right(ends, stop - 1):
             places |= {start, inner, end, _BLANKS.match(text, stop).end()}
-    for start, sentence in zip([0, *ends], sentences, strict=False):
+    has_marks = "*" in text or "_" in text
+    for start, sentence in zip([0, *ends], sentences, strict=False) if has_marks else ():
         if label := _LABEL.match(sentence):
             places.add(start + label.end())
-    return _cut_whole(text, sorted(places)) if places != {len(text)} else sentences
+    return _cut_whole(text, sorted(places)) if len(places) > 1 else sentences
 
 
 def _cut_whole(text: str, places: Iterable[int]) -> list[str]:

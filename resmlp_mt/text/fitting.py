@@ -2,11 +2,11 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import regex
 
-from resmlp_mt.text.punctuation import COMMAS, UNSPACED, may_cut
+from resmlp_mt.text.punctuation import COMMAS, UNSPACED, cut_at, may_cut
 
 # Where a sentence that is too long is cut: after a clause, or else between words, or characters.
 # Burmese, Khmer and Thai may have blanks without width between words; Tibetan has a mark between
@@ -35,13 +35,14 @@ class Ruler:
         """How many subwords a text has."""
         return len(self._find_pieces(text.strip()))
 
-    def cut(self, text: str) -> Iterator[str]:
+    def cut(self, text: str) -> list[str]:
         """Cut a text into parts that fit, or are a single character. Joined they are the text."""
-        start, end = 0, len(text) if self.measure(text) <= self.longest else 0
-        while start < len(text):
-            end = end or self._find_end(text, start)
-            yield text[start:end]
-            start, end = end, 0
+        if self.measure(text) <= self.longest:
+            return [text]
+        ends = [0]
+        while ends[-1] < len(text):
+            ends.append(self._find_end(text, ends[-1]))
+        return cut_at(text, ends)
 
     def _find_end(self, text: str, start: int) -> int:
         """Where a part ends that begins there: behind the last clause that fits, or word."""

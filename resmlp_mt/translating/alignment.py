@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.traced import Traced

@@ -11,8 +11,8 @@ from operator import itemgetter
 from pathlib import Path
 from reprlib import repr as shorten
 
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.reading import read_lines
-from resmlp_mt.engines.codec import TextCodec
 from resmlp_mt.errors import UserError
 from resmlp_mt.text.about import Wanted
 from resmlp_mt.text.punctuation import UNSPACED, Place, may_cut

@@ -9,7 +9,7 @@ from unicodedata import category
 import numpy as np
 import regex
 
-from resmlp_mt.engines.codec import count_words
+from resmlp_mt.data.codec import count_words
 from resmlp_mt.text.dividing import LINE_ENDS
 from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED
 from resmlp_mt.text.segments import Segment

@@ -10,26 +10,12 @@ from typing import Any, Self, overload
 
 import numpy as np
 
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.batches import fill
-from resmlp_mt.engines.codec import TextCodec
-from resmlp_mt.engines.guides import (
-    Guide,
-    Line,
-    Row,
-    check_beside,
-    divide_begun,
-    lay_beside,
-    make_guides,
-)
+from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.loaded import Loaded
 from resmlp_mt.engines.loading import load_engine
-from resmlp_mt.engines.options import (
-    FROM_1,
-    ReadingOptions,
-    SearchOptions,
-    choose_search,
-    is_count,
-)
+from resmlp_mt.engines.options import FROM_1, SearchOptions, is_count
 from resmlp_mt.engines.search.batched import search_batches
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.errors import UserError
@@ -46,6 +32,15 @@ from resmlp_mt.translating.hypotheses import (
     explain_lost,
     explain_unknown,
     join,
+)
+from resmlp_mt.translating.options import ReadingOptions, choose_search
+from resmlp_mt.translating.prefixes import (
+    Line,
+    Row,
+    check_beside,
+    divide_begun,
+    lay_beside,
+    make_guides,
 )
 from resmlp_mt.translating.writer import Writer
 

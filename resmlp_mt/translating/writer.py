@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.text.pipeline import Pipeline
 from resmlp_mt.text.segments import Segment

@@ -255,9 +255,7 @@ def test_what_a_model_has_no_room_for_is_infinitely_unlikely(packed, tmp_path):
         ([], "--ref"),
         (["--source", "hyp.de"], "--source"),
         (["--model", "en-de"], "--source"),
-        (["--model", "en-de", "--source", "same.de", "--json"], "--json"),
         (["--model", "en-de", "--source", "same.de", "--ref", "ref.de"], "--ref"),
-        (["same.de", "--model", "en-de", "--source", "same.de"], "--model"),
         (["--model", "en-de", "--source", "short.de"], "short.de ends before line 3"),
     ],
 )

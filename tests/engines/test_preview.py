@@ -11,7 +11,7 @@ from engines.test_folded_search import (  # noqa: F401
 )
 
 from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import UserError

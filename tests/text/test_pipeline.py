@@ -193,25 +193,31 @@ def test_emphasis_goes_around_all_of_what_has_one_name():
     assert whole.write(segment, "", lambda: None).text.split() == ["**🐶**"]
 
 
+@given(st.integers(0, 23), st.integers(0, 59))
+def test_times_of_day_are_kept_in_12_hours_and_in_24(hour, minute):
+    half = f"{hour % 12 or 12}:{minute:02} {'ap'[hour > 11]}.m."
+    forms = [f"at {half}", f"um {hour}:{minute:02} Uhr", f"um {hour}.{minute:02} Uhr"]
+    for source in forms:
+        _, memo = digits.read(Traced.of(source), about())
+        for said in forms:
+            assert digits.write(Traced.of(said), memo, about(), None)
+        for other in (f"um {(hour + 12) % 24}:{minute:02} Uhr", f"{half} {hour}:{minute:02} Uhr"):
+            assert not digits.write(Traced.of(other), memo, about(), None)
+
+
 @pytest.mark.parametrize(
     ("source", "said", "is_kept"),
     [
-        ("at 1:00", "um 1:00 Uhr", True),
-        ("at 1:00", "um 13:00 Uhr", False),
-        ("at 7:30 pm", "um 19.30 Uhr", True),
-        ("at 7:30 p.m.", "um 7:30 Uhr", False),
-        ("um 19:30 Uhr", "at 7:30 pm", True),
         ("um 9:00 Uhr", "at 9 am", True),
         ("12 and 12", "12 und 13", False),
         ("in 2024", "in 2024 und 2025", True),
-        ("$5 at 7:30 pm", "5:30 Dollar um 19:30 Uhr", False),
         ("It is 1.5", "Es sind 1,5", True),
         ("an A4 and 4", "ein A4 und 4", True),
         ("an A4", "ein 4", False),
     ],
 )
-def test_digits_are_kept_and_times_of_day_too(source, said, is_kept):
-    text, memo = digits.read(Traced.of(source), about())
+def test_digits_are_kept(source, said, is_kept):
+    _, memo = digits.read(Traced.of(source), about())
     assert (digits.write(Traced.of(said), memo, about(), None) is not None) == is_kept
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resmlp_mt import Translator
-from resmlp_mt.engines.codec import TextCodec
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.files.finding import find_checkpoint
 from resmlp_mt.serving.html.markup import Markup
 from resmlp_mt.translating.alignment import align_words, weigh_words

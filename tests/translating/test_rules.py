@@ -113,25 +113,40 @@ def test_what_is_lost_is_read_again_with_a_wider_beam_and_stays_in_the_end():
     assert found == [False, True, False]
 
 
+@st.composite
+def texts(draw):
+    """Words that a model knows, and others, with marks around them."""
+    before, behind = (
+        st.sampled_from(["", '"', "(", "„"]),
+        st.sampled_from(["", ".", '",', "!)", "…"]),
+    )
+    word = st.tuples(before, st.sampled_from(WORDS + UNREADABLE), behind).map("".join)
+    return " ".join(draw(st.lists(word, max_size=8)))
+
+
+engines = st.sampled_from([Deaf, Losing, Copying])
+
+
 @settings(max_examples=50)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["", '"', "(", "„"]),
-            st.sampled_from(WORDS + UNREADABLE),
-            st.sampled_from(["", ".", '",', "!)", "…", "“"]),
-        ),
-        max_size=8,
-    ),
-    st.booleans(),
-    st.sampled_from([Deaf, Losing, Copying]),
-)
+@given(texts(), st.booleans(), engines)
 @pytest.mark.filterwarnings("ignore:text 1")
-def test_what_a_model_cannot_read_is_in_its_translation(words, whole, engine):
-    text = " ".join(map("".join, words))
+def test_what_a_model_cannot_read_is_in_its_translation(text, whole, engine):
     said = copying(engine).translate(text, split_sentences=not whole)
     for word in UNREADABLE:
         assert said.count(word) == text.count(word)
+
+
+@settings(max_examples=25)
+@given(st.lists(texts(), max_size=4), engines)
+@pytest.mark.filterwarnings("ignore:text")
+def test_many_texts_are_translated_as_each_by_itself(lines, engine):
+    translator = copying(engine)
+    found = list(translator.translate_nbest(lines + lines, nbest=2, attention=True))
+    alone = [next(translator.translate_nbest(line, nbest=2, attention=True)) for line in lines]
+    assert found == alone + alone
+    joined = translator.translate("\n".join(lines), split_sentences=True)
+    each = translator.translate(lines, split_sentences=True)
+    assert joined.split() == " ".join(each).split()
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,6 @@ def test_blocks_of_code_stay_as_they_are(translator):
     assert begun.startswith(f"Ja.\n{code}\nDer ")
     # A line is translated as ever where lines are left whole.
     assert translator.translate(code, split_sentences=False) != code
-    assert translator.translate(f"```\n{text}") == f"```\n{dog}"
 
 
 def test_what_has_no_letters_stays_as_it_is(translator):
@@ -308,17 +307,10 @@ def test_every_line_has_its_own_prefix_or_words(translator):
             translator.translate(lines, **{name: [given, None, given, given]})
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        dict(prefix="Haus Haus Haus Haus", no_repeat_ngram_size=2),
-        dict(prefix="Haus Haus Haus Haus", no_repeat_ngram_size=2, sampling=True),
-        dict(words=[["Haus Haus Haus Haus"]], no_repeat_ngram_size=2),
-    ],
-)
-def test_what_a_translation_must_hold_and_must_not_is_no_fault_of_the_weights(translator, asked):
+@pytest.mark.parametrize("held", [dict(prefix="Haus " * 4), dict(words=[["Haus " * 4]])], ids=str)
+def test_what_a_translation_must_hold_and_must_not_is_no_fault_of_the_weights(translator, held):
     with pytest.raises(UserError, match="no_repeat_ngram_size") as caught:
-        translator.translate(["The house is red."], max_len_b=20, **asked)
+        translator.translate(["The house."], max_len_b=20, no_repeat_ngram_size=2, **held)
     assert "weights" not in str(caught.value)
 
 

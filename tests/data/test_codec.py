@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.subwords import train_subwords
-from resmlp_mt.engines.codec import TextCodec
 
 
 @pytest.fixture(params=[0, 256], ids=["", "bytes"])

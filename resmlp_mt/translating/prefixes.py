@@ -1,0 +1,181 @@
+"""Prefixes and words beside lines, which lead their translations."""
+
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from itertools import repeat
+from reprlib import repr as shorten
+
+from resmlp_mt.data.codec import TextCodec
+from resmlp_mt.engines.guides import Guide
+from resmlp_mt.errors import LineError, UserError
+from resmlp_mt.text.code import join_code
+from resmlp_mt.text.dividing import LINE_ENDS, cut_lines
+from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.sentences import parts_sentences_by_blanks, split_sentences
+from resmlp_mt.text.surrogates import mend_surrogates
+
+# A line, the beginning of its translation, and the words that its translation shall hold.
+Row = tuple[str, str, Sequence[str]]
+
+
+def check_beside(lines: object, prefix: object, words: object) -> None:
+    """Refuse at once what cannot stand beside the lines, as far as that shows before they are read.
+
+    Raises:
+        ValueError: For what is no text or no list, and for more of them than lines.
+    """
+    if isinstance(prefix, bytes) or not isinstance(prefix, Iterable):
+        raise ValueError(f"prefix {shorten(prefix)} must be a text, or one for each line")
+    if words is not None and not isinstance(words, Iterable):
+        raise ValueError(f"words {shorten(words)} must be a list of texts for each line")
+    known = 1 if isinstance(lines, str) else len(lines) if isinstance(lines, Sized) else None
+    for name, given in (("prefix", prefix), ("words", words)):
+        listed = isinstance(given, Sized) and not isinstance(given, str)
+        if known is not None and listed and len(given) > known:
+            raise ValueError(f"{name}: {len(given)} for {known} lines")
+
+
+def lay_beside(
+    lines: Iterable[str], prefix: str | Iterable[str], words: Iterable[Sequence[str]] | None
+) -> Iterator[Row]:
+    """Yield each line with what belongs to it; a single prefix belongs to all.
+
+    Raises:
+        ValueError: If there are fewer prefixes, or fewer lists of words, than lines; or something
+            else in the place of one.
+    """
+    prefixes = repeat(prefix) if isinstance(prefix, str) else iter(prefix)
+    words = repeat(()) if words is None else iter(words)
+    none = object()
+    for number, line in enumerate(lines, 1):
+        begin, held = next(prefixes, none), next(words, none)
+        for name, given in ("prefix", begin), ("words", held):
+            if given is none:
+                raise ValueError(f"{name}: none for line {number}")
+        if not isinstance(begin, str):
+            raise ValueError(f"prefix: a text for line {number}, not {shorten(begin)}")
+        if not isinstance(held, str) and isinstance(held, Iterable):
+            held = list(held)  # an iterator yields once
+        if not isinstance(held, list) or not all(isinstance(word, str) for word in held):
+            raise ValueError(f"words: a list of texts for line {number}, not {shorten(held)}")
+        begin, *held = map(mend_surrogates, [begin, *held])
+        # What is blank leads nothing.
+        yield line, begin if begin.strip() else "", [word for word in held if word.strip()]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the input, and what leads its translation.
+
+    Attributes:
+        text: As it was given.
+        segments: Its parts, each translated at once.
+        kept: Translations of the first parts, one each, as a prefix has them.
+        prefix: What the translation of the next part begins with.
+        words: What the translation shall hold.
+    """
+
+    text: str
+    segments: list[Segment]
+    kept: Sequence[str]
+    prefix: str
+    words: Sequence[str]
+
+    @property
+    def left(self) -> list[Segment]:
+        """The parts that have no translation yet."""
+        return self.segments[len(self.kept) :]
+
+
+def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list[str], str]:
+    """Divide a prefix into what translates whole parts of a text, and the beginning of the next.
+
+    Its finished lines are the first ones of the text. Its finished sentences behind them are the
+    first ones of the next line. A block of code is a line.
+
+    Args:
+        prefix: What the translation begins with.
+        parts: Of the text, each translated at once.
+        language: Of the prefix.
+
+    Returns:
+        The translations of the first parts, one each, and the rest of the prefix.
+    """
+    if not prefix or len(parts) < 2:
+        return [], prefix
+    # One more letter shows where text would go on: in its last line and sentence, or in new ones.
+    *finished, _ = (line for line, _ in join_code(_split_lines(f"{prefix}X")))
+    *before, last = _group_lines(parts)
+    kept: list[str] = []
+    for line, of_line in zip(finished, before, strict=False):
+        kept += _lay_out(split_sentences(line, language), len(of_line))
+    going_on = [*before, last][min(len(finished), len(before))]
+    rest = prefix[sum(map(len, kept)) :]
+    sentences = split_sentences(f"{rest}X", language)[:-1]
+    if parts_sentences_by_blanks(language) and sentences and not sentences[-1][-1].isspace():
+        sentences.pop()  # its full stop may be that of a number
+    kept += sentences[: len(going_on) - 1]
+    return kept, prefix[sum(map(len, kept)) :]
+
+
+def _lay_out(sentences: list[str], count: int) -> list[str]:
+    """So many texts of them: the last takes all that are left, or some are empty."""
+    laid = [*sentences[: count - 1], "".join(sentences[count - 1 :])]
+    return laid + [""] * (count - len(laid))
+
+
+def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
+    """A guide for every part of lines that is left to translate.
+
+    The prefix of a line goes to the first of these that is no code. Each holds the words of its
+    line.
+
+    Args:
+        codec: The model's.
+        lines: With what leads their translations.
+        first: Number of the first line.
+
+    Raises:
+        UserError: If the model has no subwords for what a translation shall hold, or a line that
+            has words to hold is in several parts.
+    """
+    guides = []
+    for number, line in enumerate(lines, first):
+        try:
+            if line.words and len(_group_lines(line.left)) > 1:
+                raise UserError("holds several lines; constraints are for one")
+            if line.words and len(line.left) > 1:
+                raise UserError("too long for the model to hold constraints; shorten it")
+            begin = codec.encode_target(line.prefix)
+            held = tuple(filter(len, map(codec.encode_held, line.words)))
+        except UserError as error:
+            raise LineError([number], str(error)) from None
+        for i, segment in enumerate(line.left):
+            if not segment.pieces:  # it stays as it is
+                guides.append(Guide(number=(number, i)))
+                continue
+            guides.append(Guide(begin, held, (number, i)))
+            begin = begin[:0]
+    return guides
+
+
+def _split_lines(text: str) -> list[str]:
+    """The lines of a text, each with its end and the blank lines around it."""
+    lines: list[str] = []
+    for line in cut_lines(text):
+        if lines and not (line.strip() and lines[-1].strip()):
+            lines[-1] += line
+        else:
+            lines.append(line)
+    return lines
+
+
+def _group_lines(segments: list[Segment]) -> list[list[Segment]]:
+    """The segments of each line of a text."""
+    lines: list[list[Segment]] = [[]]
+    for number, segment in enumerate(segments, 1):
+        lines[-1].append(segment)
+        behind = segment.text[len(segment.text.rstrip()) :]
+        if any(end in behind for end in LINE_ENDS) and number < len(segments):
+            lines.append([])
+    return lines
