@@ -18,6 +18,8 @@ from resmlp_mt.text.surrogates import mend_surrogates
 NO_JSON = "send JSON as in /docs, with the header Content-Type: application/json"
 MOST_TERMS = 1000
 _MOST_FIELDS = 20  # of a form
+# Commas and brackets of a body, those of its texts counted. To parse more holds all threads.
+_MOST_VALUES = 100_000
 # Mistakes that an answer names, and characters of a name. It counts the others.
 _NAMED, _WORD = 3, 40
 
@@ -49,6 +51,8 @@ def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
     """
     try:
         if "json" in kind.lower():
+            if (values := sum(map(body.count, (b",", b"[", b"{")))) > _MOST_VALUES:
+                raise too_many(values, _MOST_VALUES, "values, or commas and brackets")
             if isinstance(found := json.loads(body.decode()), dict):
                 return found
             raise HTTPException(400, NO_JSON)
