@@ -276,7 +276,7 @@ def clean(run: Run) -> None:
                         left += 1
                         stream.write(json.dumps([target, source], ensure_ascii=False) + "\n")
         chosen = np.ones(left, bool)
-        if settings["judge"]:
+        if settings["judge"] and left:
             scores = step.folder / "nats"
             run.make_lines(Judgement, {"judge": settings["judge"]}, given, scores)
             nats = np.array([float(line) for line in read_lines(scores)])

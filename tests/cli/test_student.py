@@ -398,7 +398,9 @@ def test_the_page_leads_from_download_to_translation(raw, tmp_path):
         shutil.copy(raw / f"test.{lang}", tmp_path)
     small = f"resmlp_plus_student_small {' '.join(SIZES[:-4])}"  # but for positions
     shorter = {
-        "resmlp_plus_student_small": small, ', "wrong_language"': "", "8000": "220",
+        "resmlp_plus_student_small": small, "8000": "220",
+        # Random weights say the same again and again.
+        ', "duplicates", "repetitive", "wrong_language"': "",
         'model = "teacher"': 'model = "teacher"\nmax_decoding_length = 20',
         "updates = 50000": "updates = 2", "updates = 1000": "updates = 1",
         "tests = {mine": "rounds = 1\nlines = 2\ntests = {mine",
