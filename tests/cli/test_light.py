@@ -80,7 +80,7 @@ def test_where_there_is_no_unix_an_export_translates_in_python(tmp_path):
     blocked = "import sys; sys.modules |= dict.fromkeys(['fcntl', 'resource', 'termios', 'pwd'])"
     (tmp_path / "sitecustomize.py").write_text(blocked)
     code = """if True:
-        import sys, resmlp_mt.files.claim, resmlp_mt.serving.server
+        import sys, resmlp_mt.files.claim, resmlp_mt.serving.app
         from resmlp_mt import Translator
         from resmlp_mt.cli import main
         print(Translator.from_pretrained("multi30k-en-de").translate("A man rides a bike."))

@@ -170,8 +170,8 @@ def test_a_word_that_looks_around_is_of_no_span():
 @pytest.mark.parametrize(
     "text",
     [mark * 200 for mark in ("**a", "*a **b ", "_a_ ", "[a](", "[", "<b>", "<b>a</b>", "![a](b) ")]
-    + ["**a" + 10**5 * " " + "b** c", "**a" + 10**5 * "." + "b** c", '<a "' * 20_000]
-    + ["*a " * 30_000, "`" + 10**5 * " " + "a", "```" + 10**5 * " " + "a b"],
+    + ["**a" + 10**5 * " " + "b** c", "**a" + 10**5 * "." + "b** c", '<a "' * 4000]
+    + ["*a " * 4000, "`" + 10**5 * " " + "a", "```" + 10**5 * " " + "a b"],
 )  # fmt: skip
 def test_no_pattern_goes_over_a_text_again_and_again(text):
     taken = take_spans(text)
