@@ -13,7 +13,8 @@ from statistics import mean
 
 import pytest
 import sentencepiece
-from cli.commands import ENVIRONMENT, ROOT, run
+from cli.commands import ENVIRONMENT, ROOT
+from cli.commands import run as run_command
 from cli.zygote import find_commands
 
 FOLDER = ROOT / "examples/convergence"
@@ -67,16 +68,20 @@ def test_fairseq_takes_the_flags_of_every_run(stage, monkeypatch):
             assert args.stop_time_hours == (by_clock or 0)
 
 
-def test_a_training_is_done_by_its_updates_its_patience_or_the_clock():
+@pytest.mark.parametrize(
+    ("progress", "done"),
+    [
+        ((), False),
+        ((39, 9.0, 5, 0), False),
+        ((40, 0.1, 5, 0), True),
+        ((40, 0.1, 1, None), False),  # without a loss
+        ((20, 0.1, 5, 3), True),
+        ((20, 10.1, 5, 0), True),
+    ],
+)
+def test_a_training_is_done_by_its_updates_its_patience_or_the_clock(progress, done):
     flags = "--max-update 99 --patience 3 --stop-time-hours 10 --max-update 40".split()
-    for *progress, done in (
-        (39, 9.0, 5, 0, False),
-        (40, 0.1, 5, 0, True),
-        (40, 0.1, 1, None, False),  # without a loss
-        (20, 0.1, 5, 3, True),
-        (20, 10.1, 5, 0, True),
-    ):
-        assert queue.is_done(queue.Progress(*progress), flags) == done, progress
+    assert queue.is_done(queue.Progress(*progress), flags) == done
     assert not queue.is_done(queue.Progress(39, 99.0, 50, 40), flags[-2:])
 
 
@@ -168,7 +173,14 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
     assert "Loaded checkpoint" in (folder / "output").read_text()  # it went on, not anew
 
 
-def test_seconds_are_those_of_all_epochs_each_once(tmp_path):
+def test_a_training_takes_one_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(queue, "program", lambda name: "echo")
+    with queue.take(tmp_path) as lock:
+        status, said = queue.call_training(tmp_path, tmp_path / "data", ["--seed", "3"], lock)
+    assert status == 0 and "--seed 3 " in said and "--distributed-world-size 1\n" in said
+
+
+def test_seconds_to_a_loss_are_those_of_all_epochs_each_once(tmp_path):
     entries = [
         {"epoch": epoch, "valid_nll_loss": str(loss), "valid_num_updates": str(updates)}
         for epoch, loss, updates in ((1, 5.5, 7), (2, 4.5, 14), (2, 4.25, 14), (3, 4.0, 21))
@@ -177,47 +189,15 @@ def test_seconds_are_those_of_all_epochs_each_once(tmp_path):
     lines = ["2026-11-22 | INFO | valid | " + json.dumps(entry) for entry in entries + walls]
     (tmp_path / "train.log").write_text("\n".join(["a line", *lines]) + "\n")
     points = time_to_quality.read_points(tmp_path / "train.log")
-    assert points == [
-        time_to_quality.Point(1, 7, 10.0, 5.5), time_to_quality.Point(2, 14, 22.0, 4.25)
-    ]  # fmt: skip
+    expected = [(1, 7, 10.0, 5.5), (2, 14, 22.0, 4.25)]
+    assert points == [time_to_quality.Point(*point) for point in expected]
     assert time_to_quality.reach(points, 5.0) == points[1]
     assert time_to_quality.reach(points, 4.0) is None
-    assert not time_to_quality.read_points(tmp_path / "nix.log")
-
-
-def write_log(folder: Path, losses: list[float], seconds: float) -> None:
-    folder.mkdir()
-    lines = []
-    for epoch, loss in enumerate(losses, 1):
-        lines.append({"epoch": epoch, "train_train_wall": str(seconds)})
-        lines.append({"epoch": epoch, "valid_nll_loss": str(loss), "valid_num_updates": 7 * epoch})
-    (folder / "train.log").write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
-def race(*arguments) -> subprocess.CompletedProcess:
-    command = ["python", FOLDER / "time_to_quality.py", *arguments]
-    return run(*command, check=False, env={"COMMIT": "abc"})
-
-
-def test_a_race_is_to_the_lowest_loss_of_the_first(tmp_path):
-    write_log(tmp_path / "first", [5.0, 4.0, 3.5, 3.75], 10)
-    write_log(tmp_path / "second", [4.5, 3.25, 3.0], 8)
-    (tmp_path / "second" / "command").write_text("resmlp-mt train data --lr 5e-3 --seed 2 --bf16")
-    files = {name: tmp_path / f"race.{name}" for name in ("csv", "plot")}
-    trainings = [f"b={tmp_path / 'first'}", f"a={tmp_path / 'second'}"]
-    outputs = [part for name, path in files.items() for part in (f"--{name}", path)]
-    done = race(*trainings, "--threads", "1", *outputs)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "b: 30 s, 21 updates to 3.500\na: 16 s, 14 updates to 3.500\n"
-    with open(files["csv"], newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [row["model"] for row in rows] == list("bbbbaaa")
-    assert [i for i, row in enumerate(rows) if row["reached"]] == [2, 5]
-    found = [(row["lr"], row["dropout"], row["seed"]) for row in (rows[0], rows[-1])]
-    assert found == [("", "", ""), ("5e-3", "", "2")]
-    assert files["plot"].read_bytes().startswith(b"\x89PNG")
-    done = race("a=" + str(tmp_path), *outputs[:2])
-    assert done.returncode == 2 and "train.log" in done.stderr
+    output = ["--csv", tmp_path / "race.csv", "--plot", tmp_path / "race.png"]
+    command = ["python", FOLDER / "time_to_quality.py", f"a={tmp_path}"]
+    assert run_command(*command, "--target", 5.0, *output).stdout.startswith(
+        "a: 22 s, 14 updates to 5.0"
+    )
 
 
 MODELS = {

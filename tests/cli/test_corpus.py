@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from cli.commands import ENVIRONMENT, ROOT, run
@@ -153,37 +152,6 @@ def test_a_folder_that_another_run_fills_is_left_alone(corpus):
 @pytest.fixture(scope="module")
 def parts():
     return runpy.run_path(str(ROOT / "examples" / "corpus" / "parts.py"))
-
-
-def test_lines_in_another_order_are_another_corpus(tmp_path, monkeypatch):
-    """Of the same file with the same size. An input is known by what is in each part of it."""
-    monkeypatch.syspath_prepend(ROOT / "examples" / "corpus")
-    monkeypatch.setitem(sys.modules, "parts", None)  # not that of the tests
-    del sys.modules["parts"]
-    script = runpy.run_path(str(ROOT / "examples" / "corpus" / "run.py"))
-    (lines := tmp_path / "a.txt").write_text("one\ntwo\nsix\nten\n")
-    flags = dict(model="multi30k-en-de", field="text", into=None, rows=2)
-    monkeypatch.setitem(script["keep_plan"].__globals__, "search_settings", lambda *_: {})
-
-    def keep(**others):
-        arguments = SimpleNamespace(**flags | others)
-        every = list(script["parts"].find_parts([lines], arguments.rows))
-        script["keep_plan"](tmp_path / "out", every, arguments, None)
-
-    keep()
-    lines.rename(lines := tmp_path / "b.txt")
-    keep()  # it is called otherwise
-    for text, said in (
-        ("one\ntwo\nten\nsix\n", "from row 3 on"),
-        ("two\none\nsix\nten\n", "from row 1 on"),
-        ("one\ntwo\nsix\nten\nx\n", "from row 5 on"),
-        ("one\ntwo\n", "another corpus"),
-    ):
-        lines.write_text(text)
-        with pytest.raises(UserError, match=said):
-            keep()
-    with pytest.raises(UserError, match="--rows"):
-        keep(rows=3)
 
 
 def make_parquet(**columns) -> bytes:

@@ -242,17 +242,6 @@ def test_the_wheel_and_few_packages_are_enough(small, exports, picture):
         assert small(*command).stdout == run("resmlp-mt", *command).stdout != ""
 
 
-def test_what_tries_an_installation_passes_here_and_sees_what_is_broken(tmp_path):
-    """scripts/smoke.py, which has tried other systems."""
-    smoke = [sys.executable, ROOT / "scripts" / "smoke.py"]
-    done = subprocess.run([*smoke, sys.executable], capture_output=True, text=True)
-    assert done.returncode == 0 and "serve " in done.stdout, done.stdout
-    (tmp_path / "python").write_text("#!/bin/sh\nexit 3")
-    (tmp_path / "python").chmod(0o755)
-    done = subprocess.run([*smoke, tmp_path / "python"], capture_output=True, text=True)
-    assert done.returncode == 1 and done.stdout.count("FAILED") == 4, done.stdout
-
-
 @pytest.mark.parametrize("command", ASKED)
 def test_a_command_works_with_few_packages_or_says_what_it_lacks(
     command, small, exports, picture, tmp_path

@@ -213,14 +213,6 @@ def test_characters_without_a_subword_are_spelled_in_bytes_if_asked(raw, tmp_pat
     assert not any(report["train"]["unknown_rate"].values())
 
 
-def test_separate_vocabularies_are_learnt_each_from_its_language(raw, tmp_path):
-    prepare(raw, tmp_path / "out", "--separate", "--vocab-size", 200)
-    for lang in ("en", "de"):
-        lines = (raw / f"train.{lang}").read_text("utf-8").splitlines()
-        model = (tmp_path / "out" / f"spm.{lang}.model").read_bytes()
-        assert model == train_subwords(lines, 200, "bpe")
-
-
 MANY = "".join(map(chr, range(0x4E00, 0x4F00)))
 
 
@@ -359,13 +351,6 @@ def test_text_that_cannot_be_prepared_is_refused_and_leaves_nothing(raw, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_holds_something_else_is_left_alone(raw, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "thesis.txt").write_text("years of work")
-    assert "holds something else" in refuse("prepare", *flags_of(raw, tmp_path / "out"))
-    assert (tmp_path / "out" / "thesis.txt").read_text() == "years of work"
-
-
 def test_text_that_the_new_folder_would_not_have_is_not_lost(raw, tmp_path):
     out = tmp_path / "out"
     prepare(raw, out)
@@ -374,20 +359,6 @@ def test_text_that_the_new_folder_would_not_have_is_not_lost(raw, tmp_path):
     files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert "raw/train.en" in refuse("prepare", *flags_of(out / "raw", out))
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
-
-
-def test_files_that_are_named_much_like_what_is_made_are_not_lost(raw, tmp_path):
-    out = tmp_path / "out"
-    prepare(raw, out)
-    for name in "weights.bin", "raw/tests.md", "raw/valid":
-        (out / name).write_text("mine")
-        before = snapshot(out)
-        assert f"loses {name};" in refuse("prepare", *flags_of(raw, out))
-        assert snapshot(out) == before
-        (out / name).unlink()
-    for name in "train1.en-de.en.bin", "raw/test2.domain", "raw/monolingual.de":
-        (out / name).write_text("of a script")
-    prepare(raw, out)
 
 
 @pytest.mark.parametrize("sharing", ["--joined", "--separate"])
@@ -401,19 +372,6 @@ def test_subwords_that_trained_models_need_are_not_replaced_by_others(raw, tmp_p
         assert snapshot(out) == before
     (out / "report.json").write_text("made anew")
     prepare(raw, out, "--joined")
-    assert snapshot(out) == before
-
-
-def test_subwords_of_other_languages_are_not_lost(raw, tmp_path):
-    out = tmp_path / "out"
-    prepare(raw, out, "--separate", "--vocab-size", 200)
-    for lang, other in ("en", "fr"), ("de", "es"):
-        for path in raw.glob(f"*.{lang}"):
-            shutil.copy(path, tmp_path / path.with_suffix(f".{other}").name)
-    before = snapshot(out)
-    flags = ["-s", "fr", "-t", "es", "--vocab-size", 200]
-    said = refuse("prepare", *flags_of(tmp_path, out), *flags)
-    assert f"{out}/" in said and "other subwords" in said
     assert snapshot(out) == before
 
 

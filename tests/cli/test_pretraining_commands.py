@@ -88,14 +88,6 @@ def test_probing_a_pretrained_model_takes_the_teacher(pretrained, pictures, tmp_
     assert capsys.readouterr().out == result.stdout
 
 
-def test_packing_keeps_the_teacher(pretrained, tmp_path):
-    run("resmlp-mt", "pack", pretrained, "--out", tmp_path / "packed")
-    packed = load(tmp_path / "packed/model.pt")["model"]
-    torch.testing.assert_close(
-        packed, load(pretrained / "checkpoint_last.pt")["extra_state"]["ema"]
-    )
-
-
 def test_a_folder_of_pretraining_stands_for_its_last_checkpoint(pretrained, pictures, tmp_path):
     folder = shutil.copytree(pretrained, tmp_path / "run")
     shutil.copy(folder / "checkpoint1.pt", folder / "checkpoint_best.pt")
