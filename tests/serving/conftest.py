@@ -4,11 +4,17 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
+import httpx
 import pytest
 from cli.commands import ENVIRONMENT, run, words
 
 pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
+
+# A busy machine may take longer than the five seconds that httpx waits.
+for name in ("get", "head", "post"):
+    setattr(httpx, name, partial(getattr(httpx, name), timeout=1800))
 
 
 @contextmanager
@@ -25,7 +31,7 @@ def serving(model, *options, workers=1) -> Iterator[tuple[str, subprocess.Popen]
         address = [next_worker(process) for _ in range(workers)][0]
         yield address, process
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=120)
+        process.communicate(timeout=1800)
         assert process.returncode == 0
     finally:
         if process.poll() is None:  # its workers do not end with it

@@ -34,7 +34,7 @@ def asked():
                 body = text if isinstance(text, dict) else {"text": text}
                 requests.append(asyncio.create_task(client.post("/translate", json=body)))
                 if len(requests) == 1:  # the worker is busy with the first
-                    assert await asyncio.to_thread(translator.at_work.acquire, timeout=60)
+                    assert await asyncio.to_thread(translator.at_work.acquire, timeout=1800)
                 await asyncio.sleep(0.05)
             then(translator)
             return await asyncio.gather(*requests)

@@ -36,7 +36,7 @@ def test_what_comes_while_workers_are_busy_is_translated_together(batch):
     translator, sizes = Held(), []
     batcher = batch(translator, observe_batch=sizes.append)
     first = batcher.ask(cut("ab"), Options(translator))
-    translator.at_work.acquire(timeout=60)
+    translator.at_work.acquire(timeout=1800)
     rest = [batcher.ask(cut(f"{i}x", f"{i}y"), Options(translator)) for i in range(3)]
     translator.let_go.set()
     assert texts(first) == ["ba"]
@@ -48,7 +48,7 @@ def test_it_is_told_when_what_waits_is_cancelled(batch):
     translator, waiting = Held(), []
     batcher = batch(translator, observe_queue=waiting.append)
     batcher.ask(cut("a"), Options(translator))
-    translator.at_work.acquire(timeout=60)
+    translator.at_work.acquire(timeout=1800)
     job = batcher.ask(cut("b", "c"), Options(translator))
     assert waiting[-1] == 2
     job.answer.cancel()
@@ -60,7 +60,7 @@ def test_workers_translate_side_by_side(batch):
     batcher = batch(translator, batch_size=1)
     job = batcher.ask(cut("a", "b"), Options(translator))
     for _ in range(2):
-        assert translator.at_work.acquire(timeout=60)
+        assert translator.at_work.acquire(timeout=1800)
     translator.let_go.set()
     assert texts(job) == ["a", "b"]
 
@@ -93,7 +93,7 @@ def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
     translator = Held()
     batcher = batch(translator, queue_size=3)
     busy = batcher.ask(cut("busy"), Options(translator))
-    translator.at_work.acquire(timeout=60)
+    translator.at_work.acquire(timeout=1800)
     waiting = batcher.ask(cut("a", "b"), Options(translator))
     with pytest.raises(QueueFull):
         batcher.ask(cut("c", "d"), Options(translator))
@@ -106,7 +106,7 @@ def test_a_cancelled_job_is_not_translated_and_leaves_its_place_to_others(batch)
     translator = Held()
     batcher = batch(translator, queue_size=2)
     busy = batcher.ask(cut("busy"), Options(translator))
-    translator.at_work.acquire(timeout=60)
+    translator.at_work.acquire(timeout=1800)
     unwanted = batcher.ask(cut(*["unwanted"] * 2), Options(translator))
     assert batcher.waiting == 2 and unwanted.answer.cancel() and batcher.waiting == 0
     wanted = batcher.ask(cut(*["wanted"] * 2), Options(translator))
@@ -119,10 +119,10 @@ def test_a_batch_that_nobody_waits_for_is_left_at_the_next_step(batch):
     translator = Held()  # it is not let go
     batcher = batch(translator)
     abandoned = batcher.ask(cut("a", "b"), Options(translator))
-    translator.at_work.acquire(timeout=60)
+    translator.at_work.acquire(timeout=1800)
     abandoned.answer.cancel()
     wanted = batcher.ask(cut("wanted"), Options(translator))
-    assert translator.at_work.acquire(timeout=60)
+    assert translator.at_work.acquire(timeout=1800)
     translator.let_go.set()
     assert texts(wanted) == ["detnaw"]
 
@@ -131,7 +131,7 @@ def test_jobs_share_batches_text_by_text(batch):
     translator = Held()
     batcher = batch(translator)
     busy = batcher.ask(cut("busy"), Options(translator))
-    translator.at_work.acquire(timeout=60)
+    translator.at_work.acquire(timeout=1800)
     long = batcher.ask(cut(*(f"long {i}" for i in range(8))), Options(translator))
     other = batcher.ask(
         cut(*(f"other {i}" for i in range(3))), Options(translator, SearchOptions(nbest=2))
@@ -164,7 +164,7 @@ def test_the_request_comes_first_that_least_was_done_for(batch):
     batcher = batch(translator)
     wide = SearchOptions(beam=10)
     busy = batcher.ask(cut("busy"), Options(translator))
-    translator.at_work.acquire(timeout=60)
+    translator.at_work.acquire(timeout=1800)
     long = batcher.ask(cut(*(f"{i} " + "x" * 21 for i in range(3))), Options(translator, wide))
     for light in "abc":
         done = batcher.ask(cut(light), Options(translator))
@@ -199,7 +199,7 @@ def test_a_line_that_fails_fails_its_job_alone(batch):
     translator = Held()
     batcher = batch(translator, batch_size=10)
     busy = batcher.ask(cut("busy"), Options(translator))
-    translator.at_work.acquire(timeout=60)
+    translator.at_work.acquire(timeout=1800)
     good, bad = (
         batcher.ask(cut(*lines), Options(translator)) for lines in (["a", "good"], ["b", "poison"])
     )

@@ -49,7 +49,7 @@ document = st.lists(st.one_of(line, st.lists(line, max_size=4).map(" ".join)), m
 
 @pytest.fixture(scope="module")
 def client(server):
-    with httpx.Client(base_url=server, timeout=120) as client:
+    with httpx.Client(base_url=server, timeout=1800) as client:
         yield client
 
 

@@ -28,7 +28,7 @@ def children(process) -> list[int]:
 
 def asks(server, key="", **headers):
     body = {"q": TEXT, "source": "en", "target": "de"} | ({"api_key": key} if key else {})
-    return httpx.post(f"{server}/translate", data=body, headers=headers, timeout=60)
+    return httpx.post(f"{server}/translate", data=body, headers=headers, timeout=1800)
 
 
 def test_workers_share_port_limits_and_counts_and_follow_files_at_a_hangup(fast, tmp_path):
@@ -103,10 +103,10 @@ def test_answers_do_not_wait_for_acknowledgements(host):
 def test_what_is_asked_before_sigterm_is_answered(fast):
     body = json.dumps({"text": [TEXT] * 300, "beam": 20})
     with serving(fast, "--threads", 1, workers=2) as (server, process):
-        connections = [HTTPConnection(urlsplit(server).netloc, timeout=60) for _ in range(6)]
+        connections = [HTTPConnection(urlsplit(server).netloc, timeout=1800) for _ in range(6)]
         for connection in connections:
             connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
-        while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=60).text:
+        while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=1800).text:
             time.sleep(0.01)
         process.terminate()
         for connection in connections:

@@ -28,7 +28,7 @@ CAPTIONS = [
 
 
 def ask(server, **body):
-    return httpx.post(f"{server}/translate", json=body, timeout=60)
+    return httpx.post(f"{server}/translate", json=body, timeout=1800)
 
 
 def answer(server, **body):
@@ -161,7 +161,7 @@ def test_other_mistakes_are_answered_in_json_too(server):
 
 def connect(server) -> socket.socket:
     address = urlsplit(server)
-    return socket.create_connection((address.hostname, address.port), timeout=30)
+    return socket.create_connection((address.hostname, address.port), timeout=1800)
 
 
 def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
@@ -271,7 +271,7 @@ def test_what_a_client_that_left_was_waiting_for_is_not_translated():
                 "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             )
             client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=60).text:
+            while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=1800).text:
                 time.sleep(0.01)
         assert answer(server, text="A dog.")[0]["translations"][0]["text"]
         metrics = httpx.get(f"{server}/metrics").text

@@ -33,7 +33,7 @@ TEXTS = [
 
 
 def ask(server, **body):
-    return httpx.post(f"{server}/translate", json=body, timeout=60)
+    return httpx.post(f"{server}/translate", json=body, timeout=1800)
 
 
 def answer(server, **body):
