@@ -414,8 +414,8 @@ def test_an_interrupt_leaves_the_old_result_whole(raw, prepared, tmp_path, sent,
         # A test run in the background passes on that interrupts are ignored, and hang-ups too.
         preexec_fn=lambda: signal.signal(sent, signal.SIG_DFL),
     )
-    while len(list(tmp_path.iterdir())) < 2 and process.poll() is None:
-        time.sleep(0.01)  # until its working folder appears
+    while not (tmp_path / ".out.new" / "new").exists() and process.poll() is None:
+        time.sleep(0.01)  # until it works there
     process.send_signal(sent)
     _, stderr = process.communicate(timeout=1800)
     assert process.returncode == status and "Traceback" not in stderr
