@@ -122,7 +122,7 @@ def start(*command, own=False, **options) -> subprocess.Popen:
     own = own or "PYTHONPATH" in changed or "preexec_fn" in options or command[0] not in NAMES
     environment = ENVIRONMENT | {"PYTHONUNBUFFERED": "1"} | changed
     out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    # A program whose output nobody reads waits soon, so that it cannot end before a busy test reads.
+    # A program whose output nobody reads waits soon: it cannot end before a busy test reads.
     return subprocess.Popen(words(command, own), env=environment, pipesize=4096, **out, **options)
 
 
