@@ -31,7 +31,7 @@ PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 @dataclass
 class Features:
-    """What a model makes of a split.
+    """The features of the images of a split.
 
     Attributes:
         values: One vector an image. (N, C), float32.

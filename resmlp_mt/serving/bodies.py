@@ -39,7 +39,7 @@ Texts = Annotated[
 
 
 def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
-    """What is in a request: JSON; or a form and a query, as the JSON that says the same.
+    """The fields of a request: JSON; or a form and a query, as the JSON that says the same.
 
     Args:
         body: Of the request.
@@ -123,7 +123,7 @@ def too_many(found: int, most: int, what: str = "sentences") -> HTTPException:
 
 
 def explain(error: ValidationError) -> str:
-    """What is wrong with a request: the first mistakes, and how many more there are."""
+    """The first mistakes in a request, and how many more there are."""
     errors = error.errors(include_url=False, include_context=False)
     return "; ".join(map(_explain, errors[:_NAMED])) + _count_rest(errors)
 

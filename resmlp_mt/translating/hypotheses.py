@@ -61,7 +61,7 @@ class Hypothesis:
 
 
 def explain_unknown(text: str) -> str:
-    """What to say of the first text of which more than `MOSTLY` is unknown."""
+    """The warning for the first text of which more than `MOSTLY` is unknown."""
     start = f"{text.strip():.20}"
     return (
         f"the model never saw most characters of this ({start} ...); they stay as they are, or "
@@ -70,7 +70,7 @@ def explain_unknown(text: str) -> str:
 
 
 def explain_lost(text: str) -> str:
-    """What to say of the first text of which a part is `lost`."""
+    """The warning for the first text of which a part is `lost`."""
     return (
         f"no translation keeps all numbers and names of a sentence of this ({text.strip():.20} "
         "...), which stays as it is. Further ones are not named"

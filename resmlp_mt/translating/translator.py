@@ -416,7 +416,7 @@ class Translator(Loaded):
 
 
 def _hold(guide: Guide, segment: Segment) -> Guide:
-    """What leads the search of a segment, with what it must hold for terms, each once."""
+    """The guide of a segment, with the words that it must hold for terms, each once."""
     held = {wanted.tokens.tobytes(): wanted.tokens for wanted in segment.held}
     return replace(guide, constraints=(*guide.constraints, *held.values())) if held else guide
 

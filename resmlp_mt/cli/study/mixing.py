@@ -79,7 +79,7 @@ def choose_layers(counts: dict[str, int], wanted: str | None) -> list[int]:
 
 
 def _tiles(part, layer: int, arguments: argparse.Namespace):
-    """What to show of a layer: a tensor of images, (rows, columns, height, width)."""
+    """The images of a layer: (rows, columns, height, width)."""
     from resmlp_mt.analysis.matrices import arrange_heads, central_rows, expand
 
     weight = part.layers[layer]["A"]
