@@ -16,8 +16,7 @@ def choose_metric(logs: Iterable[Sequence[Entry]]) -> str:
 
     Models of images have no nll_loss, and neither have trainings by fairseq's cross_entropy.
 
-    Args:
-        logs: What `read_entries` found in each.
+    `logs` are as of `read_entries`.
     """
     for entries in logs:
         names = {name for _, entry in entries for name in _name_metrics(entry)}

@@ -75,11 +75,7 @@ def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
 
 
 def _read_form(body: bytes, kind: str) -> dict[str, list[str]]:
-    """The texts of each field of a form.
-
-    Raises:
-        ValueError: If it is none, has files, or too many fields.
-    """
+    """The texts of each field of a form; ValueError if it is none, or has files."""
     if "multipart" not in kind.lower():
         return parse_qs(
             body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"

@@ -218,13 +218,7 @@ def _describe(code: str, probability: float) -> dict:
 
 
 def _write(asked: LibreRequest, translations: list[list[str]], rest: dict) -> bytes:
-    """A `LibreResponse` as JSON.
-
-    Args:
-        asked: What was asked.
-        translations: Of each text, best first. A blank text stays as it is.
-        rest: What else is said.
-    """
+    """A `LibreResponse` as JSON, of the translations of each text, best first, and the rest."""
     different = [
         list(dict.fromkeys(found)) if text.strip() else [text]
         for text, found in zip(asked.texts, translations, strict=True)

@@ -59,11 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def choose_layers(counts: dict[str, int], wanted: str | None) -> list[int]:
-    """The layers to draw, in order; a part may be less deep than another.
-
-    Args:
-        counts: Of the layers of each part.
-        wanted: As --layers has them; None: all.
+    """The layers to draw, of --layers or all, in order; `counts` has those of each part.
 
     Raises:
         UserError: If no part has one of them.
