@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import sys
+from pathlib import Path
 
 from resmlp_mt import __version__
 from resmlp_mt.errors import UserError
@@ -101,14 +102,15 @@ def _check_whole() -> list[str]:
     if "torch" in sys.modules:
         _show_devices()
     if "fairseq" in sys.modules:
-        from resmlp_mt.compat import check_apex
         from resmlp_mt.compat.processor import multiplies_bf16
 
-        complaint = check_apex()
-        found = "the wrong one" if complaint else _version("apex") or "not installed, not needed"
-        _row("apex", found)
         _row("bf16 on CPUs", "fast" if multiplies_bf16() else "slow here: train without --bf16")
-        problems += [complaint] if complaint else []
+    _row("apex", _version("apex") or "not installed, not needed")
+    if (apex := importlib.util.find_spec("apex")) and not any(
+        (Path(folder) / "multi_tensor_apply").is_dir()
+        for folder in apex.submodule_search_locations or ()
+    ):
+        problems.append("apex is PyPI's web toolkit, not NVIDIA's library: pip uninstall apex")
     return problems
 
 

@@ -8,10 +8,9 @@ programs and noise need neither fairseq nor torch.
 
 import importlib
 import os
-import warnings
 
 from resmlp_mt.compat.noise import quiet_import, silence_noise
-from resmlp_mt.compat.programs import check_apex, exit_with_explanation, is_program
+from resmlp_mt.compat.programs import exit_with_explanation, is_program
 
 MENDED = "checkpoints", "flags", "resuming", "saving", "trainer", "workers"
 
@@ -28,5 +27,3 @@ def apply() -> None:
         # Then fairseq reads checkpoints as it likes: torch must refuse code by itself.
         os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
     exit_with_explanation()
-    if complaint := check_apex():
-        warnings.warn(complaint, stacklevel=2)

@@ -1,6 +1,5 @@
-"""fairseq's own programs, and libraries that only share a name."""
+"""fairseq's own programs, and ours."""
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -34,22 +33,3 @@ def exit_with_explanation() -> None:
         sys.__excepthook__(kind, error, trace)
 
     sys.excepthook = hook
-
-
-def check_apex() -> str | None:
-    """The fault of the installed apex, or None.
-
-    PyPI's `apex` is a web toolkit. fairseq tries to import NVIDIA's library of that name and falls
-    back without a word.
-    """
-    spec = importlib.util.find_spec("apex")
-    if spec is None or spec.submodule_search_locations is None:
-        return None
-    if any(
-        (Path(folder) / "multi_tensor_apply").is_dir() for folder in spec.submodule_search_locations
-    ):
-        return None
-    return (
-        "the installed package 'apex' is not NVIDIA's library but a web toolkit of that name: "
-        "remove it with 'pip uninstall apex'. Nothing here needs apex"
-    )
