@@ -37,9 +37,6 @@ class ClassScore:
 class Confusion:
     """The confusion matrix of a classifier. It grows with the pairs of classes that are mixed up.
 
-    Args:
-        num_classes: K.
-
     Attributes:
         rows: For each class, how many of its images were taken for which.
         images: How many there are.

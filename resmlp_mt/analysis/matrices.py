@@ -60,9 +60,6 @@ class Sparsity:
 def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
     """Read a model's matrices from its checkpoint; its data are not needed.
 
-    Args:
-        model: A checkpoint, a folder with one, or the name of a model that comes with the package.
-
     Returns:
         The name of its token mixer, and its encoder and decoder, or its one stack for images.
 
@@ -77,12 +74,10 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
             continue
         if not tensor.isfinite().all():
             raise UserError(f"{path}: {name} holds values that are no numbers; training diverged")
-        letter = _LETTERS[block[4]]
-        if letter == "A" and not _is_laid_out(tensor):
-            raise UserError(
-                f"{path}: {name}, {tuple(tensor.shape)}, is no weight for each pair of positions, "
-                "nor for each distance; a matrix of another plugin is drawn by what computes it"
-            )
+        letter, shape = _LETTERS[block[4]], tuple(tensor.shape)
+        # Of a `ToeplitzMatrix`, or of a `FreeMatrix`.
+        if letter == "A" and len(shape) != 2 and (len(shape) != 3 or shape[1] != shape[2]):
+            raise UserError(f"{path}: {name}, {shape}, is no weight for each pair of positions")
         layers = found.setdefault(block[1] or "image", {})
         place = int(block[2] or 0), int(block[3])
         layers.setdefault(place, {})[letter] = tensor.float()
@@ -100,16 +95,8 @@ def read_matrices(model: str | Path) -> tuple[str, list[Part]]:
     return str(getattr(cfg, "token_mixer", kind)), parts
 
 
-def _is_laid_out(weight: Tensor) -> bool:
-    """Whether it has the shape of a `FreeMatrix` or of a `ToeplitzMatrix`."""
-    return weight.dim() == 2 or (weight.dim() == 3 and weight.size(1) == weight.size(2))
-
-
 def read_axis_weights(model: str | Path) -> list[tuple[Tensor, Tensor]]:
     """AdaFC's W of each stage, as softmax makes shares of it, the mean over its channels.
-
-    Args:
-        model: As for `read_matrices`.
 
     Returns:
         For each stage, of how far a position looks down the rows, (rows,), and along the columns,
@@ -124,13 +111,9 @@ def read_axis_weights(model: str | Path) -> list[tuple[Tensor, Tensor]]:
     names = [name for name in names if f"{name}vertical" in weights]
     if not names:
         raise UserError(f"{path}: no AdaFC: its stages share no weights between positions")
-    return [tuple(_centre(weights[name + d]) for d in ("vertical", "horizontal")) for name in names]
-
-
-def _centre(weight: Tensor) -> Tensor:
-    # (C, P) -> (P,)
-    shares = weight.float().softmax(1).mean(0)
-    return shares.roll(len(shares) // 2)
+    ways = [(weights[f"{name}vertical"], weights[f"{name}horizontal"]) for name in names]
+    shares = [[weight.float().softmax(1).mean(0) for weight in pair] for pair in ways]
+    return [tuple(share.roll(len(share) // 2) for share in pair) for pair in shares]
 
 
 def expand(weight: Tensor, causal: bool, positions: int) -> Tensor:

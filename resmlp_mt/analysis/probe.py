@@ -46,15 +46,7 @@ class Features:
 
 
 class FeatureExtractor:
-    """Images -> the vectors that a model's head would read.
-
-    Args:
-        model: A `ResMLPImageModel`.
-        cut: What it sees of an image.
-        normalise: Its task's.
-        averaged: Whether the weights are the moving average.
-        device: Where to compute.
-    """
+    """Images -> the vectors that the head of a `ResMLPImageModel` would read."""
 
     def __init__(
         self, model: nn.Module, cut: Cut, normalise: Normalise, averaged: bool, device: str
@@ -94,11 +86,6 @@ class FeatureExtractor:
     def extract(self, folder: ImageFolder, batch_size: int = 256, name: str = "") -> Features:
         """The features of all images of a folder, in evaluation's cut.
 
-        Args:
-            folder: The images, with the model's number of channels.
-            batch_size: Images computed together.
-            name: What the progress bar calls them.
-
         Raises:
             UserError: If an image is broken.
         """
@@ -113,12 +100,7 @@ class FeatureExtractor:
 
 
 def open_both(data: str | Path, split: str, in_chans: int) -> tuple[ImageFolder, ImageFolder]:
-    """The training images and those to evaluate on, their classes counted alike.
-
-    Args:
-        data: A folder or .tar with a folder for each split.
-        split: "valid" or "test".
-        in_chans: 3 for colour, 1 for grey.
+    """The training images and those of "valid" or "test", their classes counted alike.
 
     Raises:
         UserError: If one of the splits is missing or broken, or they differ in their classes.
@@ -156,11 +138,7 @@ def vote(
 
     Returns:
         The classes with the most votes. (Q,).
-
-    Raises:
-        UserError: If k or the temperature is impossible.
     """
-    check_neighbours(k, temperature, len(values))
     cosines, nearest = (queries @ values.t()).topk(k, dim=1)
     # A constant factor on all votes of an image, which keeps a low temperature from overflowing.
     weights = ((cosines - cosines[:, :1]) / temperature).exp()

@@ -17,11 +17,7 @@ def prune(model: nn.Module, letters: str, threshold: float) -> Iterator[float]:
 
     That is what `measure_sparsity` counts: each mixing head is a matrix of its own, and of a
     decoder's A only the weights that look back count. Afterwards the weights are as they were.
-
-    Args:
-        model: A translator or a classifier.
-        letters: Which matrices, of A, B and C.
-        threshold: 0 leaves all as they are.
+    `letters` are of A, B and C.
 
     Yields:
         The share of the weights of these matrices that are zero.

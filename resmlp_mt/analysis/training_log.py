@@ -28,13 +28,8 @@ def choose_metric(logs: Iterable[Sequence[Entry]]) -> str:
 def read_log(path: Path, metric: str, entries: Sequence[Entry] | None = None) -> tuple[list, list]:
     """The (update, value) points of training and of validation in a log.
 
-    A training that was stopped does the updates since its last checkpoint again. The later ones
-    count.
-
-    Args:
-        path: The log.
-        metric: As --metric takes it.
-        entries: What `read_entries` found in it. A pipe can be read once.
+    `entries` are as of `read_entries`. A training that was stopped does the updates since its last
+    checkpoint again. The later ones count.
 
     Raises:
         UserError: If the file has none, or something else in the place of a number.

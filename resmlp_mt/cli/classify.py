@@ -50,7 +50,10 @@ def run(arguments: argparse.Namespace) -> None:
     for path, best in classify_each(paths, open_image, classify, "classify", broken, quiet):
         path = str(path)
         if arguments.json:
-            entries.append({"path": path, "predictions": [_as_json(guess) for guess in best]})
+            found = [
+                {"index": g.index, "class": g.name, "probability": g.probability} for g in best
+            ]
+            entries.append({"path": path, "predictions": found})
         else:
             guesses = [f"{guess.name} {guess.probability:.1%}" for guess in best]
             print("\t".join(map(on_a_line, [path, *guesses])), flush=True)
@@ -58,10 +61,6 @@ def run(arguments: argparse.Namespace) -> None:
         print_json(entries)
     if broken:
         raise UserError(f"{len(broken)} of {len(paths)} images could not be read")
-
-
-def _as_json(guess) -> dict:
-    return {"index": guess.index, "class": guess.name, "probability": guess.probability}
 
 
 def _find_images(patterns: list[str]) -> list[Path | str]:

@@ -6,8 +6,11 @@ import json
 
 def format_line(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
     """The output for a line of the source, with its line ends; of its hypotheses, best first."""
+    from resmlp_mt.translating.alignment import align_subwords, align_words
+
     kind = arguments.print_alignment
-    pairs = [_align(kind, hypothesis) for hypothesis in hypotheses] if kind else []
+    align = align_words if kind == "word" else align_subwords
+    pairs = [align(hypothesis.attention) for hypothesis in hypotheses] if kind else []
     if arguments.json:
         entries = [{"text": h.text, "score": round(h.score, 4)} for h in hypotheses]
         for entry, found, hypothesis in zip(entries, pairs, hypotheses, strict=False):
@@ -25,9 +28,3 @@ def format_line(arguments: argparse.Namespace, number: int, source: str, hypothe
         for line in hypothesis.text.split("\n"):  # a block of code has several
             rows += f"{before}{line}{behind}\n"
     return rows
-
-
-def _align(kind: str, hypothesis) -> list[tuple[int, int]]:
-    from resmlp_mt.translating.alignment import align_subwords, align_words
-
-    return (align_words if kind == "word" else align_subwords)(hypothesis.attention)

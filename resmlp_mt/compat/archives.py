@@ -19,6 +19,7 @@ _REFUSED = (
     "refused, since it holds {} that could run commands on this computer; use a checkpoint that "
     "fairseq wrote"
 )
+_CORRUPT = "not a checkpoint, or a corrupt one"
 
 
 def allow_harmless_classes() -> None:
@@ -29,12 +30,13 @@ def allow_harmless_classes() -> None:
     """
     arrays = numpy._core.multiarray
     dtypes = {type(numpy.dtype(code)) for code in numpy.typecodes["All"] if code not in "OV"}
+    nodes = inspect.getmembers(omegaconf.nodes, inspect.isclass)
     config = [
         omegaconf.DictConfig,
         omegaconf.ListConfig,
         omegaconf.base.Metadata,
         omegaconf.base.ContainerMetadata,
-        *(c for _, c in inspect.getmembers(omegaconf.nodes, inspect.isclass) if _is_value(c)),
+        *(node for _, node in nodes if issubclass(node, omegaconf.nodes.ValueNode)),
     ]
     torch.serialization.add_safe_globals(
         [
@@ -53,10 +55,6 @@ def allow_harmless_classes() -> None:
     )
 
 
-def _is_value(candidate: type) -> bool:
-    return issubclass(candidate, omegaconf.nodes.ValueNode)
-
-
 def read_data(path: str) -> object:
     """The content of a file of torch, where it is data alone.
 
@@ -72,13 +70,15 @@ def read_data(path: str) -> object:
     except (FileNotFoundError, IsADirectoryError):
         raise UserError("no such checkpoint") from None
     except (pickle.UnpicklingError, zipfile.BadZipFile) as error:
-        raise UserError(_explain_refusal(str(error))) from None
+        name = refused_class(str(error))
+        said = _REFUSED.format(f"pickled code or objects ({name})") if name else _CORRUPT
+        raise UserError(said) from None
     except (EOFError, RuntimeError, OSError) as error:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise  # the disk's trouble, not the file's
         raise UserError(_explain_damage(str(error).strip(), path)) from None
     except Exception as error:  # torch's reader fails anywhere on a file that was forged
-        raise UserError("not a checkpoint, or a corrupt one") from error
+        raise UserError(_CORRUPT) from error
 
 
 def _check_archive(path: str) -> None:
@@ -93,19 +93,10 @@ def _check_archive(path: str) -> None:
     with archive:
         members = archive.infolist()
         if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            raise UserError(
-                "refused, since it is compressed, as torch writes no checkpoint; use one that "
-                "fairseq wrote"
-            )
+            raise UserError("refused, since it is compressed; use one that fairseq wrote")
         # All are 0 where whoever saved it has switched them off in torch.
         if any(member.CRC for member in members) and (damaged := archive.testzip()):
             raise UserError(f"corrupt checkpoint (wrong checksum of {damaged}); copy it again")
-
-
-def _explain_refusal(error: str) -> str:
-    if name := refused_class(error):
-        return _REFUSED.format(f"pickled code or objects ({name})")
-    return "not a checkpoint, or a corrupt one"
 
 
 def _explain_damage(error: str, path: str) -> str:

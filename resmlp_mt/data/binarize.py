@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from resmlp_mt.data.binary_check import MAGIC
 from resmlp_mt.data.vocabulary import Vocabulary
 
 _CHUNK = 2**22  # numbers at once
 # The types that fairseq's MMapIndexedDataset reads: 16 bits for small dictionaries, else 32.
-_MAGIC = b"MMIDIDX\0\0"
 _KINDS = ((np.dtype(np.uint16), 8), (np.dtype(np.uint32), 9))
 _SMALL = 65500
 
@@ -31,8 +31,7 @@ def write_dictionaries(
     Args:
         models: Of source and target; one and the same where they are joined.
         occurrences: How often each piece occurs on each side. Those of joined ones are added.
-        langs: Of source and target.
-        folder: Where to.
+        langs, folder: The files are FOLDER/dict.LANG.txt.
     """
     paths = [folder / f"dict.{lang}.txt" for lang in langs]
     for side, (model, path) in enumerate(zip(models, paths, strict=True)):
@@ -73,7 +72,7 @@ def write_binary(
             table[chunk].tofile(target)
     count = sizes.stat().st_size // 4
     with open(f"{prefix}.idx", "wb") as target:
-        target.write(_MAGIC + struct.pack("<QBQ", 1, code, count))
+        target.write(MAGIC + struct.pack("<QBQ", 1, code, count))
         place = 0
         with open(sizes, "rb") as source:
             shutil.copyfileobj(source, target)

@@ -13,7 +13,7 @@ from resmlp_mt.files.sums import sum_files
 
 REPORT_NAME = "report.json"
 _HEADER = struct.Struct("<9sQBQ")  # magic, version, kind of numbers, sentences
-_MAGIC = b"MMIDIDX\0\0"
+MAGIC = b"MMIDIDX\0\0"
 _OTHER_MAGICS = (b"TNTIDX\0\0", b"HUFFIDX\0")  # formats of fairseq that are left to it
 _KINDS = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 8: "u2", 9: "u4", 10: "u8"}
 _EOS = 2  # the index of </s> in every dictionary
@@ -43,7 +43,8 @@ def check_pairs(folder: Path, split: str, langs: tuple[str, str], sizes: tuple[i
             stem = f"{folder}/{split}.{pair}.{lang}"
             there = [os.path.exists(f"{stem}.{kind}") for kind in ("idx", "bin")]
             if all(there):
-                counts[stem] = _count_if_whole(stem, size)
+                index, numbers = Path(f"{stem}.idx"), Path(f"{stem}.bin")
+                counts[stem] = _count(index, _tell(index), numbers, _tell(numbers), size)
             elif any(there):
                 raise UserError(f"{stem}.{'bin' if there[0] else 'idx'}: missing; {_CURE}")
         if counts:
@@ -63,12 +64,6 @@ def check_pairs(folder: Path, split: str, langs: tuple[str, str], sizes: tuple[i
                 )
 
 
-def _count_if_whole(stem: str, size: int) -> int | None:
-    """The number of sentences in a pair of files; None for a format that is left to fairseq."""
-    index, numbers = Path(f"{stem}.idx"), Path(f"{stem}.bin")
-    return _count(index, _tell(index), numbers, _tell(numbers), size)
-
-
 def _tell(path: Path) -> tuple[int, int] | None:
     """A mark that changes with a file."""
     if not path.is_file():
@@ -79,13 +74,14 @@ def _tell(path: Path) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=1024)
 def _count(index: Path, _index: tuple, numbers: Path, _numbers: tuple, size: int) -> int | None:
+    """The number of sentences in a pair of files; None for a format that is left to fairseq."""
     data = np.fromfile(index, np.uint8)
     if bytes(data[:8]) in _OTHER_MAGICS:
         return None
     if len(data) < _HEADER.size:
         raise _damaged(index, "it ends within its header")
     magic, version, code, count = _HEADER.unpack_from(data)
-    if magic != _MAGIC or version != 1 or code not in _KINDS:
+    if magic != MAGIC or version != 1 or code not in _KINDS:
         raise _damaged(index, "it begins as no index of fairseq does")
     kind = np.dtype(_KINDS[code])
     if not count:

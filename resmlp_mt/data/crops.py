@@ -91,7 +91,7 @@ class RandomPart:
 
     def __call__(self, image: Image.Image, generator: np.random.Generator) -> np.ndarray:
         """Cut an image in mode "RGB" or "L". (in_chans, S, S), uint8."""
-        filtering = _draw_interpolation(self.interpolation, generator)
+        filtering = draw_interpolation(self.interpolation, generator)
         left, top, width, height = _random_box(*image.size, self.scale, self.ratio, generator)
         box = (left, top, left + width, top + height)
         part = image.resize((self.size, self.size), filtering, box=box)
@@ -114,7 +114,7 @@ class SquarePart:
 
     def __call__(self, image: Image.Image, generator: np.random.Generator) -> np.ndarray:
         """Cut an image in mode "RGB" or "L". (in_chans, S, S), uint8."""
-        filtering = _draw_interpolation(self.interpolation, generator)
+        filtering = draw_interpolation(self.interpolation, generator)
         image = image.resize((self.whole, self.whole), filtering)
         left, top = map(int, generator.integers(self.whole - self.size + 1, size=2))
         part = image.crop((left, top, left + self.size, top + self.size))
@@ -138,7 +138,8 @@ class Views:
         )
 
 
-def _draw_interpolation(name: str, generator: np.random.Generator) -> Image.Resampling:
+def draw_interpolation(name: str, generator: np.random.Generator) -> Image.Resampling:
+    """The way to resize of that name; of "random" one of both."""
     if name == "random":
         name = generator.choice(list(INTERPOLATIONS))
     return INTERPOLATIONS[name]

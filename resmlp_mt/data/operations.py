@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
-from resmlp_mt.data.crops import INTERPOLATIONS
+from resmlp_mt.data.crops import draw_interpolation
 
 HIGHEST = 10  # magnitude
 _UNIFORM_FROM = 100  # a magnitude's standard deviation above it stands for "anything below m"
@@ -32,20 +32,12 @@ class Operations:
     def apply(
         self, name: str, image: Image.Image, magnitude: float, generator: np.random.Generator
     ) -> Image.Image:
-        """Do the operation of that name.
-
-        Args:
-            name: Of COLOURS, of WARPS, or "Rotate".
-            image: The picture.
-            magnitude: From 0 to 10; the one that is used is drawn around it.
-            generator: Where magnitude and direction come from.
-        """
+        """Do an operation of COLOURS or WARPS, or "Rotate", at about a magnitude of 0 to 10."""
         level = self._draw_magnitude(magnitude, generator) / HIGHEST
         sign = int(generator.choice((-1, 1)))
         if name in COLOURS:
             return COLOURS[name](image, level, sign, self.increasing)
-        kind = self.interpolation
-        kind = INTERPOLATIONS[generator.choice(list(INTERPOLATIONS)) if kind == "random" else kind]
+        kind = draw_interpolation(self.interpolation, generator)
         fill = self.fill if len(self.fill) > 1 else self.fill[0]
         if name == "Rotate":
             return image.rotate(30 * sign * level, resample=kind, fillcolor=fill)

@@ -123,7 +123,8 @@ def prepare(
         sample = spread(read_pairs(splits["train"], *langs), counts["train"], _SAMPLE)
         short = (pair for pair in sample if not any(map(limits.is_too_long, pair)))
         _look_at_all(short, models[1], langs[0], workers, train)
-        usual = _find_usual(totals["train"].lengths[0])
+        up_to = np.cumsum(totals["train"].lengths[0])  # lines that are no longer
+        usual = max(_LEAST, int(_MORE * np.searchsorted(up_to, _USUAL * up_to[-1])))
         if isinstance(subwords, Path):  # its model knows longer lines, or all
             longer = read_card(subwords).usual_length
             usual = longer and max(longer, usual)
@@ -162,18 +163,11 @@ def _refuse_others(folder: Path, out: Path, names: str) -> None:
 
     Those of other languages have other names.
     """
-    read = Path.read_bytes if names == "*.model" else _read_symbols
+    read = Path.read_bytes if names == "*.model" else lambda path: Vocabulary(path).symbols
     for old in out.glob(names):
         new = folder / old.name
         if not new.is_file() or read(old) != read(new):
-            raise UserError(
-                f"{old}: other subwords than these, and what was trained on them needs them; name "
-                "another --out, or remove this one"
-            )
-
-
-def _read_symbols(path: Path) -> list[str]:
-    return Vocabulary(path).symbols
+            raise UserError(f"{old}: other subwords than these; name another --out, or remove this")
 
 
 def _watch_blocks(found: Iterable[tuple[Block, Any]], what: str, total: int) -> Iterator:
@@ -217,12 +211,6 @@ def _report(totals: Totals, langs: tuple[str, str], models: Sequence, report: Sp
     for lang, counts, lengths in zip(langs, totals.counts, totals.lengths, strict=True):
         report.mean_length[lang] = (int(counts.sum()) - totals.kept) / max(totals.kept, 1)
         report.max_length[lang] = len(lengths) - 1
-
-
-def _find_usual(lengths: np.ndarray) -> int:
-    """The usual length of lines, as `Card` has it, of the numbers of lines of each length."""
-    up_to = np.cumsum(lengths)
-    return max(_LEAST, int(_MORE * np.searchsorted(up_to, _USUAL * up_to[-1])))
 
 
 def _look_at_all(

@@ -13,13 +13,9 @@ def claim_folder(folder: Path) -> bool:
     """Take a folder for this process until it ends, however it ends; nothing is written there.
 
     Returns:
-        False where another process has it. A file system or Windows without locks for folders has
-        no such answer.
+        False where another process has it. A file system without locks has no such answer.
     """
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # Windows opens none
-        return True
+    descriptor = os.open(folder, os.O_RDONLY)
     found = os.fstat(descriptor)
     try:
         if (key := (found.st_dev, found.st_ino)) not in _claimed:
@@ -48,5 +44,4 @@ def _forget() -> None:
 
 
 # A worker that outlives a killed training must not keep its folder.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget)

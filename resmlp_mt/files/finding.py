@@ -48,7 +48,8 @@ def find_checkpoint(model: str | Path, kind: str | None = None) -> Path:
     Raises:
         UserError: If there is none.
     """
-    _refuse_empty(model, kind)
+    if not str(model):  # of an unset variable; it would stand for the working folder
+        raise UserError(f"the name of the model is empty; {_offer(kind)}")
     path = Path(model)
     # A folder of data may have the name of a model that comes with the package.
     for folder in (path, PRETRAINED / str(model)):
@@ -61,10 +62,7 @@ def find_checkpoint(model: str | Path, kind: str | None = None) -> Path:
             f"resmlp_mt/pretrained/{model}/model.pt of the project's repository"
         )
     if is_exported(path):
-        raise UserError(
-            f"{path}: exported, for inference alone; name the checkpoint or folder that it was "
-            "exported from"
-        )
+        raise UserError(f"{path}: exported, for inference alone; name what it was exported from")
     if path.is_dir():
         raise UserError(
             f"{path}: no checkpoint in this folder (looked for {', '.join(CHECKPOINT_NAMES)})"
@@ -72,12 +70,6 @@ def find_checkpoint(model: str | Path, kind: str | None = None) -> Path:
     if not path.is_file():
         raise UserError(f"{model}: no such model; {_offer(kind)}")
     return path
-
-
-def _refuse_empty(model: str | Path, kind: str | None) -> None:
-    """Refuse what would stand for the working folder, such as an unset variable of a shell."""
-    if not str(model):
-        raise UserError(f"the name of the model is empty; {_offer(kind)}")
 
 
 def _offer(kind: str | None) -> str:
@@ -104,17 +96,13 @@ def find_export(model: str | Path, device: str = "auto") -> Path | None:
 
 
 def locate_model(model: str | Path, kind: str | None = None) -> str:
-    """The path of a model in any working directory, or its name if it is shipped.
-
-    Args:
-        model, kind: As for `find_checkpoint`; or a folder that `export_model` made.
+    """The path of a model or an export in any working directory, or its name if it is shipped.
 
     Raises:
         UserError: If there is none.
     """
-    _refuse_empty(model, kind)
     path = Path(model)
-    found = find_export(path) or find_checkpoint(path, kind)
+    found = str(model) and find_export(path) or find_checkpoint(model, kind)
     return str(model if found.is_relative_to(PRETRAINED) else path.absolute())
 
 

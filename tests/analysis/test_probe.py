@@ -8,6 +8,7 @@ from torch.testing import assert_close
 from resmlp_mt.analysis.probe import (
     PENALTIES,
     Features,
+    check_neighbours,
     fit_linear,
     knn_accuracy,
     linear_accuracy,
@@ -71,7 +72,7 @@ def test_more_images_than_fit_a_part_are_all_voted_on():
 )
 def test_impossible_neighbours_are_refused(k, temperature, said):
     with pytest.raises(UserError, match=said):
-        knn_accuracy(features(N), features(M), k, temperature)
+        check_neighbours(k, temperature, N)
 
 
 def test_a_linear_classifier_separates_what_is_separable_whatever_the_scale():
