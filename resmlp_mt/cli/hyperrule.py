@@ -12,11 +12,7 @@ _FLAG = "--hyperrule"
 def apply_hyperrule(arguments: list[str]) -> list[str]:
     """Put the flags that the rule chooses for the data in the place of --hyperrule, and print them.
 
-    A flag that is given stays as it is.
-
-    Args:
-        arguments: A command line of fairseq-train. Without --hyperrule or --hyperrule=VERSION it
-            stays as it is.
+    A flag that is given stays as it is, and so does all of a command line without --hyperrule.
 
     Raises:
         UserError: If there is no such version, the task is not classification, or the data is not

@@ -79,10 +79,7 @@ def rename(words: list[str]) -> list[str]:
         UserError: If its command is in the package no more.
     """
     if words[:1] == ["benchmark"]:
-        raise UserError(
-            "races are in the repository, and no more in the package: python "
-            "examples/benchmarks/race.py takes the same flags"
-        )
+        raise UserError("races are in the repository now: python examples/benchmarks/race.py")
     if not words or words[0] not in _OLD_NAMES:
         return words
     old, *rest = words

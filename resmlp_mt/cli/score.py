@@ -137,10 +137,7 @@ def _read_all(paths: list[Path]) -> dict[Path, list[str]]:
         if not lines:
             raise UserError(f"{path}: empty file")
         if len(lines) != expected:
-            raise UserError(
-                f"{path} has {len(lines):,} lines and {paths[0]} has {expected:,}: "
-                "a translation needs a line for a line"
-            )
+            raise UserError(f"{path} has {len(lines):,} lines and {paths[0]} has {expected:,}")
     return texts
 
 

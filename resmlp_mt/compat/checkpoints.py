@@ -68,11 +68,8 @@ def load_checkpoint(
 def find_and_read(model: str | Path, kind: str | None = None) -> tuple[Path, dict]:
     """The checkpoint that a model's name, folder or file stands for, and what it holds.
 
-    A folder of pre-training stands for its last checkpoint. The best one has the lowest loss, and
-    so has a teacher that hardly tells images apart.
-
-    Args:
-        model, kind: As for `find_checkpoint`.
+    Arguments are as for `find_checkpoint`. A folder of pre-training stands for its last checkpoint.
+    The best one has the lowest loss, and so has a teacher that hardly tells images apart.
 
     Raises:
         UserError: If there is none, or it is broken.

@@ -15,10 +15,6 @@ def infer_languages(folder: str | Path) -> tuple[str, str] | None:
     fairseq takes whatever has one hyphen for a pair. So it reads zh and Hans from dict.zh-Hans.txt,
     and nothing from train.en-zh-Hans.en.idx. Dictionaries say where a code ends.
 
-    Args:
-        folder: With dict.SOURCE.txt, dict.TARGET.txt, and SPLIT.SOURCE-TARGET.SOURCE.idx or the
-            like.
-
     Returns:
         The codes, or None where no name tells them.
 

@@ -38,9 +38,7 @@ def refused_class(error: str) -> str | None:
 def explain(error: BaseException, program: str = "") -> str | None:
     """The message of a user's mistake that an exception stands for; None if it is a bug.
 
-    Args:
-        error: What a program of fairseq, or one of ours, ended with.
-        program: Its name: `generate`, `interactive` ...
+    The program is `generate`, `interactive` ...
     """
     text = str(error)
     if size := _TOO_LONG.search(text):

@@ -58,11 +58,7 @@ class Patch:
         PATCHES.append(self)
 
     def replaces(self, target: str, *known: str, guards: tuple[str, ...] = ()):
-        """Decorate what shall stand in the place of a function.
-
-        Args:
-            target, known, guards: As for `Replacement`.
-        """
+        """Decorate what shall stand in the place of a function; arguments as for `Replacement`."""
 
         def declare(ours: Callable) -> Callable:
             self.replacements.append(Replacement(target, ours, known, guards or (target,)))

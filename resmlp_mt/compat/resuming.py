@@ -112,8 +112,7 @@ def find_and_load(load, cfg, trainer, **passed_on):
         return extra_state, epochs
     if trainer.get_num_updates() == 0:
         raise UserError(
-            f"{cfg.restore_file}: weights alone, without the state of a training to go on with: "
-            "start a new training from them with --finetune-from-model"
+            f"{cfg.restore_file}: weights alone, no state: start with --finetune-from-model"
         )
     _check_optimizer(trainer)
     begin_group(epochs, trainer.cfg.optimization.update_freq, extra_state["train_iterator"])
@@ -204,8 +203,7 @@ def _claim(save_dir: str) -> None:
     """Be the only training that saves there. Remote folders are left to fairseq."""
     if not PathManager.path_requires_pathmanager(save_dir) and not claim_folder(Path(save_dir)):
         raise UserError(
-            f"--save-dir {save_dir}: another training is at work there; wait for its end, or give "
-            "this one another folder"
+            f"--save-dir {save_dir}: another training is at work there; wait for its end"
         )
 
 

@@ -184,21 +184,19 @@ class Trainer(trainer.Trainer):
         torch.distributed.all_gather_object(facts, mine, group=self.data_parallel_process_group)
         for other in facts:
             if other[0] != facts[0][0]:
-                raise UserError(
-                    f"{facts[0][1]}, but {other[1]}: all need the same checkpoint. Share the "
-                    "folder of --save-dir among the machines, or copy the checkpoint to each"
-                )
+                raise UserError(f"{facts[0][1]}, but {other[1]}: all need the same checkpoint")
 
 
 def _ask(number: int, frame) -> None:
     _asked.set()
     kill_from = time.monotonic() + 5
-    signal.signal(number, lambda *_: time.monotonic() > kill_from and _die(number))
 
+    def die(*_) -> None:
+        if time.monotonic() > kill_from:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
 
-def _die(number: int) -> None:
-    signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)
+    signal.signal(number, die)
 
 
 def _watch(parent: int) -> None:

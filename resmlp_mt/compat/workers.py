@@ -55,8 +55,7 @@ def infer(infer_init_method, cfg, *args, **kwargs):
     tasks, method = os.environ.get("SLURM_STEP_NUM_TASKS", "1"), cfg.distributed_init_method
     if int(tasks) > 1 and method is None:
         raise UserError(
-            f"srun started {tasks} tasks, which would each train a model of their own: start one "
-            "task a node, and in it torchrun (docs/workers.md)"
+            f"srun started {tasks} tasks: start one a node, with torchrun (docs/workers.md)"
         )
     # In a job of Slurm fairseq draws a port by the number of the job, and all tasks draw the same.
     if method == f"tcp://localhost:{cfg.distributed_port}" and "SLURM_JOB_ID" not in os.environ:
@@ -69,11 +68,7 @@ def infer(infer_init_method, cfg, *args, **kwargs):
 
 
 def count_workers(world_size: int) -> int:
-    """How many workers train: those of torchrun, else those that fairseq starts.
-
-    Args:
-        world_size: --distributed-world-size, whose default is the number of visible GPUs.
-    """
+    """How many workers train: those of torchrun, else by --distributed-world-size."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ.get("WORLD_SIZE", "1"))
     return max(world_size, 1)

@@ -66,10 +66,7 @@ class Augment(nn.Module):
         check_flags(cfg, probabilities, ("color_jitter", "mixup", "cutmix"))
         for name in ("mixup", "cutmix"):
             if 0 < (alpha := getattr(cfg, name)) < _LEAST_ALPHA:
-                raise UserError(
-                    f"--{name} {alpha} is too small to draw shares by: take {_LEAST_ALPHA} or "
-                    "more, or 0 for none"
-                )
+                raise UserError(f"--{name} {alpha} is too small: take {_LEAST_ALPHA} or more, or 0")
         self.cfg = cfg
         self.num_classes = num_classes
         self.normalise = Normalise(mean, std)
@@ -168,8 +165,5 @@ def check_flags(cfg, probabilities: tuple[str, ...], sizes: tuple[str, ...]) -> 
 def _build_policy(notation: str, mean: list[float], interpolation: str):
     policy = _POLICIES.get(notation.split("-")[0])
     if policy is None:
-        raise UserError(
-            f"--aa {notation}: only RandAugment is known, as rand-m9-mstd0.5-inc1, and "
-            "AutoAugment, as original"
-        )
+        raise UserError(f"--aa {notation}: take the like of rand-m9-mstd0.5-inc1, or of original")
     return policy(notation, mean, interpolation)

@@ -25,13 +25,7 @@ class Card:
 
 
 def write_card(folder: Path, several: float, usual_length: int | None) -> None:
-    """Write beside a model's subwords what it expects of its text.
-
-    Args:
-        folder: Where the subwords lie.
-        several: The share of lines with several sentences in its training text, by `count_several`.
-        usual_length: As `Card` has it.
-    """
+    """Write what a model expects of its text; `several` is by `count_several`, a share."""
     card = asdict(Card(several <= FEW, usual_length))
     card = {"lines_of_several_sentences": round(several, 4)} | card
     (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
@@ -55,7 +49,6 @@ def read_card(folder: Path) -> Card:
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(
-            f'{path}: broken; it should hold {{"split_sentences": true}}, or false, and may hold '
-            '"usual_length", a number of subwords'
+            f'{path}: broken; it should hold {{"split_sentences": true}}, or false'
         ) from None
     return card

@@ -30,13 +30,9 @@ _APART = "\ue000"
 
 
 class TextCodec:
-    """The dictionaries and SentencePiece models of a translation model.
+    """The dictionaries and SentencePiece models of source and target.
 
-    Args:
-        languages: Of source and target.
-        subwords: Their SentencePiece models.
-        dictionaries: Theirs: a `Vocabulary` each, or a `Dictionary` of fairseq.
-        card: What the model expects of its text.
+    A dictionary is a `Vocabulary`, or a `Dictionary` of fairseq.
     """
 
     def __init__(
@@ -220,15 +216,7 @@ def _number_words(text: str, found: Mapping[str, list]) -> list[int]:
 
     SentencePiece has other blanks than the text: it makes one of a part of "´", and drops some
     characters, which then belong to a subword beside them. So the last letter of a subword counts.
-    A blank alone is of the word behind it, and the first bytes of a character of its word. Behind
-    the last word all is of that.
-
-    Args:
-        text: What the user has.
-        found: The subwords, and where each begins and ends: SentencePiece's offset mapping.
-
-    Returns:
-        A number for each subword, counted from 0; nothing for a blank text.
+    A blank alone is of the word behind it. `found` is SentencePiece's offset mapping.
     """
     places = [
         end if piece == _BLANK else start + max(len(text[start:end].rstrip()) - 1, 0)

@@ -142,12 +142,7 @@ def find_indices(model: sentencepiece.SentencePieceProcessor, dictionary: Vocabu
 
 
 def write_numbers(blocks: Iterable[Encoded], paths: Sequence[Path]) -> Totals:
-    """Write the numbers of each side to a file, and the sizes of its sentences to another.
-
-    Args:
-        blocks: In order.
-        paths: PATH.numbers and PATH.sizes are written for each side.
-    """
+    """Write the numbers of each side to PATH.numbers, and the sizes of sentences to PATH.sizes."""
     none = np.zeros(1, np.int64)
     totals = Totals(lengths=[none] * len(paths), counts=[none] * len(paths))
     with ExitStack() as stack:

@@ -67,9 +67,7 @@ class Limits:
 class Sieve:
     """Filters that look at blocks of text: as many blocks at once as there are processes.
 
-    Args:
-        names: Keys of `FILTERS`. They are applied in the order of that table.
-        langs: Codes of the two languages.
+    The names are keys of `FILTERS`, and applied in the order of that table.
 
     Raises:
         UserError: If a filter does not know a language.
@@ -100,8 +98,7 @@ class Sieve:
     def make_choice(self, dropped: dict[str, int]) -> Callable[[list[bool | int]], bool]:
         """A function of the findings of one pair after the other: whether it is kept.
 
-        Args:
-            dropped: Is filled: pairs left out for each reason, each under the first that holds.
+        `dropped` is filled: pairs left out for each reason, each under the first that holds.
         """
         kinds = _list_kinds(self._names)
         dropped.update({kind.reason: 0 for kind in kinds})

@@ -31,12 +31,7 @@ class Identity:
     def of_folder(
         cls, folder: Path, languages: Sequence[str], symbols: Sequence[Sequence[str]] | None = None
     ) -> "Identity":
-        """The identity of the text in a folder.
-
-        Args:
-            folder: With dict.LANG.txt, and spm.model or spm.LANG.model if there are such.
-            languages: Of source and target.
-            symbols: Of their dictionaries, if they were read before.
+        """The identity of the text in a folder with dict.LANG.txt, and SentencePiece models if any.
 
         Raises:
             UserError: If a dictionary is missing or broken.
@@ -62,12 +57,7 @@ class Identity:
 
     @classmethod
     def of_checkpoint(cls, path: str | Path, state: dict) -> "Identity | None":
-        """The identity in a checkpoint, or else that of the files beside it; None if neither tells.
-
-        Args:
-            path: Where it is.
-            state: What it holds.
-        """
+        """The identity in a checkpoint, or of the files beside it; None if neither tells."""
         if found := cls.of_state(state.get("task_state")):
             return found
         cfg = getattr(state.get("cfg"), "task", None)
@@ -82,12 +72,7 @@ class Identity:
         return {part: list(pair) for part, pair in asdict(self).items()}
 
     def differences(self, other: "Identity", languages: bool = True) -> str:
-        """The differences of the other one, in words; empty if there are none.
-
-        Args:
-            other: What is told of.
-            languages: Whether the codes of the languages count, too.
-        """
+        """The differences of the other one, in words; codes of languages count, or do not."""
         told, before = [], self
         turned = self.languages[::-1] == other.languages
         if not languages:

@@ -84,7 +84,8 @@ class ImageFolder:
             UserError: If the folder has other classes, or lacks some and is not partial. The
                 message names them.
         """
-        if _are_places(self.classes, classes):
+        named = not all(name.isdecimal() for name in classes)
+        if named and self.classes == [str(i) for i in range(len(classes))]:
             logger.warning("%s: its folders are numbers; 0 is class %s", self.path, classes[0])
             self.classes = list(classes)
             return
@@ -194,10 +195,7 @@ def _find_split(folders: set[str], split: str, path: str) -> str:
         if name in folders:
             return name
     there = name_some([f"{name}/" for name in sorted(folders)]) or "no folder"
-    raise UserError(
-        f"{path}: no {split} images; looked for {', '.join(f'{name}/' for name in wanted)} and "
-        f"found {there}"
-    )
+    raise UserError(f"{path}: no {split} images in {', '.join(wanted)}; found {there}")
 
 
 def walk(top: str) -> Iterator[str]:
@@ -273,18 +271,8 @@ def _sort_by_class(
         raise UserError(f"{where}: {fault}; it needs a folder per class with the images in these")
     empty = sorted(f"{c}/" for c in members if not members[c])
     if empty and (not partial or len(empty) == len(members)):
-        raise UserError(
-            f"{where}: no PNG, JPEG, GIF or WebP file in {name_some(empty)}; fill or remove what "
-            "is empty"
-        )
+        raise UserError(f"{where}: no PNG, JPEG, GIF or WebP file in {name_some(empty)}")
     warn_of_unread(others, where)
     as_numbers = all(name.isdecimal() for name in members)
     order = sorted(members, key=(lambda name: (int(name), name)) if as_numbers else None)
     return {c: dict(sorted(members[c].items())) for c in order}
-
-
-def _are_places(numbers: list[str], classes: list[str]) -> bool:
-    """Whether the names are the numbers of the places in `classes`, and those are no numbers."""
-    return not all(name.isdecimal() for name in classes) and numbers == list(
-        map(str, range(len(classes)))
-    )

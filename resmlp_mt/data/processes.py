@@ -24,10 +24,7 @@ def map_blocks(
 ) -> Iterator[tuple[_Block, _Result]]:
     """Yield each block with what `work` makes of it, in the order of the blocks.
 
-    Args:
-        work: Is handed to each process once.
-        blocks: Are read a few ahead.
-        workers: Processes; with one, this process does it all.
+    Blocks are read a few ahead. With one worker, this process does it all.
 
     Raises:
         UserError: If a process was killed. What `work` raises comes out as it is.

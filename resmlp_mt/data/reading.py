@@ -170,10 +170,7 @@ def read_blocks(prefix: str, source_lang: str, target_lang: str) -> Iterator[Blo
         if count == 0:
             raise UserError(f"{path}: empty file")
     if counts[0] != counts[1]:
-        raise UserError(
-            f"{paths[0]} has {counts[0]:,} lines and {paths[1]} has {counts[1]:,}: parallel files "
-            "need a line for a line"
-        )
+        raise UserError(f"{paths[0]} has {counts[0]:,} lines and {paths[1]} has {counts[1]:,}")
 
 
 def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:

@@ -33,10 +33,7 @@ def read_real_labels(path: str | Path, names: Sequence[str], num_classes: int) -
     for i, name in enumerate(names):
         match = _NUMBER.search(Path(name).name)
         if not match:
-            raise UserError(
-                f"--real-labels: {name} has no number, as ILSVRC2012_val_00000001.JPEG has: the "
-                "labels are those of ImageNet's validation images"
-            )
+            raise UserError(f"--real-labels: {name} has no number, as ILSVRC2012_val_00000001.JPEG")
         number = int(match[1])
         if not 1 <= number <= len(labels):
             raise UserError(f"{path} has {len(labels):,} images, and none for {name}")
@@ -60,8 +57,5 @@ def _read(path: Path) -> list[list[int]]:
         isinstance(row, list) and all(type(label) is int for label in row) for row in labels
     )
     if not whole:
-        raise UserError(
-            f"--real-labels: {path} is not a list of the labels of each image, as "
-            "[[65], [], [3, 4]]"
-        )
+        raise UserError(f"--real-labels: {path} is not a list of labels, as [[65], [], [3, 4]]")
     return labels

@@ -119,10 +119,7 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
             if tar.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
                 raise tarfile.ReadError("it breaks off")
     except (tarfile.TarError, OSError, ValueError, OverflowError) as error:
-        raise UserError(
-            f"{path}: not a folder, nor a whole .tar, .tar.gz or .tar.xz ({error}); copy the file "
-            "again"
-        ) from None
+        raise UserError(f"{path}: not a folder, nor a whole .tar, .gz or .xz ({error})") from None
     if odd:
         warn_of_odd(odd, str(path))
     places = {name: place for place, name in enumerate(names)} if links else {}

@@ -45,14 +45,9 @@ class Vocabulary:
             with open(path, encoding="utf-8") as lines:
                 for number, line in enumerate(lines, 1):
                     if fault := self._add(line.rstrip()):
-                        raise UserError(
-                            f"{path}, line {number}: {fault}: {line.rstrip():.40}; copy the "
-                            "dictionary again"
-                        )
+                        raise UserError(f"{path}, line {number}: {fault}: {line.rstrip():.40}")
         except UnicodeDecodeError:
-            raise UserError(
-                f"{path}, after line {number}: not UTF-8; copy the dictionary again"
-            ) from None
+            raise UserError(f"{path}, after line {number}: not UTF-8; copy it again") from None
         except FileNotFoundError:
             raise UserError(f"{path}: missing; copy the model again") from None
 

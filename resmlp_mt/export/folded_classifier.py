@@ -30,10 +30,7 @@ def fold_or_trace(
 ) -> tuple[dict | None, bytes | None]:
     """The description of a classifier, or where it has no folds its graph.
 
-    Args:
-        model: Maps normalised images to logits.
-        mean, std, int8, shared: As for `describe_classifier`.
-        image_size: Side of the images in pixels.
+    Arguments are as for `describe_classifier` and `trace_classifier`.
 
     Raises:
         UserError: If it has no folds, and torch cannot export it.

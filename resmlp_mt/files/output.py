@@ -135,8 +135,7 @@ def _refuse_loss(path: Path, patterns: list[str]) -> None:
     _refuse_mount(path)
     if not (path / patterns[0]).exists() and (path.is_file() or any(path.iterdir())):
         raise UserError(
-            f"{path} holds something else (no {patterns[0]} in it); name another folder, or empty "
-            "this one"
+            f"{path} holds something else (no {patterns[0]} in it); name another folder"
         )
     known = {found for pattern in patterns for found in path.glob(pattern)}
     within = {found.parent for found in known} - {path}
@@ -236,11 +235,7 @@ def _is_open_file(path: Path) -> bool:
 
 
 def refuse_overwriting(path: Path, sources: Iterable[Path | int]) -> None:
-    """Refuse to write to a file that is read.
-
-    Args:
-        path: What shall be written.
-        sources: Paths, or descriptors of open files. Of a folder all files are read.
+    """Refuse to write to a file that is read: by a path, a descriptor, or in a folder.
 
     Raises:
         UserError: If it is one of the sources.

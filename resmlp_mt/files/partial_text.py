@@ -36,10 +36,6 @@ _PACKERS = {".gz": lambda data: gzip.compress(data, mtime=0), ".xz": lzma.compre
 def open_text(path: Path, options: dict, resume: bool) -> Iterator["TextStream"]:
     """Yield a `PartialText`, or a `TextStream` where the file is no regular one and keeps nothing.
 
-    Args:
-        path: The file. One whose name ends in .gz or .xz is compressed.
-        options, resume: As for `PartialText`.
-
     Raises:
         UserError: If it cannot be written, or not be continued.
     """
@@ -158,8 +154,7 @@ class PartialText(TextStream):
             return {name: state[name] for name in ("lines", "bytes", "sha256", "options")}
         except FileNotFoundError:  # of somebody else: downloads are called so too
             raise UserError(
-                f"{self.part}: in the way, and no part of {self.path}; move it away, or write to "
-                "another file"
+                f"{self.part}: in the way, and no part of {self.path}; move it away"
             ) from None
         except (ValueError, KeyError, TypeError):
             raise UserError(f"{self.state}: broken; remove it and {self.part}") from None
@@ -172,10 +167,7 @@ class PartialText(TextStream):
             )
         was = before["options"]
         if changed := [name for name in self.options if was.get(name) != self.options[name]]:
-            raise UserError(
-                f"{self.part} was begun with another {', '.join(changed)}: give the same options, "
-                "or remove it"
-            )
+            raise UserError(f"{self.part} was begun with another {', '.join(changed)}; remove it")
         if self.part.stat().st_size < self.saved:
             raise UserError(f"{self.part}: shorter than it was; remove it")
 
@@ -199,8 +191,7 @@ class PartialText(TextStream):
             found += 1
         if (found, self.digest.hexdigest()) != (self.lines, self.expected):
             raise UserError(
-                f"{self.part} was made from other lines than the first {self.lines:,} of this "
-                "input: give the same input, or remove it"
+                f"{self.part}: of other lines than the first {self.lines:,} of these; remove it"
             )
         for line in lines:
             self.digest.update(line.encode() + b"\n")

@@ -124,11 +124,7 @@ class Job:
 class Batcher:
     """Translates texts as they come, none longer than the model takes.
 
-    Args:
-        threads: Batches that are translated side by side.
-        limits: What they and the queue may hold.
-        observe_batch: Told the size of each batch.
-        observe_queue: Told how many texts wait, when that has changed.
+    The observers are told the size of each batch, and how many texts wait when that has changed.
     """
 
     def __init__(

@@ -41,10 +41,7 @@ Texts = Annotated[
 def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
     """The fields of a request: JSON; or a form and a query, as the JSON that says the same.
 
-    Args:
-        body: Of the request.
-        kind: Its Content-Type. JSON has all fields of its request.
-        query: It has fields beside a form, or where there is no body.
+    `kind` is the Content-Type.
 
     Raises:
         HTTPException: If it cannot be read.

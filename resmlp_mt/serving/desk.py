@@ -83,10 +83,6 @@ class Desk:
 
     All of it runs beside the event loop, so that other requests need not wait. A megabyte takes
     seconds to read. Such requests wait for one another.
-
-    Args:
-        batcher: Where texts wait.
-        limits: What requests may ask.
     """
 
     def __init__(self, batcher: Batcher, limits: Limits):
@@ -95,11 +91,7 @@ class Desk:
         self.long_waiting = 0
 
     async def translate(self, weight: int, prepare: Callable[[], Task | bytes]) -> bytes:
-        """Translate what a request asks. To cancel it ends the work for it.
-
-        Args:
-            weight: Of its texts.
-            prepare: Makes a task of it, or an answer for which nothing is translated.
+        """Translate what a request asks: a task, or else an answer. To cancel it ends the work.
 
         Raises:
             HTTPException: If the texts cannot be queued or translated so, or the answer is too

@@ -29,12 +29,7 @@ class Front:
     """ASGI middleware: counts requests, and ends a connection now and then.
 
     It takes `//translate`, as clients write that add a slash, for `/translate`, and HEAD for GET:
-    the server sends the head alone.
-
-    Args:
-        app: What answers.
-        metrics: Where to count.
-        metrics_port: Where /metrics is, and nothing else; None if it has no port of its own.
+    the server sends the head alone. /metrics may have a port, where nothing else is.
     """
 
     def __init__(self, app, metrics: Metrics, metrics_port: int | None):

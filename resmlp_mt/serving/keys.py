@@ -23,11 +23,8 @@ _PATIENCE = 0.1  # seconds to wait for the counts, which are held for microsecon
 def read_keys(path: Path, a_minute: int) -> dict[str, int]:
     """Read a file of keys: one a line, with its requests a minute behind it or not; 0 for any.
 
-    A # at the start of a line or behind white space begins a remark.
-
-    Args:
-        path: The file.
-        a_minute: The limit of keys without a number.
+    Keys without a number have `a_minute`. A # at the start of a line or behind white space begins a
+    remark.
 
     Raises:
         UserError: If the file is missing or broken, or holds no key.
@@ -48,11 +45,7 @@ def read_keys(path: Path, a_minute: int) -> dict[str, int]:
 
 
 class SharedCounts(Storage):
-    """Counts of `limits` in a file that all workers share, whichever of them is killed.
-
-    Args:
-        folder: Where the file is made; None to keep them in memory, for one worker.
-    """
+    """Counts of `limits`, in memory or in a file that all workers share, whichever is killed."""
 
     STORAGE_SCHEME = ["resmlp"]
     base_exceptions = sqlite3.Error
@@ -105,12 +98,7 @@ class SharedCounts(Storage):
 
 
 class Keys:
-    """Keys that requests need, and how often each may ask.
-
-    Args:
-        known: The requests that each may send in a minute, 0 for any number; none if all may ask.
-        counts: Where they are counted.
-    """
+    """Keys that requests need, if any, and how often each may ask in a minute, 0 for any number."""
 
     def __init__(self, known: Mapping[str, int] = {}, counts: Storage | None = None):
         self.known = {_digest(secret): a_minute for secret, a_minute in known.items()}

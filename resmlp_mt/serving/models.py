@@ -47,9 +47,6 @@ class Model:
 class Models:
     """The models of a service; no two translate between the same languages.
 
-    Args:
-        models: At least one.
-
     Raises:
         UserError: If two translate between the same languages.
     """
@@ -59,10 +56,7 @@ class Models:
         for model in models:
             other = pairs.setdefault((model.source, model.target), model)
             if other is not model:
-                raise UserError(
-                    f"{other.name} and {model.name} both translate {model.source} to "
-                    f"{model.target}; serve them at two ports"
-                )
+                raise UserError(f"{other.name} and {model.name} both translate {model.direction}")
         self.languages = list(dict.fromkeys(code for pair in pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
@@ -186,12 +180,7 @@ def load_models(settings: Settings) -> Models:
 
 
 def give_terms(models: Sequence[Model], files: Iterable[tuple[str, Path]]) -> list[Model]:
-    """The models with the terms of the house.
-
-    Args:
-        models: Of the service.
-        files: Each with the direction that its terms belong to, as "en-de"; with an empty one where
-            there is one model.
+    """The models with the terms of the house: files, each behind its direction, "en-de", or "".
 
     Raises:
         UserError: If it is not clear whose terms they are, or a model cannot say one.

@@ -21,12 +21,7 @@ _LONGEST_SUBWORD = 16  # SentencePiece's default, in characters
 
 
 class Ruler:
-    """Measures texts in subwords, without the white space around them, and cuts them to a length.
-
-    Args:
-        find_pieces: The subwords of a text, which is without white space around it.
-        longest: Subwords that fit.
-    """
+    """Measures texts in subwords, without the white space around them, and cuts them."""
 
     def __init__(self, find_pieces: Callable[[str], Sequence[str]], longest: int):
         self._find_pieces, self.longest = find_pieces, longest

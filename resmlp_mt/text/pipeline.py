@@ -30,12 +30,7 @@ Weigh = Callable[[], np.ndarray]
 
 
 class Pipeline:
-    """Makes segments of texts, and texts of what a model says for them.
-
-    Args:
-        model: What translates.
-        longest: Subwords that it reads at once, without the end.
-    """
+    """Makes segments of texts, of `longest` subwords, and texts of what a model says for them."""
 
     def __init__(self, model: Model, longest: int):
         self.model, self.longest = model, longest
@@ -96,10 +91,7 @@ class Pipeline:
     ) -> Segment:
         """A part of a text, with the white space around it, as the model reads it.
 
-        Args:
-            text, about, stays: As a `Segment` has them.
-            rules: What is taken off it.
-            longest: Subwords that fit. What rules make longer is read without them.
+        What `rules` make longer than `longest` subwords is read without them.
         """
         longest = longest or self.longest
         whole = Traced.of(text)

@@ -36,13 +36,9 @@ def attend_itself(codec: TextCodec, segment: Segment) -> Attention:
 def as_typed(
     codec: TextCodec, attention: Attention, segment: Segment, said: str, done: Traced
 ) -> Attention:
-    """The attention with its words counted in the texts that the user has.
+    """The attention of `attend`, its words counted in the texts that the user has.
 
-    Args:
-        codec, segment: As for `attend`.
-        attention: What this yielded.
-        said: The translation as the model says it.
-        done: As the user has it.
+    The translation is `said` by the model, and `done` for the user.
     """
     if not attention.target_words:
         return attention
@@ -64,9 +60,6 @@ def _number_words(codec: TextCodec, segment: Segment, text: Traced | None = None
 
 def align_subwords(attentions: Sequence[Attention]) -> list[tuple[int, int]]:
     """A pair for each subword of a translation: the source subword it looks at most, and itself.
-
-    Args:
-        attentions: Of the parts of a line, `Attention` each.
 
     Returns:
         Places counted from 0 over all parts, ends of sentences not counted: fairseq's hard

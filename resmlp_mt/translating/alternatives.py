@@ -32,14 +32,8 @@ def find_alternatives(
     None stands for a batch that was searched, with more of them to come: a queue may do other work.
 
     Of the likeliest subwords behind the prefix each is tried, and the translation then completed as
-    by `Translator.translate_segments`.
-
-    Args:
-        translator: What translates.
-        segments: What its `split` returned.
-        options: How to search. At most `nbest` translations of each segment are wanted.
-        prefix: What they begin with. If it ends in a blank, its last word is whole.
-        attention: Find their attention too.
+    by `Translator.translate_segments`, `options.nbest` of each segment at most. If the prefix
+    ends in a blank, its last word is whole.
 
     Raises:
         UserError: If the prefix is too long, or holds what the model cannot say.

@@ -37,10 +37,7 @@ class Column:
         room["--score-into"] = max(self.target, len(columns)) + 1
         for (flag, last), column in zip(room.items(), vars(self).values(), strict=True):
             if column is not None and column > last:
-                raise UserError(
-                    f"{place}: there is no {flag} {column}, but {len(columns)} columns; tabs part "
-                    "them"
-                )
+                raise UserError(f"{place}: there is no {flag} {column}, but {len(columns)} columns")
 
         def put(text: str, score: float = 0.0) -> str:
             row = columns.copy()

@@ -103,11 +103,9 @@ class Glossary:
     def find(self, text: str, capitals: bool = False) -> list[tuple[Wanted, Place | None]]:
         """The translations wanted for the terms in a text, in their order, with their places.
 
-        A place is None if letters must be composed to find the terms.
+        `capitals`: The text is in capitals, so that they do not tell words apart.
 
-        Args:
-            text: Of the source.
-            capitals: Whether it is in capitals, so that they do not tell words apart.
+        A place is None if letters must be composed to find the terms.
         """
         found = list(self._find(_write_alike(text), capitals))
         if not found or not unicodedata.is_normalized("NFC", text):

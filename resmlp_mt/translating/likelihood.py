@@ -19,12 +19,7 @@ def score_pairs(
     """Yield the negative log-likelihood of each target, given its source, in nats.
 
     Lines are taken whole and as they are typed. A side that is longer than the model takes is
-    infinitely unlikely.
-
-    Args:
-        translator: The model.
-        pairs: Source and target, raw text.
-        per_subword: The mean over the target's subwords and its end, in place of the sum.
+    infinitely unlikely. `per_subword`: The mean over the subwords and the end, not the sum.
     """
     engine, codec = translator.engine, translator.codec
     for buffer in fill(pairs, _BUFFER):

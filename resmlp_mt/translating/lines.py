@@ -20,11 +20,7 @@ _AHEAD = 1000  # lines that are read before they are asked for
 
 
 class Lines:
-    """The lines of texts one after the other; knows where each stands.
-
-    Args:
-        texts: The lines of each, and its name, such as that of a file; "" for none.
-    """
+    """The lines of texts, each of a name or "", one after the other; knows where each stands."""
 
     def __init__(self, texts: Iterable[tuple[Iterable[str], str]]):
         self._texts = texts
@@ -101,8 +97,7 @@ def take_shard(paths: list[Path], shard: str) -> tuple[Lines, int, int]:
 class Arrivals:
     """Lines that a thread reads, so that whoever takes them knows whether the next is there.
 
-    Args:
-        lines: What it reads; an error there is raised where the line would be.
+    An error of the thread is raised where the line would be.
     """
 
     def __init__(self, lines: Iterable[str]):
@@ -134,14 +129,7 @@ class Arrivals:
 
 
 def group(lines: Iterable[str], most: int, arrivals: Arrivals | None) -> Iterator[list[str]]:
-    """Yield lines in groups.
-
-    Args:
-        lines: What to group.
-        most: Lines in a group.
-        arrivals: Where they come from, if they are waited for. Then a group has those that come
-            together.
-    """
+    """Yield lines in groups of `most` at most; of arrivals, those that come together."""
     lines = iter(lines)
     while found := list(islice(lines, most if arrivals is None else 1)):
         until = monotonic() + _WAIT

@@ -10,11 +10,8 @@ from resmlp_mt.engines.options import FROM_0, FROM_1, TRUE_OR_FALSE, SearchOptio
 def choose_search(options: SearchOptions | None, named: dict[str, Any], held: str) -> SearchOptions:
     """The options of a search, which are given whole or one by one.
 
-    Args:
-        options: All of them, or None.
-        named: Single ones by their names.
-        held: What gives the translations something to hold: "words", "glossary" or "". Words come
-            in the given order and terms of a glossary in any, where no option says otherwise.
+    `held` is "words", "glossary" or "". Words come in the given order and terms of a glossary in
+    any, where no option says otherwise.
 
     Raises:
         ValueError: If one is impossible or unknown, they are given both ways, or constraints do

@@ -91,12 +91,7 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list
     """Divide a prefix into what translates whole parts of a text, and the beginning of the next.
 
     Its finished lines are the first ones of the text. Its finished sentences behind them are the
-    first ones of the next line. A block of code is a line.
-
-    Args:
-        prefix: What the translation begins with.
-        parts: Of the text, each translated at once.
-        language: Of the prefix.
+    first ones of the next line. A block of code is a line. The language is that of the prefix.
 
     Returns:
         The translations of the first parts, one each, and the rest of the prefix.
@@ -128,12 +123,7 @@ def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
     """A guide for every part of lines that is left to translate.
 
     The prefix of a line goes to the first of these that is no code. Each holds the words of its
-    line.
-
-    Args:
-        codec: The model's.
-        lines: With what leads their translations.
-        first: Number of the first line.
+    line. The first line has the number `first`.
 
     Raises:
         UserError: If the model has no subwords for what a translation shall hold, or a line that

@@ -286,11 +286,7 @@ class Translator(Loaded):
     ) -> list[Hypothesis]:
         """The translations of a text, of those of its parts, with the share that is unknown.
 
-        Args:
-            text: What was split.
-            segments: All its parts.
-            found: The translations of each part, but for the first ones that `before` has.
-            before: Translations that a prefix had.
+        The first parts have theirs in `before`, from a prefix, and the others in `found`.
         """
         best = join(text, found, segments, self.codec.target_language, before)
         unknown = self._share_unknown(segments)
@@ -339,7 +335,8 @@ class Translator(Loaded):
             if any(guide.constraints for guide in held) and not options.constraints:
                 asked = replace(options, constraints="unordered")
             if turn and not options.sampling:  # a wider search finds more that lose nothing
-                asked = replace(asked, beam=min(_WIDER * asked.beam, self._widest))
+                widest = len(self.codec.target_dictionary) - 1
+                asked = replace(asked, beam=min(_WIDER * asked.beam, widest))
             results = self.search(
                 [self.codec.encode(ways[i].pieces) for i in numbers],
                 asked,
@@ -385,10 +382,6 @@ class Translator(Loaded):
         self._check_beam(options.beam)
         engine, threads = self._get_engine(), threads or self.threads
         return search_batches(engine, sources, options, batch_tokens, guides, threads)
-
-    @property
-    def _widest(self) -> int:
-        return len(self.codec.target_dictionary) - 1
 
     def _check_beam(self, beam: int) -> None:
         if beam >= (symbols := len(self.codec.target_dictionary)):

@@ -19,10 +19,6 @@ class Writer:
 
     The engine is asked where somebody wants the attention, and where marks are put around words.
     It is not held here, so that a translator can free it.
-
-    Args:
-        codec: The model's dictionaries and subwords.
-        pipeline: What read the segments.
     """
 
     def __init__(self, codec: TextCodec, pipeline: Pipeline):
@@ -38,12 +34,7 @@ class Writer:
     ) -> list[Hypothesis]:
         """Make text of beams, as `Translator.search` returns them, with their attention if asked.
 
-        Args:
-            segment: What was translated.
-            beams: What was found for it.
-            count: Most translations that are wanted, of those that lost nothing.
-            attention: Find it.
-            get_engine: Gives what found them.
+        At most `count` translations of the segment are made, of those that lost nothing.
         """
 
         @cache
@@ -75,13 +66,7 @@ class Writer:
         attention: bool,
         get_engine: Callable[[], Engine],
     ) -> list[Hypothesis]:
-        """Translations that a user gave, as if they had been found. Their scores are 0.
-
-        Args:
-            segments: The first of these are translated.
-            sentences: The translation of each.
-            attention, get_engine: As for `write`.
-        """
+        """Translations of the first segments that a user gave, as if found. Their scores are 0."""
         kept = [Hypothesis(sentence, 0.0) for sentence in sentences]
         for segment, hypothesis in zip(segments, kept if attention else (), strict=False):
             if not (segment.pieces and hypothesis.text):  # a prefix may lack parts of the line

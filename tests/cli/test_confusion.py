@@ -173,7 +173,7 @@ def test_broken_pictures_are_named_and_the_others_still_counted(folder, tmp_path
         (["cat/1", "fi\nsh\x1b/1"], [], "no class fi\\nsh\\x1b"),
         (["cat/1.txt", "do\rg/1.txt"], [], "cat/, do\\rg/"),
         (["val/cat/1", "train/cat/1"], [], "--split"),
-        (["cat/1"], ["--split", "valid"], "looked for val/"),
+        (["cat/1"], ["--split", "valid"], "no valid images"),
         (["1"], [], "a folder per class"),
     ],
 )

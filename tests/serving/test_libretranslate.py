@@ -333,7 +333,7 @@ def test_a_code_is_the_nearest_that_the_service_has():
 
 
 def test_two_models_of_the_same_languages_are_refused():
-    with pytest.raises(UserError, match="en-de and en-de both translate en to de"):
+    with pytest.raises(UserError, match="en-de and en-de both translate en-de"):
         speakers(("en", "de"), ("en", "de"))
 
 

@@ -69,12 +69,7 @@ def import_pyplot():
 def save(figure, out: Path, model: str | None = None, said: str = "", dpi: int = 150) -> None:
     """Write a picture whole or not at all, and say so on standard error.
 
-    Args:
-        figure: Of matplotlib.
-        out: The file. A name without an ending, as of a pipe, is of a PNG.
-        model: Named above the picture by its file and folder.
-        said: What stands behind that.
-        dpi: Dots per inch.
+    A name without an ending, as of a pipe, is of a PNG. The model is named above it, then `said`.
     """
     from resmlp_mt.files.output import whole_file
 

@@ -130,15 +130,9 @@ def _check_modality(arch: str, task: str) -> None:
     """Refuse a model of text for images, and one of ours for images for text."""
     model = ARCH_MODEL_REGISTRY.get(arch, object)
     if is_of_images(task) and issubclass(model, FairseqEncoderDecoderModel):
-        raise UserError(
-            f"--arch {arch} is a model of text, --task {task} is for images: choose --arch or "
-            "--task anew"
-        )
+        raise UserError(f"--arch {arch} is a model of text, --task {task} is for images")
     if task == "translation" and getattr(model, "modality", None) == "images":
-        raise UserError(
-            f"--arch {arch} is a model of images, --task {task} is for text: give --task "
-            "image_classification, or another --arch"
-        )
+        raise UserError(f"--arch {arch} is a model of images: give --task image_classification")
 
 
 def _check_best(flags: Namespace) -> None:
@@ -148,8 +142,7 @@ def _check_best(flags: Namespace) -> None:
         return
     if metric.removeprefix("ema_").removeprefix("real_") in _HIGHEST:
         raise UserError(
-            f"--best-checkpoint-metric {metric} would keep the lowest: give "
-            "--maximize-best-checkpoint-metric too"
+            f"--best-checkpoint-metric {metric} needs --maximize-best-checkpoint-metric"
         )
 
 
