@@ -1,6 +1,5 @@
 """The mixers of examples/ablation are equal to loops; test_ablation.py holds the contract."""
 
-import math
 import sys
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from reference import outputs_and_gradients
 from torch.testing import assert_close
 
 from resmlp_mt.nn.fold import make_offset
-from resmlp_mt.nn.mixers import GatedMixer, LinearMixer, ToeplitzMatrix
+from resmlp_mt.nn.mixers import GatedMixer, LinearMixer
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "ablation"))
 from variants import matrices, mixers  # noqa: E402
@@ -106,46 +105,3 @@ def test_a_toeplitz_matrix_of_any_kind_folds(name, causal, randomised):
         else:
             found = folded.gate(plain) * mixed
         assert_close(found, scale * mixer(norm(x)))
-
-
-@every_direction
-def test_entries_are_dropped_in_training_alone(causal):
-    plain = ToeplitzMatrix(N, H, causal, 0.1)
-    dropped = matrices.DroppedMatrix(plain, 0.2)
-    whole, _ = plain(1, L)
-    draws = torch.stack([dropped(1, L)[0] for _ in range(2000)])
-    assert_close(torch.where(draws == 0, 0, whole / 0.8), draws)
-    assert_close(draws.mean(0), whole, atol=0.02, rtol=0)
-    assert not torch.equal(draws[0], draws[1])
-    assert_close(dropped.eval()(1, L)[0], whole)
-
-
-def test_softmax_rows_are_means_of_the_words_that_a_position_sees():
-    for causal in (False, True):
-        matrix = matrices.ExponentialMatrix(7, 2, causal, init_std=1.0).double()
-        x, lengths = torch.randn(2, 5, 4).double(), (3, 5)
-        mask = torch.tensor([[i >= length for i in range(5)] for length in lengths])
-        y = mixers.SoftmaxMixer(matrix)(x, None if causal else mask)
-        for b, i, c in ((0, 0, 0), (0, 2, 3), (1, 4, 1)):
-            seen = range(i + 1 if causal else lengths[b])
-            weights = [math.exp(float(matrix.weight[c // 2, i, j].detach())) for j in seen]
-            mean = sum(w * x[b, j, c] for w, j in zip(weights, seen, strict=True)) / sum(weights)
-            assert_close(y[b, i, c], mean)
-
-
-@pytest.mark.parametrize("kind", ["free", "toeplitz"])
-def test_the_starts_of_the_matrix_are_what_they_are_called(kind):
-    for causal in (False, True):
-        matrix = matrices.MATRICES[kind](20, 2, causal, init_std=1.0)
-        entries = {}
-        for init in ("zero", "identity", "local", "average"):
-            matrices.start_from(init, matrix)
-            entries[init] = matrix(0, 6)[0][1].tolist()
-        for i in range(6):
-            for j in range(6):
-                seen = not causal or j <= i
-                near = 2.0 ** -abs(i - j) if seen else 0
-                mean = 1 / (i + 1) if causal and kind == "free" else 1 / 16
-                expected = dict(zero=0, identity=float(i == j), local=near, average=mean * seen)
-                found = {init: rows[i][j] for init, rows in entries.items()}
-                assert found == pytest.approx(expected)

@@ -465,7 +465,8 @@ def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
     assert "--vocab-size 6000" in prepare  # 400 lines do not support that many
     copy = tmp_path / "project" / "examples" / "multi30k"
     shutil.copytree(scripts, copy)
-    shutil.copytree(ROOT / "scripts", tmp_path / "project" / "scripts")
+    for used in ("scripts", "examples/benchmarks/races"):
+        shutil.copytree(ROOT / used, tmp_path / "project" / used)
     (copy / "prepare.sh").write_text(prepare.replace("--vocab-size 6000", "--vocab-size 800"))
     shell(f"bash {copy}/prepare.sh --raw {raw}", tmp_path, **variables)
     shell(f"bash {copy}/train.sh resmlp_tiny 3 4", tmp_path, **variables)

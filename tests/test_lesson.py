@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from examples.lesson import sentence_pairs, sentences, write_lesson
+from examples.lesson import sentence_pairs, write_lesson
 from examples.lesson.grammar import (
     PRONOUNS,
     Clause,
@@ -25,8 +25,6 @@ TO_STATION = prepositional("to", NounPhrase("station", "the", "new"))
 EXPECTED = [
     (lay_out(Clause(BOY, SEE, object=NounPhrase("dog", "a", "old"), negated=True)),
      "the boy does not see an old dog", "der Junge sieht keinen alten Hund"),
-    (lay_out(Clause(GIRL, OPEN, object=DOOR), SUBORDINATE),
-     "the girl opens the door", "das Mädchen die Tür aufmacht"),
     (lay_out(Clause(GIRL, OPEN, "past", object=DOOR), SUBORDINATE),
      "the girl opened the door", "das Mädchen die Tür aufgemacht hat"),
     (lay_out(Clause(PRONOUNS["I"], CALL, "want", object=NounPhrase("boy", "this"), time=NOW)),
@@ -38,12 +36,9 @@ EXPECTED = [
      "the boy gives a red apple to her", "der Junge gibt ihr einen roten Apfel"),
     (lay_out(Clause(MEN, VERBS["help"], object=NounPhrase("dog", 23, "small"))),
      "the men help twenty-three small dogs", "die Männer helfen dreiundzwanzig kleinen Hunden"),
-    (lay_out(Clause(BOY, VERBS["wait"]), QUESTION, Pair("whom", "auf wen")),
-     "whom does the boy wait for", "auf wen wartet der Junge"),
     (prepositional("next to", NounPhrase("house", "this", "red", many=True)),
      "next to these red houses", "neben diesen roten Häusern"),
     (clock(7, 30), "at half past seven", "um halb acht"),
-    (clock(12, 45), "at a quarter to one", "um Viertel vor eins"),
     (date(21, "March"), "on the twenty-first of March", "am einundzwanzigsten März"),
     (number(67), "sixty-seven", "siebenundsechzig"),
 ]  # fmt: skip
@@ -115,11 +110,3 @@ def test_splits_share_no_sentence(tmp_path):
         assert [len(split) for split in lines] == [300, 50, 40]
         assert len(set().union(*lines)) == 390
     assert len(list(tmp_path.iterdir())) == 6
-
-
-def test_more_pairs_than_there_are_are_refused(monkeypatch):
-    monkeypatch.setattr(sentences, "_sentence", lambda rng: Pair("Yes.", "Ja."))
-    assert sentence_pairs(1) == [("Yes.", "Ja.")]
-    for count in (2, -1):
-        with pytest.raises(ValueError, match=str(count)):
-            sentence_pairs(count)

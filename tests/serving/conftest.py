@@ -8,7 +8,7 @@ from functools import partial
 
 import httpx
 import pytest
-from cli.commands import ENVIRONMENT, run, words
+from cli.commands import ENVIRONMENT, words
 
 pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 
@@ -54,12 +54,3 @@ def server() -> Iterator[str]:
     """The address of a server of the shipped model."""
     with serving("multi30k-en-de") as (address, _):
         yield address
-
-
-@pytest.fixture(scope="session")
-def fast(tmp_path_factory):
-    """The shipped model exported, with which servers start in a fraction of the time."""
-    pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
-    folder = tmp_path_factory.mktemp("export") / "multi30k-en-de"
-    run("resmlp-mt", "export", "multi30k-en-de", "--out", folder)
-    return folder

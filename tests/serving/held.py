@@ -6,8 +6,7 @@ import numpy as np
 from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.serving.models import Model, Models
 from resmlp_mt.text.about import About
-from resmlp_mt.text.rules import terms
-from resmlp_mt.text.segments import Memo, Segment
+from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.traced import Traced
 from resmlp_mt.translating.hypotheses import Attention, Hypothesis
 from resmlp_mt.translating.translator import Translator
@@ -48,14 +47,7 @@ def held_models(translator):
     return Models([Model("held", translator)])
 
 
-def cut(*texts, holds=""):
-    """A segment for each text. Those with a mark have a term that only a search can hold."""
-    wanted = (SimpleNamespace(text="Rad", tokens=np.array([1]), must=True),)
+def cut(*texts):
+    """A segment for each text."""
     about = About(("de", "en"), model=None)
-    segments = []
-    for text in texts:
-        read = Traced.of(text)
-        memo = Memo(terms, terms.Terms(wanted, None, wanted), read)
-        memos = (memo,) if holds and holds in text else ()
-        segments.append(Segment(text, about, read, tuple(text), memos))
-    return segments
+    return [Segment(text, about, Traced.of(text), tuple(text)) for text in texts]

@@ -1,7 +1,6 @@
 """The scripts of examples/serve, on little work."""
 
 import csv
-import re
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,8 @@ def rows(path):
         return list(csv.DictReader(stream))
 
 
-def test_load_counts_what_clients_were_answered(fast, text, tmp_path):
-    command = ["python", SCRIPTS / "load.py", fast, "--input", text]
+def test_load_counts_what_clients_were_answered(text, tmp_path):
+    command = ["python", SCRIPTS / "load.py", "multi30k-en-de", "--input", text]
     command += ["--clients", 1, 3, "--texts", 2, "--seconds", 1, "--csv", tmp_path / "load.csv"]
     run(*command)
     found = rows(tmp_path / "load.csv")
@@ -35,25 +34,8 @@ def test_load_counts_what_clients_were_answered(fast, text, tmp_path):
     assert list(found[0]) == list(rows(SCRIPTS / "load.csv")[0])
 
 
-def test_load_says_why_a_server_does_not_start(text):
-    done = run("python", SCRIPTS / "load.py", "/none", "--input", text, check=False)
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert done.stderr.startswith("the server did not start: ")
-    assert "/none: no such model" in done.stderr
-
-
-def test_siege_counts_what_light_clients_were_answered(fast, text, tmp_path):
-    command = ["python", SCRIPTS / "siege.py", fast, "--input", text, "--seconds", 20]
-    command += ["--clients", 4, "--attackers", 1, "--csv", tmp_path / "siege.csv"]
-    run(*command, check=False)  # a machine may be too slow for its goals
-    (row,) = rows(tmp_path / "siege.csv")
-    assert int(row["light"]) > 0 and row["wrong"] == "0" and row["attackers"] == "4"
-    assert {"200", "413", "422"} <= set(re.findall(r"(\d+):", row["other_answers"]))
-    assert 0 < float(row["light_median_ms"]) <= float(row["light_p99_ms"])
-
-
-def test_stream_kills_and_compares(fast, text, tmp_path):
-    command = ["python", SCRIPTS / "stream.py", fast, "--input", text]
+def test_stream_kills_and_compares(text, tmp_path):
+    command = ["python", SCRIPTS / "stream.py", "multi30k-en-de", "--input", text]
     run(*command, "--beam", 1, "--kills", 1, "--csv", tmp_path / "stream.csv")
     (row,) = rows(tmp_path / "stream.csv")
     assert (row["lines"], row["kills"], row["same"]) == ("30", "1", "True")

@@ -38,7 +38,9 @@ def page(browser, server):
     page.goto(server)
     yield page
     page.close()
-    assert not [m for m in mistakes if not m.startswith((server, "data:", "Failed to load"))]
+    # A test may have typed before the browser came to the focus that the page asks for.
+    own = (server, "data:", "Failed to load", "Autofocus")
+    assert not [mistake for mistake in mistakes if not mistake.startswith(own)]
 
 
 def translate(page, text):

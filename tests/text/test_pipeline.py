@@ -126,14 +126,9 @@ def test_a_rule_writes_what_it_read_and_traces_each_word(rule, text):
     ("text", "read"),
     [
         ("- Keep it 😀", "Keep it"),
-        ("> - [x] milk", "milk"),
         ('"Do not touch it"', "Do not touch it"),
         ("DO NOT USE THE iPHONE", "Do not use the iPHONE"),
-        ("5 kg OF APPLES", "5 kg of apples"),
-        ("STRAßE UND WEG", "Straße und weg"),
         ("New Rules For All Members", "New rules for all members"),
-        ("Anna Maria Schmidt", "Anna Maria Schmidt"),
-        ("IBM PC", "IBM PC"),
         ("It is **very** [good](u).", "It is very good."),
         ("We saw setup.py and 東京.", "We saw D3 and G3."),
         ("Account DE89 3704 0044 0532 0130 00.", "Account D3."),
@@ -144,15 +139,6 @@ def test_a_rule_writes_what_it_read_and_traces_each_word(rule, text):
 def test_a_model_reads_words(text, read):
     (segment,) = pipeline().split(text)
     assert segment.read.text == read
-
-
-def test_more_is_named_and_otherwise_where_something_was_lost():
-    whole = pipeline()
-    (usual,) = whole.split("Edit setup.py at 1:00 on A4.")
-    (careful,) = split(whole, "Edit setup.py at 1:00 on A4.", 1)
-    assert usual.read.text == "Edit D3 at 1:00 on A4." and len(usual.names) == 1
-    assert set(careful.names.values()) == {"setup.py", "1:00", "A4"}
-    assert not usual.names.keys() & careful.names.keys()
 
 
 @pytest.mark.parametrize(
@@ -183,16 +169,6 @@ def test_words_are_traced_through_names_and_emphasis():
     assert Traced.of(said).match_words(done) == [0, 1, 4, 5, 6]
 
 
-def test_emphasis_goes_around_all_of_what_has_one_name():
-    whole = pipeline()
-    (segment,) = whole.split("Use **a** `git commit -m` here.")
-    looks = np.array([[0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]], float)
-    done = whole.write(segment, "here D3 use", lambda: looks)
-    assert done.text == "here **`git commit -m`** use"
-    (segment,) = whole.split("I **like 🐶** dogs.")
-    assert whole.write(segment, "", lambda: None).text.split() == ["**🐶**"]
-
-
 @given(st.integers(0, 23), st.integers(0, 59))
 def test_times_of_day_are_kept_in_12_hours_and_in_24(hour, minute):
     half = f"{hour % 12 or 12}:{minute:02} {'ap'[hour > 11]}.m."
@@ -206,30 +182,12 @@ def test_times_of_day_are_kept_in_12_hours_and_in_24(hour, minute):
 
 
 @pytest.mark.parametrize(
-    ("source", "said", "is_kept"),
-    [
-        ("um 9:00 Uhr", "at 9 am", True),
-        ("12 and 12", "12 und 13", False),
-        ("in 2024", "in 2024 und 2025", True),
-        ("It is 1.5", "Es sind 1,5", True),
-        ("an A4 and 4", "ein A4 und 4", True),
-        ("an A4", "ein 4", False),
-    ],
-)
-def test_digits_are_kept(source, said, is_kept):
-    _, memo = digits.read(Traced.of(source), about())
-    assert (digits.write(Traced.of(said), memo, about(), None) is not None) == is_kept
-
-
-@pytest.mark.parametrize(
     ("source", "target", "text", "said"),
     [
         ("en", "de", "It has 12,500.5 m².", "It has 12.500,5 m²."),
         ("de", "en", "Es sind 12.500,50 €, also 1.000.", "Es sind 12,500.50 €, also 1,000."),
         ("en", "fr", "About 1,000,000 people.", "About 1\u202f000\u202f000 people."),
         ("en", "de", "It weighs 1.500 kg.", "It weighs 1,500 kg."),
-        ("de", "de", "12.500", "12.500"),
-        ("en", "xx", "12,500", "12,500"),
     ],
 )
 def test_long_numbers_are_written_as_the_target_language_does(source, target, text, said):
@@ -247,20 +205,11 @@ def test_a_list_is_no_number(text):
     assert numbers.rewrite(text, about("en", "de")) == text
 
 
-def test_a_cell_means_what_its_row_means():
-    whole = pipeline("en", "de")
-    cell, sentence = whole.split("| 12,500 | It weighs 12,500 kg")[1::2]
-    said = whole.write(sentence, sentence.read.text, lambda: None)
-    assert whole.copy(cell) in said.text and whole.copy(cell) == "12.500"
-
-
 @pytest.mark.parametrize(
     ("source", "said", "language", "expected"),
     [
         ("two loaves", "Zwei Brote.", "de", "Zwei Brote"),
         ("two loaves.", "Zwei Brote.", "de", "Zwei Brote."),
-        ("two loaves", "Zwei Brote ...", "de", "Zwei Brote ..."),
-        ("loaves and more", "Brote usw.", "de", "Brote usw."),
         ("at two", "at 2 p.m.", "en", "at 2 p.m."),
         ("**two** )", "二つ。", "ja", "二つ"),
     ],
@@ -270,8 +219,3 @@ def test_an_item_gets_no_stop_that_it_lacks(source, said, language, expected):
     _, memo = stops.read(Traced.of(source), known)
     done = stops.write(Traced.of(said), memo, known, None).text if memo else said
     assert done == expected
-
-
-def test_a_text_of_unreadable_words_stays():
-    (segment,) = pipeline().split("東京 京都 is")
-    assert segment.stays and not segment.is_translated

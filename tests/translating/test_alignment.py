@@ -126,20 +126,6 @@ def test_words_are_those_between_blanks(model, text, expected):
     assert find(Translator(Copying(), codec(model)), text)[1] == expected
 
 
-@pytest.mark.parametrize(
-    ("pieces", "expected"),
-    [
-        ("▁H und ▁ <0xE5> ▁H und", [0, 0, 1, 1, 1, 1]),
-        ("▁H <0xE5> und <0xAF> ▁ ▁", [0] * 6),
-        ("▁ ▁H ▁ <0xE5> <0xAF> <0xBF> ▁und", [0, 0, 1, 1, 1, 1, 2]),
-        ("▁ <0xE5>", []),
-    ],
-)
-def test_subwords_that_say_nothing_make_no_word(pieces, expected):
-    indices = list(map(codec("en-de").target_dictionary.index, pieces.split()))
-    assert codec("en-de").number_target_words(np.array(indices)) == expected
-
-
 def test_words_of_a_prefix_are_counted_in_it():
     translator = Translator(Copying(), codec("multi30k-en-de"))
     line, prefix = "One´s dog.Two dogs. 4711 dogs.", "Ein☃s Hund. Zwei  Hunde. "

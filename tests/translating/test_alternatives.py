@@ -65,11 +65,3 @@ def test_words_that_the_model_cannot_read_are_kept(prefix):
     found = find_last(translator, segments, SearchOptions(nbest=3), prefix)
     assert len(found) == 3 and all(h.text.startswith(prefix) for h in found)
     assert found[0].text.count("東京") == 1
-
-
-def test_what_has_no_letters_stays_as_it_is(translator):
-    code = "```\nA dog.\n```"
-    found = find_last(translator, translator.split(code), SearchOptions(), "Ein")
-    assert [hypothesis.text for hypothesis in found] == [code]
-    found = find_last(translator, translator.split("12:30"), SearchOptions(nbest=2), "")
-    assert [(hypothesis.text, hypothesis.score) for hypothesis in found] == [("12:30", 0)] * 2

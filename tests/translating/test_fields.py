@@ -17,14 +17,8 @@ from resmlp_mt.translating.fields import choose_field
         ("t", "de", '{"t": "ü", "n": null}', "ü", '{"t": "ü", "n": null, "de": "X"}'),
         ("t", "d\ud83d", '{"t": "u"}', "u", '{"t": "u", "d\\ud83d": "X"}'),
         ("t", None, '{"l": [0.1, {"t": 2}], "t": "u"}', "u", '{"l": [0.1, {"t": 2}], "t": "X"}'),
-        ("t", "t", f'{{"n": {"12" * 40}, "t": "u"}}', "u", f'{{"n": {"12" * 40}, "t": "X"}}'),
-        ("t", "de", '{"t": "", "s": "\\ud83d"}', "", '{"t": "", "s": "\\ud83d", "de": "X"}'),
-        ("m.t", None, '{"t": "a", "m": {"t": "u"}}', "u", '{"t": "a", "m": {"t": "X"}}'),
         ("m.t", None, '{"m": {"t": "a"}, "m.t": "u"}', "u", '{"m": {"t": "a"}, "m.t": "X"}'),
-        ("m.n.t", None, '{"m": {"n": "a", "n.t": "u"}}', "u", '{"m": {"n": "a", "n.t": "X"}}'),
         ("m.t", "m.de", '{"m": {"t": "u"}, "n": 1}', "u", '{"m": {"t": "u", "de": "X"}, "n": 1}'),
-        ("m.t", "n.de", '{"m": {"t": "u"}, "n": {}}', "u", '{"m": {"t": "u"}, "n": {"de": "X"}}'),
-        ("x.en", "x.de", '{"x.en": "u", "x": 1}', "u", '{"x.en": "u", "x": 1, "x.de": "X"}'),
     ],
 )
 def test_one_part_is_taken_and_changed(source, into, line, text, changed):
@@ -39,12 +33,9 @@ def test_one_part_is_taken_and_changed(source, into, line, text, changed):
     ("places", "line", "changed"),
     [
         (["2", "3", "4"], "a\tb", "a\tb\tX\t-0.1235"),
-        (["2", None, "1"], "a\tb\tc", "-0.1235\tX\tc"),
         (["t", "de", "s"], '{"t": "u"}', '{"t": "u", "de": "X", "s": -0.1235}'),
         (["m.t", None, "m.s"], '{"m": {"s": 1, "t": "u"}}', '{"m": {"s": -0.1235, "t": "X"}}'),
         (["t", "de", "s"], '{"t": null, "de": "x"}', '{"t": null, "de": null, "s": null}'),
-        (["t", None, "s"], "\t", "\t"),
-        (["2", "3", None], " ", " "),
         (["1", "2", None], "", ""),
     ],
 )
@@ -58,10 +49,8 @@ def test_scores_stand_beside_translations_and_blank_lines_and_nulls_stay(places,
     ("places", "said"),
     [
         (["1", "2", "02"], "--score-into 02"),
-        (["t", None, "t"], "--score-into t"),
         (["1", "2", "s"], "--field 1 and --score-into s"),
         (["t", "3"], "--field t and --into 3"),
-        (["1", "2", "0"], "--score-into"),
     ],
 )
 def test_places_that_do_not_go_together_are_refused(places, said):
@@ -75,13 +64,8 @@ def test_places_that_do_not_go_together_are_refused(places, said):
         ("3", None, "a\tb", "--field 3"),
         ("1", "4", "a\tb", "--into 4"),
         ("t", None, "a\tt", "no JSON"),
-        ("t", None, "[" * 99999, "no JSON"),
-        ("t", None, "null", "no JSON object"),
         ("t", None, '{"a": "b", "\\n": 1}', "--field t, but a, \\n"),
-        ("t", None, "{}", "--field t, but none"),
-        ("t", None, '{"t": 3}', "--field t"),
         ("m.t", None, '{"m": {"a": "b"}, "t": ""}', "--field m.t, but m.a"),
-        ("m.t", None, '{"m": "t", "t": ""}', "--field m.t, but m, t"),
     ],
 )
 def test_what_has_no_such_part_is_named(source, into, line, said):

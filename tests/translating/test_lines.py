@@ -53,13 +53,6 @@ def test_what_cannot_be_read_is_raised_in_its_place(tmp_path):
         next(lines)
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 7, 8])
-def test_groups_of_files_are_as_large_as_they_may(most):
-    lines = [str(i) for i in range(7)]
-    groups = list(group(lines, most, None))
-    assert sum(groups, []) == lines and {len(found) for found in groups[:-1]} <= {most}
-
-
 def test_lines_are_found_in_their_files_past_empty_ones():
     texts = {"a": "xy", "b": "", "c": "xyz", "d": ""}
     lines = Lines((text, name) for name, text in texts.items())

@@ -82,7 +82,7 @@ def copying(engine=Copying, model="en-de"):
 
 
 @pytest.mark.parametrize("word", KEPT)
-@pytest.mark.parametrize("sentence", ["We saw {} in the park.", "I am {}, **you**?", "It is {}!"])
+@pytest.mark.parametrize("sentence", ["We saw {} in the park.", "I am {}, **you**?"])
 def test_words_are_counted_as_in_the_text_whatever_is_named(word, sentence):
     text = sentence.format(word)
     (found,) = next(copying().translate_nbest(text, attention=True))
@@ -127,7 +127,7 @@ def texts(draw):
 engines = st.sampled_from([Deaf, Losing, Copying])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(texts(), st.booleans(), engines)
 @pytest.mark.filterwarnings("ignore:text 1")
 def test_what_a_model_cannot_read_is_in_its_translation(text, whole, engine):
@@ -149,17 +149,6 @@ def test_many_texts_are_translated_as_each_by_itself(lines, engine):
     assert joined.split() == " ".join(each).split()
 
 
-@pytest.mark.parametrize(
-    ("model", "sentence"),
-    [("en-de", "I like **{}** very much."), ("de-en", "Kennst du {} und Tom?")],
-)
-def test_the_others_are_translated_as_around_a_short_name(model, sentence):
-    named = load(model).translate(sentence.format("D3"))
-    for word in UNREADABLE[:3]:
-        assert "D3" in named
-        assert load(model).translate(sentence.format(word)) == named.replace("D3", word)
-
-
 def test_what_is_mostly_unreadable_stays_unless_it_is_typed_or_led():
     translator = load("en-de")
     for text in ("Привет, как дела?", "Он купил Tesla"):
@@ -171,13 +160,6 @@ def test_what_is_mostly_unreadable_stays_unless_it_is_typed_or_led():
     with warnings.catch_warnings(action="ignore"):
         assert translator.translate("Привет!", glossary={"Привет": "Hallo"}) == "Hallo!"
         assert translator.translate("Привет!", prefix="Hallo").startswith("Hallo")
-
-
-def test_models_that_cannot_read_the_names_are_given_none(monkeypatch):
-    translator, line = copying(), "He said 🐶 to setup.py."
-    assert translator.split(line)[0].names
-    monkeypatch.setattr(type(translator.codec), "knows", lambda self, letter: letter in "Hesaidtom")
-    assert not copying().split(line)[0].names and copying().translate(line) == line
 
 
 def test_capitals_are_answered_in_capitals_and_nothing_else_changes():
