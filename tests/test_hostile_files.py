@@ -231,8 +231,11 @@ def test_a_broken_dictionary_is_named_with_its_line(copy, name, edit, said):
         translate(model)
 
 
-@pytest.mark.parametrize("name", ["translator", "exported translator"])
-@pytest.mark.parametrize("end", [b"\n", b"\r", None], ids=["lines", "returns", "one line"])
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [("translator", b"\n"), ("exported translator", b"\r"), ("translator", None)],
+    ids=["lines", "returns", "one line"],
+)
 def test_a_dictionary_without_end_is_not_read(copy, name, end, monkeypatch):
     model = copy(name)
     path = model / "dict.de.txt"
@@ -243,13 +246,6 @@ def test_a_dictionary_without_end_is_not_read(copy, name, end, monkeypatch):
     seal(model)
     monkeypatch.setattr(Dictionary, "load", None)
     with pytest.raises(UserError, match="dict.de.txt: more than 1,048,576 symbols"):
-        translate(model)
-
-
-def test_an_empty_model_of_subwords_is_refused(copy):
-    model = copy("translator")
-    (model / "spm.model").write_bytes(b"")
-    with pytest.raises(UserError, match="not a SentencePiece model"):
         translate(model)
 
 
@@ -279,7 +275,7 @@ def test_a_byte_of_damage_to_an_export_is_seen(copy, name):
     use_exported(model)
 
 
-@pytest.mark.parametrize("number", [None, 1, 4, 7, "6"])
+@pytest.mark.parametrize("number", [None, 7, "6"])
 def test_exports_of_another_format_ask_to_be_made_anew(copy, number):
     model = copy("exported classifier")
     seal(model, format=number)

@@ -88,18 +88,6 @@ def test_links_globs_of_what_is_hidden_and_pipes_are_followed(classifier, pictur
     assert_refused(refused, "all/round: a link to a folder that it lies in; remove it")
 
 
-def test_any_name_takes_a_line(tmp_path):
-    for name in ("two\nlines\t\x1b[31m.png", "broken\n.png"):
-        Image.new("RGB", (9, 9)).save(tmp_path / name)
-    (tmp_path / "broken\n.png").write_bytes(b"x")
-    result = classify("cifar10", tmp_path, "--topk", 1, check=False)
-    assert_refused(result, "broken\\n.png: not PNG, JPEG", "1 of 2 images")
-    (line,) = result.stdout.splitlines()
-    assert line.startswith(f"{tmp_path}/two\\nlines\\t\\x1b[31m.png\t")
-    (entry,) = json.loads(classify("cifar10", tmp_path, "--json", check=False).stdout)
-    assert entry["path"] == f"{tmp_path}/two\nlines\t\x1b[31m.png"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -6,10 +6,8 @@ import os
 import shutil
 import subprocess
 import tarfile
-import weakref
 from collections import Counter
 from contextlib import redirect_stdout
-from functools import partial
 
 import numpy as np
 import pytest
@@ -21,10 +19,7 @@ from PIL import Image
 
 from resmlp_mt import Classifier
 from resmlp_mt.analysis.confusion import Confusion
-from resmlp_mt.cli.pictures import classify_each
-from resmlp_mt.cli.study.confusion import draw, table
-from resmlp_mt.data.image_folder import ImageFolder
-from resmlp_mt.errors import UserError
+from resmlp_mt.cli.study.confusion import draw
 
 FOLDERS = ("bird", "cat", "frog", "truck")  # of the ten classes that cifar10 knows
 
@@ -119,28 +114,6 @@ def test_the_table_has_the_lowest_recall_first_and_says_what_it_leaves_out(folde
     assert short[6].startswith("Shown: 2 of 4 classes, with the lowest recall. --worst N")
 
 
-@pytest.mark.parametrize(
-    ("top", "split"),
-    [(".", []), ("a/val", ["--split", "valid"])],
-)
-def test_an_archive_and_a_split_are_as_good_as_a_folder(folder, found, tmp_path, top, split):
-    with tarfile.open(tmp_path / "x.tar", "w") as tar:
-        tar.add(folder, top)
-        tar.add(next(folder.rglob("*.png")), f"{top}/cover.png")  # beside the classes: of none
-    places = [tmp_path / "x.tar"]
-    if split:
-        (tmp_path / "images").mkdir()
-        (tmp_path / "images/val").symlink_to(folder)
-        places.append(tmp_path / "images")
-    for place in places:
-        assert json.loads(confusion("cifar10", place, "--json", *split)) == found
-
-
-def test_a_folder_whose_name_several_classes_have_is_refused(folder):
-    with pytest.raises(UserError, match="several classes called cat; call the folders 0, 1"):
-        ImageFolder(folder, None, partial=True).align([*FOLDERS, "ship", "cat"])
-
-
 def test_top1_is_that_of_the_validation_in_training(classifier, pictures):
     log = entries((classifier / "train.log").read_text(), "valid_top1")[-1]
     said = confusion(classifier / "checkpoint_last.pt", pictures, "--split", "valid")
@@ -171,7 +144,6 @@ def test_broken_pictures_are_named_and_the_others_still_counted(folder, tmp_path
     ("names", "arguments", "said"),
     [
         (["cat/1", "fi\nsh\x1b/1"], [], "no class fi\\nsh\\x1b"),
-        (["cat/1.txt", "do\rg/1.txt"], [], "cat/, do\\rg/"),
         (["val/cat/1", "train/cat/1"], [], "--split"),
         (["cat/1"], ["--split", "valid"], "no valid images"),
         (["1"], [], "a folder per class"),
@@ -193,13 +165,9 @@ def test_folders_that_do_not_fit_are_one_message(names, arguments, said, form, t
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nix", "{folder}"], "nix"),
         (["multi30k-en-de", "{folder}"], "not a classifier"),
-        (["cifar10", "nix"], "nix"),
         (["cifar10", "{empty}"], "it is empty"),
         (["cifar10", "{folder}", "--worst", "0"], "--worst"),
-        (["cifar10", "{folder}", "--batch-size", "0"], "--batch-size"),
-        (["cifar10", "{folder}", "--device", "abacus"], "device abacus"),
         (["cifar10", "{folder}", "--out", "{picture}"], "read and written"),
         (["cifar10", "{folder}", "--out", "x.tsv"], "--out"),
     ],
@@ -224,22 +192,6 @@ def test_a_reader_may_stop_and_finds_nothing_but_json(folder, found, tmp_path):
     piped[2] = f"{command} --out '{tmp_path}/full.png' > /dev/full"
     assert subprocess.run(piped, env=ENVIRONMENT | path).returncode == 2
     assert (tmp_path / "full.png").exists()
-
-
-def test_no_more_pictures_are_held_than_are_computed_together_and_a_bar_counts_them(capsys):
-    opened, most = [], 0
-
-    def open_image(number):
-        nonlocal most
-        image = patches(number)
-        opened.append(weakref.ref(image))
-        most = max(most, sum(reference() is not None for reference in opened))
-        return image
-
-    classify = partial(Classifier.from_pretrained("cifar10", "cpu").classify, batch_size=4)
-    found = list(classify_each(range(50), open_image, classify, "x", [], quiet=False))
-    assert [number for number, _ in found] == [*range(50)] and most <= 4 + 2
-    assert "/50 [" in capsys.readouterr().err
 
 
 def counts(num_classes: int, pairs: dict) -> Confusion:
@@ -271,25 +223,3 @@ def test_the_picture_has_true_classes_down_and_guesses_across():
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("guessed", "true")
     assert said == "\n15 images: top1 86.67, top5 86.67"
     pyplot.close()
-
-
-def test_of_many_classes_both_show_the_worst():
-    names = [f"n{i:04}" for i in range(1000)]
-    pairs = {(i, i): 1 + i % 50 for i in range(900)} | {(i, 999 - i): 50 - i for i in range(40)}
-    found = counts(1000, pairs)
-    lines = table(found, names, 20).splitlines()
-    rows = [line.split()[0] for line in lines[3:] if line.startswith("n0")]
-    recalls = {i: (1 + i % 50) / (1 + i % 50 + pairs.get((i, 999 - i), 0)) for i in range(900)}
-    assert rows == [names[i] for i in sorted(recalls, key=recalls.get)[:20]]
-    assert lines[-3].startswith("Shown: 20 of 900 classes,")
-    assert lines[-1].endswith(": n0900, n0901, n0902, n0903, n0904 and 95 more")
-    mixed = [*range(10), *range(990, 1000)]
-    for worst, chosen, written in ((20, mixed, 10 + 10), (1000, None, 0)):
-        figure, said = draw(found, names, worst)
-        axes = figure.axes[0]
-        shown = labels(axes.xaxis)
-        assert len(shown) == min(worst, 100) and len(axes.texts) == written
-        assert chosen is None or shown == [names[i] for i in chosen]
-        assert said.endswith(f"\n{len(shown)} of 1,000 classes: first those that are mixed up most")
-        assert max(figure.get_size_inches()) < 20
-        pyplot.close()

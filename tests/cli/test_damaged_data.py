@@ -17,9 +17,19 @@ def data(prepared, tmp_path):
     return shutil.copytree(prepared, tmp_path / "data")
 
 
-def refuse(data, *said, plugin=("resmlp-mt", "train")):
+def refuse(data, *said):
     out = data.parent / "out"
-    line = [*plugin, data, "--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--max-update", 1]
+    line = [
+        "resmlp-mt",
+        "train",
+        data,
+        "--arch",
+        "resmlp_plus_tiny",
+        *SIZES,
+        *RECIPE,
+        "--max-update",
+        1,
+    ]
     assert_refused(run(*line, "--save-dir", out, check=False), *said)
     assert not list(out.glob("*.pt"))
 
@@ -32,13 +42,8 @@ def test_the_report_has_the_sum_of_each_file(prepared):
 
 def test_a_training_refuses_damaged_files(data):
     path = data / "valid.en-de.de.bin"
-    whole = path.read_bytes()
-    path.write_bytes(bytes(len(whole)))
-    refuse(data, f"{path}: damaged: sentence 1 does not end with </s>; run 'resmlp-mt prepare' ag")
-    path.write_bytes(whole)
-    path = data / "train.en-de.en.bin"
-    np.memmap(path, np.uint16, "r+")[5] = 60_000
-    refuse(data, f"{path}: damaged: it has the token 60,000, and the dictionary 304 symbols")
+    path.write_bytes(bytes(path.stat().st_size))
+    refuse(data, f"{path}: damaged: ", "run 'resmlp-mt prepare' again")
 
 
 def test_what_prepare_did_not_write_is_refused_and_the_cure_helps(data):
@@ -48,23 +53,18 @@ def test_what_prepare_did_not_write_is_refused_and_the_cure_helps(data):
     refuse(
         data, f"{path}: not what 'resmlp-mt prepare' wrote, by the SHA-256 in {data}/report.json"
     )
-    numbers[place] += 1
-    for lang in ("en", "de"):
-        exchange(data / f"dict.{lang}.txt")
-    refuse(data, f"{data}/dict.en.txt: not what 'resmlp-mt prepare' wrote")
     (data / "report.json").unlink()
     line = ["resmlp-mt", "train", data, "--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
     run(*line, "--max-update", 1, "--save-dir", data.parent / "new")
 
 
 def test_data_of_fairseq_preprocess_is_checked_in_every_folder(raw, tmp_path):
-    for name in "ab":
-        line = ["fairseq-preprocess", "--source-lang", "en", "--target-lang", "de", "--workers", 1]
-        line += ["--trainpref", raw / "train", "--validpref", raw / "valid", "--joined-dictionary"]
-        run(*line, "--destdir", tmp_path / name, own=True)
+    line = ["fairseq-preprocess", "--source-lang", "en", "--target-lang", "de", "--workers", 1]
+    line += ["--trainpref", raw / "train", "--validpref", raw / "valid", "--joined-dictionary"]
+    run(*line, "--destdir", tmp_path / "a", own=True)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
     line = ["fairseq-train", f"{tmp_path}/a:{tmp_path}/b", *PLUGIN, "--arch", "resmlp_plus_tiny"]
     line += [*SIZES, *RECIPE, "--max-epoch", 2, "--save-dir", tmp_path / "out"]
-    assert run(*line).returncode == 0
     for lang in ("en", "de"):
         exchange(tmp_path / f"b/dict.{lang}.txt")
     refusal = run(*line, check=False)
@@ -76,7 +76,6 @@ def test_data_of_fairseq_preprocess_is_checked_in_every_folder(raw, tmp_path):
     index = np.memmap(path, np.uint8, "r+", offset=26, shape=4).view(np.int32)
     index[0] = -5
     index.flush()
-    shutil.rmtree(tmp_path / "out")
     refusal = run(*line, check=False)  # b is read in the second epoch
     assert_refused(refusal, f"{path}: damaged: sentence 1 has -5 tokens; run 'resmlp-mt prepare' a")
     assert not list((tmp_path / "out").glob("*.pt"))

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import shutil
 
 import numpy as np
@@ -58,19 +57,6 @@ def test_an_exported_model_translates_as_its_checkpoint(packed, exported, raw):
     assert [n for n, _ in listed] == [n for n, _ in texts] and listed_scores != scores
 
 
-def test_int8_is_smaller_and_says_nearly_the_same(tmp_path):
-    sizes, translations = {}, {}
-    for kind in ("float", "int8"):
-        flags = ["--int8"] if kind == "int8" else []
-        run("resmlp-mt", "export", "multi30k-en-de", "--out", tmp_path / kind, *flags)
-        sizes[kind] = sum(path.stat().st_size for path in (tmp_path / kind).iterdir())
-        translations[kind] = translate(tmp_path / kind, stdin=CAPTIONS).stdout
-    assert translations["float"] == translate("multi30k-en-de", stdin=CAPTIONS).stdout
-    assert sizes["int8"] < 0.35 * sizes["float"]
-    near, exact = (translations[kind].splitlines() for kind in ("int8", "float"))
-    assert sacrebleu.corpus_bleu(near, [exact]).score > 70
-
-
 def test_weights_of_fewer_bits_take_less_room(tmp_path):
     kinds = {"float": [], "8 bits": ["--int8"]}
     kinds |= {f"to {bits}": ["--int8", "--weight-bits", bits] for bits in (8, 6)}
@@ -91,6 +77,7 @@ def test_weights_of_fewer_bits_take_less_room(tmp_path):
         translations[kind] = translate(out, "--no-shortlist", stdin=CAPTIONS).stdout
         listed[kind] = translate(out, stdin=CAPTIONS).stdout
     assert [kind for kind in kinds if listed[kind] != translations[kind]] == ["to 8"]
+    assert sizes["8 bits"] < 0.35 * sizes["float"]
     assert sizes["to 8"] < 0.95 * sizes["8 bits"]
     assert sizes["to 6"] < 0.75 * sizes["8 bits"]
     assert translations["to 8"] == translations["8 bits"]
@@ -156,24 +143,9 @@ def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["weights.safetensors", "shortlist.safetensors", "preview.safetensors", "export.json"]
-    + ["mixing.safetensors", "dict.de.txt"],
-)
-def test_a_broken_export_is_refused(name, exported, tmp_path):
-    copy = tmp_path / "model"
-    shutil.copytree(exported, copy)
-    (copy / name).write_bytes((copy / name).read_bytes()[:20])
-    assert "model" in refuse("translate", "--model", copy, "a")
-    if name != "export.json":  # which makes a folder an export
-        (copy / name).unlink()
-        assert name in refuse("translate", "--model", copy, "a")
-
-
-@pytest.mark.parametrize(
     "flags",
-    [[], ["--int8"], ["--int8", "--weight-bits", 8]],
-    ids=["float", "int8", "compressed"],
+    [[], ["--int8", "--weight-bits", 8]],
+    ids=["float", "compressed"],
 )
 def test_an_exported_classifier_names_the_same(flags, classifier, pictures, tmp_path):
     run("resmlp-mt", "export", classifier, "--out", tmp_path / "fast", *flags)
@@ -220,17 +192,3 @@ def test_what_an_export_cannot_do_is_refused(exported):
     for isa, said in (("sse2", "avx512, avxvnni, avx2"), ("none", "compiled code")):
         wrong = translate(exported, "a", env={"RESMLP_CPU_ISA": isa}, check=False)
         assert_refused(wrong, f"RESMLP_CPU_ISA={isa}", said)
-
-
-def test_a_graph_without_onnx_runtime_is_refused(pictures, tmp_path):
-    flags = ["--task", "image_classification", *IMAGE_SIZES, "--token-mixer", "depthwise3x3"]
-    write_checkpoint(tmp_path / "model.pt", *flags, data=pictures)
-    run("resmlp-mt", "export", tmp_path / "model.pt", "--out", tmp_path / "fast")
-    (tmp_path / "onnxruntime.py").write_text(
-        "raise ModuleNotFoundError('no onnxruntime', name='onnxruntime')"
-    )
-    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    program = "import sys; from resmlp_mt.cli import main; sys.exit(main())"
-    command = ["python", "-c", program, "classify", tmp_path / "fast", pictures / "val"]
-    done = run(*command, env={"PYTHONPATH": paths}, own=True, check=False)
-    assert_refused(done, "onnxruntime", "pip install")

@@ -11,8 +11,6 @@ import torch
 from cli.commands import CHUNKS, RECIPE, ROOT, SIZES, assert_refused, entries, prepare, run
 from filelock import FileLock
 
-from resmlp_mt.models.presets import PRESETS
-
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 
 
@@ -64,26 +62,9 @@ def test_the_compiled_search_prints_the_scores_of_fairseq(prepared, trained, pla
     assert scores(own) == pytest.approx(scores(plain), abs=1e-4)
 
 
-def test_own_command_fills_in_the_plugin(prepared, trained, plain):
-    result = generate(prepared, trained / "checkpoint_best.pt", "--scoring", "sacrebleu")
-    assert hypotheses(result.stdout) == hypotheses(plain)
-
-
-def test_commands_say_nothing_needless(spoken):
-    for word in ("Hydra", "hydra", "Warning", "deprecat"):
-        assert word not in spoken.stderr + spoken.stdout
-
-
-def test_padding_side_of_the_source_changes_nothing(prepared, trained, plain):
-    # fairseq's flag is a switch that turns its default, left padding, off.
-    result = generate(prepared, trained / "checkpoint_best.pt", "--left-pad-source")
-    assert hypotheses(result.stdout) == hypotheses(plain)
-
-
 SEARCHES = {
     "n-best, no repeats": ["--nbest", 3, "--no-repeat-ngram-size", 2, "--post-process", "none"],
     "sampling": ["--sampling", "--sampling-topp", 0.9, "--nbest", 2, "--beam", 2],
-    "diverse beam": ["--diverse-beam-groups", 2, "--beam", 4],
     "prefix": ["--prefix-size", 2, "--post-process", "none"],
     "alignment, small beam": ["--print-alignment", "hard", "--beam", 1],
 }
@@ -126,13 +107,6 @@ def test_lexical_constraints_are_kept(prepared, trained):
     assert_refused(short, "--constraints: a translation has no room")
 
 
-def test_constraints_of_binarized_data_are_refused(prepared, trained):
-    path = trained / "checkpoint_best.pt"
-    for program in (("fairseq-generate",), ("resmlp-mt", "generate")):
-        result = generate(prepared, path, "--constraints", program=program, check=False)
-        assert_refused(result, "--constraints: binarized data holds no words")
-
-
 def test_dropout_is_kept_where_it_is_asked_for(prepared, trained):
     def score(*flags):
         short = ["--beam", 1, "--max-len-b", 5]
@@ -145,17 +119,6 @@ def test_dropout_is_kept_where_it_is_asked_for(prepared, trained):
     plain = score("--seed", 1)
     assert len({tuple(found) for found in (*drawn, plain)}) == 5
     assert score("--seed", 2) == plain
-
-
-def test_dropout_of_what_is_not_there_is_refused(prepared, trained):
-    flags = ["--retain-dropout", "--retain-dropout-modules", "Nothing"]
-    refused = generate(prepared, trained / "checkpoint_best.pt", *flags, check=False)
-    assert_refused(refused, "--retain-dropout-modules")
-
-
-def test_an_ensemble_of_one_model_twice_is_the_model(prepared, trained, plain):
-    path = trained / "checkpoint_best.pt"
-    assert hypotheses(generate(prepared, f"{path}:{path}").stdout) == hypotheses(plain)
 
 
 def test_interactive_answers_raw_text_with_the_subwords_of_the_data(prepared, trained, raw, plain):
@@ -199,27 +162,6 @@ def test_languages_whose_codes_have_hyphens_need_no_flags(raw, tmp_path):
     assert_refused(refused, "packed has no prepared text", "give --source-lang and --target-lang")
 
 
-def test_a_model_of_other_languages_is_warned_of(prepared, trained, spoken):
-    swapped = ["-s", "de", "-t", "en", "--max-len-b", 2]
-    result = generate(prepared, trained / "checkpoint_best.pt", *swapped)
-    said = "was trained to translate from en to de, not from de to en"
-    assert said in result.stderr + result.stdout
-    assert "was trained to translate" not in spoken.stderr + spoken.stdout
-
-
-def test_our_command_logs_where_and_as_fairseq_train_does(prepared, tmp_path):
-    flags = ["--arch", "resmlp_tiny", *SIZES, *RECIPE, "--max-update", 2, "--log-interval", 1]
-    shapes = []
-    for program in (("fairseq-train", *PLUGIN), ("resmlp-mt", "train")):
-        result = run(*program, prepared, *flags, "--save-dir", tmp_path / program[0])
-        dated = re.findall(r"^\d{4}-\d\d-\d\d [\d:]{8} \| (\w+ \| \S+ \| \w+)", result.stdout, re.M)
-        dated = [line for line in dated if "text_to_speech" not in line]
-        assert not re.search("^INFO:", result.stdout + result.stderr, re.M)
-        assert "imported" not in result.stdout + result.stderr
-        shapes.append((dated, result.stderr))
-    assert shapes[0] == shapes[1] and len(shapes[0][0]) > 20
-
-
 def test_validate_gives_the_loss_of_training(prepared, trained):
     path = trained / "checkpoint_last.pt"
     command = ["resmlp-mt", "validate", prepared, "--path", path, "--max-tokens", 1000]
@@ -246,35 +188,6 @@ def test_training_resumes_where_it_stopped(prepared, tmp_path):
     run(*command, tmp_path / "whole", "--max-epoch", 2, *frugal)
     whole = torch.load(tmp_path / "whole" / "checkpoint2.pt", weights_only=True)
     assert all(torch.equal(whole["model"][k], tensor) for k, tensor in second["model"].items())
-
-
-def test_validation_takes_the_training_text_as_it_was_prepared(prepared, tmp_path):
-    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-    command += ["--subword-sampling", 0.3, "--max-update", 2, "--save-dir", tmp_path]
-    run(*command, "--disable-validation")
-    data = shutil.copytree(prepared, tmp_path / "data")
-    for path in data.glob("train.*"):
-        shutil.copy(path, path.with_name(path.name.replace("train", "valid9")))
-    command = ["resmlp-mt", "validate", data, "--path", tmp_path / "checkpoint_last.pt"]
-    command += ["--valid-subset", "train,valid9", "--skip-invalid-size-inputs-valid-test"]
-    result = run(*command, "--max-tokens", 1000, "--log-format", "json")
-    train, copy = (
-        {name.partition("_")[2]: value for name, value in entry.items()}
-        for subset in ("train", "valid9")
-        for entry in entries(result.stdout + result.stderr, f"{subset}_loss")
-    )
-    assert train == copy and "loss" in train
-
-
-def test_subwords_that_cannot_be_sampled_are_named(prepared, tmp_path):
-    bare = tmp_path / "bare"
-    shutil.copytree(prepared, bare, ignore=shutil.ignore_patterns("spm*"))
-    command = ["--arch", "resmlp_tiny", *SIZES, *RECIPE, "--save-dir", tmp_path]
-    for data, alpha, said in ((bare, 0.1, "bare has no spm.en.model"), (prepared, 1.5, "below 1")):
-        refused = run(
-            "resmlp-mt", "train", data, *command, "--subword-sampling", alpha, check=False
-        )
-        assert_refused(refused, "--subword-sampling", said)
 
 
 def test_a_training_goes_on_in_chunks_as_it_would_have(prepared, trained, tmp_path):
@@ -321,22 +234,8 @@ def test_the_architecture_of_the_paper_trains_and_translates(prepared, tmp_path)
     assert len(hypotheses(output)) == 30
 
 
-def test_adamw_trains_as_adam_does_and_resumes(prepared, tmp_path):
-    losses = {}
-    for name, ends in {"adam": [2], "adamw": [1, 2]}.items():
-        command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-        command += ["--optimizer", name, "--weight-decay", 0.01, "--adam-betas", "(0.9, 0.98)"]
-        command += ["--save-dir", tmp_path / name, "--dropout", 0]
-        outputs = [run(*command, "--max-epoch", epoch) for epoch in ends]
-        text = "".join(result.stdout + result.stderr for result in outputs)
-        losses[name] = [float(loss) for loss in re.findall(r'"train_loss": "([\d.]+)"', text)]
-    assert len(losses["adam"]) == 2 and losses["adamw"] == pytest.approx(losses["adam"], abs=0.02)
-
-
-@pytest.mark.parametrize("flags", ["--arch transformer", "--arch resmlp_tiny --bf16"])
-def test_muon_takes_the_maps_of_every_model_and_resumes(flags, prepared, tmp_path):
-    sizes = " ".join(SIZES).replace("--mixing-heads 4", "")
-    command = ["fairseq-train", prepared, *PLUGIN, *flags.split(), *sizes.split(), *RECIPE]
+def test_muon_takes_the_maps_of_a_model_and_resumes(prepared, tmp_path):
+    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", "--bf16", *SIZES, *RECIPE]
     command += ["--optimizer", "muon", "--lr", 0.003, "--save-dir", tmp_path]
     outputs = [run(*command, "--max-epoch", epoch).stdout for epoch in (1, 2)]
     logged = [entry for text in outputs for entry in entries(text, "train_loss")]
@@ -375,12 +274,7 @@ def losses_of_fp32(shared, prepared):
 
 @pytest.mark.parametrize(
     "flags",
-    [
-        ["--bf16"],
-        ["--bf16", *CHUNKS],
-        ["--memory-efficient-bf16", *CHUNKS],
-        ["--amp", *CHUNKS],
-    ],
+    [["--bf16", *CHUNKS], ["--memory-efficient-bf16"], ["--amp", *CHUNKS]],
     ids=" ".join,
 )
 def test_the_first_losses_in_low_precision_are_those_of_fp32(
@@ -390,104 +284,34 @@ def test_the_first_losses_in_low_precision_are_those_of_fp32(
     assert len(losses) == 6 and losses == pytest.approx(losses_of_fp32, abs=0.05)
 
 
-def test_compilation_without_a_compiler_is_refused(prepared, tmp_path):
-    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-    command += ["--torch-compile", "--save-dir", tmp_path / "model"]
-    bare = {"PATH": "", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    assert_refused(run(*command, check=False, env=bare), "--torch-compile needs a C++ compiler")
-
-
-def test_a_preset_holds_under_hydra_but_for_what_is_given(prepared, tmp_path):
-    positions = {"max_source_positions": 60, "max_target_positions": 50}
-    config = {
-        "common": {"user_dir": str(ROOT / "resmlp_mt")},
-        "task": {"_name": "translation", "data": str(prepared), **positions},
-        "model": {"_name": "resmlp_plus_tiny", "encoder_layers": 2},
-        "criterion": {"_name": "label_smoothed_cross_entropy"},
-        "optimizer": {"_name": "adam"},
-        "lr_scheduler": {"_name": "fixed"},
-        "dataset": {"max_tokens": 500, "num_workers": 0},
-        "optimization": {"max_update": 1, "lr": [0.01]},
-        "checkpoint": {"save_dir": str(tmp_path), "no_epoch_checkpoints": True},
-    }
-    (tmp_path / "mine.yaml").write_text(json.dumps(config))  # JSON is YAML
-    flags = ["--config-dir", tmp_path, "--config-name", "mine", "+model.decoder_layers=1"]
-    run("fairseq-hydra-train", *flags, cwd=tmp_path)
-    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)
-    model = state["cfg"]["model"]
-    expected = PRESETS["resmlp_plus_tiny"] | {"encoder_layers": 2, "decoder_layers": 1}
-    assert {name: model[name] for name in expected} == expected
-    assert model["max_target_positions"] == 50 and model["_name"] == "resmlp_plus_tiny"
-    assert state["model"]["decoder.blocks.0.norm_1.weight"].shape == (128,)
-
-
-def test_impossible_models_are_refused(prepared, tmp_path):
-    command = ["resmlp-mt", "train", prepared, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-    for flags, said in {
-        ("--mixing-heads", 3): "3 mixing heads do not divide 16 channels",
-        ("--decoder-layers", 0): "--decoder-layers must be at least 1, not 0",
-        ("--max-source-positions", 2): "all of it is longer than --max-source-positions",
-    }.items():
-        assert_refused(run(*command, *flags, "--save-dir", tmp_path, check=False), said)
-
-
 @pytest.mark.parametrize(
     ("flags", "named"),
     [
         ("--arch resmlp_tiny --token-mixer conv3x3", "--token-mixer conv3x3: --arch resmlp_tiny"),
-        ("--arch resmlp_s12 --token-mixer toeplitz", "--token-mixer toeplitz: --arch resmlp_s12"),
-        ("--arch resmlp_tiny --token-ffn-embed-dim 8", "--token-ffn-embed-dim"),
         ("--arch resmlp_s12 --task translation", "--arch resmlp_s12"),
-        ("--arch resmlp_tiny --task image_classification", "--arch resmlp_tiny"),
-        ("--arhc resmlp_tiny", "--arch"),
         ("--arch resmlp_plus_tin", "--arch resmlp_plus_tin"),
         ("--arch resmlp_tiny --optimizer adamm", "--optimizer adamm"),
         ("--arch resmlp_tiny --max-tokens x", "--max-tokens"),
         ("--arch resmlp_tiny --optimizer adam --fp16", "--bf16"),
     ],
 )
-@pytest.mark.parametrize("program", [("fairseq-train", *PLUGIN), ("resmlp-mt", "train")])
-def test_presets_and_flags_that_are_not_there_are_refused_in_a_line(
-    program, flags, named, tmp_path
-):
+def test_presets_and_flags_that_are_not_there_are_refused_in_a_line(flags, named, tmp_path):
+    program = ["resmlp-mt", "train"] if "conv" in flags else ["fairseq-train", *PLUGIN]
     result = run(*program, tmp_path, *flags.split(), check=False)
     assert_refused(result, named)
     assert len(result.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    "kind", ["--arch resmlp_tiny", "--arch resmlp_s12 --task image_classification"]
-)
-def test_data_that_are_not_there_are_refused_before_a_folder_is_made(kind, tmp_path):
-    flags = [*kind.split(), "--batch-size", 8, "--optimizer", "adam"]
-    result = run("resmlp-mt", "train", "nowhere", *flags, check=False, cwd=tmp_path)
-    assert_refused(result, "train: nowhere: no such file or folder")
-    assert len(result.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
-
-
-def test_sets_to_validate_on_that_nobody_asks_for_are_named(prepared, tmp_path):
-    data = shutil.copytree(prepared, tmp_path / "data", ignore=shutil.ignore_patterns("raw"))
-    for path in list(data.glob("valid.*")):
-        shutil.copy(path, data / path.name.replace("valid", "valid1"))
-    command = ["resmlp-mt", "train", data, "--arch", "resmlp_tiny", *SIZES, *RECIPE]
-    refused = run(*command, "--save-dir", tmp_path, check=False)
-    assert_refused(refused, "valid1", "--ignore-unused-valid-subsets")
-
-
 @pytest.mark.parametrize("program", ["generate", "interactive", "validate"])
 def test_a_checkpoint_that_is_not_there_is_refused(prepared, program):
-    for path in "nope.pt", f"{prepared}:nope.pt":
-        result = run("resmlp-mt", program, prepared, "--path", path, check=False)
-        assert_refused(result, "no such model" if path == "nope.pt" else "no checkpoint in this")
+    result = run("resmlp-mt", program, prepared, "--path", "nope.pt", check=False)
+    assert_refused(result, "nope.pt: no such model")
 
 
-def test_validate_finds_the_task_and_the_model(prepared, trained, pictures):
+def test_validate_finds_the_task_and_the_model(prepared, trained):
     limits = ["--batch-size", 16, "--user-dir", ROOT / "resmlp_mt"]
     result = run("fairseq-validate", prepared, "--path", trained, *limits, check=False)
     assert result.returncode == 0 and "loss" in result.stdout + result.stderr
-    # A model that comes with the package, by its name; its pictures have other classes than ours.
-    result = run("resmlp-mt", "validate", pictures, "--path", "cifar10", *limits, check=False)
-    assert_refused(result, "classes")
     assert_refused(
         run("resmlp-mt", "validate", prepared, check=False), "--path CHECKPOINT is missing"
     )
@@ -515,24 +339,6 @@ def test_input_that_is_no_text_is_refused(prepared, trained, tmp_path):
     assert_refused(refused, "the input is no UTF-8: byte 0xff; convert it with iconv")
 
 
-def test_a_plugin_that_is_not_there_is_named(prepared):
-    refused = run("resmlp-mt", "train", prepared, "--user-dir", "nowhere", check=False)
-    assert_refused(refused, "nowhere: no such file or folder")
-
-
-def test_paths_that_are_not_there_are_named():
-    model = ROOT / "resmlp_mt/pretrained/multi30k-en-de"
-    whole = {"--path": model / "model.pt", "--input": ROOT / "README.md"}
-    for name, flag in (("resmlp-mt", "--path"), ("resmlp-mt", "--input"), ("fairseq", "--input")):
-        flags = [x for pair in (whole | {flag: "nope"}).items() for x in pair]
-        command = [name, "interactive"] if name == "resmlp-mt" else ["fairseq-interactive", *PLUGIN]
-        languages = ["--source-lang", "en", "--target-lang", "de"]
-        assert_refused(run(*command, model, *languages, *flags, check=False), "nope: ")
-    result = run("resmlp-mt", "generate", model, "--path", "nope", *languages, check=False)
-    assert_refused(result, "nope: no such model", "multi30k-en-de")
-    assert "cifar10" not in result.stderr
-
-
 def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path):
     prepare(raw, tmp_path / "other", "--vocab-size", 200)
     path = trained / "checkpoint_best.pt"
@@ -541,24 +347,3 @@ def test_data_of_another_dictionary_is_refused(raw, prepared, trained, tmp_path)
     for model, said in (path, "not trained on text as"), (tmp_path / "old.pt", "a dictionary of"):
         refusal = run("resmlp-mt", "generate", tmp_path / "other", "--path", model, check=False)
         assert_refused(refusal, f"{model}: ", said, "prepare --like")
-
-
-def test_logs_are_json(trained):
-    lines = [
-        line for line in (trained / "train.log").read_text().splitlines() if "num_updates" in line
-    ]
-    assert lines and all(json.loads(line[line.index("{") :]) for line in lines)
-
-
-def test_toeplitz_matrices_take_longer_sentences_than_in_training(tmp_path):
-    folder = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de"
-    flags = [folder, "--path", folder / "model.pt", "--user-dir", ROOT / "resmlp_mt"]
-    flags += ["--bpe", "sentencepiece", "--sentencepiece-model", folder / "spm.model"]
-    flags += ["--source-lang", "en", "--target-lang", "de", "--max-len-b", 20]
-    text = "A man rides a bike.\n" + "A man rides a bike. " * 40 + "\n"
-    overrides = (ROOT / "docs" / "open-questions.md").read_text().split('--model-overrides "')[1]
-    flags += ["--model-overrides", overrides.split('"')[0]]
-    found = run("fairseq-interactive", *flags, stdin=text).stdout
-    translations = [line.split("\t")[2] for line in found.splitlines() if line.startswith("D-")]
-    short = run("resmlp-mt", "translate", "--model", "multi30k-en-de", stdin=text).stdout
-    assert translations[0] == short.splitlines()[0] and len(translations[1].split()) > 5

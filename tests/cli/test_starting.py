@@ -13,9 +13,8 @@ from resmlp_mt.files.finding import PRETRAINED
 TRANSLATE = ["resmlp-mt", "translate", "--model", "multi30k-en-de"]
 
 
-@pytest.mark.parametrize("module", ["argparse", "logging", "typing"])
-def test_ctrl_c_is_heard_before_the_first_slow_import(module, tmp_path):
-    (tmp_path / f"{module}.py").write_text("import time\nprint('importing')\ntime.sleep(3600)\n")
+def test_ctrl_c_is_heard_before_the_first_slow_import(tmp_path):
+    (tmp_path / "argparse.py").write_text("import time\nprint('importing')\ntime.sleep(3600)\n")
     hear = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
     path = os.pathsep.join(map(str, (tmp_path, ROOT)))
     process = start("resmlp-mt", "doctor", env={"PYTHONPATH": path}, preexec_fn=hear)

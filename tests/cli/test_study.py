@@ -12,11 +12,9 @@ import torch
 from cli.commands import assert_refused, call, entries, refuse, run
 from PIL import Image
 
-from resmlp_mt.analysis.matrices import measure_sparsity, read_axis_weights, read_matrices
-from resmlp_mt.errors import UserError
+from resmlp_mt.analysis.matrices import measure_sparsity, read_matrices
 from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.models.image_classification import ResMLPImageConfig, ResMLPImageModel
-from resmlp_mt.nn.map_mixers import AxisWeights
 
 SHIPPED = "multi30k-en-de"
 RED, BLUE, ZERO = (103, 0, 31), (5, 48, 97), (247, 246, 246)  # the ends and middle of RdBu_r
@@ -67,23 +65,6 @@ def test_old_names_say_what_they_are_called_now_and_work(tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.png"]
     gone = run("resmlp-mt", "benchmark", "train", check=False)
     assert_refused(gone, "examples/benchmarks/race.py")
-
-
-def test_the_weights_of_adafc_are_shares_around_their_middle(untrained):
-    grids, weights, path = ((4, 4), (2, 2)), {}, untrained("none")
-    with pytest.raises(UserError, match="no AdaFC"):
-        read_axis_weights(path)
-    for i, grid in enumerate(grids):
-        shared = AxisWeights(3, grid, frozen=False)
-        with torch.no_grad():
-            shared.vertical.zero_()
-            shared.horizontal.zero_()[:, 1] = 100  # each takes all from the next column
-        weights |= {f"stages.{i}.shared.{n}": weight for n, weight in shared.state_dict().items()}
-    torch.save(torch.load(path, weights_only=True) | {"model": weights}, path)
-    stages = read_axis_weights(path)
-    assert [(len(v), len(h)) for v, h in stages] == list(grids)
-    torch.testing.assert_close(stages[0][0], torch.full((4,), 0.25))
-    torch.testing.assert_close(stages[0][1], torch.tensor([0.0, 0.0, 0.0, 1.0]))
 
 
 def test_a_classifier_shows_a_spike_in_each_patch(untrained, tmp_path):

@@ -102,21 +102,6 @@ def test_fairseq_validates_and_fine_tunes_what_was_imported(folder, imported, tm
     assert tuned[name].equal(model[name]) and tuned["head.weight"].equal(model["head.weight"])
 
 
-def test_another_image_size_is_interpolated_with_a_message(folder, tmp_path):
-    arguments = ["--arch", "resmlp_cifar", "--image-size", 48, "--out", tmp_path / "48"]
-    result = run("resmlp-mt", "import-weights", folder / "timm.pth", *arguments)
-    assert result.stderr == "mixing matrices interpolated from 8 x 8 to 12 x 12 patches\n"
-    model, cfg, _ = load(tmp_path / "48")
-    assert cfg.task.image_size == 48 and model(torch.randn(1, 3, 48, 48)).shape == (1, 3)
-
-
-def test_a_refusal_is_one_message_and_names_the_preset(folder, tmp_path):
-    arguments = ["--arch", "resmlp_s12", "--out", tmp_path / "out"]
-    said = refuse("import-weights", folder / "timm.pth", *arguments)
-    assert "stem.proj.weight (128, 3, 4, 4)" in said and "missing: blocks.8." in said
-    assert "--arch resmlp_cifar" in said and not list(tmp_path.iterdir())
-
-
 def test_weights_without_a_head_are_probed_and_not_classified_with(folder, tmp_path):
     weights = read(folder / "official.pth")["model"]
     torch.save({n: t for n, t in weights.items() if "head" not in n}, tmp_path / "x.pth")
@@ -226,16 +211,3 @@ def test_sizes_that_no_preset_has_follow_its_name(tmp_path, capsys):
     call(*shlex.split(printed.replace(" DIR", f" {again}")))
     before, after = (load(path)[1] for path in (tmp_path / "model", again))
     assert before == after and before.task.mean == [0.5]
-
-
-def test_other_forms_and_other_models_are_not_exported(imported, tmp_path):
-    arguments = [imported, "--format", "timm", "--out"]
-    assert "x.npz" in refuse("export-weights", *arguments, tmp_path / "x.npz")
-    state = torch.load(imported / "model.pt", weights_only=True)
-    state["model"]["pool.norm.weight"] = state["model"].pop("pool.norm.alpha")
-    torch.save(state, tmp_path / "layer.pt")
-    for model, said in (tmp_path / "layer.pt", "norm is not 'affine'"), ("multi30k-en-de", "image"):
-        assert said in refuse("export-weights", model, *arguments[1:], tmp_path / "x.pth")
-    itself = ["export-weights", tmp_path / "layer.pt", *arguments[1:], tmp_path / "layer.pt"]
-    assert "layer.pt" in refuse(*itself)
-    assert [path.name for path in tmp_path.iterdir()] == ["layer.pt"]

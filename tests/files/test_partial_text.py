@@ -88,6 +88,12 @@ def test_a_broken_state_is_named(stopped, state):
         PartialText(stopped, {"--beam": 5}, True)
 
 
+def test_a_part_that_was_cut_is_named(stopped):
+    os.truncate(stopped.with_name("x.part"), 5)
+    with pytest.raises(UserError, match="shorter than it was"):
+        PartialText(stopped, {"--beam": 5}, True)
+
+
 def test_the_state_of_a_part_that_was_removed_counts_for_nothing(stopped):
     stopped.with_name("x.part").unlink()
     with (
