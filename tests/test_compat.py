@@ -11,13 +11,12 @@ import omegaconf
 import pytest
 import torch
 from cli.commands import run
-from fairseq import checkpoint_utils, options
+from fairseq import options
 from fairseq.data import data_utils
 from fairseq.dataclass.configs import DistributedTrainingConfig
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed_utils
 
-from resmlp_mt import compat
 from resmlp_mt.compat.noise import silence_noise
 from resmlp_mt.errors import UserError
 
@@ -45,11 +44,6 @@ def test_values_that_fairseq_writes_load_without_running_code(value, tmp_path):
     assert numpy.all(loaded == value)
 
 
-def test_arrays_of_objects_are_still_refused(tmp_path):
-    with pytest.raises(Exception, match="[Uu]nsupported|Weights only"):
-        reload(numpy.array([object()]), tmp_path / "x.pt")
-
-
 def test_known_noise_is_dropped_and_other_warnings_are_not():
     with warnings.catch_warnings(record=True) as caught:
         warnings.resetwarnings()
@@ -64,13 +58,6 @@ def test_known_noise_is_dropped_and_other_warnings_are_not():
         warnings.warn("the learning rate is zero", stacklevel=1)
         warnings.warn("torch.something is deprecated", FutureWarning, stacklevel=1)
     assert len(caught) == 2
-
-
-def test_applying_twice_changes_nothing():
-    before = checkpoint_utils.load_checkpoint_to_cpu
-    compat.apply()
-    assert checkpoint_utils.load_checkpoint_to_cpu is before
-    assert hasattr(before, "__wrapped__")
 
 
 def test_a_folder_to_start_from_stands_for_its_checkpoint(tmp_path):
@@ -116,10 +103,6 @@ def parse_training(*flags):
     return options.parse_args_and_arch(
         options.get_training_parser(), ["data", "--arch", "resmlp_tiny", *flags]
     )
-
-
-def test_bf16_is_no_wish_for_a_tpu(fused_attention):
-    assert not parse_training("--bf16").tpu
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU's fused attention stays")

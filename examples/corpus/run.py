@@ -25,7 +25,7 @@ from ray.data import ActorPoolStrategy, DataContext
 
 from resmlp_mt import Translator
 from resmlp_mt.checkpoints.checksum import checksum_model
-from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.cli.flags import positive
 from resmlp_mt.cli.search_flags import add_search, read_search, search_settings
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.claim import claim_folder
@@ -102,16 +102,19 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="a folder that all workers see")
     parser.add_argument("--field", default="text", help="default: %(default)s")
     parser.add_argument("--into", help="default: in the place of the field")
-    parser.add_argument("--rows", type=int, default=2000, help="of a part (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=2, help="default: %(default)s")
-    parser.add_argument("--threads", type=int, default=1, help="of each (default: %(default)s)")
+    parser.add_argument(
+        "--rows", type=positive, default=2000, help="of a part (default: %(default)s)"
+    )
+    parser.add_argument("--workers", type=positive, default=2, help="default: %(default)s")
+    parser.add_argument(
+        "--threads", type=positive, default=1, help="of each (default: %(default)s)"
+    )
     parser.add_argument(
         "--address", help="of a Ray cluster, or auto; default: one that is started on this machine"
     )
     add_search(parser)
     arguments = parser.parse_args()
     try:
-        check_positive(arguments, "rows", "workers", "threads")
         others = ("prefix", "prefix_column", "constraints")
         if arguments.nbest > 1 or any(getattr(arguments, name) for name in others):
             raise UserError(

@@ -20,7 +20,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.cli.flags import positive
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.output import whole_file
@@ -255,7 +255,7 @@ def main() -> int:
     writing.add_argument("--lang", choices=["en", "de"], required=True)
     writing.add_argument("--out", type=Path, required=True, metavar="DIR")
     writing.add_argument(
-        "--each", type=int, default=100, metavar="N", help="sentences of a kind (%(default)s)"
+        "--each", type=positive, default=100, metavar="N", help="sentences of a kind (%(default)s)"
     )
     writing.add_argument("--seed", type=int, default=1, metavar="N")
     scoring = commands.add_parser("score")
@@ -265,7 +265,6 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         if arguments.command == "write":
-            check_positive(arguments, "each")
             write(arguments.lang, arguments.each, arguments.seed, arguments.out)
         else:
             score(arguments.folder, arguments.translation, arguments.json)

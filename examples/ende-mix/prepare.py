@@ -32,7 +32,7 @@ from pathlib import Path
 from forms import find_form
 from swapped import swap
 
-from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.cli.flags import positive
 from resmlp_mt.data.filters import FILTERS, Filter
 from resmlp_mt.data.reading import find_side, read_lines
 from resmlp_mt.errors import UserError
@@ -87,11 +87,17 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--raw", type=Path, required=True, metavar="DIR")
     parser.add_argument("--news", type=Path, required=True, help="prefix of the test set's files")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--pairs", type=int, metavar="N", help="default: all")
+    parser.add_argument("--pairs", type=positive, metavar="N", help="default: all")
     parser.add_argument("--monolingual", type=int, default=0, metavar="N", help="default: none")
-    parser.add_argument("--held-out", type=int, default=1000, metavar="N", help="of both kinds")
     parser.add_argument(
-        "--per-domain", type=int, default=200, metavar="N", help="held out (default: %(default)s)"
+        "--held-out", type=positive, default=1000, metavar="N", help="of both kinds"
+    )
+    parser.add_argument(
+        "--per-domain",
+        type=positive,
+        default=200,
+        metavar="N",
+        help="held out (default: %(default)s)",
     )
     parser.add_argument(
         "-s", "--source-lang", choices=["en", "de"], default="en", help="default: %(default)s"
@@ -155,8 +161,6 @@ def check(arguments: argparse.Namespace, others: list[str]) -> None:
     Raises:
         UserError: With the flag.
     """
-    counts = ["held_out", "per_domain"] + (["pairs"] if arguments.pairs is not None else [])
-    check_positive(arguments, *counts)
     if arguments.monolingual < 0:
         raise UserError(f"--monolingual is at least 0, not {arguments.monolingual}")
     if not arguments.balance >= 1:  # nor NaN

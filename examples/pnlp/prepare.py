@@ -24,7 +24,7 @@ from pathlib import Path
 
 from sentencepiece import SentencePieceProcessor
 
-from resmlp_mt.cli.flags import check_positive
+from resmlp_mt.cli.flags import positive
 from resmlp_mt.data.binarize import write_dictionaries
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.data.subwords import JOINED_NAME, train_subwords
@@ -44,13 +44,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--lang", default="en", help="default: %(default)s")
     parser.add_argument(
-        "--per-domain", type=int, default=5000, metavar="N", help="default: %(default)s"
+        "--per-domain", type=positive, default=5000, metavar="N", help="default: %(default)s"
     )
-    parser.add_argument("--words", type=int, default=32, metavar="N", help="default: %(default)s")
-    parser.add_argument("--vocab-size", type=int, default=8000, help="default: %(default)s")
+    parser.add_argument(
+        "--words", type=positive, default=32, metavar="N", help="default: %(default)s"
+    )
+    parser.add_argument("--vocab-size", type=positive, default=8000, help="default: %(default)s")
     arguments = parser.parse_args()
     try:
-        check_positive(arguments, "per_domain", "words", "vocab_size")
         texts, domains = (
             list(read_lines(arguments.raw / f"train.{part}.xz"))
             for part in (arguments.lang, "domain")

@@ -351,7 +351,9 @@ def round_(run: Run) -> None:
     with run.step("round", *models) as step:
         if step.is_done:
             return
-        flags = f"{learnt['train']} {settings['train']} --round-bits {settings['bits']}"
+        # In fp32: numbers of 16 bits are coarser than some steps of 8.
+        flags = re.sub(r"--(bf16|fp16)\b", "", learnt["train"])
+        flags = f"{flags} {settings['train']} --round-bits {settings['bits']}"
         trainings = [
             Training(
                 step.folder / name, run.out / "learn" / "data-student", flags, seed,

@@ -1,1 +1,1 @@
-"""What a model has learned: its matrices, its features, its training."""
+"""Looks into a trained model: its matrices, its features, its training."""

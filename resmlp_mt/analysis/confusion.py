@@ -89,10 +89,10 @@ class Confusion:
 
 
 def by_number(counts: Counter) -> list:
-    """What was counted, the most frequent first, and else in order."""
+    """The things counted, the most frequent first, and else in order."""
     return sorted(counts, key=lambda item: (-counts[item], item))
 
 
 def percent(part: int, whole: int) -> float | None:
-    """What part it is; None of nothing."""
+    """The share in percent; None of nothing."""
     return 100 * part / whole if whole else None

@@ -27,11 +27,12 @@ from resmlp_mt.tasks.image_dataset import ImageDataset
 
 # The strengths of the L2 penalty to choose from, the strongest first.
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+_STEPS = 100  # of L-BFGS at most, all on the full batch
 
 
 @dataclass
 class Features:
-    """What a model makes of a split.
+    """The features of the images of a split.
 
     Attributes:
         values: One vector an image. (N, C), float32.
@@ -209,7 +210,7 @@ def linear_accuracy(train: Features, valid: Features, device: str = "cpu") -> tu
     return _accuracy(guesses.cpu(), valid.targets), best
 
 
-def fit_linear(x: Tensor, y: Tensor, classes: int, penalty: float, steps: int = 100) -> nn.Linear:
+def fit_linear(x: Tensor, y: Tensor, classes: int, penalty: float) -> nn.Linear:
     """Multinomial logistic regression: the minimum of mean CE(W x + b, y) + penalty / 2 |W|^2.
 
     Args:
@@ -217,12 +218,13 @@ def fit_linear(x: Tensor, y: Tensor, classes: int, penalty: float, steps: int = 
         y: Classes. (N,).
         classes: K.
         penalty: Strength of the L2 penalty on W.
-        steps: Iterations of L-BFGS, all on the full batch, at most.
     """
     layer = nn.Linear(x.size(1), classes, device=x.device)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
-    optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=steps, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS(
+        layer.parameters(), max_iter=_STEPS, line_search_fn="strong_wolfe"
+    )
 
     def closure():
         optimizer.zero_grad()

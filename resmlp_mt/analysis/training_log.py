@@ -1,4 +1,4 @@
-"""What fairseq's JSON logs say of a training."""
+"""Points of a training from fairseq's JSON logs."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -12,12 +12,11 @@ _COUNTERS = ("epoch", "update", "num_updates")  # where in the training an entry
 
 
 def choose_metric(logs: Iterable[Sequence[Entry]]) -> str:
-    """What to draw of logs together: nll_loss, or loss where one of them has that alone.
+    """The metric to draw of logs together: nll_loss, or loss where one of them has that alone.
 
     Models of images have no nll_loss, and neither have trainings by fairseq's cross_entropy.
 
-    Args:
-        logs: What `read_entries` found in each.
+    `logs` are as of `read_entries`.
     """
     for entries in logs:
         names = {name for _, entry in entries for name in _name_metrics(entry)}
@@ -71,7 +70,7 @@ def read_entries(path: Path) -> list[Entry]:
 
 
 def _name_metrics(entry: dict) -> list[str]:
-    """What an entry says of an update or of a validation, as --metric takes it."""
+    """The metrics in an entry of an update or of a validation, as --metric takes them."""
     if "num_updates" not in entry:
         entry = [name.removeprefix("valid_") for name in entry if name.startswith("valid_")]
     return [name for name in entry if name not in _COUNTERS]

@@ -11,19 +11,6 @@ import sys
 from resmlp_mt.cli import starting
 from resmlp_mt.errors import UserError
 
-# What the system says of files that cannot be read or written: a user's matter.
-_OF_FILES = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.EISDIR,
-    errno.ENOTDIR,
-    errno.ENAMETOOLONG,
-    errno.ELOOP,
-    errno.EBUSY,
-    errno.EXDEV,
-)
-
 
 def main() -> int:
     """Run a subcommand; a user's mistake is one message and status 2."""
@@ -76,11 +63,12 @@ def main() -> int:
         _drop_output()
         if error.errno == errno.EBADF:
             return _fail(command, "standard input or output is closed")
-        if error.errno not in (*FULL, *_OF_FILES):
-            raise
-        # A full disk has the name of what is written, but for standard output.
+        # A file that cannot be read or written is a user's matter; one that is missing has its own
+        # message, or is a bug. A full disk has no name for standard output alone.
         name = error.filename or ("standard output" if error.errno in FULL else None)
-        return _fail(command, f"{name}: {error.strerror}" if name else error.strerror)
+        if name is None or error.errno == errno.ENOENT:
+            raise
+        return _fail(command, f"{name}: {error.strerror}")
     return 0
 
 

@@ -22,11 +22,6 @@ def add_tokenize(parser: argparse.ArgumentParser) -> None:
 def make_bleu(tokenize: str, references: list[str], lowercase: bool = False):
     """SacreBLEU's BLEU, with a warning if its tokenizer takes whole sentences for words.
 
-    Args:
-        tokenize: Of --tokenize.
-        references: Lines of raw text.
-        lowercase: Ignore case.
-
     Raises:
         UserError: If there is no such tokenizer, or it needs what is not installed.
     """

@@ -65,13 +65,7 @@ def _as_json(guess) -> dict:
 
 
 def _find_images(patterns: list[str]) -> list[Path | str]:
-    """The pictures that files, folders and globs stand for, each once; "-" stays as it is.
-
-    Of what is hidden a glob finds only what it names with its dot.
-
-    Raises:
-        UserError: If one of them stands for nothing.
-    """
+    """The pictures that files, folders and globs stand for, each once; "-" stays as it is."""
     from resmlp_mt.data.image_folder import SUFFIXES, walk, warn_of_unread
 
     def list_folder(folder: Path) -> list[Path]:

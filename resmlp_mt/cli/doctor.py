@@ -1,4 +1,4 @@
-"""What is installed, on what machine, and what is wrong with it. Status 1 if something is."""
+"""The installation, its machine, and the problems of both. Status 1 if there are any."""
 
 import argparse
 import importlib
@@ -51,7 +51,7 @@ def _version(package: str) -> str | None:
 
 
 def _check_packages(is_small: bool) -> list[str]:
-    """What is missing: of the core, and of [train] where a part of it is there. Lists extras."""
+    """Packages that are missing: of the core, and of [train] where a part of it is there."""
     from resmlp_mt.extras import CORE, TRAINING, advise, list_extras, list_requirements
 
     missing = []
@@ -75,7 +75,7 @@ def _check_packages(is_small: bool) -> list[str]:
 
 
 def _check_whole() -> list[str]:
-    """What is wrong with an installation that has torch or fairseq."""
+    """The problems of an installation that has torch or fairseq."""
     from resmlp_mt.extras import import_timm
 
     problems = []

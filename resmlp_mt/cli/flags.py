@@ -3,8 +3,6 @@
 import argparse
 from pathlib import Path
 
-from resmlp_mt.errors import UserError, name_flag
-
 _MOST_THREADS = 4096  # more than a machine has, where libraries end the process
 
 
@@ -64,26 +62,3 @@ def import_user_dir(arguments: argparse.Namespace) -> None:
     if arguments.user_dir:
         plugins = import_with_fairseq("resmlp_mt.compat.plugins", "--user-dir")
         plugins.import_plugin(arguments.user_dir)
-
-
-def check_threads(arguments: argparse.Namespace) -> None:
-    """Check --threads, which may be left out.
-
-    Raises:
-        UserError: If it is below 1, or more than a machine has.
-    """
-    check_positive(arguments, "threads")
-    if (arguments.threads or 1) > _MOST_THREADS:
-        raise UserError(f"--threads must be at most {_MOST_THREADS:,}, not {arguments.threads:,}")
-
-
-def check_positive(arguments: argparse.Namespace, *names: str) -> None:
-    """Check numbers that count something; those that are left out pass.
-
-    Raises:
-        UserError: If one of them is below 1.
-    """
-    for name in names:
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            raise UserError(f"{name_flag(name)} must be at least 1")

@@ -58,13 +58,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def add_commands(parser: argparse.ArgumentParser, package: str, texts: dict[str, str], **options):
-    """Add commands, each with the flags of its module; returns what further ones are added to.
+    """Add commands, {name: help}, of modules in a package; returns what further ones are added to.
 
-    Args:
-        parser: What gets them.
-        package: What their modules are in.
-        texts: What the help says of each, by name.
-        **options: Of `add_subparsers`.
+    `options` are those of `add_subparsers`.
     """
     commands = parser.add_subparsers(**options)
     for name, text in texts.items():

@@ -20,11 +20,7 @@ PROGRAMS = {
 
 
 def run_program(program: str, arguments: list[str]) -> None:
-    """Run a fairseq command in this process.
-
-    Args:
-        program: A name in PROGRAMS.
-        arguments: Its command line.
+    """Run a command of fairseq, one of PROGRAMS, in this process.
 
     Raises:
         UserError: For the mistakes that fairseq would answer with a traceback.
@@ -65,9 +61,7 @@ def log_as_fairseq(program: str) -> None:
 
 
 def _name_subwords(arguments: list[str]) -> list[str]:
-    """The flags that let fairseq-interactive take raw text, if the data has a SentencePiece model.
-
-    Empty, if the user names what cuts text into subwords.
+    """The flags that let fairseq-interactive take raw text; none if the user gives --bpe.
 
     Without them the words of raw text would be looked up whole, and most become <unk>.
     """

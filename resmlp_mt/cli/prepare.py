@@ -99,7 +99,8 @@ def run(arguments: argparse.Namespace) -> None:
         subwords = _find_folder_of(arguments.like, langs)
     else:
         learnt = _LEARNT | given
-        subwords = NewSubwords(sentences=learnt.pop("subword_sentences"), **learnt)
+        joined, sentences = learnt.pop("joined"), learnt.pop("subword_sentences")
+        subwords = NewSubwords(joined, sentences, learnt)
     limits = Limits(arguments.max_length, arguments.max_ratio)
     filters = [name for name in FILTERS if getattr(arguments, name)]
     reports = prepare(langs, splits, arguments.out, subwords, limits, filters, arguments.workers)

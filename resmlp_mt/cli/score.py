@@ -20,7 +20,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
@@ -127,11 +126,7 @@ def _check_flags(arguments: argparse.Namespace) -> None:
 
 
 def _read_all(paths: list[Path]) -> dict[Path, list[str]]:
-    """The lines of each file.
-
-    Raises:
-        UserError: If they have not as many lines, or none.
-    """
+    """The lines of each file: as many of all, and some."""
     texts = {}
     if paths.count(Path("-")) > 1:
         raise UserError("-: standard input can be read once; name files for the others")
@@ -151,6 +146,7 @@ def _read_all(paths: list[Path]) -> dict[Path, list[str]]:
 
 def _judge(arguments: argparse.Namespace) -> None:
     """Write how unlikely a model finds each line."""
+    from resmlp_mt.data.reading import pair_lines
     from resmlp_mt.engines.loading import import_engines
     from resmlp_mt.translating.likelihood import score_pairs
     from resmlp_mt.translating.translator import Translator
@@ -167,18 +163,10 @@ def _judge(arguments: argparse.Namespace) -> None:
     import_engines([arguments.model], arguments.device)
     import_user_dir(arguments)
     translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
-    for score in score_pairs(translator, _pair(arguments.source, path), arguments.per_subword):
+    paths = arguments.source, path
+    pairs = pair_lines(*map(_read, paths), paths)
+    for score in score_pairs(translator, pairs, arguments.per_subword):
         print(f"{score:.4f}")
-
-
-def _pair(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    for number, pair in enumerate(zip_longest(_read(source), _read(target)), 1):
-        if None in pair:
-            short = (source, target)[pair.index(None)]
-            raise UserError(
-                f"{short} ends before line {number:,}: a translation needs a line for a line"
-            )
-        yield pair
 
 
 def _read(path: Path) -> Iterator[str]:

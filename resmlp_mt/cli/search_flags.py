@@ -77,12 +77,7 @@ def read_search(arguments: argparse.Namespace):
 
 
 def split_columns(lines: list[str], arguments: argparse.Namespace) -> tuple[list[str], dict]:
-    """The texts of lines, and what `translate_nbest` takes beside them.
-
-    Args:
-        lines: As they were read.
-        arguments: With the flags of `add_search`.
-    """
+    """The texts of lines, and what `translate_nbest` takes beside them, by the flags."""
     if not (arguments.constraints or arguments.prefix_column):
         return lines, {"prefix": arguments.prefix}
     rows = [line.split("\t") for line in lines]

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from resmlp_mt.cli.flags import add_device, check_positive, check_threads
+from resmlp_mt.cli.flags import add_device, positive, thread_count
 from resmlp_mt.errors import UserError, name_flag
 
 _COUNTS = "batch_size queue_size max_beam max_request_bytes max_answer_bytes".split()
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name says no more)",
     )
     add = parser.add_argument
-    again, n = {"action": "append", "default": []}, {"type": int, "metavar": "N"}
+    again, n = {"action": "append", "default": []}, {"type": positive, "metavar": "N"}
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
     add("--port", type=int, default=8080, help="0 for any free one (default: %(default)s)")
     said = "a name that requests may call the server by, besides localhost, --host and addresses"
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     said = "answer only requests with one of these keys: one a line, and behind it its requests a"
     add("--api-keys", type=Path, metavar="FILE", help=f"{said} minute where they differ")
     said = "of each key; 0 for any number (default: %(default)s)"
-    add("--requests-per-minute", default=0, **n, help=said)
+    add("--requests-per-minute", default=0, type=int, metavar="N", help=said)
     said = (
         "terms that hold in every request: lines with a term, a tab, and what translations must "
         "hold for it. Of several models the languages come before it, as en-de=terms.tsv; may be "
@@ -70,7 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(flag, default=default, **n, help=f"{said} (default: %(default)s)")
     said = "for a request to arrive, and to be translated; each (default: %(default)s)"
     add("--timeout", type=float, default=60.0, metavar="SECONDS", help=said)
-    add("--threads", **n, help="threads of a worker (default: they share the cores)")
+    said = "threads of a worker (default: they share the cores)"
+    add("--threads", type=thread_count, metavar="N", help=said)
     said = (
         "import it for exports too, which takes half a gigabyte: for no_repeat_ngram_size, and for "
     )
@@ -129,13 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Check the numbers, and the names that would never match.
-
-    Raises:
-        UserError: If one of them is impossible.
-    """
-    check_positive(arguments, *_COUNTS, "workers")
-    check_threads(arguments)
+    """Refuse ports and times that are none, and names that would never match."""
     if not 1 <= arguments.timeout <= _DAY:
         raise UserError(f"--timeout {arguments.timeout:g} must be between 1 and {_DAY}")
     for name in ("port", "metrics_port"):

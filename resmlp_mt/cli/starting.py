@@ -1,4 +1,4 @@
-"""What the command `resmlp-mt` does before all else."""
+"""The first steps of the command `resmlp-mt`."""
 
 import os
 import signal

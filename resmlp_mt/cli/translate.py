@@ -136,15 +136,10 @@ def _write(
 ) -> None:
     """Write the translations of lines, a group after the other, as they come.
 
-    Args:
-        arguments: Of the command.
-        translate: `translate_nbest` of a `Translator`, with the options of the command.
-        field: The `Column` or `Key` that holds the text of a line. None where all of it is text.
-        given: The lines.
-        out: A stream.
+    `translate` is `translate_nbest` with the options; `field` is as of `_choose_field`.
     """
     from resmlp_mt.extras import Bar
-    from resmlp_mt.translating.hypotheses import MOSTLY, explain_lost, explain_unknown
+    from resmlp_mt.translating.hypotheses import explain_doubt
 
     shown = sys.stderr.isatty() and not (out is sys.stdout and out.isatty())
     number, warned = given.first, arguments.quiet
@@ -158,11 +153,10 @@ def _write(
             found = translate(sources, **guides, first=number, buffer_size=len(sources))
             for i, hypotheses in enumerate(found):
                 best = hypotheses[0]
-                if (best.unknown > MOSTLY or best.lost) and not warned:
+                if not warned and (said := explain_doubt(sources[i], best)):
                     warned = True
-                    explain = explain_lost if best.lost else explain_unknown
-                    said = f"{given.find(number)}: {explain(sources[i])}"
-                    bar.write(f"resmlp-mt translate: {said}", file=sys.stderr)
+                    where = f"resmlp-mt translate: {given.find(number)}"
+                    bar.write(f"{where}: {said}", file=sys.stderr)
                 if puts:
                     out.write(puts[i](best.text, best.score) + "\n")
                 else:

@@ -40,9 +40,6 @@ class Input:
 def open_input(arguments: argparse.Namespace) -> Input:
     """The lines that the flags name.
 
-    Args:
-        arguments: Of the command.
-
     Raises:
         UserError: If --shard is none. While the lines are read, if they cannot be.
     """
@@ -93,11 +90,7 @@ def is_done(arguments: argparse.Namespace) -> bool:
 
 @contextmanager
 def open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> Iterator:
-    """Yield what --output names, opened; says so if that made its folder.
-
-    Args:
-        arguments: Of the command.
-        terms: What was read from --glossary.
+    """Yield the --output, opened, and say if that made its folder; `terms` are of the --glossary.
 
     Raises:
         UserError: If it cannot be opened.

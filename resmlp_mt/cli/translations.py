@@ -5,14 +5,7 @@ import json
 
 
 def format_line(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
-    """The output for a line, with its line ends.
-
-    Args:
-        arguments: Of the command.
-        number: Of the line.
-        source: Its text. A block of code has several lines.
-        hypotheses: Its translations, the best first.
-    """
+    """The output for a line of the source, with its line ends; of its hypotheses, best first."""
     kind = arguments.print_alignment
     pairs = [_align(kind, hypothesis) for hypothesis in hypotheses] if kind else []
     if arguments.json:

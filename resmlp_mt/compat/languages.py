@@ -35,11 +35,7 @@ def infer_languages(folder: str | Path) -> tuple[str, str] | None:
 
 
 def find_splitter(flags: Namespace) -> Path | None:
-    """The SentencePiece model of the source language in the data folder, if there is one.
-
-    Args:
-        flags: Parsed, of fairseq-interactive.
-    """
+    """The SentencePiece model of the source language in the data folder, by flags of fairseq."""
     folder, source = Path(getattr(flags, "data", None) or ""), getattr(flags, "source_lang", None)
     if source is None and folder.is_dir():
         source, _ = infer_languages(folder) or (None, None)

@@ -10,10 +10,7 @@ from resmlp_mt.errors import UserError
 
 
 def import_plugin(folder: Path) -> None:
-    """Import a plugin, so that fairseq knows the models and tasks that it registers.
-
-    Args:
-        folder: What --user-dir says.
+    """Import the plugin of --user-dir, so that fairseq knows its models and tasks.
 
     Raises:
         UserError: If there is none.
@@ -24,11 +21,7 @@ def import_plugin(folder: Path) -> None:
 
 
 def check_arch(path: Path, cfg) -> None:
-    """Check that the architecture of a checkpoint is registered.
-
-    Args:
-        path: Of the checkpoint, for the message.
-        cfg: Its configuration.
+    """Check that the architecture in the configuration of a checkpoint is registered.
 
     Raises:
         UserError: If it is not.

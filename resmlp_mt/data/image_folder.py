@@ -119,12 +119,7 @@ class ImageFolder:
 
 
 def check_same_classes(known: list[str], classes: list[str], where: str) -> None:
-    """Check that a folder has the classes that a model or another split has.
-
-    Args:
-        known: The model's classes, or the other split's.
-        classes: The folder's.
-        where: What the message calls the folder.
+    """Check that a folder, `where` in messages, has the known classes of a model or another split.
 
     Raises:
         UserError: If it lacks some, or has others; names them.
@@ -135,14 +130,10 @@ def check_same_classes(known: list[str], classes: list[str], where: str) -> None
 
 
 def check_known_classes(known: list[str], classes: list[str], where: str) -> None:
-    """Check that a model has all classes of a folder.
-
-    Args:
-        known, classes, where: As for `check_same_classes`.
+    """Check that a model has all classes of a folder, each once.
 
     Raises:
-        UserError: If it lacks some. The message names them, and some that it has. If it has
-            several of one name.
+        UserError: If it lacks some; names them, and some that it has. If it has two of one name.
     """
     if twice := [name for name in classes if known.count(name) > 1]:
         raise UserError(
@@ -264,11 +255,7 @@ def _below(names: list[str], folder: str) -> Iterator[tuple[int, str]]:
 def _sort_by_class(
     files: Iterable[tuple[int, str]], where: str, partial: bool
 ) -> dict[str, dict[str, int]]:
-    """Sort what lies in a split's folder, (place, name) each, into {class: {image: place}}.
-
-    Raises:
-        UserError: If there is no class, or no image in one or, of a partial folder, in all.
-    """
+    """Sort what lies in a split's folder, (place, name) each, into {class: {image: place}}."""
     members, loose, others = {}, False, []
     for place, path in files:
         class_name, slash, name = path.partition("/")

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 from tqdm import tqdm
@@ -19,23 +20,15 @@ class NewSubwords:
     """SentencePiece models to learn from the training text.
 
     Attributes:
-        vocab_size: Subwords, of both languages together where they are joined.
         joined: One SentencePiece model and one dictionary for both languages.
-        model_type: "bpe" or "unigram".
-        character_coverage, normalization_rule_name, user_defined_symbols, byte_fallback: As
-            `train_subwords` takes them.
         sentences: Most sentences that a model learns from. Of a longer text it takes that many,
             spread evenly.
+        options: As `train_subwords` takes them.
     """
 
-    vocab_size: int
     joined: bool
-    model_type: str
-    character_coverage: float
-    normalization_rule_name: str
     sentences: int
-    user_defined_symbols: tuple[str, ...] = ()
-    byte_fallback: bool = False
+    options: dict[str, Any]
 
 
 def watch(items: Iterable, what: str, total: int | None = None) -> tqdm:
@@ -68,13 +61,8 @@ def train_models(
         pairs = spread(read(), total, wanted)
         model = train_subwords(
             watch((line for pair in pairs for line in pair[side]), f"learn {name}"),
-            subwords.vocab_size,
-            subwords.model_type,
-            subwords.character_coverage,
-            subwords.normalization_rule_name,
-            subwords.user_defined_symbols,
-            subwords.byte_fallback,
-            "the text" if subwords.joined else f"the text in {langs[side.start]}",
+            **subwords.options,
+            text="the text" if subwords.joined else f"the text in {langs[side.start]}",
         )
         (folder / name).write_bytes(model)
     models = [load_subwords(folder / name) for name in sides]

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import BinaryIO
 
@@ -182,9 +182,23 @@ def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
     Raises:
         UserError: If one cannot be read, or they have not as many lines, or none.
     """
-    sources, targets = list(read_lines(source)), list(read_lines(target))
-    if len(sources) != len(targets):
-        raise UserError(f"{source} has {len(sources)} lines, {target} {len(targets)}")
-    if not sources:
+    pairs = list(pair_lines(read_lines(source), read_lines(target), (source, target)))
+    if not pairs:
         raise UserError(f"{source}: empty file")
+    sources, targets = map(list, zip(*pairs, strict=True))
     return sources, targets
+
+
+def pair_lines(
+    sources: Iterable[str], targets: Iterable[str], names: tuple[Path, Path]
+) -> Iterator[tuple[str, str]]:
+    """Yield the lines of two texts, of which messages have the names, side by side.
+
+    Raises:
+        UserError: If one of them ends first.
+    """
+    for number, pair in enumerate(zip_longest(sources, targets), 1):
+        if None in pair:
+            short = names[pair.index(None)]
+            raise UserError(f"{short} ends before line {number:,}: texts need a line for a line")
+        yield pair

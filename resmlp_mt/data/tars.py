@@ -21,12 +21,6 @@ from resmlp_mt.extras import Bar
 logger = logging.getLogger(__name__)
 
 _UNPACKERS = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
-# The first bytes of other archives: their kind, and the command that unpacks them.
-_OTHERS = {
-    b"PK\x03\x04": "a zip archive; unpack it with 'unzip'",
-    b"BZh": "a bzip2 archive; unpack it with 'bunzip2'",
-    b"\x28\xb5\x2f\xfd": "a Zstandard archive; unpack it with 'zstd -d'",
-}
 # Members that hold the names and attributes of others; tarfile reads them whole.
 _NOTES = (
     tarfile.XHDTYPE,
@@ -87,9 +81,6 @@ def _index(path: Path, stamp: tuple[int, int]) -> TarIndex:
     """Index a file. A change of the file changes `stamp`, and so the cached index."""
     with open(path, "rb") as stream:
         start = stream.read(6)
-    for magic, kind in _OTHERS.items():
-        if start.startswith(magic):
-            raise UserError(f"{path}: {kind}")
     plain = path
     for magic, unpacker in _UNPACKERS.items():
         if start.startswith(magic):

@@ -16,15 +16,11 @@ def check_dictionaries(folder: Path, *languages: str) -> None:
         UserError: If one has more than a million lines, or 64 MB.
     """
     for path in (folder / f"dict.{lang}.txt" for lang in languages):
-        if path.is_file() and _is_too_large(path):
+        if not path.is_file():
+            continue
+        small = path.stat().st_size <= _MAX_BYTES
+        if not small or sum(map(path.read_bytes().count, (b"\n", b"\r"))) > _MAX_SYMBOLS:
             raise UserError(f"{path}: more than {_MAX_SYMBOLS:,} symbols; copy the file again")
-
-
-def _is_too_large(path: Path) -> bool:
-    if path.stat().st_size > _MAX_BYTES:
-        return True
-    data = path.read_bytes()
-    return data.count(b"\n") + data.count(b"\r") > _MAX_SYMBOLS
 
 
 class Vocabulary:
@@ -86,10 +82,6 @@ class Vocabulary:
     def index(self, symbol: str) -> int:
         """The index of a symbol; of one that is not there, that of <unk>."""
         return self.indices.get(symbol, self.unk())
-
-    def bos(self) -> int:
-        """The index of the symbol that fairseq has for the start of a sentence."""
-        return 0
 
     def pad(self) -> int:
         """The index of padding."""

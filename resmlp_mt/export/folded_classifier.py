@@ -87,7 +87,7 @@ def _mixes_plainly(block: ResMLPBlock) -> bool:
 def describe_classifier(
     model: ImageModel, mean: list, std: list, int8: bool, shared: SharedWeights
 ) -> dict:
-    """What `ClassifierKernel` is made of: the names of weights, and numbers.
+    """The parts of a `ClassifierKernel`: the names of weights, and numbers.
 
     Args:
         model: A classifier that `can_fold`.

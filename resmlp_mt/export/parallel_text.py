@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
 from resmlp_mt.data.codec import TextCodec
-from resmlp_mt.data.reading import read_lines
-from resmlp_mt.errors import UserError
+from resmlp_mt.data.reading import pair_lines, read_lines
 
 
 @dataclass(frozen=True)
@@ -28,12 +26,8 @@ class ParallelText:
         Raises:
             UserError: If the files cannot be read, or differ in length.
         """
-        lines = zip_longest(read_lines(self.source), read_lines(self.target))
-        for number, pair in enumerate(lines, 1):
-            if None in pair:
-                longer, shorter = (self.target, self.source)[:: 1 if pair[0] is None else -1]
-                raise UserError(f"{longer} has a line {number}, {shorter} has none")
-            yield pair
+        paths = self.source, self.target
+        return pair_lines(*map(read_lines, paths), paths)
 
 
 def encode_pair(pair: tuple[str, str], codec: TextCodec) -> tuple[np.ndarray, np.ndarray]:

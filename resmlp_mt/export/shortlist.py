@@ -19,7 +19,7 @@ _LEAST = 1e-4  # of the probability that a subword gives to another; what is bel
 
 @dataclass(frozen=True)
 class ShortlistText:
-    """What a shortlist is learned from, and how long it is to be.
+    """Text to learn a shortlist from, and how long that is to be.
 
     Attributes:
         text: The files.

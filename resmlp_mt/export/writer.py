@@ -160,11 +160,7 @@ def _export_translator(
 
 
 def _refuse_unfolded(model: BaseFairseqModel) -> None:
-    """Refuse a translator that cannot be exported.
-
-    Raises:
-        UserError: If it has other layers than those that have a folded form.
-    """
+    """Refuse a translator with layers that have no folded form."""
     if not isinstance(model, ResMLPModel):
         what = f"{type(model).__name__}, whose self-attention is none of the matrices"
     elif not model.encoder.blocks:

@@ -129,12 +129,7 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
 
 
 def _refuse_loss(path: Path, patterns: list[str]) -> None:
-    """Refuse a folder that cannot be replaced, or holds more than names of this kind.
-
-    Args:
-        path: The folder, which need not be there.
-        patterns: Of names. The first is the mark of the kind.
-    """
+    """Refuse a folder that has more than names of these patterns, of which the first is a mark."""
     if not path.exists():
         return
     _refuse_mount(path)

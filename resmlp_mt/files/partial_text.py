@@ -232,15 +232,7 @@ class PartialText(TextStream):
 
 
 def _open_alone(path: Path, mode: int) -> BinaryIO:
-    """Open a file that no other process has opened so; it may be new.
-
-    Args:
-        path: The file.
-        mode: Permission bits of a new one, to which those that its owner works with are added.
-
-    Raises:
-        UserError: If another one has it.
-    """
+    """Open a file that no other process has opened so; a new one has the bits of `mode`."""
     while True:
         stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode | 0o600), "r+b")
         try:

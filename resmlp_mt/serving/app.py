@@ -52,7 +52,7 @@ class _Page(StaticFiles):
 
 
 class Problem(BaseModel):
-    """What is wrong."""
+    """A refusal, in words."""
 
     error: str
 
@@ -105,7 +105,7 @@ def build_app(models: Models, settings: Settings) -> FastAPI:
 
 
 def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIRouter:
-    """What reads texts, for requests of our own and LibreTranslate's."""
+    """Routes that read texts, for requests of our own and LibreTranslate's."""
     router = APIRouter()
 
     def read(body: bytes, request: Request, given: str) -> BaseModel:
@@ -164,7 +164,7 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
 
 
 def _build_status(models: Models, metrics: Metrics) -> APIRouter:
-    """What says how the server does: to programs, and on its page."""
+    """Routes for the state of the server, and its page."""
     router = APIRouter()
 
     @router.get("/healthz")
@@ -174,7 +174,7 @@ def _build_status(models: Models, metrics: Metrics) -> APIRouter:
 
     @router.get("/metrics", response_class=Response)
     async def show_metrics():
-        """What Prometheus asks for."""
+        """The figures, for Prometheus."""
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     @router.get("/", include_in_schema=False)
@@ -199,7 +199,7 @@ def _describe_body(*kinds: type[BaseModel]) -> dict:
 async def _answer_in_time(
     request: Request, work: Coroutine[None, None, bytes], seconds: float
 ) -> Response:
-    """What comes of work, unless it takes too long, the client leaves, or the server ends."""
+    """The answer of work, unless it takes too long, the client leaves, or the server ends."""
     answer = asyncio.ensure_future(work)
     left = asyncio.ensure_future(request.receive())  # says that the client left
     try:

@@ -41,7 +41,7 @@ class Impossible(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What segments must have in common to be translated together."""
+    """Options that segments must share to be translated together."""
 
     translator: Translator
     search: SearchOptions = SearchOptions(beam=USUAL_BEAM)

@@ -39,7 +39,7 @@ Texts = Annotated[
 
 
 def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
-    """What is in a request: JSON; or a form and a query, as the JSON that says the same.
+    """The fields of a request: JSON; or a form and a query, as the JSON that says the same.
 
     Args:
         body: Of the request.
@@ -75,11 +75,7 @@ def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
 
 
 def _read_form(body: bytes, kind: str) -> dict[str, list[str]]:
-    """The texts of each field of a form.
-
-    Raises:
-        ValueError: If it is none, has files, or too many fields.
-    """
+    """The texts of each field of a form; ValueError if it is none, or has files."""
     if "multipart" not in kind.lower():
         return parse_qs(
             body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
@@ -123,7 +119,7 @@ def too_many(found: int, most: int, what: str = "sentences") -> HTTPException:
 
 
 def explain(error: ValidationError) -> str:
-    """What is wrong with a request: the first mistakes, and how many more there are."""
+    """The first mistakes in a request, and how many more there are."""
     errors = error.errors(include_url=False, include_context=False)
     return "; ".join(map(_explain, errors[:_NAMED])) + _count_rest(errors)
 

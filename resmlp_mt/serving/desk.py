@@ -34,7 +34,7 @@ _BLANK = 2
 
 @dataclass(frozen=True)
 class Found:
-    """What was found for a text.
+    """The translations of a text, and its parts.
 
     Attributes:
         text: As it was sent.

@@ -1,4 +1,4 @@
-"""What every request passes before the application, and the line that the log has of it."""
+"""The middleware before the application, and the line that the log has of a request."""
 
 import logging
 import re

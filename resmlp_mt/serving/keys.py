@@ -146,5 +146,5 @@ class Keys:
 
 
 def _digest(secret: str) -> str:
-    """What a key is looked up by: the time that this takes tells nothing of the keys there are."""
+    """The hash that a key is looked up by: the time this takes tells nothing of the others."""
     return sha256(secret.encode("utf-8", "replace")).hexdigest()

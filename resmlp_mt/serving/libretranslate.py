@@ -50,7 +50,7 @@ class DetectRequest(BaseModel):
 
 
 class LibreRequest(DetectRequest):
-    """What to translate, as LibreTranslate's clients ask."""
+    """Texts to translate, as LibreTranslate's clients ask."""
 
     source: Text = Field(description='Code of its language, or "auto".', examples=["auto"])
     target: Text = Field(description="Code of the language to translate to.", examples=["de"])
@@ -64,7 +64,7 @@ class LibreRequest(DetectRequest):
 
 
 class LibreResponse(BaseModel):
-    """What LibreTranslate answers: of several texts, lists."""
+    """An answer of LibreTranslate: of several texts, lists."""
 
     translatedText: str | list[str]
     alternatives: list[str] | list[list[str]] | None = None
@@ -77,7 +77,7 @@ def is_known(asked: dict) -> bool:
 
 
 def explain(error: ValidationError) -> str:
-    """What is wrong with a request, in LibreTranslate's words where it has some."""
+    """The fault of a request, in LibreTranslate's words where it has some."""
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][-1])
     if first["type"] == "missing" and name in _FIELDS:
@@ -180,7 +180,7 @@ def build_router(models: Models, limits: Limits, needs_key: bool) -> APIRouter:
 
     @router.get("/frontend/settings")
     async def show_settings() -> dict:
-        """What a page may offer. `maxBeam` is our own."""
+        """Settings of a page. `maxBeam` is our own."""
         first = models.all[0]
         chosen = {"source": first.source, "target": first.target}
         return {
@@ -218,13 +218,7 @@ def _describe(code: str, probability: float) -> dict:
 
 
 def _write(asked: LibreRequest, translations: list[list[str]], rest: dict) -> bytes:
-    """A `LibreResponse` as JSON.
-
-    Args:
-        asked: What was asked.
-        translations: Of each text, best first. A blank text stays as it is.
-        rest: What else is said.
-    """
+    """A `LibreResponse` as JSON, of the translations of each text, best first, and the rest."""
     different = [
         list(dict.fromkeys(found)) if text.strip() else [text]
         for text, found in zip(asked.texts, translations, strict=True)

@@ -1,4 +1,4 @@
-"""What a monitoring system may know of the service, in the format of Prometheus."""
+"""Figures of the service for a monitoring system, in the format of Prometheus."""
 
 import os
 import re

@@ -31,7 +31,7 @@ def _check_terms(terms: object) -> object:
 
 
 class TranslationRequest(BaseModel):
-    """What to translate, and how."""
+    """Texts to translate, and how."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -1,4 +1,4 @@
-"""What rules know of the text that they read."""
+"""Knowledge that rules have of the text that they read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from resmlp_mt.text.punctuation import Place
 
 
 class Model(Protocol):
-    """What is known of a model: its languages, its text, and the characters it was trained on."""
+    """A model to the rules: its languages, its text, and the characters it was trained on."""
 
     source_language: str
     target_language: str
@@ -26,7 +26,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """What a translation shall hold for a term: text, the indices of its tokens, if it must."""
+    """The translation of a term: text, the indices of its tokens, whether it must be held."""
 
     text: str
     tokens: Any
@@ -40,7 +40,7 @@ FindTerms = Callable[[str, bool], Sequence[tuple[Wanted, Place | None]]]
 
 @dataclass(frozen=True)
 class About:
-    """What holds for a text that is translated at once.
+    """Facts about a text that is translated at once.
 
     Attributes:
         languages: Of source and target.

@@ -161,7 +161,7 @@ def _cut_entries(line: str) -> list[str]:
 
 
 def _find_dashes(line: str, begin: int) -> list[re.Match]:
-    """What else parts the entries of a line, if all of them are short."""
+    """Dashes and slashes between the entries of a line, if all of them are short."""
     marks = list(_AT_TIMES.finditer(line, begin))
     if not marks or len({mark[0].strip() for mark in marks}) > 1:
         return []

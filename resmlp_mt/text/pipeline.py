@@ -162,7 +162,7 @@ class Pipeline:
         return done
 
     def copy(self, segment: Segment) -> str:
-        """What stays of a segment. Numbers alone are written as the target language writes them."""
+        """The segment untranslated. Numbers alone are written as in the target language."""
         text = segment.text.strip()
         is_number = not (segment.stays or segment.is_translated)
         return numbers.rewrite(text, segment.about) if is_number else text

@@ -1,4 +1,4 @@
-"""What ends sentences and clauses in the scripts of the world, and where a word may be cut.
+"""Ends of sentences and clauses in the scripts of the world, and of characters.
 
 The constants are for within the brackets of a set. Those of ends, commas and closers use properties
 of Unicode, and need the library `regex` in its version 1: `regex.compile(f"(?V1)[{ENDS}]")`.

@@ -14,7 +14,7 @@ from resmlp_mt.text.traced import Traced
 
 @dataclass(frozen=True)
 class Memo:
-    """What a rule needs to put back what it took off a text, and the text that it left."""
+    """The marks that a rule took off a text, to be put back, and the text that it left."""
 
     rule: ModuleType
     memo: Any
@@ -50,12 +50,12 @@ class Segment:
 
     @property
     def wanted(self) -> tuple[Wanted, ...]:
-        """What its translation must hold for terms."""
+        """Terms that its translation must hold."""
         return next((memo.memo.wanted for memo in self.memos if memo.rule is terms), ())
 
     @property
     def held(self) -> tuple[Wanted, ...]:
-        """What of that has no name, so that the search must hold it."""
+        """Those without a name, which the search must hold."""
         return next((memo.memo.held for memo in self.memos if memo.rule is terms), ())
 
     @property

@@ -1,4 +1,4 @@
-"""What else could stand at a place of a translation."""
+"""Other ways to go on at a place of a translation."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -123,7 +123,7 @@ def _write(entry: dict) -> str:
 
 
 def choose_field(source: str, target: str | None, score: str | None = None) -> Column | Key:
-    """What `--field`, `--into` and `--score-into` name: a column by its number, or a JSON field.
+    """The column, by its number, or JSON field of `--field`, `--into` and `--score-into`.
 
     Raises:
         UserError: If they do not go together, or a column is below 1.

@@ -101,7 +101,7 @@ class Glossary:
         return joined
 
     def find(self, text: str, capitals: bool = False) -> list[tuple[Wanted, Place | None]]:
-        """What is wanted for the terms in a text, in their order, and the place of each.
+        """The translations wanted for the terms in a text, in their order, with their places.
 
         A place is None if letters must be composed to find the terms.
 
@@ -167,7 +167,7 @@ def _write_alike(text: str) -> str:
 
 
 def _cut(text: str) -> list[str]:
-    """What lies between the places of a text that are within no word and no character."""
+    """The parts of a text between the places that are within no word and no character."""
     if _USUAL.fullmatch(text):
         return _PARTS.findall(text)
     places = [i for i in range(1, len(text)) if _parts_words(text, i)]

@@ -18,7 +18,7 @@ from resmlp_mt.text.sentences import parts_sentences_by_blanks
 # Before a gap without white space. Others are within a word of a language that has blanks between
 # words: within a long address.
 _PARTED = regex.compile(f"(?V1)[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
-MOSTLY = 0.5  # of a text's characters unknown: its translation may be made up
+_MOSTLY = 0.5  # of a text's characters unknown: its translation may be made up
 
 
 @dataclass(eq=False)
@@ -60,21 +60,20 @@ class Hypothesis:
     lost: bool = field(default=False, repr=False)
 
 
-def explain_unknown(text: str) -> str:
-    """What to say of the first text of which more than `MOSTLY` is unknown."""
+def explain_doubt(text: str, best: Hypothesis) -> str | None:
+    """The warning for the first text that is mostly unknown, or lost something; else None."""
     start = f"{text.strip():.20}"
-    return (
-        f"the model never saw most characters of this ({start} ...); they stay as they are, or "
-        "the translation is made up. Further ones are not named"
-    )
-
-
-def explain_lost(text: str) -> str:
-    """What to say of the first text of which a part is `lost`."""
-    return (
-        f"no translation keeps all numbers and names of a sentence of this ({text.strip():.20} "
-        "...), which stays as it is. Further ones are not named"
-    )
+    if best.lost:
+        return (
+            f"no translation keeps all numbers and names of a sentence of this ({start} ...), "
+            "which stays as it is. Further ones are not named"
+        )
+    if best.unknown > _MOSTLY:
+        return (
+            f"the model never saw most characters of this ({start} ...); they stay as they are, or "
+            "the translation is made up. Further ones are not named"
+        )
+    return None
 
 
 def join(

@@ -7,13 +7,14 @@ from resmlp_mt.engines.batches import fill
 from resmlp_mt.engines.search.batched import score_batches
 from resmlp_mt.translating.translator import Translator
 
+_BUFFER = 4000  # pairs that are read, sorted by length and batched together
+_BATCH_TOKENS = 4096  # subwords of the longer side in a batch, padding included
+
 
 def score_pairs(
     translator: Translator,
     pairs: Iterable[tuple[str, str]],
-    per_subword: bool = False,
-    batch_tokens: int = 4096,
-    buffer_size: int = 4000,
+    per_subword: bool,
 ) -> Iterator[float]:
     """Yield the negative log-likelihood of each target, given its source, in nats.
 
@@ -24,11 +25,9 @@ def score_pairs(
         translator: The model.
         pairs: Source and target, raw text.
         per_subword: The mean over the target's subwords and its end, in place of the sum.
-        batch_tokens: Subwords of the longer side in a batch, padding included.
-        buffer_size: Pairs that are read, sorted by length and batched together.
     """
     engine, codec = translator.engine, translator.codec
-    for buffer in fill(pairs, buffer_size):
+    for buffer in fill(pairs, _BUFFER):
         sources = [codec.encode(codec.split(source)) for source, _ in buffer]
         targets = [codec.encode_translation(target) for _, target in buffer]
         fitting = [
@@ -38,7 +37,7 @@ def score_pairs(
         ]
         found = dict.fromkeys(range(len(buffer)), math.inf)
         chosen = ([side[i] for i in fitting] for side in (sources, targets))
-        scores = score_batches(engine, *chosen, batch_tokens, translator.threads)
+        scores = score_batches(engine, *chosen, _BATCH_TOKENS, translator.threads)
         for i, score in zip(fitting, scores, strict=True):
             found[i] = -score / (len(targets[i]) + 1 if per_subword else 1)
         yield from found.values()

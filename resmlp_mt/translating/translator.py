@@ -26,13 +26,7 @@ from resmlp_mt.text.pipeline import TRIES, Pipeline
 from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.surrogates import mend_surrogates
 from resmlp_mt.translating.glossary import Glossary, read_glossary
-from resmlp_mt.translating.hypotheses import (
-    MOSTLY,
-    Hypothesis,
-    explain_lost,
-    explain_unknown,
-    join,
-)
+from resmlp_mt.translating.hypotheses import Hypothesis, explain_doubt, join
 from resmlp_mt.translating.options import ReadingOptions, choose_search
 from resmlp_mt.translating.prefixes import (
     Line,
@@ -152,8 +146,7 @@ class Translator(Loaded):
         texts = list(_read_texts(lines))
         found = [best[0] for best in self.translate_nbest(texts, **options)]
         for number, (text, best) in enumerate(zip(texts, found, strict=True), 1):
-            if best.unknown > MOSTLY or best.lost:
-                said = explain_lost(text) if best.lost else explain_unknown(text)
+            if said := explain_doubt(text, best):
                 warnings.warn(f"text {number}: {said}", stacklevel=2)
                 break
         return found[0].text if isinstance(lines, str) else [best.text for best in found]
@@ -416,7 +409,7 @@ class Translator(Loaded):
 
 
 def _hold(guide: Guide, segment: Segment) -> Guide:
-    """What leads the search of a segment, with what it must hold for terms, each once."""
+    """The guide of a segment, with the words that it must hold for terms, each once."""
     held = {wanted.tokens.tobytes(): wanted.tokens for wanted in segment.held}
     return replace(guide, constraints=(*guide.constraints, *held.values())) if held else guide
 

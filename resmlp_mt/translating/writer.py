@@ -1,4 +1,4 @@
-"""What a search found, as text that a user reads."""
+"""Beams of a search, as text that a user reads."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

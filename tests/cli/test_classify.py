@@ -37,21 +37,6 @@ def test_json_names_each_picture_with_classes_in_order_of_probability(every, pic
     assert sum(right) > 0.9 * len(right)
 
 
-def test_lines_can_be_piped_and_say_the_same(every, classifier, pictures):
-    output = classify(
-        classifier, pictures / "val/left", str(pictures / "val/o*/1.png"), "--topk", 2,
-        "--batch-size", 3,
-    ).stdout  # fmt: skip
-    lines = dict(line.split("\t", 1) for line in output.splitlines())
-    assert len(lines) == 11
-    for entry in every:
-        if entry["path"] in lines:
-            best, second = entry["predictions"][:2]
-            assert lines[entry["path"]] == "\t".join(
-                f"{guess['class']} {guess['probability']:.1%}" for guess in (best, second)
-            )
-
-
 def test_pictures_of_any_mode_and_size_are_taken(classifier, pictures, tmp_path):
     picture = Image.open(pictures / "val/over/0.png")
     picture.convert("CMYK").save(tmp_path / "cmyk.jfif", quality=100)
@@ -113,14 +98,6 @@ def test_any_name_takes_a_line(tmp_path):
     assert line.startswith(f"{tmp_path}/two\\nlines\\t\\x1b[31m.png\t")
     (entry,) = json.loads(classify("cifar10", tmp_path, "--json", check=False).stdout)
     assert entry["path"] == f"{tmp_path}/two\nlines\t\x1b[31m.png"
-
-
-def test_json_is_in_utf_8_wherever_it_goes(tmp_path):
-    path = tmp_path / "\xe9 \U0001f436.png"
-    Image.new("RGB", (9, 9)).save(path)
-    latin = {"PYTHONIOENCODING": "latin-1"}
-    (entry,) = json.loads(classify("cifar10", path, "--json", env=latin, own=True).stdout)
-    assert entry["path"] == str(path)
 
 
 @pytest.mark.parametrize(

@@ -46,17 +46,14 @@ def validate(data, path, *flags, program=("resmlp-mt", "validate"), **options):
     return {name: float(value) for name, value in found[-1].items()} if found else result
 
 
-def test_training_learns_the_pictures_and_reports_top1_and_top5(classifier):
+def test_training_learns_the_pictures_and_keeps_the_names_of_their_classes(classifier):
+    state = torch.load(classifier / "checkpoint_best.pt", weights_only=True)
+    assert state["task_state"] == {"classes": list(CLASSES)}
     valid = entries((classifier / "train.log").read_text(), "valid_top1")
     assert len(valid) == 6
     assert float(valid[-1]["valid_top1"]) > 90
     assert float(valid[-1]["valid_top5"]) == 100
     assert float(valid[-1]["valid_loss"]) < float(valid[0]["valid_loss"])
-
-
-def test_class_names_are_kept_in_the_checkpoint(classifier):
-    state = torch.load(classifier / "checkpoint_best.pt", weights_only=True)
-    assert state["task_state"] == {"classes": list(CLASSES)}
 
 
 def test_validate_agrees_with_the_training_whatever_form_the_data_has(
@@ -143,14 +140,6 @@ def test_fine_tuning_takes_other_classes_and_other_sizes(classifier, tmp_path):
     assert new["head.weight"].shape == (2, 12)
 
 
-def test_fine_tuning_with_pixels_of_another_scale_is_told(classifier, pictures, tmp_path):
-    start = ["--finetune-from-model", classifier, "--max-update", 1]
-    output = train(pictures, tmp_path / "same", *start)
-    assert "other flags" not in output.stdout + output.stderr
-    output = train(pictures, tmp_path / "other", *start, "--mean", "0,0,0.5")
-    assert "other flags: --mean is" in output.stdout + output.stderr
-
-
 def test_a_head_goes_by_the_names_of_its_classes(classifier, pictures, tmp_path):
     """As many classes, so that all shapes fit."""
     old = torch.load(classifier / "checkpoint_best.pt", weights_only=True)
@@ -179,16 +168,6 @@ def test_a_head_goes_by_the_names_of_its_classes(classifier, pictures, tmp_path)
     assert (head - old["model"]["head.weight"]).abs().max() > 0.01
 
 
-def test_grey_images_train_with_amp_in_batches_counted_by_tokens(pictures, tmp_path):
-    flags = ["--in-chans", 1, "--mean", "0.5", "--std", "0.25", "--amp", "--max-update", 3]
-    flags += ["--max-tokens", 8, "--optimizer", "adam"]
-    output = train(pictures, tmp_path / "out", *flags, "--log-interval", 1)
-    log = entries(output.stdout + output.stderr, "bsz")
-    assert [float(entry["bsz"]) for entry in log if "num_updates" in entry][:3] == [8, 8, 8]
-    kernel = weights(tmp_path / "out/checkpoint_last.pt")["stem.proj.weight"]
-    assert kernel.shape == (12, 1, 4, 4)
-
-
 def test_what_does_not_fit_a_checkpoint_is_listed(classifier, pictures, tmp_path):
     shutil.copytree(classifier, tmp_path / "run")
     resumed = train(pictures, tmp_path / "run", "--image-size", 24, "--max-epoch", 9, check=False)
@@ -198,16 +177,6 @@ def test_what_does_not_fit_a_checkpoint_is_listed(classifier, pictures, tmp_path
     assert_refused(
         tuned, "missing: stages.0.blocks.0.norm_1.weight", "unknown: stages.0.blocks.0.norm_1.alpha"
     )
-    lost = train(pictures, tmp_path / "x", "--finetune-from-model", "nix", check=False)
-    assert_refused(lost, "nix: no such model")
-
-
-def test_validate_takes_a_folder_and_asks_for_what_is_missing(classifier, pictures):
-    own = ("resmlp-mt", "validate")
-    assert validate(pictures, classifier)["valid_top1"] > 80
-    assert_refused(run(*own, pictures, "--batch-size", 8, check=False), "--path CHECKPOINT")
-    flag = f"--path={classifier / 'checkpoint_last.pt'}"
-    assert_refused(run(*own, pictures, flag, check=False), "Must specify batch size")
 
 
 def test_validate_takes_images_of_another_size(classifier, pictures, tmp_path):
@@ -217,7 +186,7 @@ def test_validate_takes_images_of_another_size(classifier, pictures, tmp_path):
     best = classifier / "checkpoint_best.pt"
     found = validate(pictures, best, "--image-size", 24, "--crop-pct", 0.75)["valid_loss"]
     assert found == pytest.approx(expected, abs=0.002)
-    assert validate(pictures, best)["valid_loss"] != pytest.approx(expected, abs=0.002)
+    assert validate(pictures, classifier)["valid_loss"] != pytest.approx(expected, abs=0.002)
 
 
 def test_validation_counts_several_labels_an_image_and_folders_that_are_numbers(
@@ -271,13 +240,8 @@ def test_bad_input_is_one_message(pictures, tmp_path):
         assert_refused(result, *said)
         assert len(result.stderr.strip().splitlines()[-1]) < 600
 
-    refuse(tmp_path / "nix", said=["nix"], **STOCK)
     refuse(pictures, "--image-size", 18, **STOCK, said=["18 x 18", "--patch-size"])
-    if not torch.cuda.is_available():
-        refuse(pictures, "--fp16", said=["--bf16"])
-    for flag, value in ("--mixup", "nan"), ("--mixup", "1e-300"), ("--mean", "0.5"):
-        refuse(pictures, flag, value, said=[flag])
-    refuse(pictures, "--criterion", "cross_entropy", said=["--criterion image_class"])
+    refuse(pictures, "--mean", "0.5", said=["--mean"])
     data = shutil.copytree(pictures, tmp_path / "data")
     shutil.move(data / "val/over", data / "val/under")
     refuse(data, said=["over", "under"])
@@ -311,7 +275,7 @@ def test_sigterm_to_every_process_ends_a_training_that_waits_for_its_readers(tmp
     """As systemd and Slurm send it, in the middle of an update that needs more of their batches."""
     draw_pictures(tmp_path / "images", {"train": 100, "val": 1})
     recipe = ["--task", "image_classification", "--criterion", "image_classification"]
-    recipe += ["--optimizer", "adam", "--lr", 0.01, "--batch-size", 1, "--update-freq", 100]
+    recipe += ["--optimizer", "adam", "--lr", 0.01, "--batch-size", 1, "--update-freq", 30]
     recipe += ["--num-workers", 2, "--aa", "rand-m9-mstd0.5-inc1", "--log-interval", 1]
     out = ["--save-dir", tmp_path / "out", "--log-format", "json", "--disable-validation"]
     command = ["resmlp-mt", "train", tmp_path / "images", *IMAGE_SIZES, *recipe, *out]

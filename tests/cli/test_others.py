@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import setuptools
 import torch
-from cli.commands import ROOT, assert_refused, refuse, run, write_misfit_timm
+from cli.commands import ROOT, assert_refused, refuse, run
 
-from resmlp_mt import __version__
 from resmlp_mt.cli.parser import COMMANDS, build_parser
 from resmlp_mt.cli.passthrough import PROGRAMS
 from resmlp_mt.cli.study import STUDIES
@@ -28,20 +27,12 @@ def test_every_command_has_help(command, capsys):
     assert command or {*COMMANDS, *PROGRAMS} <= {*output.split()}
 
 
-def test_a_program_of_fairseq_has_the_help_of_fairseq():
-    assert "--max-sentences" in run("resmlp-mt", "train", "--help").stdout
-
-
 def test_unknown_commands_and_flags_are_refused():
     assert_refused(run("resmlp-mt", check=False), "usage: resmlp-mt", "translate", "train")
     for command in ("transmogrify", "--loud doctor", "doctor --loud", "translate --beam", "study"):
         said = refuse(*command.split())
         assert command.split()[0] in said or "--loud" in said
         assert said.count("\n") == 1
-
-
-def test_the_version_is_said():
-    assert run("resmlp-mt", "--version", check=False).stdout == f"resmlp-mt {__version__}\n"
 
 
 def test_doctor_finds_nothing_here(monkeypatch):
@@ -126,35 +117,6 @@ def test_doctor_says_what_is_missing_or_broken(tmp_path):
     done = start("doctor")
     assert done.returncode == 1
     assert "torch cannot be imported, which everything needs: OSError: libcudart" in done.stdout
-
-
-@pytest.mark.parametrize("folder", ["multi_tensor_apply", "lib"])
-def test_doctor_tells_the_packages_called_apex_apart_and_a_timm_that_fails(tmp_path, folder):
-    (tmp_path / "apex" / folder).mkdir(parents=True)
-    for package in (tmp_path / "apex", tmp_path / "apex" / folder):
-        (package / "__init__.py").write_text("")
-    wrong = folder == "lib"
-    more = f":{write_misfit_timm(tmp_path)}" if wrong else ""
-    if wrong:  # fairseq sees it too
-        path = {"PYTHONPATH": f"{ROOT}:{tmp_path}{more}"}
-        result = run("resmlp-mt", "doctor", env=path, own=True, check=False)
-    else:  # where only fairseq is imported, so that the import of the package may warn
-        (tmp_path / "program.py").write_text("from resmlp_mt.cli import main\nmain()\n")
-        result = run(
-            "python", tmp_path / "program.py", "doctor", first=tmp_path, check=False, plugin=False
-        )
-        assert re.search("^apex +(?!not)", result.stdout, re.M)
-    assert result.returncode == wrong
-    assert ("pip uninstall apex" in result.stdout) == wrong
-    assert ("pip uninstall apex" in result.stderr) == wrong  # every command warns
-    assert result.stdout.count("PROBLEM: timm ") == wrong
-    assert ("timm is installed and cannot be imported (operator torch" in result.stdout) == wrong
-
-
-@pytest.mark.parametrize("out", ["file/x", "file/x/y"])
-def test_a_model_is_not_packed_below_a_file(out, tmp_path):
-    (tmp_path / "file").write_text("")
-    assert f"{tmp_path / out}: " in refuse("pack", "multi30k-en-de", "--out", tmp_path / out)
 
 
 def test_generate_output_is_read_in_order(tmp_path):

@@ -10,7 +10,6 @@ import pytest
 import sacrebleu
 import torch
 from cli.commands import assert_refused, call, entries, refuse, run
-from matplotlib import pyplot
 from PIL import Image
 
 from resmlp_mt.analysis.matrices import measure_sparsity, read_axis_weights, read_matrices
@@ -68,21 +67,6 @@ def test_old_names_say_what_they_are_called_now_and_work(tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.png"]
     gone = run("resmlp-mt", "benchmark", "train", check=False)
     assert_refused(gone, "examples/benchmarks/race.py")
-
-
-@pytest.mark.parametrize("name", ["sparsity", "confusion", "curves", "probe", "sparsity --prune 5"])
-def test_an_old_name_has_the_flags_of_the_new_one(name):
-    said = refuse(*name.split(), "--none")
-    new = "pruning" if "prune" in name else name
-    assert f"'resmlp-mt study {new}'" in said and f"resmlp-mt study {new}: " in said
-
-
-def test_a_layer_that_one_part_alone_has_is_drawn(trained, tmp_path):
-    call("study", "mixing", trained, "--layers", 1, "--out", tmp_path / "a.png")
-    found = colours(tmp_path / "a.png", above=0.7)
-    # How strong its colours are hangs on what the model has learnt: any red and blue will do.
-    assert sum(n for (red, _, blue), n in found.items() if abs(red - blue) > 30) > 20
-    assert len(found) > 200
 
 
 def test_the_weights_of_adafc_are_shares_around_their_middle(untrained):
@@ -201,21 +185,6 @@ def test_flags_out_of_range_are_refused(words, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.svg", b"<?xml"), ("a", b"\x89P")],
-)
-def test_a_picture_is_of_the_kind_that_its_name_ends_in(name, begins, tmp_path):
-    call("study", "sparsity", SHIPPED, "--out", tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(begins)
-    assert "a.tsv" in refuse("study", "curves", "nowhere", "--out", tmp_path / "a.tsv")
-
-
-def test_a_model_of_any_name_is_drawn(tmp_path):
-    model = shutil.copytree(PRETRAINED / SHIPPED, tmp_path / os.fsdecode(b"m\xfcl $x$"))
-    call("study", "sparsity", model, "--out", tmp_path / "a.png")
-
-
 def test_curves_are_a_picture_of_the_log(trained, tmp_path):
     call("study", "curves", trained / "train.log", "--out", tmp_path / "loss.png")
     image = Image.open(tmp_path / "loss.png").convert("RGB")
@@ -228,23 +197,6 @@ def test_curves_are_a_picture_of_the_log(trained, tmp_path):
     writer.start()
     call("study", "curves", tmp_path / "pipe", "--out", tmp_path / "piped.png")
     assert (tmp_path / "piped.png").exists()
-
-
-def test_curves_are_named_whatever_they_are_called(tmp_path, monkeypatch):
-    valid = '{"valid_nll_loss": "3", "valid_num_updates": "1"}\n'
-    short = '{"nll_loss": "3", "num_updates": "1"}\n'  # ended before its first validation
-    logs = {"_one/train.log": valid, "_two.log": valid, os.fsdecode(b"\xff.log"): short}
-    logs |= {"same/train.log": short, "other/same/train.log": short, "a$x^$b.log": short}
-    for name, text in logs.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path / "_one")
-    others = [f"../{name}" for name in [*logs][1:]]
-    with pyplot.rc_context({"svg.fonttype": "none"}):
-        call("study", "curves", "train.log", *others, "--out", "x.svg")
-    drawn = (tmp_path / "_one" / "x.svg").read_text()
-    names = ["_one, valid", "_two, valid", r"\xff", "../same/train.log", "../other/same/train.log"]
-    assert all(f">{name}<" in drawn for name in names)
 
 
 @pytest.mark.parametrize(

@@ -165,16 +165,6 @@ def test_stopped_by_sigterm_to_every_process_they_go_on_where_they_were(prepared
     assert_same(tmp_path, by_two)
 
 
-def test_torchrun_starts_them_anew_when_one_was_killed(prepared, by_two, tmp_path):
-    program = [*TORCHRUN[:-2], "--max-restarts", 1, *TORCHRUN[-2:], "train", prepared, *LONG]
-    process = start_torchrun(*program, "--save-dir", tmp_path)
-    wait_for('"num_updates": "7"', process)
-    os.kill(find_workers(process)[1], signal.SIGKILL)
-    rest, _ = process.communicate(timeout=1800)
-    assert process.returncode == 0 and "Loaded checkpoint" in rest, rest[-4000:]
-    assert_same(tmp_path, by_two)
-
-
 def test_one_worker_goes_on_for_two_whose_torchrun_was_killed_and_they_for_it(
     prepared, by_two, tmp_path
 ):
@@ -194,32 +184,14 @@ def test_one_worker_goes_on_for_two_whose_torchrun_was_killed_and_they_for_it(
     torch.testing.assert_close(weights(tmp_path), weights(by_two), atol=1e-3, rtol=1e-3)
 
 
-def test_two_workers_train_on_from_a_model(prepared, by_two, tmp_path):
-    command = ["resmlp-mt", "train", prepared, *LONG, "--finetune-from-model"]
-    command += [by_two / "checkpoint_last.pt", "--save-dir", tmp_path, "--max-update", 1]
-    run_two(*command, "--lr", 0)
-    assert count_updates(tmp_path) == 1
-    torch.testing.assert_close(weights(tmp_path), weights(by_two), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("folder", "said"),
-    [
-        ("broken", "truncated or corrupt"),
-        ("first-{rank}", "worker 1 .* has no .*first-1/checkpoint_last.pt: all need the same"),
-        ("apart-{rank}", "of 50 updates, but worker 1 .* of 4 updates: all need the same"),
-    ],
-)
+@pytest.mark.parametrize(("other", "said"), [(False, "has no "), (True, "of 4 updates")])
 def test_no_worker_waits_for_one_without_a_checkpoint(
-    folder, said, prepared, by_two, alone, tmp_path
+    other, said, prepared, by_two, alone, tmp_path
 ):
-    last = "checkpoint_last.pt"
-    for name, source in ("first-0", by_two), ("apart-0", by_two), ("apart-1", alone("text")[2]):
-        (tmp_path / name).mkdir()
-        shutil.copy(source / last, tmp_path / name)
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / last).write_bytes((by_two / last).read_bytes()[:-2000])
-    command = ["resmlp-mt", "train", prepared, *LONG, "--save-dir", tmp_path / folder]
+    for rank, source in enumerate([by_two, *[alone("text")[2]] * other]):
+        (tmp_path / f"{rank}").mkdir()
+        shutil.copy(source / "checkpoint_last.pt", tmp_path / f"{rank}")
+    command = ["resmlp-mt", "train", prepared, *LONG, "--save-dir", tmp_path / "{rank}"]
     for result in run_two(*command, check=False):
         assert_refused(result)
         assert re.search(said, result.stderr), result.stderr[-2000:]
@@ -250,10 +222,15 @@ def test_sigterm_stops_the_workers_that_fairseq_started(two_gpus, prepared, tmp_
     assert "Traceback" not in rest and 0 < count_updates(out) < 50
 
 
-def test_workers_without_gpus_are_for_torchrun_to_start(prepared, tmp_path):
-    command = ["resmlp-mt", "train", prepared, *TEXT, "--distributed-world-size", 2]
-    result = run(*command, "--save-dir", tmp_path, check=False)
-    assert_refused(result, "--distributed-world-size 2", "there are 0", "torchrun")
+@pytest.mark.parametrize(
+    ("flags", "tasks", "said"),
+    [(["--distributed-world-size", 2], "1", "there are 0"), ([], "4", "srun started 4 tasks")],
+)
+def test_workers_without_gpus_are_for_torchrun_to_start(flags, tasks, said, prepared, tmp_path):
+    command = ["resmlp-mt", "train", prepared, *TEXT, *flags, "--save-dir", tmp_path]
+    result = run(*command, env={"SLURM_STEP_NUM_TASKS": tasks}, check=False)
+    assert_refused(result, said, "torchrun")
+    assert not list(tmp_path.iterdir())
 
 
 def test_sigterm_to_one_worker_in_a_validation_stops_all(much_to_validate, tmp_path):
@@ -281,12 +258,3 @@ def test_sharded_data_is_a_folder_an_epoch_in_turn(prepared, tmp_path):
     ]
     whole, few, *again = (ends[0], *(end - start for start, end in pairwise(ends)))
     assert whole > 5 * few > 0 and again == [whole, few]
-
-
-def test_tasks_of_srun_do_not_train_apart(prepared, tmp_path):
-    result = run(
-        "resmlp-mt", "train", prepared, *TEXT, "--save-dir", tmp_path,
-        env={"SLURM_STEP_NUM_TASKS": "4"}, check=False,
-    )  # fmt: skip
-    assert_refused(result, "srun started 4 tasks", "torchrun")
-    assert not list(tmp_path.iterdir())

@@ -141,7 +141,7 @@ def sigterm_is_left_to_kill(folder):
     sys.argv += ["--dict-size", "40", "--src-len", "5", "--tgt-len", "5", "--dataset-size", "99999"]
     sys.argv += ["--optimizer", "adam", "--lr", "0.1", "--batch-size", "9", "--cpu"]
     sys.argv += ["--criterion", "cross_entropy", "--disable-validation"]
-    sys.argv += ["--save-dir", str(folder / "out"), "--log-file", str(folder / "log")]
+    sys.argv += ["--save-dir", str(folder / "out")]
     sys.argv += ["--log-format", "json", "--log-interval", "1", "--num-workers", "0"]
     train.cli_main()
 

@@ -2,12 +2,11 @@
 
 import shutil
 import signal
-import time
 
 import patches_table
 import pytest
 import torch
-from cli.commands import run, start
+from cli.commands import run, start, wait_for
 from compat import defects
 from compat.written import write_checkpoint
 from fairseq.data import data_utils
@@ -46,9 +45,7 @@ def test_fairseq_has_not_mended_it(defect, folder):
 
 def test_fairseq_is_still_killed_by_sigterm(tmp_path):
     process = start("python", defects.__file__, "sigterm_is_left_to_kill", tmp_path, own=True)
-    log = tmp_path / "log"
-    while process.poll() is None and not (log.exists() and '"ups"' in log.read_text()):
-        time.sleep(0.1)
+    wait_for('"ups"', process)
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=1800)
     assert process.returncode == -signal.SIGTERM, said[-2000:]

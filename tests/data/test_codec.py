@@ -41,12 +41,6 @@ def test_what_is_held_has_no_blank_before_it_where_its_script_has_none(folder, t
     assert codec.decode(np.array([*said, *held])) == joined
 
 
-def test_a_prefix_begins_as_a_sentence_does(folder):
-    codec = load(folder)
-    assert codec.name_target(codec.encode_target("鱼")) == ["▁鱼"]
-    assert codec.name_target(codec.encode_held("鱼")) == ["鱼"]
-
-
 def test_a_subword_that_is_known_only_with_a_blank_is_said_with_it(folder):
     lines = (folder / "dict.zh.txt").read_text().splitlines(keepends=True)
     (folder / "dict.zh.txt").write_text("".join(line for line in lines if line[0] != "鱼"))

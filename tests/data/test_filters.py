@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.data.filters import FILTERS, Limits, Sieve, find_kept
+from resmlp_mt.data.filters import Limits, Sieve, find_kept
 from resmlp_mt.data.reading import Block
 from resmlp_mt.errors import UserError
 
@@ -91,14 +91,6 @@ def test_old_spellings_and_kanji_alone_are_of_their_language(code, right, wrong)
 def test_a_language_that_cannot_be_told_is_refused():
     with pytest.raises(UserError, match=r"does not know tlh; it knows .*\bde\b"):
         filtered([("a", "b")], "remove_wrong_language", langs=("en", "tlh"))
-
-
-def test_a_pair_is_counted_once():
-    kept, dropped = filtered([("a", "a"), ("a", "a"), ("b", "c"), ("c", "b")], *FILTERS)
-    assert kept == [("b", "c"), ("c", "b")]
-    assert list(dropped.values()) == [2, 0, 0, 0] and list(dropped) == [
-        kind.reason for kind in FILTERS.values()
-    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1))

@@ -64,15 +64,3 @@ def test_an_archive_that_is_not_unpacked_is_named(tmp_path, pack, said):
     (tmp_path / "x.en").write_bytes(pack(text))
     with pytest.raises(UserError, match=said):
         list(read_lines(tmp_path / "x.en"))
-
-
-def test_a_side_in_another_encoding_is_named_even_if_it_has_other_lines(tmp_path):
-    (tmp_path / "x.en").write_text("a\nb\n")
-    (tmp_path / "x.de").write_bytes("a\nb\n".encode("utf-16"))  # its last line is a zero byte
-    with pytest.raises(UserError, match="x.de: UTF-16"):
-        list(read_pairs(str(tmp_path / "x"), "en", "de"))
-
-
-def test_a_folder_is_no_text(tmp_path):
-    with pytest.raises(UserError, match="a folder"):
-        list(read_lines(tmp_path))

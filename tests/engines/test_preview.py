@@ -177,7 +177,7 @@ def test_it_is_nearest_on_text_like_that_it_was_learned_from(tmp_path):  # noqa:
     assert learned["narrow"].shape == (128, 32) and learned["wide"].shape == (len(both[1]), 32)
     assert error_of(learned) < 0.3 * error_of(cut(rows, 32))
     paths[1].write_text("Hund\n" * 8)
-    with pytest.raises(UserError, match="x.de has a line 8, .*x.en has none"):
+    with pytest.raises(UserError, match="x.en ends before line 8"):
         learn_preview(ParallelText(*paths), model, codec)
     paths[1].write_text("Hund\n" * 7)
     with torch.no_grad():

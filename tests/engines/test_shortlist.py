@@ -143,5 +143,5 @@ def test_the_table_is_learned_from_text_in_any_order(tmp_path):
     assert len(arrays["always"]) == 3 and both[1].eos() in arrays["always"]
     assert (np.diff(arrays["starts"]) > 0).sum() == len(words)
     paths[1].write_text("Hund\n" * 61)
-    with pytest.raises(UserError, match="x.de has a line 61, .*x.en has none"):
+    with pytest.raises(UserError, match="x.en ends before line 61"):
         learn_shortlist(ShortlistText(ParallelText(*paths)), codec)

@@ -7,7 +7,6 @@ from resmlp_mt.files.finding import (
     find_checkpoint,
     find_export,
     locate_model,
-    shipped_translators,
 )
 
 
@@ -50,18 +49,6 @@ def test_an_empty_name_is_not_the_working_folder(tmp_path, monkeypatch):
     for find in find_checkpoint, locate_model:
         with pytest.raises(UserError, match="name of the model is empty; name a folder"):
             find("")
-
-
-def test_of_translators_between_the_same_languages_the_general_one_is_offered(
-    tmp_path, monkeypatch
-):
-    assert shipped_translators() == ["de-en", "en-de"]
-    for name in ("captions-en-de", "en-de", "news-de-en", "ten-images"):
-        (tmp_path / name).mkdir()
-        if name != "ten-images":
-            (tmp_path / name / "dict.de.txt").touch()
-    monkeypatch.setattr(finding, "PRETRAINED", tmp_path)
-    assert shipped_translators() == ["en-de", "news-de-en"]
 
 
 def test_a_shipped_model_computes_as_an_export_on_cpus(tmp_path, monkeypatch):

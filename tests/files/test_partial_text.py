@@ -88,12 +88,6 @@ def test_a_broken_state_is_named(stopped, state):
         PartialText(stopped, {"--beam": 5}, True)
 
 
-def test_a_part_that_was_cut_is_named(stopped):
-    os.truncate(stopped.with_name("x.part"), 5)
-    with pytest.raises(UserError, match="shorter than it was"):
-        PartialText(stopped, {"--beam": 5}, True)
-
-
 def test_the_state_of_a_part_that_was_removed_counts_for_nothing(stopped):
     stopped.with_name("x.part").unlink()
     with (
@@ -102,16 +96,6 @@ def test_the_state_of_a_part_that_was_removed_counts_for_nothing(stopped):
     ):
         shout(part, LINES, stop=1)
     assert list(stopped.parent.iterdir()) == []
-
-
-def test_what_was_stopped_says_how_to_go_on(stopped, caplog):
-    with pytest.raises(UserError), PartialText(stopped, {"--beam": 5}, True) as part:
-        shout(part, LINES[1:])
-    assert not caplog.messages  # nothing went on
-    with pytest.raises(UserError), PartialText(stopped, {"--beam": 5}, True) as part:
-        shout(part, LINES)
-        raise UserError("a line that is no text")
-    assert "x.part: stopped half way; the same command with --resume" in caplog.messages[0]
 
 
 def hold(target, pipe):

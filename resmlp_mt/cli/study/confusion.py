@@ -94,13 +94,7 @@ def list_all(found, classes: list[str]) -> dict:
 
 
 def table(found, classes: list[str], worst: int) -> str:
-    """The scores of all images, and of so many classes a line each, the lowest recall first.
-
-    Args:
-        found: A `Confusion`.
-        classes: The names of its classes.
-        worst: The number of lines.
-    """
+    """The scores of all images of a `Confusion`, and a line each of the `worst` classes."""
     scores = found.score_classes()
     known = sorted((s for s in scores if s.images), key=lambda s: s.recall)
     rows = [("class", "images", "recall", "precision", "most often taken for")]

@@ -59,11 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def choose_layers(counts: dict[str, int], wanted: str | None) -> list[int]:
-    """The layers to draw, in order; a part may be less deep than another.
-
-    Args:
-        counts: Of the layers of each part.
-        wanted: As --layers has them; None: all.
+    """The layers to draw, of --layers or all, in order; `counts` has those of each part.
 
     Raises:
         UserError: If no part has one of them.
@@ -79,7 +75,7 @@ def choose_layers(counts: dict[str, int], wanted: str | None) -> list[int]:
 
 
 def _tiles(part, layer: int, arguments: argparse.Namespace):
-    """What to show of a layer: a tensor of images, (rows, columns, height, width)."""
+    """The images of a layer: (rows, columns, height, width)."""
     from resmlp_mt.analysis.matrices import arrange_heads, central_rows, expand
 
     weight = part.layers[layer]["A"]

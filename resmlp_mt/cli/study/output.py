@@ -21,9 +21,7 @@ def add_table(parser: argparse.ArgumentParser) -> None:
 def prepare_output(arguments: argparse.Namespace, *read: str | Path | None) -> None:
     """Refuse --out and --csv that cannot be written, before the work.
 
-    Args:
-        arguments: Of the command.
-        *read: Files and folders that it reads beside its model, if any.
+    `read` are files and folders that the command reads beside its model, if any.
 
     Raises:
         UserError: If one cannot be made, is read, or is the other.

@@ -14,22 +14,15 @@ from pathlib import Path
 
 from resmlp_mt.cli.bleu import add_tokenize, make_bleu
 from resmlp_mt.cli.flags import add_device, add_model, share
-from resmlp_mt.cli.study.output import (
-    add_picture,
-    add_table,
-    import_pyplot,
-    prepare_output,
-    save,
-    write_table,
-)
+from resmlp_mt.cli.study import output
 from resmlp_mt.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add_model(parser)
-    add_picture(parser, help="draw the scores and the shares of zeros")
-    add_table(parser)
+    output.add_picture(parser, help="draw the scores and the shares of zeros")
+    output.add_table(parser)
     many, add = dict(type=share, nargs="+", default=[0.05], metavar="X"), parser.add_argument
     add("--threshold", **many, help="small, as a share of the largest weight of the matrix")
     letters = ["A", "B", "C", "AB", "AC", "BC", "ABC"]
@@ -46,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.analysis.pruning import prune
     from resmlp_mt.extras import Bar
 
-    prepare_output(arguments, arguments.data, arguments.input, arguments.reference)
+    output.prepare_output(arguments, arguments.data, arguments.input, arguments.reference)
     model, metric, score = _open(arguments)
     rows = []
     thresholds = sorted({0.0, *arguments.threshold})
@@ -54,21 +47,17 @@ def run(arguments: argparse.Namespace) -> None:
         with prune(model, arguments.matrices, threshold) as zeros:
             rows.append((threshold, zeros, score()))
     if arguments.csv:
-        write_table(arguments.csv, ["threshold", "share", metric], rows)
+        output.write_table(arguments.csv, ["threshold", "share", metric], rows)
     if arguments.out:
         said = f": {arguments.matrices} pruned"
-        save(_draw(rows, metric), arguments.out, arguments.model, said)
+        output.save(_draw(rows, metric), arguments.out, arguments.model, said)
     print(f"{'threshold':>9}{'zero':>9}{metric:>9}")
     for threshold, zeros, found in rows:
         print(f"{threshold:9g}{zeros:9.4f}{found:9.2f}")
 
 
 def _open(arguments: argparse.Namespace) -> tuple[object, str, Callable[[], float]]:
-    """The model, and what it is scored by.
-
-    Raises:
-        UserError: If what it is scored on is missing, or is for another kind of model.
-    """
+    """The model, the name of its metric, and a function that scores it."""
     from resmlp_mt.checkpoints.loading import read_checkpoint
     from resmlp_mt.files.kinds import is_of_images
 
@@ -128,7 +117,7 @@ def _draw(rows: list[tuple[float, float, float]], metric: str):
     thresholds, zeros, scores = zip(*rows, strict=True)
     thresholds = [100 * threshold for threshold in thresholds]
     style = dict(sharex=True, height_ratios=(2, 1), layout="constrained")
-    figure, (upper, lower) = import_pyplot().subplots(2, 1, figsize=(6, 5), **style)
+    figure, (upper, lower) = output.import_pyplot().subplots(2, 1, figsize=(6, 5), **style)
     upper.plot(thresholds, scores, marker="o")
     upper.set_ylabel({"top1": "top-1, %", "bleu": "BLEU"}[metric])
     upper.set_ylim(0, 1.1 * max(1, *scores))

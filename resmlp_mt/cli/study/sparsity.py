@@ -11,21 +11,14 @@ between positions that no training text reached count too. They are about as the
 import argparse
 
 from resmlp_mt.cli.flags import add_model, share
-from resmlp_mt.cli.study.output import (
-    add_picture,
-    add_table,
-    import_pyplot,
-    prepare_output,
-    save,
-    write_table,
-)
+from resmlp_mt.cli.study import output
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add_model(parser)
-    add_picture(parser, help="draw the shares over the layers")
-    add_table(parser)
+    output.add_picture(parser, help="draw the shares over the layers")
+    output.add_table(parser)
     parser.add_argument(
         "--threshold", type=share, default=0.05, help="small, as a share of the largest weight"
     )
@@ -35,14 +28,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Measure, write what was asked for, and print the table, alone on standard output."""
     from resmlp_mt.analysis.matrices import measure_sparsity, read_matrices
 
-    prepare_output(arguments)
+    output.prepare_output(arguments)
     rows = measure_sparsity(read_matrices(arguments.model)[1], arguments.threshold)
     if arguments.csv:
         columns = ["part", "layer", "matrix", "share", "weights"]
-        write_table(arguments.csv, columns, (vars(row).values() for row in rows))
+        output.write_table(arguments.csv, columns, (vars(row).values() for row in rows))
     if arguments.out:
         limit = f"{100 * arguments.threshold:g}% of their matrix's largest"
-        save(_draw(rows), arguments.out, arguments.model, f": weights below {limit}")
+        output.save(_draw(rows), arguments.out, arguments.model, f": weights below {limit}")
     print("\n".join(table(rows)))
 
 
@@ -63,7 +56,7 @@ def _draw(rows: list):
     parts = list(dict.fromkeys(row.part for row in rows))
     style = dict(squeeze=False, sharey=True, layout="constrained")
     size = (1.5 + 4.5 * len(parts), 4)
-    figure, axes = import_pyplot().subplots(1, len(parts), figsize=size, **style)
+    figure, axes = output.import_pyplot().subplots(1, len(parts), figsize=size, **style)
     for axis, part in zip(axes[0], parts, strict=True):
         for colour, letter in enumerate("ABC"):
             points = [(r.layer, r.share) for r in rows if (r.part, r.matrix) == (part, letter)]

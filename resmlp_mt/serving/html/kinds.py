@@ -1,4 +1,4 @@
-"""What each node of an HTML tree is for a translator."""
+"""Kinds of nodes in an HTML tree, for a translator."""
 
 import re
 
@@ -26,7 +26,7 @@ def is_kept(tag: Tag) -> bool:
 
 
 class Kinds:
-    """What each node of a tree is.
+    """The kind of each node of a tree.
 
     In a sentence: "text"; "inline" with words in it; a "word" that stays as it is; "apart", which
     is such a word whose text is translated by itself; a "raised" or lowered part of a word; an

@@ -1,4 +1,4 @@
-"""What stands around all of a text: bullets, headings, quotes, emoji."""
+"""Marks around all of a text: bullets, headings, quotes, emoji."""
 
 import re
 from collections.abc import Callable

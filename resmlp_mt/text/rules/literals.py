@@ -1,4 +1,4 @@
-"""What is the same in all languages: code, addresses, files, placeholders; names and numbers."""
+"""Words that are the same in all languages: code, addresses, files, placeholders, numbers."""
 
 import re
 from collections.abc import Iterator

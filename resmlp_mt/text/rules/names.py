@@ -27,7 +27,7 @@ Fixed = tuple[Place, str]
 
 @dataclass(frozen=True)
 class Names:
-    """What a translation has in the place of each name, and how often each is in the text."""
+    """The words that a translation has in the place of names, and how often each is there."""
 
     words: Mapping[str, str]
     often: Counter[str]

@@ -55,7 +55,7 @@ _Found = tuple[int, int, str, str]
 
 @dataclass(frozen=True)
 class Span:
-    """What stands around some words of a text.
+    """Marks around some words of a text.
 
     Attributes:
         words: Their numbers, counted from 0 by the white space between them.
@@ -201,7 +201,7 @@ def _cut_words(said: Traced) -> list[tuple[int, int, int]]:
 
 
 def _find_words(text: Traced, words: list[Place], one: _Found) -> Span | None:
-    """What was taken off a part of a text, by the words of that, if it has any."""
+    """The marks of a part of a text, by the words of that, if it has any."""
     start, end, *marks = one
     first = bisect_right(words, start, key=itemgetter(1))
     last = bisect_left(words, end, key=itemgetter(0))

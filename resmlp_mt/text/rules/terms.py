@@ -11,7 +11,7 @@ from resmlp_mt.text.traced import Traced
 
 @dataclass(frozen=True)
 class Terms:
-    """What a translation must hold, names of terms, and what of it the search must hold."""
+    """Terms that a translation must hold, names of them, and those that the search must hold."""
 
     wanted: tuple[Wanted, ...]
     names: Names | None
