@@ -4,16 +4,14 @@ import csv
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
-from cli.commands import assert_refused, prepare, run
+from cli.commands import prepare, run
 from fairseq import options, tasks
 from torch.testing import assert_close
 
 from examples.lesson import write_lesson
-from resmlp_mt.errors import UserError
 
 ABLATION = Path(__file__).parents[1] / "examples" / "ablation"
 PAD = 1
@@ -90,49 +88,6 @@ def test_fairseq_takes_the_flags_of_every_factor(base, ablation, tmp_path):
     torch.backends.cuda.enable_flash_sdp(True)  # which --bf16 turned off
 
 
-@pytest.mark.parametrize(
-    "flags, said",
-    [
-        ("--projections valeu", "valeu"),
-        ("--matrix pooling --matrix-init zero", "--matrix pooling"),
-        ("--matrix softmax --matrix-dropout 0.1", "--matrix-dropout"),
-        ("--mixer-kind gmlp --gate sigmoid", "--gate"),
-        ("--mixer-kind mlp --matrix softmax", "--matrix softmax"),
-    ],
-)
-def test_variants_that_do_not_exist_are_refused(flags, said, data, ablation):
-    catalogue = SimpleNamespace(BASES=ablation[0].BASES, RUNS={"plus": {"": {"": flags}}})
-    with pytest.raises(UserError, match=said):
-        build(data, catalogue, "plus", "", "")
-
-
-@pytest.mark.parametrize(
-    "base, preset, flags",
-    [
-        ("paper", "resmlp_tiny", ""),
-        ("plus", "resmlp_plus_tiny", ""),
-        (
-            "plus",
-            "resmlp_plus_tiny --token-mixer projected-toeplitz",
-            "--gate sigmoid --projections value+gate+out",
-        ),
-    ],
-)
-def test_a_variant_is_the_preset_that_its_flags_describe(base, preset, flags, data, ablation):
-    catalogue = SimpleNamespace(
-        BASES={"preset": f"--arch {preset}", **ablation[0].BASES},
-        RUNS={"preset": {"": {"": ""}}, base: {"": {"": flags}}},
-    )
-    model, variant = (build(data, catalogue, name, "", "") for name in ("preset", base))
-    weights = variant.state_dict()
-    names = {name.replace("gate.0", "gate"): name for name in weights}
-    if base == "paper":  # its mixer stands in a variant's
-        names = {name.replace("mix_tokens.mix.", "mix_tokens."): old for name, old in names.items()}
-    model.load_state_dict({name: weights[old] for name, old in names.items()})
-    source, target = torch.randint(4, 100, (2, 9)), torch.randint(4, 100, (2, 6))
-    assert_close(model(source, None, target)[0], variant(source, None, target)[0])
-
-
 def test_every_run_gets_one_row_however_often_the_script_is_run(data, tmp_path):
     results = tmp_path / "results.csv"
     script = [ABLATION / "run.py", "--data", data, "--results", results]
@@ -191,43 +146,3 @@ def test_the_report_gives_means_and_differences_seed_by_seed(tmp_path):
         ["plus", "gate", "silu", "60", "8", "1", "2.000", "", "40.00", "1.000"],
     ]
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_runs_that_cannot_be_compared_are_refused(tmp_path):
-    other = REPORT_ROWS + "plus,gate,silu,3,m,valid,55,8,50,2.0,40,1.0\n"
-    assert_refused(report(tmp_path, other, check=False), "setting")
-    unknown = REPORT_ROWS.replace("silu", "sulu")
-    assert_refused(report(tmp_path, unknown, check=False), "sulu")
-    assert not (tmp_path / "summary.csv").exists()
-
-
-def test_a_model_whose_parts_were_exchanged_is_read_as_it_is(data, tmp_path):
-    # The matrices of the preset are larger than the file: 8 of 1024 x 1024 weights.
-    plugin = "--user-dir", ABLATION / "variants"
-    flags = ["--arch", "resmlp_tiny_variant", "--matrix", "toeplitz", "--share-all-embeddings"]
-    flags += ["--optimizer", "adam", "--lr", "1e-3", "--max-tokens", 1000, "--max-update", 2]
-    run("fairseq-train", data, *plugin, *flags, "--save-dir", tmp_path, "--disable-validation")
-    packed = tmp_path / "packed" / "model.pt"
-    run("resmlp-mt", "pack", tmp_path, "--half", "--out", packed.parent)
-    assert packed.stat().st_size < 4 * 2**20
-    generate = ["resmlp-mt", "generate", data, "--path", packed, "--gen-subset", "valid"]
-    assert "\nH-0\t" in run(*generate, *plugin).stdout
-    assert_refused(run(*generate, check=False), "--arch resmlp_tiny_variant")
-
-
-def test_lengths_are_those_that_fairseq_finds(data, ablation, tmp_path):
-    variant = {"base": "plus", "updates": 40, "max_tokens": 1000, "seed": 1, "flags": "--gate silu"}
-    flags = ablation[2].list_flags(variant, tmp_path)
-    run("fairseq-train", data, *(flag for flag in flags if flag != "--bf16"))  # slow on some
-    trained = tmp_path / "checkpoint_last.pt"
-    done = run("python", ABLATION / "lengths.py", trained, "--data", data)
-    rows = list(csv.DictReader(done.stdout.splitlines()))
-    assert [(row["beam"], row["lenpen"]) for row in rows] == [
-        ("1", "1.0"), ("5", "0.0"), ("5", "1.0"), ("5", "1.5"), ("20", "1.0"),
-    ]  # fmt: skip
-    flags = ["--user-dir", ABLATION / "variants", "--path", trained, "--gen-subset", "valid"]
-    flags += ["--post-process", "sentencepiece", "--scoring", "sacrebleu", "--max-len-b", 60]
-    flags += ["--max-len-a", 0, "--beam", 5, "--lenpen", 0]
-    found = run("fairseq-generate", data, *flags).stdout
-    assert re.search(r"BP = ([\d.]+)", found)[1] == rows[1]["brevity_penalty"]
-    assert float(re.search(r"BLEU\S* = ([\d.]+)", found)[1]) == float(rows[1]["bleu"])

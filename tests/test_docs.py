@@ -1,6 +1,5 @@
 """The commands of the README and of the examples run as written."""
 
-import csv
 import json
 import os
 import re
@@ -35,9 +34,9 @@ from resmlp_mt.tasks.image_classification import ResMLPImageClassificationConfig
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EVALUATE, EXPORT, IMAGES, SERVE, TEXT, TRAIN, TRANSLATE, TUNING, WORKERS = (
+EVALUATE, EXPORT, IMAGES, SERVE, TEXT, TRAIN, TRANSLATE, TUNING = (
     (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    for name in "evaluate export images serve text train translate fine-tuning workers".split()
+    for name in "evaluate export images serve text train translate fine-tuning".split()
 )
 FENCE = re.compile(r"```(bash|python)\n(.*?)```", re.S)
 # Not those that a wheel was built from.
@@ -162,18 +161,12 @@ def test_documentation_of_export_and_of_races_runs(tmp_path):
     assert run_each(classified, tmp_path).count("%") == 5
     run_each(packed, tmp_path)
     assert (tmp_path / "my-model" / "model.pt").exists()
-    write_lesson(tmp_path / "corpus", train=1, valid=1, test=5)
-    race, *others = block("python examples/benchmarks/race.py", EVALUATE).split("\npython ")
-    script = shorten(
-        race,
-        ("examples/benchmarks", str(ROOT / "examples/benchmarks")),
-        ("--reference corpus/test.de", "--reference corpus/test.de --rounds 1"),
+    races = (
+        block("python examples/benchmarks/race.py", EVALUATE).replace("\\\n", " ").split("python ")
     )
-    rivals = re.findall(r"^(\w+)  +[\d.]", shell(script, tmp_path), re.M)
-    assert set(rivals) == {"searched", "exported"}
-    for command in others:
+    for command in races[1:]:  # tests/test_races.py runs one
         build_races().parse_args(command.split()[1:])
-    assert len(others) == 2
+    assert len(races) == 4
 
 
 def run_page(page: str, cwd: Path) -> list[list[str]]:
@@ -353,19 +346,6 @@ def test_documentation_of_images_imports_exports_and_draws(pictures):
         assert (pictures / name).stat().st_size > 5000
 
 
-def test_documentation_of_workers_trains(tmp_path):
-    lesson = ["--train", "corpus/train", "--valid", "corpus/valid", "--out", "data-bin/mine"]
-    write_lesson(tmp_path / "corpus", train=60, valid=5, test=5)
-    prepare = "resmlp-mt prepare --source-lang en --target-lang de --vocab-size 200 "
-    script = shorten(
-        block("torchrun", WORKERS),
-        ("--max-update 8000", "--max-update 2"),
-        ("--arch resmlp_plus_tiny", "--arch resmlp_plus_tiny --encoder-layers 1"),
-    )
-    shell(prepare + " ".join(lesson) + "\n" + script, tmp_path)
-    assert (tmp_path / "checkpoints" / "mine" / "checkpoint_last.pt").exists()
-
-
 def test_the_recipe_of_the_paper_is_a_command_line_that_fairseq_takes():
     words = block("resmlp-mt train imagenet", IMAGES).replace("\\\n", "").split()
     args = options.parse_args_and_arch(options.get_training_parser(), words[2:])
@@ -376,35 +356,6 @@ def test_results_tables_and_samples_are_those_of_the_csv():
     shown = [path for path in PAGES if "<!-- results: " in path.read_text(encoding="utf-8")]
     shell(f"python scripts/results_table.py --check {shlex.join(map(str, shown))}", ROOT)
     shell("python scripts/samples.py page --check", ROOT)
-
-
-def test_a_table_has_the_rows_and_columns_that_its_marker_names(tmp_path):
-    (tmp_path / "x.csv").write_text(
-        "rival,size,batch_tokens,beam,flags,ratio,threads,machine\n"
-        '"CTranslate2, norms before",tiny int8,2048,1,,1,2,A\n'
-        "ours,tiny int8,0,5,,2,2,A\nours,tiny int8,0,5,--bf16,3,3,B\nours,base,0,5,,4,2,A\n"
-    )
-
-    def fill(marker: str) -> list[str]:
-        (tmp_path / "x.md").write_text(f"<!-- results: {marker} -->\n<!-- end of results -->\n")
-        shell(f"python scripts/results_table.py {tmp_path / 'x.md'}", ROOT)
-        return (tmp_path / "x.md").read_text().splitlines()[1:-1]
-
-    assert fill('x.csv beam=1|5 "size=tiny int8" flags= columns=ratio,rival,batch_tokens') == [
-        "| ratio | rival | batch |",
-        "| --- | --- | --- |",
-        "| 1 | CTranslate2, pre-norm | 2,048 tokens |",
-        "| 2 | ours | one sentence |",
-    ]
-    assert fill("x.csv size=base") == [  # beam has one value in these rows
-        "| rival | size | batch | ratio | flags |",
-        "| --- | --- | --- | --- | --- |",
-        "| ours | base | one sentence | 4 |  |",
-    ]
-    # Threads and machines stand where they differ.
-    assert fill("x.csv")[0].endswith("| flags | machine |")
-    with pytest.raises(AssertionError, match="beam=7"):
-        fill("x.csv beam=7")
 
 
 def test_every_flag_of_our_own_is_in_its_documentation():
@@ -428,26 +379,6 @@ def test_every_flag_of_our_own_is_in_its_documentation():
     flags -= {"--data", "--seed", "---name"}
     for name in (*flags, *IMAGE_PRESETS):
         assert re.search(rf"{name}[`\s]", IMAGES), name
-
-
-def test_presets_have_the_sizes_of_the_documentation():
-    from resmlp_mt.models.presets import PRESETS, default_of
-    from resmlp_mt.models.translation.config import ResMLPConfig
-
-    usual = {flag.name: default_of(flag) for flag in fields(ResMLPConfig)}
-    rows = re.findall(r"^\| `(resmlp\w*)` \| (.*?) \| ([^|]*) \|$", TRAIN, re.M)
-    assert [name for name, *_ in rows].count("resmlp") == 1 and len(rows) == 1 + len(PRESETS)
-    for name, sizes, described in rows:
-        preset = usual | PRESETS.get(name, {})
-        sides = ("encoder", "decoder")
-        embed, hidden = (
-            {f"{preset[f'{side}_{flag}']:,}" for side in sides}
-            for flag in ("embed_dim", "ffn_embed_dim")
-        )
-        layers = "+".join(str(preset[f"{side}_layers"]) for side in sides)
-        heads, dropout = preset["decoder_attention_heads"], preset["dropout"]
-        assert sizes == " | ".join([*embed, *hidden, layers, str(heads), str(dropout)])
-        assert ("`plus`" in described) == (preset["norm"] == "layer")
 
 
 @needs("multi30k")
@@ -479,7 +410,7 @@ def test_multi30k_example_runs_from_raw_text_to_a_row_of_results(tmp_path):
 @needs("cifar10")
 def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
     folder = ImageFolder(DATA / "cifar10" / "cifar10-15k.tar.xz", "valid")
-    for i in range(0, len(folder), 75):
+    for i in range(0, len(folder), 150):
         for split in ("train", "val"):
             path = tmp_path / "images" / split / folder.classes[folder.targets[i]] / f"{i}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -488,53 +419,24 @@ def test_cifar10_example_runs_from_images_to_rows_of_results(tmp_path):
     variables |= {"RESULTS": str(tmp_path / "results.csv"), "DTYPE": ""}  # some have no bf16
     variables["TEACHER"] = str(tmp_path / "out/depthwise-seed1-updates2/checkpoint_last.pt")
     scripts = ROOT / "examples" / "cifar10"
-    for model in ("depthwise", "distilled", "vit"):
+    for model in ("depthwise", "distilled"):
         shell(f"bash {scripts}/train.sh {model} 1 2", tmp_path, **variables)
-    shell(f"bash {scripts}/evaluate.sh vit 1 2", tmp_path, **variables)
-    probed = variables | {"RESULTS": str(tmp_path / "probe.csv")}
-    shell(f"bash {scripts}/pretrain.sh 3 2", tmp_path, **probed)
-    with open(tmp_path / "probe.csv", newline="") as file:
-        assert [row["method"] for row in csv.DictReader(file)] == ["knn", "linear"] * 2
+    shell(f"bash {scripts}/evaluate.sh depthwise 1 2", tmp_path, **variables)
     header, row = (tmp_path / "results.csv").read_text().splitlines()
     committed = (scripts / "results.csv").read_text().splitlines()[0]
-    assert header == committed and row.startswith("vit,1,1205642,2,")
+    assert header == committed and row.startswith("depthwise,1,")
 
 
 def test_shipped_models_are_small_and_have_cards():
-    """Their list says what the cards and the files say."""
     assert pretrained_names() == ["cifar10", "de-en", "en-de", "multi30k-en-de"]
-    listed = (ROOT / "resmlp_mt/pretrained/README.md").read_text("utf-8")
-    rows = re.findall(
-        r"^\| \[([\w-]+)\].*?\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| (.*) \|$", listed, re.M
-    )
-    assert sorted(name for name, *_ in rows) == pretrained_names()
-    for name, parameters, whole, exported, scores in rows:
+    for name in pretrained_names():
         folder = ROOT / "resmlp_mt" / "pretrained" / name
-        sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
         config = json.loads((folder / "export.json").read_text())
-        of_export = {"export.json", *config["sha256"]}
-        of_both = {path.name for path in folder.iterdir() if path.suffix in (".txt", ".model")}
-        of_both |= {"text.json"} & {*sizes}
-        size = sum(size for file, size in sizes.items() if file not in of_export - of_both)
-        assert size <= 16 * 2**20 and f"{size / 1e6:.1f}" == whole
-        size = sum(sizes[file] for file in of_export)
-        assert f"{size / 1e6:.1f}" == exported
         assert config["format"] == FORMAT and config["int8"]
+        assert sum(path.stat().st_size for path in folder.iterdir()) < 32 * 2**20
         card = (folder / "README.md").read_text(encoding="utf-8")
         for heading in ("Data", "Terms", "Scores", "Limits"):
             assert f"## {heading}" in card
-        assert f"| parameters | {parameters}, " in card
-        for score in re.findall(r"\d+\.\d\d", scores):
-            assert f"| {score} |" in card
-
-
-def test_the_shipped_translator_knows_all_of_its_subwords():
-    translator = Translator.from_pretrained("multi30k-en-de")
-    codec = translator.codec
-    subwords, words = codec.source_subwords, codec.source_dictionary
-    pieces = {subwords.id_to_piece(i) for i in range(3, len(subwords))}  # not <unk>, <s>, </s>
-    assert {piece for piece in pieces if words.index(piece) == words.unk()} == set()
-    assert translator.share_unknown("Do it yourself, or neither of us does.") == 0
 
 
 @needs("cifar10")

@@ -5,25 +5,18 @@ import itertools
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 from cli.commands import run
 from cli.pictures import draw_pictures
 from cli.zygote import find_commands
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
-from torch import nn
 from torch.testing import assert_close
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.nn.cycle import CycleMLP
-from resmlp_mt.nn.grid_mixers import GridConvolution
-from resmlp_mt.nn.map_mixers import AdaFC, AxisWeights, Pooling
-from resmlp_mt.nn.patches import MoveChannels
 
 CIFAR10 = Path(__file__).parents[1] / "examples" / "cifar10"
-GRID, PATCH, C = 3, 4, 8
+GRID, PATCH = 3, 4
 SIDE = GRID * PATCH
 
 
@@ -37,15 +30,6 @@ def shuffled():
     sys.path.remove(str(CIFAR10))
 
 
-def build(preset, **flags):
-    if preset != "resnet_cifar":
-        flags |= dict(patch_size=PATCH, embed_dim=C, layers=2, drop_path=0.0)
-    cfg = SimpleNamespace(width=8, blocks=1, **flags)
-    ARCH_CONFIG_REGISTRY.get(preset, lambda cfg: None)(cfg)
-    task = SimpleNamespace(in_chans=3, image_size=SIDE, build_head=lambda dim: nn.Linear(dim, 5))
-    return ARCH_MODEL_REGISTRY[preset].build_model(cfg, task)
-
-
 def find_moves(order):
     """The patch that each patch of a shuffled image is, and the pixel that each pixel in it is."""
     sources = order.view(GRID, PATCH, GRID, PATCH).transpose(1, 2).reshape(GRID**2, PATCH**2)
@@ -54,22 +38,6 @@ def find_moves(order):
     pixels = rows % PATCH * PATCH + columns % PATCH
     assert (patches == patches[:, :1]).all() and (pixels == pixels[:1]).all()
     return patches[:, 0], pixels[0]
-
-
-def follow(weights, patches, pixels):
-    """Weights that make of shuffled images what the given ones make of the images themselves."""
-    n, moved = GRID**2, {}
-    for name, weight in weights.items():
-        if name == "stem.proj.weight":
-            weight = weight.flatten(-2)[..., pixels].view_as(weight)
-        elif ".mix_tokens." in name:
-            # The dimensions of N positions: rows, columns and bias of A, and what an MLP over
-            # positions reads and writes. No other size of the model is N.
-            for dim in range(weight.dim()):
-                if weight.size(dim) == n:
-                    weight = weight.index_select(dim, patches)
-        moved[name] = weight
-    return moved
 
 
 def test_a_shuffle_gives_every_pixel_one_place_and_keeps_patches_together(shuffled):
@@ -90,67 +58,6 @@ def test_a_shuffle_gives_every_pixel_one_place_and_keeps_patches_together(shuffl
     )
     with pytest.raises(UserError, match="--shuffle-patch"):
         shuffled.draw_order("patches", SIDE, 5, seed=1)
-
-
-class SharedAdaFC(AdaFC):
-    """AdaFC with weights of its own, far from equal as after a training."""
-
-    def __init__(self):
-        super().__init__(C)
-        self.shared = AxisWeights(C, (GRID, GRID), frozen=False)
-        with torch.no_grad():
-            for weight in self.shared.parameters():
-                weight.mul_(20)
-
-    def forward(self, x):
-        return super().forward(x, *self.shared())
-
-
-def with_mixer(build_mixer):
-    """A ResMLP whose mixers are those of a family with stages, on the same patches."""
-    model = build("resmlp_s12")
-    for block in model.stages[0].blocks:
-        block.mix_tokens = GridConvolution(GRID, build_mixer(), nn.Identity())
-    return model
-
-
-def build_cycle():
-    return nn.Sequential(MoveChannels(1, 3), CycleMLP(C), MoveChannels(3, 1))
-
-
-MODELS = {
-    "ResMLP": lambda: build("resmlp_s12"),
-    "MLP": lambda: build("resmlp_s12", token_mixer="mlp"),
-    "Mixer": lambda: build("mixer_s16", token_ffn_embed_dim=10),
-    "gMixer": lambda: build("gmixer_24", token_ffn_embed_dim=10),
-    "gMLP": lambda: build("gmlp_ti16"),
-    "no mixing": lambda: build("resmlp_s12", token_mixer="none"),
-    "convolution": lambda: build("resmlp_s12", token_mixer="depthwise3x3"),
-    "linear layer": lambda: with_mixer(lambda: nn.Conv2d(C, C, 1)),
-    "pooling": lambda: with_mixer(Pooling),
-    "AdaFC": lambda: with_mixer(SharedAdaFC),
-    "cycle": lambda: with_mixer(build_cycle),
-    "shift": lambda: build("s2mlp_deep"),
-    "ResNet": lambda: build("resnet_cifar"),
-}
-KNOW_NEIGHBOURS = ("convolution", "pooling", "AdaFC", "cycle", "shift", "ResNet")
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_learned_matrix_over_patches_does_not_know_which_ones_are_neighbours(
-    name, shuffled, randomised
-):
-    """Figure 4 of MLP-Mixer, without training."""
-    model = randomised(MODELS[name]()).eval()
-    images = torch.randn(2, 3, SIDE, SIDE, dtype=torch.float64)
-    order = shuffled.draw_order("patches", SIDE, PATCH, seed=1)
-    logits = model(images)
-    model.load_state_dict(follow(model.state_dict(), *find_moves(order)))
-    found = model(shuffled.shuffle(images, order))
-    if name in KNOW_NEIGHBOURS:
-        assert (found - logits).norm() > 1e-3 * logits.norm()
-    else:
-        assert_close(found, logits)
 
 
 @pytest.fixture
@@ -179,31 +86,6 @@ def test_runs_leave_curves_and_are_not_begun_again(tmp_path, study):
     rows = read_rows(tmp_path / "curves.csv")
     assert [int(row["updates"]) for row in rows] == [1, 2, 3, 4]
     assert rows[0].keys() == read_rows(CIFAR10 / "mixers.csv")[0].keys()
-
-
-def test_a_run_takes_one_gpu_and_makes_all_updates(shuffled, tmp_path, monkeypatch, capsys):
-    import runs
-
-    def note(words, output):
-        with open(output, "a") as stream:
-            stream.write(f"shared model params: 5\n{' '.join(words)}\n")
-        (tmp_path / "train.log").write_text('{"valid_top1": "1", "valid_num_updates": "2"}')
-
-    monkeypatch.setattr(runs, "_train", note)
-    # Stopped by a signal, a training ends with status 0 too.
-    assert runs.train(["images", "SIGTERM: saving and stopping"], tmp_path) is None
-    assert "goes on" in capsys.readouterr().err
-    assert runs.train(["images", "--seed", 3], tmp_path) == runs.Run(5, {2: 1.0})
-    assert (tmp_path / "output").read_text().endswith("--seed 3 --distributed-world-size 1\n")
-
-
-def test_a_study_of_residual_networks_leaves_rows_and_a_plot(tmp_path, study):
-    flags = ["--images", 40, "--seeds", 1, "--batches", 4, "--forms", "original"]
-    for said in (["original 4 1"], []):
-        assert study("residual.py", "preactivation", *flags, "--folder", tmp_path) == said
-    (row,) = read_rows(tmp_path / "preactivation.csv")
-    assert (row["images"], row["published"], row["seed"]) == ("40", "", "1")
-    assert (tmp_path / "preactivation.png").stat().st_size > 5000
 
 
 def test_few_images_leave_a_row_for_each_start(tmp_path, study):

@@ -109,24 +109,6 @@ def test_an_environment_that_was_moved_or_copied_is_made_anew(source, tmp_path, 
     assert source("moved")[1] == [f"{tmp_path}/bin/python3 -m venv .venv"]
 
 
-def test_what_lacks_an_extra_is_installed_again(source):
-    assert len(source("old", extras="train,export")[1]) == 1
-    assert not source("old", extras="export")[1]
-    assert len(source("old", extras="export,dev")[1]) == 1
-    assert not source("old", extras="dev")[1]
-
-
-def test_scripts_run_in_the_bash_of_macos():
-    """Bash 3.2 takes an array without elements for one that is not set."""
-    newer = re.compile(r"mapfile|readarray|declare -A|\$\{\w+,,|\$\{\w+\^\^|\|&|&>>")
-    for path in [*ROOT.glob("scripts/*.sh"), *ROOT.glob("examples/**/*.sh")]:
-        text = path.read_text()
-        for name in re.findall(r"\b(\w+)=\(\)", text):
-            bare = re.findall(rf'(?<!\+)"\$\{{{name}\[@\]\}}"', text)
-            assert not bare, f"{path.name}: {name} may be empty"
-        assert not newer.search(text), path
-
-
 def test_the_python_that_is_named_is_taken_or_refused(source, tmp_path):
     for variables, said in (
         ({"PYTHON": "/no/such/python"}, "PYTHON=/no/such/python"),

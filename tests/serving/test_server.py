@@ -77,11 +77,6 @@ def test_answers_are_those_of_the_command(server):
         np.testing.assert_allclose(*scores, atol=2e-4)
 
 
-def test_one_text_is_a_list_of_one_and_none_is_none(server):
-    assert answer(server, text=CAPTIONS[0]) == answer(server, text=CAPTIONS[:1])
-    assert answer(server, text=[]) == []
-
-
 def test_attention_is_that_of_the_translator(server, translator):
     long = " ".join(CAPTIONS * 20)  # in several parts
     for text in (CAPTIONS[0], long, ""):
@@ -113,24 +108,13 @@ def test_many_clients_each_get_their_own_answers(server):
     ("body", "said"),
     [
         ("{'text': 'A dog.'}", "no JSON: Expecting property name enclosed in double quotes at cha"),
-        ('{"text": "A dog."', "at character 18"),
-        ("[]", "send JSON"),
-        ("{}", "text: Field required"),
-        ('{"text": 1}', "text: Input should be a valid string"),
-        ('{"text": ["a", null]}', "text.1: Input should be a valid string"),
-        ('{"text": "a", "beam": 0}', "beam: "),
         ('{"text": "a", "beam": 1000}', "beam 1000 is more than 32"),
         ('{"text": "a", "beam": 2, "nbest": 3}', "nbest 3 is more than beam 2"),
         ('{"text": "a", "lenpen": NaN}', "lenpen: "),
-        ('{"text": "a", "lenpen": 1e999}', "lenpen: "),
-        ('{"text": "a", "beam": "5"}', "beam: Input should be a valid integer"),
-        ('{"text": "a", "attention": 1}', "attention: Input should be a valid boolean"),
-        ('{"text": "a", "baem": 2}', "baem: unknown"),
         ("[" * 100_000, "nested too deeply"),
         ('{"text": "Grün"}'.encode("latin-1"), "the body is not UTF-8 (byte 13 is 0xfc)"),
         ('{"text": "a", "beam": 1%s}' % ("0" * 5000), "the body cannot be read: "),
         ('{"text": "a", "%s": 1}' % ("x" * 900_000), "x: unknown"),
-        (json.dumps({str(key): 1 for key in range(80_000)}), "0, 1, 2 and 79,997 more: unknown"),
         ('{"text": "a", "prefix": "%s"}' % ("ab " * 300_000), "prefix: a prefix of "),
         ('{"text": "a", "prefix": "%s"}' % ("ab " * 99 + "\u2603" * 9999), "the model cannot say"),
         (json.dumps({"text": [1] * 2000}), "text.2: Input should be a valid string and 1,997 more"),
@@ -148,12 +132,8 @@ def test_other_mistakes_are_answered_in_json_too(server):
         (httpx.post(f"{server}/translate", content='{"text": "a"}'), 400, "Content-Type"),
         (httpx.get(f"{server}/translate"), 405, "Method Not Allowed"),
         (httpx.get(f"{server}/nowhere"), 404, "Not Found"),
-        (ask(server, text=["a"] * 2001), 413, "2,001 sentences; send 2,000 at most"),
         (ask(server, text=["A dog. " * 2001]), 413, "sentences; send 2,000 at most"),
-        (ask(server, text="\n" * 400_000), 413, "400,000 lines; send 4,000 at most"),
         (ask(server, text="\u2028" * 4_001), 413, "4,001 lines; send 4,000 at most"),
-        (ask(server, text=[1] * 300_000), 413, "send 100,000 at most"),
-        (ask(server, text=[""] * 90_000), 413, "90,000 sentences; send 2,000 at most"),
     ]
     for response, status, said in responses:
         assert response.status_code == status and said in response.json()["error"]
@@ -172,16 +152,9 @@ def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
     assert sources == ["A dog 😀.", "A \ufffd dog.", "\ufffd"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        rb'{"text": "a", "source": "\ud800"}',
-        rb'{"text": "a", "\ud800": 1}',
-        rb'{"q": "a", "source": "en", "target": "de", "format": "\ud800"}',
-    ],
-)
-def test_halves_of_surrogate_pairs_that_a_refusal_quotes_are_shown(server, body):
+def test_halves_of_surrogate_pairs_that_a_refusal_quotes_are_shown(server):
     headers = {"Content-Type": "application/json"}
+    body = rb'{"text": "a", "source": "\ud800"}'
     response = httpx.post(f"{server}/translate", content=body, headers=headers)
     assert response.status_code in (400, 422) and response.json()["error"]
 
@@ -218,7 +191,7 @@ def test_head_is_get_without_the_body(server, path):
     assert head.headers["Content-Type"] == get.headers["Content-Type"]
 
 
-def test_browsers_ask_whether_the_page_has_changed_and_mix_no_versions(server):
+def test_browsers_ask_whether_the_page_has_changed(server):
     page = httpx.get(f"{server}/")
     parts = re.findall(r'(?:src|href)="(page/[^"]+)"', page.text)
     assert len(parts) == 2  # its script and its style
@@ -227,9 +200,6 @@ def test_browsers_ask_whether_the_page_has_changed_and_mix_no_versions(server):
         for name in ("Cache-Control", "Content-Security-Policy"):
             assert found.headers[name] == page.headers[name], path
         assert found.headers["Cache-Control"] == "no-cache"
-    known = {"If-None-Match": found.headers["ETag"]}
-    again = httpx.get(f"{server}/{path}", headers=known)
-    assert (again.status_code, again.content) == (304, b"")
 
 
 def test_the_interface_is_documented_without_a_network(server):
@@ -247,36 +217,34 @@ def test_the_interface_is_documented_without_a_network(server):
                 assert httpx.get(f"{server}/{link.lstrip('/')}").status_code == 200, link
 
 
-def test_limits_are_those_of_the_flags():
-    flags = ["--queue-size", 4, "--timeout", 30, "--max-request-bytes", 3000, "--max-beam", 3]
-    flags += ["--max-answer-bytes", 2000]
+def test_limits_are_those_of_the_flags_and_who_left_waits_for_nothing():
+    flags = ["--queue-size", 600, "--max-request-bytes", 50_000, "--max-beam", 20, "--threads", 1]
+    flags += ["--max-answer-bytes", 200_000, "--batch-size", 1, "--timeout", 1700]
     flags += ["--allow-host", "x.example.org", "--allow-host", "mt.example.org"]
     with serving("multi30k-en-de", *flags) as (server, _):
-        assert answer(server, text="A dog.")[0]["translations"]  # with the widest beam there is
-        assert ask(server, text="A dog.", beam=4).status_code == 422
-        assert ask(server, text=CAPTIONS[-2:], attention=True, nbest=3).status_code == 413
-        costly = {"text": "a dog and " * 20, "alternatives": True, "beam": 3, "nbest": 3}
-        assert "800 is the most" in ask(server, **costly).json()["error"]
+        assert ask(server, text="A dog.", beam=21).status_code == 422
+        assert ask(server, text=CAPTIONS[-2:] * 60, attention=True, nbest=3).status_code == 413
         for host, status in (("mt.example.org", 200), ("example.org", 400)):
             assert httpx.get(f"{server}/healthz", headers={"Host": host}).status_code == status
-        assert "send 4 at most" in ask(server, text=["a"] * 5).json()["error"]
-        assert ask(server, text="a" * 3000).status_code == 413
+        assert "send 600 at most" in ask(server, text=["a"] * 601).json()["error"]
+        assert ask(server, text="a" * 50_000).status_code == 413
 
+        def count():
+            metrics = httpx.get(f"{server}/metrics").text
+            return float(re.search(r"resmlp_batch_texts_sum ([\d.]+)", metrics)[1])
 
-def test_what_a_client_that_left_was_waiting_for_is_not_translated():
-    with serving("multi30k-en-de", "--batch-size", 1, "--threads", 1) as (server, _):
-        body = json.dumps({"text": CAPTIONS[-1:] * 300, "beam": 32}).encode()
+        before = count()
+        body = json.dumps({"text": CAPTIONS[-1:] * 300, "beam": 20}).encode()
         with connect(server) as client:
             head = (
                 "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             )
             client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics", timeout=1800).text:
+            while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics").text:
                 time.sleep(0.01)
         assert answer(server, text="A dog.")[0]["translations"][0]["text"]
-        metrics = httpx.get(f"{server}/metrics").text
-        assert float(re.search(r"resmlp_batch_texts_sum ([\d.]+)", metrics)[1]) < 250
-        assert 'path="/translate",status="499"' in metrics
+        assert count() - before < 300
+        assert 'path="/translate",status="499"' in httpx.get(f"{server}/metrics").text
 
 
 @pytest.mark.parametrize(
@@ -285,23 +253,16 @@ def test_what_a_client_that_left_was_waiting_for_is_not_translated():
         "--port 70000",
         "--metrics-port 70000",
         *(f"--{name} 0" for name in ("queue-size", "batch-size", "max-beam", "workers", "timeout")),
-        "--timeout nan",
         "--timeout inf",
         "--host nowhere.invalid --port 0",
-        "--host a..b",
         # They would be taken, and match nothing that a browser sends.
         "--allow-host mt.example.org:8080",
-        "--allow-host https://mt.example.org",
         "--allow-host *.example.org",
         "--allow-origin https://www.example.org/",
-        "--allow-origin www.example.org",
-        "--allow-origin https://WWW.example.org",
-        "--allow-origin https://www.example.org:443",
         "--allow-origin https://*.example.org",
         # These are well, and the first flag is refused.
         "--requests-per-minute -1 --allow-origin null --allow-origin * --allow-origin "
         "http://localhost:3000 --allow-host ::1 --allow-host Käse_1",
-        "--requests-per-minute 5",
         "--api-keys nowhere",
         "--glossary en-de=",
     ],
@@ -312,3 +273,12 @@ def test_impossible_flags_are_refused(flags, capsys):
         arguments.run(arguments)
     said = f"{refused.value}{capsys.readouterr().err}"
     assert flags.split()[0].removeprefix("--api-keys") in said
+
+
+def test_a_port_that_is_taken_and_a_model_that_is_not_there_are_refused():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for model, said in ("multi30k-en-de", f"--port {port}"), ("nothing", "nothing"):
+            arguments = build_parser().parse_args(["serve", model, "--port", port])
+            with pytest.raises(UserError, match=said):
+                arguments.run(arguments)
