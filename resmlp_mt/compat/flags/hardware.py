@@ -59,7 +59,8 @@ def mend_precision(flags: Namespace) -> None:
     optimizer = optim.build_optimizer(cfg, [torch.nn.Parameter(torch.zeros(1))])
     if small and not optimizer.supports_memory_efficient_fp16:
         raise UserError(
-            f"--optimizer {flags.optimizer} needs --{flag}, not --memory-efficient-{flag}"
+            f"--optimizer {flags.optimizer} needs a copy of the weights in fp32, which "
+            f"--memory-efficient-{flag} does not keep: take --{flag}, or --optimizer adam"
         )
     flat = flag == "fp16" and not flags.fp16_no_flatten_grads
     if flat and not optimizer.supports_flat_params:
