@@ -1,6 +1,6 @@
-"""Rivals of races, in a module that their processes import mmap
-import soon."""
+"""Rivals of races, in a module that their processes import soon."""
 
+import mmap
 import os
 from pathlib import Path
 
