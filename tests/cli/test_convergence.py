@@ -1,18 +1,52 @@
+import argparse
 import csv
+import json
+import math
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 
 import pytest
 import sentencepiece
 from cli.commands import ENVIRONMENT, ROOT
+from cli.commands import run as run_command
 from cli.zygote import find_commands
 
 FOLDER = ROOT / "examples/convergence"
 sys.path.append(str(FOLDER))
 import plan  # noqa: E402
+import run as queue  # noqa: E402
+import time_to_quality  # noqa: E402
+
+del sys.modules["run"]  # other examples have one too
+
+STAGE = plan.Stage(
+    "small", "data", "", {"a": "--arch a", "b": "--arch b"}, "", ("1", "2", "3"), ("x", "y", "z"),
+    pilot_updates=5, updates=9, seeds=(1, 2),
+)  # fmt: skip
+
+
+def test_every_model_chooses_from_the_same_and_trains_with_what_was_best():
+    losses, order = {}, []
+    while run := next((r for r in plan.list_runs(STAGE, losses) if r.known and r not in losses), 0):
+        order.append(run)
+        worth = {"a": {"1": 3, "2": math.inf, "3": 2}, "b": {"1": 1, "2": 2, "3": 3}}[run.model]
+        losses[run] = worth[run.lr] + {"x": 0, "y": -1, "z": 1}[run.dropout]
+    assert [(r.purpose, r.model, r.lr, r.dropout, r.seed, r.updates) for r in order] == [
+        *(("rate", model, lr, "x", 1, 5) for model in "ab" for lr in "123"),
+        *(("final", m, lr, d, 1, 9) for d in "xyz" for m, lr in (("a", "3"), ("b", "1"))),
+        *(("final", model, lr, "y", 2, 9) for model, lr in (("a", "3"), ("b", "1"))),
+    ]
+    short = replace(STAGE, rates=("1",), dropouts=("x",))
+    assert [(r.purpose, r.seed) for r in plan.list_runs(short, {})] == [("final", 1)] * 2 + [
+        ("final", 2)
+    ] * 2
+    assert {r.purpose for r in plan.list_runs(replace(short, seeds=()), {})} == {"rate"}
 
 
 @pytest.mark.parametrize("stage", plan.STAGES, ids=lambda stage: stage.name)
@@ -32,6 +66,43 @@ def test_fairseq_takes_the_flags_of_every_run(stage, monkeypatch):
             assert (args.source_lang, args.target_lang) == stage.langs
             by_clock = purpose == "rate" and stage.pilot_hours
             assert args.stop_time_hours == (by_clock or 0)
+
+
+@pytest.mark.parametrize(
+    ("progress", "done"),
+    [
+        ((), False),
+        ((39, 9.0, 5, 0), False),
+        ((40, 0.1, 5, 0), True),
+        ((40, 0.1, 1, None), False),  # without a loss
+        ((20, 0.1, 5, 3), True),
+        ((20, 10.1, 5, 0), True),
+    ],
+)
+def test_a_training_is_done_by_its_updates_its_patience_or_the_clock(progress, done):
+    flags = "--max-update 99 --patience 3 --stop-time-hours 10 --max-update 40".split()
+    assert queue.is_done(queue.Progress(*progress), flags) == done
+    assert not queue.is_done(queue.Progress(39, 99.0, 50, 40), flags[-2:])
+
+
+def test_a_second_queue_takes_what_the_first_does_not_have(tmp_path, capsys):
+    arguments = argparse.Namespace(work=tmp_path / "work", results=tmp_path / "results.csv")
+    (first, lock), (second, other) = (queue.take_next(STAGE, arguments) for _ in range(2))
+    assert [first.lr, second.lr] == ["1", "2"]
+    assert f"{first.name} is at work" in capsys.readouterr().out
+    lock.close()
+    again, lock = queue.take_next(STAGE, arguments)
+    assert again == first
+    row = dict(zip(queue.KEY, queue.key_of(first), strict=True)) | {"valid_nll_base2": "2.5"}
+    with open(arguments.results, "w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(row))
+        writer.writeheader()
+        writer.writerow(row)
+    lock.close()
+    third, lock = queue.take_next(STAGE, arguments)
+    assert third.lr == "3"
+    lock.close()
+    other.close()
 
 
 SIZE = (
@@ -100,6 +171,59 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
         bits = float(row["valid_nll_base2"]) * share
         assert float(row["bits_per_character"]) == pytest.approx(bits, abs=1e-3)
     assert "Loaded checkpoint" in (folder / "output").read_text()  # it went on, not anew
+
+
+def test_a_training_takes_one_gpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(queue, "program", lambda name: "echo")
+    with queue.take(tmp_path) as lock:
+        status, said = queue.call_training(tmp_path, tmp_path / "data", ["--seed", "3"], lock)
+    assert status == 0 and "--seed 3 " in said and "--distributed-world-size 1\n" in said
+
+
+def test_seconds_to_a_loss_are_those_of_all_epochs_each_once(tmp_path):
+    entries = [
+        {"epoch": epoch, "valid_nll_loss": str(loss), "valid_num_updates": str(updates)}
+        for epoch, loss, updates in ((1, 5.5, 7), (2, 4.5, 14), (2, 4.25, 14), (3, 4.0, 21))
+    ]
+    walls = [{"epoch": e, "train_train_wall": s} for e, s in ((1, "10"), (2, "99"), (2, "12"))]
+    lines = ["2026-11-22 | INFO | valid | " + json.dumps(entry) for entry in entries + walls]
+    (tmp_path / "train.log").write_text("\n".join(["a line", *lines]) + "\n")
+    points = time_to_quality.read_points(tmp_path / "train.log")
+    expected = [(1, 7, 10.0, 5.5), (2, 14, 22.0, 4.25)]
+    assert points == [time_to_quality.Point(*point) for point in expected]
+    assert time_to_quality.reach(points, 5.0) == points[1]
+    assert time_to_quality.reach(points, 4.0) is None
+    output = ["--csv", tmp_path / "race.csv", "--plot", tmp_path / "race.png"]
+    command = ["python", FOLDER / "time_to_quality.py", f"a={tmp_path}"]
+    assert run_command(*command, "--target", 5.0, *output).stdout.startswith(
+        "a: 22 s, 14 updates to 5.0"
+    )
+
+
+MODELS = {
+    "resmlp_plus": "resmlp_plus",
+    "resmlp_plus, 6+4 layers": "resmlp_plus_6_4",
+    "Transformer, pre-norm": "transformer_pre",
+    "Transformer, post-norm": "transformer_post",
+}
+
+
+def test_means_of_the_page_are_those_of_the_rows():
+    """scripts/results_table.py writes the other tables."""
+    with open(FOLDER / "results.csv", newline="") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["updates"] == "8000" and row["bleu"]]
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    means = re.findall(r"^\| ([^|]+) \| ([\d,]+) \| ([\d.]+) \| ([^|]+, .*) \|$", page, re.M)
+    means = [mean for mean in means if mean[0] in MODELS]
+    assert means
+    for name, parameters, dropout, figures in means:
+        wanted = [MODELS[name], parameters.replace(",", ""), dropout]
+        found = [r for r in rows if [r[n] for n in ("model", "parameters", "dropout")] == wanted]
+        bleus = [float(row["bleu"]) for row in sorted(found, key=lambda row: row["seed"])]
+        bits = mean(float(row["bits_per_character"]) for row in found)
+        assert figures == " | ".join(
+            [", ".join(f"{bleu:.2f}" for bleu in bleus), f"{mean(bleus):.2f}", f"{bits:.4f}"]
+        ), name
 
 
 def wait_for_checkpoint(process: subprocess.Popen, folder: Path) -> None:
