@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import pairwise
 
 import regex
 import sentencex
 
-from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, cut_at
 
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
@@ -14,9 +15,10 @@ _WINDOW = 2000
 # One sentence in any case: no mark is before its last ones.
 _MARKS = rf".!?…．;\u037e{ENDS}"
 _ONE = regex.compile(rf"(?V1)[^{_MARKS}]*+[{_MARKS}]*+[{CLOSERS}{UNSEEN}\s]*+")
-# What the splitter begins a sentence with, and what is of the one before: Markdown's emphasis too.
-_BEHIND = regex.compile(rf"(?V1)[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+")
-_UNSEEN = regex.compile(rf"(?V1)[{UNSEEN}\s]*")
+# What the splitter begins a sentence with, and is of the one before: Markdown's emphasis too.
+_BEHIND = regex.compile(
+    rf"(?V1s)[,:;].*|[{UNSEEN}\s]*$|(?<!\s)(?:[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+)|"
+)
 
 # What goes on with a sentence behind a quote that ends in a stop. Particles of Japanese also begin
 # words, but seldom before kanji. In Korean no sentence begins without a blank.
@@ -29,6 +31,7 @@ _MORE = {
 # A name with dots, as an address, "System.IO.File" or "main.c()".
 _NAME = regex.compile(r"(?i)://|@|^www\.|\w\.\w{2,}\.\w|\w\.\w+\(\)")
 _INNER, _BEFORE_CAPITALS = regex.compile(r"\.(?=\w)"), regex.compile(r"\.(?=[A-Z]{2,}\b)")
+_WORD_BEFORE = regex.compile(r"(?r)\S*")
 
 # Before a number with a stop that is an ordinal in German: "am 3. Oktober".
 _ORDINAL = (
@@ -93,32 +96,17 @@ def split_sentences(text: str, language: str) -> list[str]:
     plain = text
     for pattern, spelled in _find_spellings(language):
         plain = pattern.sub(spelled, plain)
-    sentences: list[str] = []
-    start = 0
-    while start < len(text):
-        window = plain[start : start + _WINDOW]
+    ends = [0]
+    while ends[-1] < len(text):
+        window = plain[ends[-1] : ends[-1] + _WINDOW]
         found = sentencex.segment(language, window)
-        if start + _WINDOW < len(text):
+        if ends[-1] + _WINDOW < len(text):
             # The last sentence may end behind the window.
             found = found[:-1] or [window[: window.rfind(" ") + 1] or window]
         for sentence in found:
-            sentences.append(text[start : start + len(sentence)])
-            start += len(sentence)
-    return _mend(sentences)
-
-
-def _mend(sentences: list[str]) -> list[str]:
-    """The sentences, each with what stands behind it."""
-    mended = sentences[:1]
-    for sentence in sentences[1:]:
-        behind = _UNSEEN.fullmatch(sentence)
-        if not behind and not mended[-1][-1].isspace():
-            behind = _BEHIND.match(sentence)
-        end = len(sentence) if sentence[0] in ",:;" else behind.end() if behind else 0
-        mended[-1] += sentence[:end]
-        if end < len(sentence):
-            mended.append(sentence[end:])
-    return mended
+            ends.append(ends[-1] + len(sentence))
+    begins = ((_BEHIND.match(text, start, end).end(), end) for start, end in pairwise(ends[1:]))
+    return cut_at(text, (begin for begin, end in begins if begin < end))
 
 
 @cache
@@ -137,10 +125,10 @@ def _find_spellings(language: str) -> list[tuple[regex.Pattern, str | Callable]]
         rf"[{ENDS}．](?!\s*།)": "。",  # it lacks the ends of some scripts. A shad may be doubled
         # Quotes and brackets that it lacks, in the place of those that it finds within others; and
         # straight quotes, which it takes in pairs, by what stands beside them.
-        r'[『〈【［｛｢〝]|(?<![^\s(])"(?=\w)': "《",
-        r'[』〉】］｝｣〟]|(?<=[^\s(])"': "》",
+        r'[『〈【［｛｢〝]|"(?=\w)(?<![^\s(]")': "《",
+        r'[』〉】］｝｣〟]|"(?<=[^\s(]")': "》",
         rf"[.!?。](?=[.!?。]{{0,9}}[{CLOSERS}]{{1,9}}(?:{more}))": ",",
-        r"(?<!\S)[^\s.]*\.\w\S*": _spell_name,
+        r"\.(?=\w)\S*": _spell_name,
         **_OWN.get(language, {}),
         # What begins a sentence behind the end of another script, or behind doubled marks as in
         # chats.
@@ -150,8 +138,11 @@ def _find_spellings(language: str) -> list[tuple[regex.Pattern, str | Callable]]
 
 
 def _spell_name(match: regex.Match) -> str:
-    """A word with stops within it, as commas where they end no sentence."""
-    return (_INNER if _NAME.search(match[0]) else _BEFORE_CAPITALS).sub(",", match[0])
+    """The rest of a word from a stop on, with commas for its first stops that end no sentence."""
+    before = _WORD_BEFORE.match(match.string, max(0, match.start() - 99), match.start())[0]
+    if "." in before:
+        return match[0]
+    return (_INNER if _NAME.search(before + match[0]) else _BEFORE_CAPITALS).sub(",", match[0])
 
 
 def parts_sentences_by_blanks(language: str) -> bool:
