@@ -16,13 +16,10 @@ _END = re.compile(r"(?P<before>(?:\s*+>){0,6}\s*+)(?P<marks>`{3,}+|~{3,}+)\s*")
 
 
 def join_code(lines: list[str]) -> Iterator[tuple[str, bool]]:
-    r"""Yield each line, or a whole block of code as of CommonMark (4.5), and whether it is one.
+    """Yield each line, or a whole block of code as of CommonMark (4.5), and whether it is one.
 
     A block without an end is none, and so is one of more than a thousand lines: else a single line
     would make code of all that follows.
-
-    >>> list(join_code(["Do:\n", "```sh\n", "ls\n", "```\n", "Done."]))
-    [('Do:\n', False), ('```sh\nls\n```\n', True), ('Done.', False)]
     """
     ends = defaultdict(list)  # the lines that may end what begins with marks in a quote so deep
     for i, found in enumerate(map(_END.fullmatch, lines)):

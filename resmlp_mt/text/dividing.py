@@ -17,7 +17,7 @@ from resmlp_mt.text.punctuation import COMMAS, ENDS, UNSPACED, cut_at, may_cut
 from resmlp_mt.text.rules.edges import BEGINNING, BULLET
 from resmlp_mt.text.rules.literals import find_whole
 from resmlp_mt.text.rules.spans import find_spans
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.segments import Traced
 
 LINE_ENDS = "\n\u2028\u2029"
 # A line with the blank ones behind it.
@@ -42,12 +42,6 @@ _STOP = regex.compile(rf"(?V1)[.!?…;:,{ENDS}{COMMAS}]\s*$")
 # Emphasis of Markdown around what names the rest: "**Note:** Keep it", "**Name**: Anna".
 _LABEL = re.compile(r"\s*(\*{1,3}|_{1,3})(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
 _BLANKS = re.compile(r"\s*")
-# What is in a text and no words of it.
-_MARKUP = re.compile(
-    r"\[[xX]\]|</?[A-Za-z][^<>]*>"
-    r"|^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->.*$"  # when a subtitle is shown, and where
-    r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
-)
 
 
 class Part(NamedTuple):
@@ -63,11 +57,6 @@ class Part(NamedTuple):
     stays: bool = False
     is_item: bool = False
     begins: bool = False
-
-
-def holds_text(text: str) -> bool:
-    """Whether there is something to translate. Numbers, rules, emoji, boxes and tags stay."""
-    return any(map(str.isalpha, _MARKUP.sub("", text)))
 
 
 def cut_lines(text: str) -> list[str]:
@@ -110,11 +99,8 @@ def divide(
         is_item = are_items or bool(_ITEM.match(line))
         cuts = [Part(line, True)] if is_code else _cut_line(line, cut, ruler, sentences, finely)
         for part in cuts:
-            has_pieces = part.stays or ruler.measure(part.text)
-            text = part.text
-            if _HOLE in text:
-                text = re.sub(_HOLE, lambda _: next(held, _HOLE), text)
-            if has_pieces:
+            text = re.sub(_HOLE, lambda _: next(held), part.text) if whole else part.text
+            if part.stays or ruler.measure(part.text):
                 begins = len(found) == first
                 found.append([[*blank, text], part.stays, is_item or part.is_item, begins])
                 blank = []
@@ -153,22 +139,16 @@ def _cut_entries(line: str) -> list[str]:
         marks = list(_EDGES.finditer(line))
     elif "«" in line or "‹" in line:
         marks = list(_TABS.finditer(line, begin))
-    else:
-        marks = list(_ALWAYS.finditer(line, begin)) or _find_dashes(line, begin)
+    elif not (marks := list(_ALWAYS.finditer(line, begin))):
+        marks = list(_AT_TIMES.finditer(line, begin))
+        entries = cut_at(line, (i for mark in marks for i in mark.span()))[::2] if marks else []
+        most = _SHORT if len(marks) > 1 else _SHORTEST
+        are_short = all(len(entry.split()) <= most and not _STOP.search(entry) for entry in entries)
+        if not are_short or len({mark[0].strip() for mark in marks}) > 1:
+            return [line]
     if len(marks) > _MOST:
         return [line]
     return _cut_whole(line, sorted({place for mark in marks for place in mark.span()}))
-
-
-def _find_dashes(line: str, begin: int) -> list[re.Match]:
-    """Dashes and slashes between the entries of a line, if all of them are short."""
-    marks = list(_AT_TIMES.finditer(line, begin))
-    if not marks or len({mark[0].strip() for mark in marks}) > 1:
-        return []
-    entries = cut_at(line, (place for mark in marks for place in mark.span()))[::2]
-    most = _SHORT if len(marks) > 1 else _SHORTEST
-    are_short = all(len(entry.split()) <= most and not _STOP.search(entry) for entry in entries)
-    return marks if are_short else []
 
 
 def _cut_finely(sentences: list[str]) -> list[str]:
@@ -187,5 +167,4 @@ def _cut_finely(sentences: list[str]) -> list[str]:
 
 def _cut_whole(text: str, places: Iterable[int]) -> list[str]:
     """Cut a text at places, but within no character."""
-    inside = (place for place in places if 0 < place < len(text))
-    return cut_at(text, [place for place in inside if may_cut(text, place)])
+    return cut_at(text, [i for i in places if 0 < i < len(text) and may_cut(text, i)])

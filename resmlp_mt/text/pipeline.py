@@ -3,19 +3,17 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import ModuleType
 
 import numpy as np
 
-from resmlp_mt.text.about import About, FindTerms, Model
-from resmlp_mt.text.dividing import Part, divide, holds_text
+from resmlp_mt.text.dividing import Part, divide
 from resmlp_mt.text.fitting import Ruler
 from resmlp_mt.text.rules import NAMING, RULES, capitals, numbers, terms
 from resmlp_mt.text.rules.spans import NUMBERED
-from resmlp_mt.text.segments import Memo, Segment
-from resmlp_mt.text.sentences import split_sentences
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.segments import About, FindTerms, Model, Segment, Traced, holds_text
+from resmlp_mt.text.sentences import split_sentences as cut_sentences
 
 # How often a segment is translated at most: as usual, with care, and as usual by a wider search,
 # without the terms that may be missing.
@@ -72,13 +70,17 @@ class Pipeline:
             split_sentences = card.split_sentences
         rules = RULES if recase and not begun else (terms, capitals) if recase else (terms,)
         about = replace(self.about, symbols=self._find_symbols(text), find_terms=find_terms)
+        cut = partial(cut_sentences, language=self.about.languages[0])
         ruler = Ruler(self._measure, longest)
-        parts = divide(text, self._cut, ruler, split_sentences, not begun, is_item)
+        parts = divide(text, cut, ruler, split_sentences, not begun, is_item)
         known: dict[Part, Segment] = {}  # what stands there twice is read once
         for part in parts:
             if part not in known:
                 its = replace(about, is_item=part.is_item, begins=part.begins)
-                known[part] = self.read(part.text, its, rules, longest, part.stays)
+                if part.stays:
+                    known[part] = Segment(part.text, its, Traced.of(part.text), stays=True)
+                else:
+                    known[part] = self.read(part.text, its, rules, longest)
         return [known[part] for part in parts]
 
     def read(
@@ -87,20 +89,16 @@ class Pipeline:
         about: About,
         rules: Sequence[ModuleType] = RULES,
         longest: int | None = None,
-        stays: bool = False,
     ) -> Segment:
         """A part of a text, with the white space around it, as the model reads it.
 
         What `rules` make longer than `longest` subwords is read without them.
         """
         longest = longest or self.longest
-        whole = Traced.of(text)
-        if stays:
-            return Segment(text, about, whole, stays=True)
         start, end = len(text) - len(text.lstrip()), len(text.rstrip())
-        stripped = Traced(text[start:end], whole.places[start:end])
-        if about.symbols and stripped.text.startswith(about.symbols):
-            stripped = stripped.replace([((0, len(about.symbols)), "")])
+        if text.startswith(about.symbols, start):
+            start += len(about.symbols)
+        stripped = Traced(text[start:end], range(start, end))
         said, memos = stripped, []
         for rule in rules if about.find_terms or holds_text(stripped.text) else ():
             if (done := rule.read(said, about)) is None:
@@ -108,7 +106,7 @@ class Pipeline:
                 return Segment(text, about, stripped, pieces, stays=True)
             said, memo = done
             if memo is not None:
-                memos.append(Memo(rule, memo, said))
+                memos.append((rule, memo, said))
         if about.symbols:
             said = said.replace([((0, 0), about.symbols)])
         pieces = self.model.split(said.text)
@@ -130,7 +128,7 @@ class Pipeline:
 
     def name(self, segment: Segment) -> Segment:
         """A segment that is begun elsewhere, with names in the place of what stays as it is."""
-        rules = {*NAMING, *(memo.rule for memo in segment.memos)}
+        rules = {*NAMING, *(rule for rule, _, _ in segment.memos)}
         return self.read(segment.text, segment.about, [rule for rule in RULES if rule in rules])
 
     def write(self, segment: Segment, said: str, weigh: Weigh) -> Traced | None:
@@ -139,9 +137,9 @@ class Pipeline:
         It is None if it lost something that must be kept.
         """
         done = spoken = Traced.of(said)
-        for memo in reversed(segment.memos):
+        for rule, memo, left in reversed(segment.memos):
 
-            def compare(now: Traced, level: Traced = memo.left) -> np.ndarray:
+            def compare(now: Traced, level: Traced = left) -> np.ndarray:
                 words = level.match_words(segment.read)
                 if not spoken.text.split():
                     return np.zeros((len(now.text.split()), len(words)))
@@ -149,7 +147,7 @@ class Pipeline:
                 often = np.bincount(words, minlength=shares.shape[1])
                 return shares[:, words] / often[words]
 
-            if (done := memo.rule.write(done, memo.memo, segment.about, compare)) is None:
+            if (done := rule.write(done, memo, segment.about, compare)) is None:
                 return None
         return done
 
@@ -158,9 +156,6 @@ class Pipeline:
         text = segment.text.strip()
         is_number = not (segment.stays or segment.is_translated)
         return numbers.rewrite(text, segment.about) if is_number else text
-
-    def _cut(self, line: str) -> list[str]:
-        return split_sentences(line, self.about.languages[0])
 
     def _split_as_read(self, text: str) -> Sequence[str]:
         plain = NUMBERED.sub("", text)

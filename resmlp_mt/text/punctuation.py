@@ -6,7 +6,6 @@ of Unicode, and need the library `regex` in its version 1: `regex.compile(f"(?V1
 
 from collections.abc import Iterable
 from itertools import pairwise
-from string import ascii_letters, digits
 
 import regex
 
@@ -30,11 +29,6 @@ CLOSERS = r"\"'\p{Close_Punctuation}\p{Final_Punctuation}"
 # selectors of a picture's form.
 UNSEEN = "\u061c\u200b\u200c\u200d\u200e\u200f\u202c\u2060\u2069\ufe0e\ufe0f\ufeff"
 
-# Where something begins and ends in a text.
-Place = tuple[int, int]
-
-# Characters of which none belongs to the one before.
-_ALONE = frozenset(ascii_letters + digits + "|/–—-·•»›“„(")
 # A character as readers take it; and as far before it as the rules of UAX 29 look.
 _CLUSTER = regex.compile(r"\X")
 _CONTEXT = regex.compile(
@@ -55,7 +49,5 @@ def may_cut(text: str, place: int) -> bool:
     Letters keep their marks, emoji what is joined to them, flags their second letter, and Korean
     syllables their parts: the grapheme clusters of UAX 29.
     """
-    if text[place - 1] in " \t" and text[place : place + 1] in _ALONE:  # so it is mostly
-        return True
     start = _CONTEXT.match(text, 0, place).start()
     return any(match.end() == place for match in _CLUSTER.finditer(text, start, place + 1))

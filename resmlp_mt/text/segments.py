@@ -1,24 +1,134 @@
-"""Parts of a text that are translated at once."""
+"""Texts on their way to a model and back, and what is known of them."""
 
-from collections.abc import Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
-from resmlp_mt.text.about import About, Wanted
-from resmlp_mt.text.dividing import holds_text
-from resmlp_mt.text.rules import terms
-from resmlp_mt.text.rules.names import Names
-from resmlp_mt.text.traced import Traced
+# Where something begins and ends in a text.
+Place = tuple[int, int]
+# What is in a text and no words of it.
+_MARKUP = re.compile(
+    r"\[[xX]\]|</?[A-Za-z][^<>]*>"
+    r"|^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->.*$"  # when a subtitle is shown, and where
+    r"|^\s*(?:`{3,}|~{3,})(?: ?[\w+#.-]+)?\s*$"  # around a block of code, with its language
+)
+
+
+def holds_text(text: str) -> bool:
+    """Whether there is something to translate. Numbers, rules, emoji, boxes and tags stay."""
+    return any(map(str.isalpha, _MARKUP.sub("", text)))
 
 
 @dataclass(frozen=True)
-class Memo:
-    """The marks that a rule took off a text, to be put back, and the text that it left."""
+class Traced:
+    """A text that was made of another one.
 
-    rule: ModuleType
-    memo: Any
-    left: Traced
+    Attributes:
+        text: As it is now.
+        places: Of each character the place in the other text that it comes from. They never fall.
+            What was put in comes from where it was put, and its last character from the last one
+            of what it stands for.
+    """
+
+    text: str
+    places: Sequence[int]
+
+    @classmethod
+    def of(cls, text: str) -> "Traced":
+        """A text that nothing was done to yet."""
+        return cls(text, range(len(text)))
+
+    def replace(self, edits: Iterable[tuple[Place, str]]) -> "Traced":
+        """The text with others put in places of it, which are in order and apart."""
+        texts: list[str] = []
+        places: list[int] = []
+        done = 0
+        behind = self.places[-1] + 1 if self.places else 0
+        for (start, end), new in edits:
+            texts += [self.text[done:start], new]
+            places += self.places[done:start]
+            place = self.places[start] if start < len(self.places) else behind
+            places += [place] * len(new)
+            if new and start < end:
+                places[-1] = self.places[end - 1]
+            done = end
+        if not texts:
+            return self
+        return Traced("".join([*texts, self.text[done:]]), [*places, *self.places[done:]])
+
+    def match_words(self, other: "Traced") -> list[int]:
+        """The word of another text that each word of this one stands for.
+
+        Words are what stands between white space, counted from 0. The other text was made of the
+        same one, and has at least one word.
+        """
+        starts = [word.start() for word in re.finditer(r"\S+", other.text)]
+        last = [word.end() - 1 for word in re.finditer(r"\S+", self.text)]
+        there = [bisect_right(other.places, self.places[place]) - 1 for place in last]
+        return [max(bisect_right(starts, place) - 1, 0) for place in there]
+
+
+class Model(Protocol):
+    """A model to the rules: its languages, its text, and the characters it was trained on."""
+
+    source_language: str
+    target_language: str
+    card: Any
+
+    def split(self, text: str) -> Sequence[str]:
+        """The subwords of a text, without white space around it."""
+
+    def knows(self, character: str) -> bool:
+        """Whether it ever saw a character."""
+
+    def knows_script(self, letter: str) -> bool:
+        """Whether it ever saw a letter of the same script."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """The translation of a term: text, the indices of its tokens, whether it must be held."""
+
+    text: str
+    tokens: Any
+    must: bool = True
+
+
+# Finds terms of a glossary in a text, which may be in capitals. It tells where each stands, or None
+# where only a search can hold it.
+FindTerms = Callable[[str, bool], Sequence[tuple[Wanted, Place | None]]]
+
+
+@dataclass(frozen=True)
+class About:
+    """Facts about a text that is translated at once.
+
+    Attributes:
+        languages: Of source and target.
+        model: What translates it.
+        is_item: Whether the text needs no final stop, as a heading, an item or a row.
+        begins: Whether its line begins with the text.
+        tries: How often it was translated before, and lost something each time.
+        symbols: Tokens of a special meaning that its line begins with, as "<2de>".
+        find_terms: Finds what is wanted, if anything is.
+    """
+
+    languages: tuple[str, str]
+    model: Model
+    is_item: bool = False
+    begins: bool = True
+    tries: int = 0
+    symbols: str = ""
+    find_terms: FindTerms | None = None
+
+    @property
+    def careful(self) -> bool:
+        """Whether more gets a name than usual, and other names: the second time, not the third."""
+        return self.tries == 1
 
 
 @dataclass(frozen=True)
@@ -30,7 +140,7 @@ class Segment:
         about: What its rules know of it.
         read: As the model reads it.
         pieces: The subwords of that; none of code, and of what is too long for a word.
-        memos: What each rule took off, in the order of the rules.
+        memos: Each rule that took something off, in their order, its memo, and what it left.
         stays: Whether it stays as it is: it is code, or a translation would be made up.
         rules: Those that it was read by.
     """
@@ -39,7 +149,7 @@ class Segment:
     about: About
     read: Traced
     pieces: Sequence[str] = ()
-    memos: tuple[Memo, ...] = ()
+    memos: Sequence[tuple[ModuleType, Any, Traced]] = ()
     stays: bool = False
     rules: Sequence[ModuleType] = ()
 
@@ -51,15 +161,14 @@ class Segment:
     @property
     def wanted(self) -> tuple[Wanted, ...]:
         """Terms that its translation must hold."""
-        return next((memo.memo.wanted for memo in self.memos if memo.rule is terms), ())
+        return tuple(chain(*(getattr(memo, "wanted", ()) for _, memo, _ in self.memos)))
 
     @property
     def held(self) -> tuple[Wanted, ...]:
         """Those without a name, which the search must hold."""
-        return next((memo.memo.held for memo in self.memos if memo.rule is terms), ())
+        return tuple(chain(*(getattr(memo, "held", ()) for _, memo, _ in self.memos)))
 
     @property
     def names(self) -> dict[str, str]:
         """The words that names stand for in what the model reads."""
-        found = (memo.memo.words for memo in self.memos if isinstance(memo.memo, Names))
-        return {name: word for words in found for name, word in words.items()}
+        return dict(chain(*(getattr(memo, "words", {}).items() for _, memo, _ in self.memos)))

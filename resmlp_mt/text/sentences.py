@@ -1,47 +1,25 @@
 """Text cut into sentences by Wikimedia's splitter."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
+from itertools import pairwise
 
 import regex
 import sentencex
 
-from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN
-
-
-def _compile(pattern: str) -> regex.Pattern:
-    return regex.compile(pattern, regex.VERSION1)
-
+from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, cut_at
 
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
 _WINDOW = 2000
-
-# A text is given to the splitter in a spelling of the same length. There a stop that ends nothing
-# is a comma, and one that ends a sentence in any case an exclamation mark. The splitter takes
-# digits and small letters of ASCII for what goes on with a sentence.
-_COMMA, _END, _BEGINS = ",", "!", "A"
-# It knows this end, but not those of all scripts. A shad may be doubled.
-_KNOWN_END = "。"
-_FOREIGN_END = _compile(rf"[{ENDS}．](?!\s*།)")
-_GREEK_END = _compile("[;\u037e]")
 # One sentence in any case: no mark is before its last ones.
-_ONE = _compile(rf"[^.!?…．;\u037e{ENDS}]*+[.!?…．;\u037e{ENDS}]*+[{CLOSERS}{UNSEEN}\s]*+")
-# The stop within a number, which it knows between digits of ASCII alone, and within "Mon.–Fri.";
-# commas, of which it takes three for ends; the mark of an image of Markdown: ![text](address); and
-# the last digit within brackets, which it takes for the number of an item: "(p. 3) (p. 4)".
-_GOES_ON = _compile(
-    rf"(?<=\d)[.．](?=\d)|\.(?=[-–]\w)|[{COMMAS}]|(?<![^\s(*_])!(?=\[)|\d(?=\))(?<=\([^()]{{1,80}})"
+_MARKS = rf".!?…．;\u037e{ENDS}"
+_ONE = regex.compile(rf"(?V1)[^{_MARKS}]*+[{_MARKS}]*+[{CLOSERS}{UNSEEN}\s]*+")
+# What the splitter begins a sentence with, and is of the one before: Markdown's emphasis too.
+_BEHIND = regex.compile(
+    rf"(?V1s)[,:;].*|[{UNSEEN}\s]*$|(?<!\s)(?:[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+)|"
 )
-# What begins a sentence behind the end of another script, or behind doubled marks as in chats.
-_BEGINNING = _compile(rf"{_KNOWN_END}[{CLOSERS}]*\ *\K[0-9a-z]|[!?]{{2}}\s+\K[a-z]")
-# Quotes and brackets that it lacks, in the place of those that it finds within others; and straight
-# quotes, which it takes in pairs, by what stands beside them.
-_BLANK, _QUOTE_OPENS, _QUOTE_CLOSES = map(
-    _compile, (r"[\s--\ ]", "[『〈【［｛｢〝]", "[』〉】］｝｣〟]")
-)
-_OPENING = _compile(r'(?<![^\s(])"(?=\w)')
-_CLOSING = _compile(r'(?<=[^\s(])"')
+
 # What goes on with a sentence behind a quote that ends in a stop. Particles of Japanese also begin
 # words, but seldom before kanji. In Korean no sentence begins without a blank.
 _MORE = {
@@ -50,17 +28,15 @@ _MORE = {
     ("ko", "kor"): r"[\u1100-\u11ff가-힣]|\ (?:이?라[고는며]|하[고며])(?!\w)",
     ("zh", "zho", "cmn"): "的(?![确確士])",
 }
-# A stop within an address, a name with dots, as "System.IO.File", or one such as "README.MD".
-_DOTTED = _compile(r"(?<!\S)[^\s.]*\.\w\S*")
-_NAME = _compile(r"(?i)://|@|^www\.|\w\.\w{2,}\.\w|\w\.\w+\(\)")
-_INNER = _compile(r"\.(?=\w)")
-_BEFORE_CAPITALS = _compile(r"\.(?=[A-Z]{2,}\b)")
+# A name with dots, as an address, "System.IO.File" or "main.c()".
+_NAME = regex.compile(r"(?i)://|@|^www\.|\w\.\w{2,}\.\w|\w\.\w+\(\)")
+_INNER, _BEFORE_CAPITALS = regex.compile(r"\.(?=\w)"), regex.compile(r"\.(?=[A-Z]{2,}\b)")
+_WORD_BEFORE = regex.compile(r"(?r)\S*")
 
 # Before a number with a stop that is an ordinal in German: "am 3. Oktober".
-OF_ORDINAL = r"d(?:er|ie|as|en|em|es)|(?:dies|jed)e[mnrs]?|[ai]m|vom|zu[mr]|ab|bis|seit"
 _ORDINAL = (
-    rf"{OF_ORDINAL}|(?:mein|dein|sein|ihr|unser|euer|eur|ein|kein)(?:e[mnrs]?)?|beim|ins?|an|auf|und"
-    r"|oder"
+    r"d(?:er|ie|as|en|em|es)|(?:dies|jed)e[mnrs]?|[ai]m|vom|zu[mr]|ab|bis|seit|beim|ins?|an|auf|und"
+    r"|oder|(?:mein|dein|sein|ihr|unser|euer|eur|ein|kein)(?:e[mnrs]?)?"
 )
 _MONTH = (
     r"(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Apr(?:il)?|Mai|Jun[io]?|Jul[iy]?|Aug(?:ust)?"
@@ -73,38 +49,40 @@ _OPENER = (
     r"|Jetzt|Kann|Kein(?:e[mnrs]?)?|Man|Mit|Nach|Nicht|Noch|Nun|Nur|Ob|Obwohl|Oder|So|Und|Um|Vom|Von"
     r"|Vor|Wann|War|Warum|Was|Weil|Wenn|Wer|Wie|Wir|Wird|Wo|Zu|Zum|Zur)\b"
 )
-# In German the splitter takes numbers and months for what goes on with a sentence.
-_GERMAN_BEGINNING = _compile(rf"\.(?<=\p{{Ll}}{{3}}\.)\s+\K(?:\d|(?={_MONTH})\w)")
-# Abbreviations that the splitter lacks, each before what it belongs to.
-_SHORT = {
-    "en": r"\.(?<=\b(?:(?i:vol|eq|approx|tel)|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)"
-    r"(?=\s*[(+]?[\d,])|\.(?<=\b[ap]\.m\.)(?=\s(?:[A-Z]{2,3}T|UTC)\b)"
-    r"|\.(?<=\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\.)(?=\s[a-z\d(])",
-    "de": r"\.(?<=\b(?:[Aa](?:bb|bs|bzgl|llg|nm|ufl)|[Bb](?:earb|es|etr|spw)|Bd|Bsp|[Dd]iv"
-    r"|[Ee](?:hem|inkl|inschl|ntspr|vtl|xkl)|Fam?|[Gg](?:eb|egr|em|est?|ez|gf)|Hbf|Hl|Hrn?|Hrsg|Inh|[Ii]nkl"
-    r"|[Ii]nsb(?:es)?|[Jj]ährl|Kap|max|[Mm]ind?|[Mm]ögl|[Mm]onatl|[Mm]tl|[Nn]ördl|[Öö]stl|[Rr]öm"
-    r"|[Ss]og|[Ss]pez|[Ss]tellv|[Ss]üdl|[Tt]ägl|[Tt]gl|[Tt]eilw|[Uu]rspr|[Vv]erh|[Vv]ersch|[Vv]gl"
-    r"|[Vv]orm|[Ww]estl|[Ww]öchentl|[Zz]it|[Zz]us|[Zz]zgl"
-    rf"|(?i:{_ORDINAL})\s\d{{1,3}})\.)(?=\s)(?!\s+{_OPENER})|\.(?<=\b\d{{1,2}}\.)(?=\s+{_MONTH})",
-}
 # Words that the splitter takes for abbreviations, by the language of the text; those of English for
 # German too. Before a capital letter they are none.
-_WORDS = {
-    "en": r"al|arc|ark|art|cal|con|del|etc|exec|fed|gen|id|ill|ken|la|man|mar|mass|may|me|med|mex"
+_WORDS = (
+    r"al|arc|ark|art|cal|con|del|etc|exec|fed|gen|id|ill|ken|la|man|mar|mass|may|me|med|mex"
     r"|min|miss|mo|no|ok|op|ore|pa|re|rep|res|tex|ver|wash|Al|Art|Bart|Ida|Ill|Ken|May|No|Ok|TeX|CA|ID|LA"
-    r"|ME|NO|OK",
-    "de": "ass|bart|kath|mag|mich|Ass|Mai|Mass|usw",
-}
+    r"|ME|NO|OK"
+)
 _BEFORE_CAPITAL = rf"(?=[{CLOSERS}]*\s+[\p{{Ps}}\p{{Pi}}\"']*(?:\p{{Lu}}\p{{Ll}}|[AI]\b))"
-# In German it knows no words that only sentences begin with.
-_ENDS = {
-    "en": rf"\.(?<=\b(?:{_WORDS['en']})\.){_BEFORE_CAPITAL}",
-    "de": rf"\.(?<=\b(?:{'|'.join(_WORDS.values())})\.){_BEFORE_CAPITAL}"
-    rf"|\.(?<=\p{{L}}\.)(?=\s+{_OPENER})",
+# A text is given to the splitter in a spelling of the same length. There a stop that ends nothing
+# is a comma, and one that ends a sentence in any case an exclamation mark. The splitter takes
+# digits and small letters of ASCII for what goes on with a sentence.
+_OWN = {
+    "en": {
+        # Abbreviations that the splitter lacks, each before what it belongs to.
+        r"\.(?<=\b(?:(?i:vol|eq|approx|tel)|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.)"
+        r"(?=\s*[(+]?[\d,])|\.(?<=\b[ap]\.m\.)(?=\s(?:[A-Z]{2,3}T|UTC)\b)"
+        r"|\.(?<=\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\.)(?=\s[a-z\d(])": ",",
+        rf"\.(?<=\b(?:{_WORDS})\.){_BEFORE_CAPITAL}": "!",
+    },
+    "de": {
+        r"\.(?<=\b(?:[Aa](?:bb|bs|bzgl|llg|nm|ufl)|[Bb](?:earb|es|etr|spw)|Bd|Bsp|[Dd]iv"
+        r"|[Ee](?:hem|inkl|inschl|ntspr|vtl|xkl)|Fam?|[Gg](?:eb|egr|em|est?|ez|gf)|Hbf|Hl|Hrn?|Hrsg|Inh|[Ii]nkl"
+        r"|[Ii]nsb(?:es)?|[Jj]ährl|Kap|max|[Mm]ind?|[Mm]ögl|[Mm]onatl|[Mm]tl|[Nn]ördl|[Öö]stl|[Rr]öm"
+        r"|[Ss]og|[Ss]pez|[Ss]tellv|[Ss]üdl|[Tt]ägl|[Tt]gl|[Tt]eilw|[Uu]rspr|[Vv]erh|[Vv]ersch|[Vv]gl"
+        r"|[Vv]orm|[Ww]estl|[Ww]öchentl|[Zz]it|[Zz]us|[Zz]zgl"
+        rf"|(?i:{_ORDINAL})\s\d{{1,3}})\.)(?=\s)(?!\s+{_OPENER})"
+        rf"|\.(?<=\b\d{{1,2}}\.)(?=\s+{_MONTH})": ",",
+        # It knows no words that only sentences begin with.
+        rf"\.(?<=\b(?:{_WORDS}|ass|bart|kath|mag|mich|Ass|Mai|Mass|usw)\.){_BEFORE_CAPITAL}"
+        rf"|\.(?<=\p{{L}}\.)(?=\s+{_OPENER})": "!",
+        # It takes numbers and months for what goes on with a sentence.
+        rf"\.(?<=\p{{Ll}}{{3}}\.)\s+\K(?:\d|(?={_MONTH})\w)": "A",
+    },
 }
-# What the splitter begins a sentence with, and what is of the one before: Markdown's emphasis too.
-_BEHIND = _compile(rf"[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+")
-_UNSEEN = _compile(rf"[{UNSEEN}\s]*")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -115,82 +93,56 @@ def split_sentences(text: str, language: str) -> list[str]:
     if _ONE.fullmatch(text):
         return [text] if text else []
     language = base_language(language)
-    plain = _spell_plainly(text, language)
-    sentences: list[str] = []
-    start = 0
-    while start < len(text):
-        window = plain[start : start + _WINDOW]
+    plain = text
+    for pattern, spelled in _find_spellings(language):
+        plain = pattern.sub(spelled, plain)
+    ends = [0]
+    while ends[-1] < len(text):
+        window = plain[ends[-1] : ends[-1] + _WINDOW]
         found = sentencex.segment(language, window)
-        if start + _WINDOW < len(text):
+        if ends[-1] + _WINDOW < len(text):
             # The last sentence may end behind the window.
             found = found[:-1] or [window[: window.rfind(" ") + 1] or window]
         for sentence in found:
-            sentences.append(text[start : start + len(sentence)])
-            start += len(sentence)
-    return _mend(sentences)
-
-
-def _mend(sentences: list[str]) -> list[str]:
-    """The sentences, each with what stands behind it."""
-    mended = sentences[:1]
-    for sentence in sentences[1:]:
-        behind = _UNSEEN.fullmatch(sentence)
-        if not behind and not mended[-1][-1].isspace():
-            behind = _BEHIND.match(sentence)
-        end = len(sentence) if sentence[0] in ",:;" else behind.end() if behind else 0
-        mended[-1] += sentence[:end]
-        if end < len(sentence):
-            mended.append(sentence[end:])
-    return mended
-
-
-def _spell_plainly(text: str, language: str) -> str:
-    """The same ends of sentences, in the spelling that the splitter knows; character by character.
-
-    It fails on a wide blank after an initial.
-    """
-    text = _BLANK.sub(" ", text)
-    if language == "el":
-        text = _GREEK_END.sub("?", text)
-    text = _GOES_ON.sub(_COMMA, text)
-    text = _FOREIGN_END.sub(_KNOWN_END, text)
-    text = _QUOTE_CLOSES.sub("》", _QUOTE_OPENS.sub("《", text))
-    if '"' in text:
-        text = _CLOSING.sub("》", _OPENING.sub("《", text))
-    text = _quoted_stop(language).sub(_spell_quoted, text)
-    if _INNER.search(text):
-        text = _DOTTED.sub(_spell_name, text)
-    if language in _SHORT:
-        text = _stops(_SHORT[language]).sub(_COMMA, text)
-        text = _stops(_ENDS[language]).sub(_END, text)
-    if language == "de":
-        text = _GERMAN_BEGINNING.sub(_BEGINS, text)
-    return _BEGINNING.sub(_BEGINS, text)
-
-
-_stops = cache(_compile)
-
-
-def _spell_name(match: regex.Match) -> str:
-    """A word with stops within it, as commas where they end no sentence."""
-    word = match[0]
-    if _NAME.search(word):
-        return _INNER.sub(_COMMA, word)
-    before = match.string[max(0, match.start() - 200) : match.start()]
-    loud = (before + word[: word.index(".")]).isupper()
-    return word if loud else _BEFORE_CAPITALS.sub(_COMMA, word)
+            ends.append(ends[-1] + len(sentence))
+    begins = ((_BEHIND.match(text, start, end).end(), end) for start, end in pairwise(ends[1:]))
+    return cut_at(text, (begin for begin, end in begins if begin < end))
 
 
 @cache
-def _quoted_stop(language: str) -> regex.Pattern:
-    """Stops, with what closes a quote behind them where the sentence goes on."""
-    more = [",", *(words for codes, words in _MORE.items() if language in codes)]
-    return _compile(rf"([.!?{_KNOWN_END}]+)([{CLOSERS}]+(?={'|'.join(more)}))?")
+def _find_spellings(language: str) -> list[tuple[regex.Pattern, str | Callable]]:
+    """What the splitter takes otherwise, and the spelling that it knows, character by character."""
+    more = "|".join([",", *(words for codes, words in _MORE.items() if language in codes)])
+    spellings = {
+        r"[\s--\ ]": " ",  # it fails on a wide blank after an initial
+        rf"[{';' if language == 'el' else ''}\u037e]": "?",
+        # The stop within a number, which it knows between digits of ASCII alone, and within
+        # "Mon.–Fri."; commas, of which it takes three for ends; the mark of an image of Markdown:
+        # ![text](address); and the last digit within brackets, which it takes for the number of an
+        # item: "(p. 3) (p. 4)".
+        rf"(?<=\d)[.．](?=\d)|\.(?=[-–]\w)|[{COMMAS}]|(?<![^\s(*_])!(?=\[)"
+        r"|\d(?=\))(?<=\([^()]{1,80})": ",",
+        rf"[{ENDS}．](?!\s*།)": "。",  # it lacks the ends of some scripts. A shad may be doubled
+        # Quotes and brackets that it lacks, in the place of those that it finds within others; and
+        # straight quotes, which it takes in pairs, by what stands beside them.
+        r'[『〈【［｛｢〝]|"(?=\w)(?<![^\s(]")': "《",
+        r'[』〉】］｝｣〟]|"(?<=[^\s(]")': "》",
+        rf"[.!?。](?=[.!?。]{{0,9}}[{CLOSERS}]{{1,9}}(?:{more}))": ",",
+        r"\.(?=\w)\S*": _spell_name,
+        **_OWN.get(language, {}),
+        # What begins a sentence behind the end of another script, or behind doubled marks as in
+        # chats.
+        rf"。[{CLOSERS}]*\ *\K[0-9a-z]|[!?]{{2}}\s+\K[a-z]": "A",
+    }
+    return [(regex.compile(f"(?V1){row}"), spelled) for row, spelled in spellings.items()]
 
 
-def _spell_quoted(match: regex.Match) -> str:
-    stops, closers = match.groups()
-    return _COMMA * len(stops) + closers if closers else stops
+def _spell_name(match: regex.Match) -> str:
+    """The rest of a word from a stop on, with commas for its first stops that end no sentence."""
+    before = _WORD_BEFORE.match(match.string, max(0, match.start() - 99), match.start())[0]
+    if "." in before:
+        return match[0]
+    return (_INNER if _NAME.search(before + match[0]) else _BEFORE_CAPITALS).sub(",", match[0])
 
 
 def parts_sentences_by_blanks(language: str) -> bool:

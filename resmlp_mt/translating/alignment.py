@@ -1,29 +1,28 @@
 """Attention, and alignments from it: the source of each part of a translation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.search.engine import Engine
-from resmlp_mt.text.segments import Segment
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.segments import Segment, Traced
 from resmlp_mt.translating.hypotheses import Attention
 
 
 def attend(
-    codec: TextCodec, segment: Segment, translations: Sequence[np.ndarray], engine: Engine
-) -> Iterator[Attention]:
-    """Yield where each translation, token indices, looks in its source.
+    codec: TextCodec, segment: Segment, translation: np.ndarray, engine: Engine
+) -> Attention:
+    """Where a translation, token indices, looks in its source.
 
     Words are those that the model reads and says.
     """
     source = codec.encode(segment.pieces)
     subwords, words = codec.name_source(source), _number_words(codec, segment)
-    for tokens, weights in zip(translations, engine.attend(source, translations), strict=True):
-        target = [*codec.name_target(tokens), subwords[-1]]
-        yield Attention(subwords, target, weights, words, codec.number_target_words(tokens))
+    target = [*codec.name_target(translation), subwords[-1]]
+    (weights,) = engine.attend(source, [translation])
+    return Attention(subwords, target, weights, words, codec.number_target_words(translation))
 
 
 def attend_itself(codec: TextCodec, segment: Segment) -> Attention:

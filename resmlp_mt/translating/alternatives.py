@@ -7,7 +7,6 @@ import numpy as np
 
 from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.text.rules.names import put_names
 from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
 from resmlp_mt.translating.hypotheses import Hypothesis
@@ -45,7 +44,10 @@ def find_alternatives(
             continue
         segment = translator.pipeline.name(segment)
         source = codec.encode(segment.pieces)
-        begun = codec.encode_target(put_names(prefix, segment.names))
+        named = prefix
+        for name, word in sorted(segment.names.items(), key=lambda pair: -len(pair[1])):
+            named = named.replace(word, name)
+        begun = codec.encode_target(named)
         guides = [Guide(begun)]
         following = _find_following(translator, source, options, begun, prefix)
         if following:

@@ -14,9 +14,9 @@ from reprlib import repr as shorten
 from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.reading import read_lines
 from resmlp_mt.errors import UserError
-from resmlp_mt.text.about import Wanted
-from resmlp_mt.text.punctuation import UNSPACED, Place, may_cut
+from resmlp_mt.text.punctuation import UNSPACED, may_cut
 from resmlp_mt.text.rules.capitals import lower, upper
+from resmlp_mt.text.segments import Place, Wanted
 from resmlp_mt.text.sentences import base_language
 from resmlp_mt.text.surrogates import mend_surrogates
 

@@ -21,9 +21,8 @@ from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
-from resmlp_mt.text.dividing import holds_text
 from resmlp_mt.text.pipeline import TRIES, Pipeline
-from resmlp_mt.text.segments import Segment
+from resmlp_mt.text.segments import Segment, holds_text
 from resmlp_mt.text.surrogates import mend_surrogates
 from resmlp_mt.translating.glossary import Glossary, read_glossary
 from resmlp_mt.translating.hypotheses import Hypothesis, explain_doubt, join

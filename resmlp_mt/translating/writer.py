@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
-import numpy as np
-
 from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.text.pipeline import Pipeline
 from resmlp_mt.text.segments import Segment
 from resmlp_mt.translating.alignment import as_typed, attend, attend_itself, weigh_words
-from resmlp_mt.translating.hypotheses import Attention, Hypothesis
+from resmlp_mt.translating.hypotheses import Hypothesis
 
 
 class Writer:
@@ -36,25 +34,15 @@ class Writer:
 
         At most `count` translations of the segment are made, of those that lost nothing.
         """
-
-        @cache
-        def attend_all() -> list[Attention]:
-            return list(attend(self.codec, segment, [tokens for tokens, _ in beams], get_engine()))
-
         found: list[Hypothesis] = []
-        for i, (tokens, score) in enumerate(beams):
+        for tokens, score in beams:
             said = self.codec.decode(tokens)
             sizes = len(said.split()), len(segment.read.text.split())
-
-            def weigh(i: int = i, sizes: tuple[int, int] = sizes) -> np.ndarray:
-                return weigh_words(attend_all()[i], *sizes)
-
-            if (done := self.pipeline.write(segment, said, weigh)) is None:
-                continue
-            looks = (
-                [as_typed(self.codec, attend_all()[i], segment, said, done)] if attention else []
-            )
-            found.append(Hypothesis(done.text, score, looks))
+            look = cache(lambda tokens=tokens: attend(self.codec, segment, tokens, get_engine()))
+            weigh = cache(lambda look=look, sizes=sizes: weigh_words(look(), *sizes))
+            if (done := self.pipeline.write(segment, said, weigh)) is not None:
+                looks = [as_typed(self.codec, look(), segment, said, done)] if attention else []
+                found.append(Hypothesis(done.text, score, looks))
             if len(found) == count:
                 break
         return found

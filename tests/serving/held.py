@@ -5,9 +5,7 @@ import numpy as np
 
 from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.serving.models import Model, Models
-from resmlp_mt.text.about import About
-from resmlp_mt.text.segments import Segment
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.segments import About, Segment, Traced
 from resmlp_mt.translating.hypotheses import Attention, Hypothesis
 from resmlp_mt.translating.translator import Translator
 

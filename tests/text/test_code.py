@@ -15,16 +15,10 @@ LONGEST = 1000
     [
         ("Do:\n```\nls\n```\nDone.", 1, 4),
         ("- Do:\n  ```\n  ls\n\n  # x\n  ```", 1, 6),
-        ("x\n1. ```sh\n   ls\n   ```", 1, 4),
         ("> ```\n> ls\n> ```\nDone.", 0, 3),
-        ("> ```\n> ls\n\nDone.\n\n```\nls\n```", 5, 8),
-        ("\u00a0```\r\n\u00a0ls\r\n\u00a0```\r\n", 0, 3),
-        # The end has as many marks at least, of the same kind, and nothing else.
-        ("````\n```\nls\n```\n````", 0, 5),
         ("~~~ sh\n```\n~~~~", 0, 3),
         ("```\n``` x\n```>\n```\nDone.", 0, 4),
         # Without an end it is none.
-        ("```\nDo it.", 0, 0),
         ("```\n" + "x\n" * (LONGEST - 2) + "```", 0, LONGEST),
         ("```\n" + "x\n" * (LONGEST - 1) + "```", 0, 0),
         ("```a``` is\nb\n```", 0, 0),

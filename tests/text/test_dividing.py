@@ -1,6 +1,7 @@
 """What a text is cut into: nothing is lost, and what is together stays together."""
 
 import re
+from functools import partial
 
 import pytest
 import regex
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from resmlp_mt.data.subwords import load_subwords
 from resmlp_mt.files.finding import PRETRAINED
-from resmlp_mt.text.dividing import divide, holds_text
+from resmlp_mt.text.dividing import divide
 from resmlp_mt.text.fitting import Ruler
+from resmlp_mt.text.segments import holds_text
 from resmlp_mt.text.sentences import split_sentences
 
 
@@ -32,31 +34,23 @@ def letters(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "longest", "expected"),
+    ("text", "longest", "pieces", "expected"),
     [
-        ("A b, c d; e far. Gee", 4, ["A b, c d; ", "e far. ", "Gee"]),
-        ("A b c d e", 2, ["A b ", "c d ", "e"]),
-        ("3.5 is a number. So is 4.", 4, ["3.5 is a number. ", "So is 4."]),
+        ("A b, c d; e far. Gee", 4, words, ["A b, c d; ", "e far. ", "Gee"]),
+        ("A b c d e", 2, words, ["A b ", "c d ", "e"]),
+        ("3.5 is a number. So is 4.", 4, words, ["3.5 is a number. ", "So is 4."]),
+        ("一二三，四五六，七八九。十。", 8, list, ["一二三，四五六，", "七八九。", "十。"]),
     ],
 )
-def test_sentences_are_cut_in_clauses_before_words(text, longest, expected):
-    assert split(text, longest) == split(text, longest, sentences=False) == expected
-
-
-def test_clauses_without_spaces_are_cut_at_their_punctuation():
-    text = "一二三，四五六，七八九。十。"
-    assert split(text, 8, pieces=list) == ["一二三，四五六，", "七八九。", "十。"]
+def test_sentences_are_cut_in_clauses_before_words(text, longest, pieces, expected):
+    assert split(text, longest, pieces=pieces) == expected
 
 
 def test_words_that_are_too_long_are_cut_between_subwords():
     model = load_subwords(PRETRAINED / "multi30k-en-de" / "spm.model")
-
-    def pieces(part):
-        return tuple(model.encode(part, out_type=str))
-
+    pieces = partial(model.encode, out_type=str)
     text = "https://example.org/" + "snowboarding-motorcyclist-playgrounds/" * 4
-    whole = pieces(text)
-    first, *others = split(text, 20, pieces=pieces)
+    whole, (first, *others) = pieces(text), split(text, 20, pieces=pieces)
     assert pieces(first) == whole[: len(pieces(first))]
     assert len(pieces(first)) > 10 and len(others) < len(whole) / 10
 
@@ -64,17 +58,10 @@ def test_words_that_are_too_long_are_cut_between_subwords():
 @pytest.mark.parametrize("word", ["a" * 101, "😀a" * 60, "x,y;z." * 40, "Ж" * 5000, "e\u0301" * 99])
 def test_what_is_too_long_for_a_word_stays_whole(word):
     text = f"Look: {word} there. Bye!\n{word}\n漢字{word}漢字"
-    found = [(part.text, part.stays) for part in parts_of(text, 60, pieces=letters)]
-    assert found == [
-        ("Look: ", False),
-        (word, True),
-        (" there. ", False),
-        ("Bye!\n", False),
-        (f"{word}\n", True),
-        ("漢字", False),
-        (word, True),
-        ("漢字", False),
-    ]
+    parts = parts_of(text, 60, pieces=letters)
+    assert [part.text for part in parts if part.stays] == [word, f"{word}\n", word]
+    others = [part.text for part in parts if not part.stays]
+    assert others == ["Look: ", " there. ", "Bye!\n", "漢字", "漢字"]
 
 
 @pytest.mark.parametrize("letter", "漢かカ한ก་ကក")
@@ -97,12 +84,12 @@ def test_words_without_blanks_between_them_are_cut_however_many_there_are(letter
         # A dash within a sentence, quotes of French, lines of code and choices.
         ("He came – as I said before – and left.", ["He came – as I said before – and left."]),
         ("Il dit « bonjour » ici", ["Il dit « bonjour » ici"]),
-        ("and/or a|b x->y", ["and/or a|b x->y"]),
-        ("`ls | wc` is", ["`ls | wc` is"]),
+        ("and/or a|b x->y, and `ls | wc` is", None),
         ("**Note:** Keep it", ["**Note:** ", "Keep it"]),
         ("_Name_: Anna", ["_Name_: ", "Anna"]),
         ("**Stop! Go now.** Or not", ["**", "Stop! ", "Go now.", "** ", "Or not"]),
         ("<b>One dog. Two.</b>", ["<b>", "One dog. ", "Two.", "</b>"]),
+        ("[*One dog. Two.*](u)", None),
         ("It is {n, plural, one {a. B} other {c! D}}.", None),
         ("Run `do. That! Now` here.", None),
     ],
@@ -114,17 +101,9 @@ def test_entries_are_apart_and_what_is_one_stays_whole(line, expected):
 
 def test_what_needs_no_stop_and_what_begins_a_line_is_said():
     parts = parts_of("# One\nTwo. Three\n- Four. Five.\nSix | seven")
-    said = [(part.text.strip(), part.is_item, part.begins) for part in parts]
-    assert said == [
-        ("# One", True, True),
-        ("Two.", True, True),
-        ("Three", False, False),
-        ("- Four.", True, True),
-        ("Five.", True, False),
-        ("Six", True, True),
-        ("|", True, False),
-        ("seven", True, False),
-    ]
+    flags = [f"{part.text.strip()} {'is' * part.is_item}{'^' * part.begins}" for part in parts]
+    expected = "# One is^, Two. is^, Three , - Four. is^, Five. is, Six is^, | is, seven is"
+    assert ", ".join(flags) == expected
 
 
 @pytest.mark.parametrize(
@@ -166,7 +145,7 @@ def test_no_cut_is_within_what_readers_take_for_a_character(text):
         assert place in ends or place == len(text)
 
 
-PARTS = "** [ <b> { {n,plural, ` ``` | – > _a **A. <b>A. a, 😂 ' \" ( \u2028"
+PARTS = "** [ <b> { {n,plural, ` ``` | – > _a **A. <b>A. a, 😂 ' \" ( \u2028 J. a.b."
 
 
 @pytest.mark.parametrize("part", [*PARTS.split(" "), " ", "a ", "| ", "“a. ", "。"])

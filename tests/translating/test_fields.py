@@ -46,16 +46,16 @@ def test_scores_stand_beside_translations_and_blank_lines_and_nulls_stay(places,
 
 
 @pytest.mark.parametrize(
-    ("places", "said"),
+    ("places", "flags"),
     [
         (["1", "2", "02"], "--score-into 02"),
         (["1", "2", "s"], "--field 1 and --score-into s"),
-        (["t", "3"], "--field t and --into 3"),
+        (["t", "3", None], "--field t and --into 3"),
     ],
 )
-def test_places_that_do_not_go_together_are_refused(places, said):
-    with pytest.raises(UserError, match=said):
-        choose_field(*places) if len(places) > 2 else choose_field(*places, None)
+def test_places_that_do_not_go_together_are_refused(places, flags):
+    with pytest.raises(UserError, match=flags):
+        choose_field(*places)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Callable
 
-from resmlp_mt.text.about import About
+from resmlp_mt.text.segments import About, Traced
 from resmlp_mt.text.sentences import base_language, split_sentences
-from resmlp_mt.text.traced import Traced
 
 # Words that stay as they are typed: addresses, abbreviations with dots, names as iPHONE, and in the
 # source what holds digits.
@@ -21,9 +20,6 @@ _DOTTED = ("tr", "tur", "az", "aze")
 _UNRAISED = ("ka", "kat", "geo")
 # A word by itself that is too long for most acronyms, as on a button.
 _LONE = re.compile(r"[\W_]*[^\W\d_]{5,}[\W_]*")
-# As many words, and letters, of scripts without capitals may come on one in capitals; and as many
-# small letters, in words as kg.
-_WORDS, _LETTERS, _SMALL = 1 / 3, 1 / 2, 1 / 4
 # Words that a heading has, and a list of names has not.
 _TITLE = re.compile(
     r"(?i)\b(?:a|an|and|are|as|at|by|can|do|for|from|how|in|into|is|it|its|my|new|no|not|of|on|or"
@@ -36,24 +32,22 @@ def read(text: Traced, about: About) -> tuple[Traced, bool | None]:
     """Read a text in capitals, and an English Heading In Title Case, as a sentence."""
     source = about.languages[0]
     said = read_capitals(text.text, source)
-    if said != text.text:
-        return Traced(said, text.places), True
-    if base_language(source) in ("en", "eng") and _is_title(text.text):
+    raised = said != text.text
+    if not raised and base_language(source) in ("en", "eng") and _is_title(text.text):
         said = _BIG_WORD.sub(lambda word: word[0].lower(), text.text)
-        return Traced(said, text.places), False
-    return text, None
+    return (text, None) if said == text.text else (Traced(said, text.places), raised)
 
 
 def write(said: Traced, memo: bool, about: About, weigh: Callable) -> Traced:
     """Put the translation of a text in capitals into capitals."""
     if not memo:
         return said
-    raised: list[str] = []
-    for word in re.findall(r"\s+|\S+", said.text):
-        target = about.languages[1]
-        raised += word if _TYPED.search(word) else [upper(letter, target) for letter in word]
-    places = [place for place, letters in zip(said.places, raised, strict=True) for _ in letters]
-    return Traced("".join(raised), places)
+    return said.replace(
+        ((i, i + 1), upper(letter, about.languages[1]))
+        for word in re.finditer(r"\S+", said.text)
+        if not _TYPED.search(word[0])
+        for i, letter in enumerate(word[0], word.start())
+    )
 
 
 def is_in_capitals(text: str) -> bool:
@@ -78,8 +72,9 @@ def is_in_capitals(text: str) -> bool:
             raised = all(letter.casefold() != letter for letter in letters)
             (capitals if raised else others).append(len(letters))
     enough = len(capitals) > 2 or (len(capitals) == 2 and max(capitals) > 3)
-    few = len(others) <= len(capitals) * _WORDS and sum(others) <= sum(capitals) * _LETTERS
-    return (enough or bool(_LONE.fullmatch(text))) and few and small <= sum(capitals) * _SMALL
+    # Of words in scripts without capitals, their letters, and small letters in words as kg.
+    few = 3 * len(others) <= len(capitals) and max(2 * sum(others), 4 * small) <= sum(capitals)
+    return few and (enough or bool(_LONE.fullmatch(text)))
 
 
 def read_capitals(text: str, language: str) -> str:

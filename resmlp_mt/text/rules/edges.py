@@ -3,10 +3,8 @@
 import re
 from collections.abc import Callable
 
-from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.rules.pictures import PICTURE
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.segments import About, Place, Traced
 
 # Bullets, edges of tables, headings of Markdown. A dash before a digit may be a minus.
 BULLET = r"[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}"

@@ -4,12 +4,9 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import Place
-from resmlp_mt.text.rules.identifiers import find_identifiers
-from resmlp_mt.text.rules.names import Fixed, Names, read_names, write_names
+from resmlp_mt.text.rules.names import NAME, Fixed, Names, read_names, write_names
 from resmlp_mt.text.rules.numbers import find_numbers
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.segments import About, Place, Traced
 
 _FILES = (
     "7z apk avi bak bat bmp bz2 c cfg conf cpp css csv deb dll doc docx exe flac gif gz h htm "
@@ -65,6 +62,28 @@ _OPENING = re.compile("[`{<]")
 _BEHIND = ".,;:!?…'*_~"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
+# Identifiers: names of programs, parts and orders, as snake_case, KB5034441, us-east-1, m².
+# Raised and lowered characters, signs of marks and fractions. Subwords write most plainly: 102 for
+# 10², which is another number.
+_MARKED = "\u00aa\u00b2\u00b3\u00b9\u00ba\u00bc-\u00be\u2070-\u209c\u2120\u2122\u2150-\u215f\u2189"
+# Letters and digits in one. A model knows short ones, as A4 and mp3. "20th", "100km" and "1990s"
+# are words; so are "5-year-old" and German "Formel-1-Fahrer".
+_MIXED = r"[A-Za-z]+\d[A-Za-z0-9]*|\d+[A-Za-z]+\d[A-Za-z0-9]*"
+_PARTS = r"(?:[._-][A-Za-z0-9]+)*(?![\w@]|[._-][A-Za-z0-9])"
+_LONG = re.compile(
+    r"\b[A-Za-z]\w*\(\)"
+    r"|\b(?=[A-Za-z][A-Za-z0-9]*_)\w+(?<!_)\b"
+    r"|\b[a-z]{2,}(?:[A-Z][a-z0-9]+)+\b"
+    r"|(?<![\w/])\d{1,4}[-/]\d{1,2}[-/]\d{1,4}(?:T[\d:.]+Z?)?(?![\w/-])"  # a date
+    r"|\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4,12})+\b"  # of Unicode's UUIDs
+    r"|(?<![\w-])[a-z]{2,}+(?=[a-z0-9-]*\d)(?:(?:-[a-z0-9]+){2,}|-[a-z]+\d[a-z0-9]*)\b"
+    rf"|(?<![\w.-])(?=[\w.-]{{5}})(?:{_MIXED}){_PARTS}"
+    rf"|(?<![\w\u2044{_MARKED}])[\w\u2044]*[{_MARKED}][\w\u2044{_MARKED}]*"
+)
+SHORT = re.compile(rf"(?<![\w.-])(?!{NAME}\b)(?:{_MIXED})(?![\w-])")
+# What each identifier has.
+_MARK = re.compile(rf"[\d_{_MARKED}\u2044]|\(\)|[a-z][A-Z]")
+
 
 def read(text: Traced, about: About) -> tuple[Traced, Names | None]:
     """Put names in the place of literals, identifiers and numbers."""
@@ -76,11 +95,7 @@ write = write_names
 
 
 def find_literals(text: str, about: About | None = None) -> Iterator[Fixed]:
-    """Yield such words of a text, without the punctuation around them.
-
-    >>> [word for _, word in find_literals("Edit setup.py, e.g. %(count)s.")]
-    ['setup.py', '%(count)s']
-    """
+    """Yield such words of a text, without the punctuation around them."""
     for match in _LITERAL.finditer(text) if _SIGN.search(text) else ():
         word = match[0]
         while word and word[0] != "&" and (word[-1] in _BEHIND or _closes(word)):
@@ -92,6 +107,13 @@ def find_literals(text: str, about: About | None = None) -> Iterator[Fixed]:
 def _closes(word: str) -> bool:
     """Whether the last character closes a bracket that was opened before the word."""
     return word.count(word[-1]) > word.count(_PAIRS.get(word[-1], word[-1]))
+
+
+def find_identifiers(text: str, about: About) -> Iterator[Fixed]:
+    """Yield long identifiers; all, where the text is read with care."""
+    if _MARK.search(text):
+        for kind in (_LONG, SHORT) if about.careful else (_LONG,):
+            yield from ((match.span(), match[0]) for match in kind.finditer(text))
 
 
 def find_whole(text: str) -> list[Place]:

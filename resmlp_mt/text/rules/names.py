@@ -9,9 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import Place
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.segments import About, Place, Traced
 
 _LETTERS, _DIGITS = "DGKLMPRSTX", "3456789"
 ALPHABET = _LETTERS + _DIGITS
@@ -20,6 +18,8 @@ _NAMES = [letter + digit for digit in _DIGITS for letter in _LETTERS]
 # For numbers, with which other words agree.
 _NUMBERS = [ten + one for one in _DIGITS for ten in _DIGITS[1:] if ten != one]
 _NUMBER = re.compile(r"[0-9][0-9.,]*")
+# Where a name may begin and end, so that it is found again.
+_BEGIN, _END = re.compile(r"(?<![A-Za-z0-9_])"), re.compile(r"(?![0-9])")
 
 # What stands in a text, where, and what its translation has in its place.
 Fixed = tuple[Place, str]
@@ -44,8 +44,11 @@ def read_names(text: Traced, fixed: Iterable[Fixed], about: About) -> tuple[Trac
     Left out is what touches a letter or a digit, since its name would not be found again, and all
     where the model cannot read names. A text that is read with care has other names.
     """
-    joined = _join_touching(sorted(_take_apart(fixed)))
-    fixed = [(place, word) for place, word in joined if _stands_free(text.text, *place)]
+    fixed = [
+        ((start, end), word)
+        for (start, end), word in _part(text.text, fixed)
+        if _BEGIN.match(text.text, start) and _END.match(text.text, end)
+    ]
     if not fixed or not reads_names(about):
         return text, None
     names = _choose(text.text, (word for _, word in fixed), about.careful)
@@ -72,13 +75,6 @@ def find_names(text: str, names: Names | None) -> Iterator[tuple[Place, str]]:
         yield from ((match.span(), match[0].upper()) for match in re.finditer(pattern, text))
 
 
-def put_names(text: str, names: Mapping[str, str]) -> str:
-    """The beginning of a translation with names, {name: word}, in the place of their words."""
-    for name, word in sorted(names.items(), key=lambda pair: -len(pair[1])):
-        text = text.replace(word, name)
-    return text
-
-
 def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
     """A short name for each of these words, as far as there are any that the text has not."""
     # As subwords spell it: D3 of D₃ too, or all in lower case.
@@ -94,26 +90,18 @@ def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
     return chosen
 
 
-def _take_apart(fixed: Iterable[Fixed]) -> Iterator[Fixed]:
-    taken = bytearray()  # which characters
+def _part(text: str, fixed: Iterable[Fixed]) -> list[Fixed]:
+    """What is known, in order and apart: the first of what overlaps, and as one what touches."""
+    taken = bytearray(len(text))  # which characters
+    parted: list[Fixed] = []
     for (start, end), word in fixed:
-        taken.extend(bytes(max(0, end - len(taken))))
         if not any(taken[start:end]):
             taken[start:end] = bytes([1]) * (end - start)
-            yield (start, end), word
-
-
-def _join_touching(fixed: Iterable[Fixed]) -> list[Fixed]:
+            parted.append(((start, end), word))
     joined: list[Fixed] = []
-    for (start, end), word in fixed:
+    for (start, end), word in sorted(parted):
         if joined and joined[-1][0][1] == start:
             (start, _), before = joined.pop()
             word = before + word
         joined.append(((start, end), word))
     return joined
-
-
-def _stands_free(text: str, start: int, end: int) -> bool:
-    before, behind = text[start - 1 : start], text[end : end + 1]
-    touches = before.isascii() and (before.isalnum() or before == "_")
-    return not touches and not (behind.isascii() and behind.isdigit())

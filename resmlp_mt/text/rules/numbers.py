@@ -3,15 +3,13 @@
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
-from resmlp_mt.text.about import About
+import regex
+
 from resmlp_mt.text.rules.names import Fixed
+from resmlp_mt.text.segments import About, Traced
 from resmlp_mt.text.sentences import base_language
-from resmlp_mt.text.traced import Traced
-
-if TYPE_CHECKING:
-    from babel import Locale
 
 _DIGIT = re.compile(r"\d")
 # Groups of digits and more: accounts, books, telephones, "12 000 000".
@@ -25,20 +23,17 @@ _LONG = re.compile(
     r")(?!\w|[.,]\d)"
 )
 _ANY = re.compile(r"\d+(?:[.,:/]\d+)*")
-# Around a number that stands alone among words. Beside operators it is an argument or a formula.
-_BEFORE = re.compile(r"(?:^|(?<=[\s\"'«»„“‚‘>]))[-−+~≈$€£¥]?$")
-_BEHIND = re.compile(r"[.,;:!?…%‰°€$£¥\"'«»“”’*_]*(?:\s|$|[-–]\w)")
-_OPERATOR_BEFORE = re.compile(r"(?:[=+*/<×÷^\\&?|]|(?<!\S)--?[A-Za-z]\S*)\s*$")
-_OPERATOR_BEHIND = re.compile(r"\s*[=+*/<>×÷^\\&]")
+# A number that stands alone among words. Beside operators it is an argument or a formula.
+_ALONE = (
+    r"(?=[0-9])(?<=(?:^|[\s\"'«»„“‚‘>])[-−+~≈$€£¥]?)"
+    r"(?<!(?:[=+*/<×÷^\\&?|]|(?<!\S)--?[A-Za-z]\S{{0,40}})\s{{0,9}})"
+    r"(?P<whole>{whole})(?:{decimal}(?P<rest>[0-9]+))?"
+    r"(?=[.,;:!?…%‰°€$£¥\"'«»“”’*_]*(?:\s|$|[-–]\w))(?!\s*[=+*/<>×÷^\\&])"
+)
 
 
 def rewrite(text: str, about: About) -> str:
-    """A text with each long number as the target language writes it.
-
-    >>> from types import SimpleNamespace
-    >>> rewrite("It has 12,500.5 m².", SimpleNamespace(languages=("en", "de")))
-    'It has 12.500,5 m².'
-    """
+    """A text with each long number as the target language writes it: 12,500.5 as 12.500,5."""
     found = _find_grouped(text, *about.languages) if _DIGIT.search(text) else ()
     return Traced.of(text).replace(found).text
 
@@ -58,40 +53,32 @@ def _find_grouped(text: str, source: str, target: str) -> Iterator[Fixed]:
     """
     pattern, locale = _pattern(base_language(source)), _locale(base_language(target))
     for match in pattern.finditer(text) if pattern and locale else ():
-        start, end = match.span()
-        before, behind = text[max(0, start - 40) : start], text[end : end + 40]
-        alone = _BEFORE.search(before) and _BEHIND.match(behind)
-        if alone and not (_OPERATOR_BEFORE.search(before) or _OPERATOR_BEHIND.match(behind)):
-            from babel.numbers import format_decimal  # here, as below
+        from babel.numbers import format_decimal  # here, as below
 
-            whole = format_decimal(int(re.sub(r"\D", "", match["whole"])), locale=locale)
-            rest = locale.number_symbols["latn"]["decimal"] + match["rest"] if match["rest"] else ""
-            yield (start, end), whole + rest
+        whole = format_decimal(int(re.sub(r"\D", "", match["whole"])), locale=locale)
+        rest = locale.number_symbols["latn"]["decimal"] + match["rest"] if match["rest"] else ""
+        yield match.span(), whole + rest
 
 
 @cache
-def _pattern(language: str) -> re.Pattern | None:
+def _pattern(language: str) -> regex.Pattern | None:
     """Finds numbers in groups of digits, and those that another language would take for such."""
     if (locale := _locale(language)) is None:
         return None
     group, decimal = (locale.number_symbols["latn"][kind] for kind in ("group", "decimal"))
     group = "[ \xa0\u2009\u202f]" if group.isspace() else re.escape(group)
     decimal = re.escape(decimal)
-    address = rf"[12]\d\d(?:{group}[12]\d\d){{3}}(?!{group})"
-    whole = rf"[1-9]\d{{0,2}}(?:{group}\d{{3}})+|\d+(?={decimal}\d{{3}}(?!\d))"
-    number = rf"(?P<whole>{whole})(?:{decimal}(?P<rest>\d+))?"
-    return re.compile(rf"(?<![\w.,])(?!{address}){number}(?!\w|[.,]\d)", re.ASCII)
+    address = rf"(?!([12][0-9]{{2}}{group}){{3}}[12][0-9]{{2}}(?!{group}))"
+    whole = rf"{address}[1-9][0-9]{{0,2}}(?:{group}[0-9]{{3}})+"
+    return regex.compile(
+        _ALONE.format(whole=rf"{whole}|[0-9]+(?={decimal}[0-9]{{3}}(?![0-9]))", decimal=decimal)
+    )
 
 
 @cache
-def _locale(language: str) -> "Locale | None":
-    """How a language writes numbers, by Unicode's CLDR; None if that does not know."""
-    try:  # Babel takes as long to import as all else that translates, and may be left out
-        from babel import Locale, UnknownLocaleError
-    except ModuleNotFoundError:
-        return None
-    try:
-        locale = Locale.parse(language)
-    except (UnknownLocaleError, ValueError):
-        return None
-    return locale if "latn" in locale.number_symbols else None
+def _locale(language: str) -> Any:
+    """Babel's `Locale`: how a language writes numbers, by Unicode's CLDR; None if unknown."""
+    from babel import Locale, localedata  # they take as long to import as all else that translates
+
+    locale = Locale.parse(language) if localedata.exists(language) else None
+    return locale if locale and "latn" in locale.number_symbols else None

@@ -2,12 +2,11 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import UNSPACED
-from resmlp_mt.text.rules.names import Fixed, Names, find_names, read_names
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.rules.names import Names, find_names, read_names
+from resmlp_mt.text.segments import About, Traced
 
 # A picture with what colours or joins it, or a digit on a key. Flags are two letters of their own.
 PICTURE = (
@@ -20,14 +19,18 @@ FIRST_MARK = "\U00100000"
 _LETTER = re.compile(rf"[^\W_{UNSPACED}]")
 _PICTURES = re.compile(rf"(?:{PICTURE}|[{FIRST_MARK}-\U0010ffff])+")
 
-
 # Names of pictures, and each picture with the share of the words that stand before it.
 Pictures = tuple[Names | None, list[tuple[str, float]]]
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Pictures | None]:
     """Put names in the place of pictures; take them off where the model cannot read names."""
-    fixed = list(_find(text.text))
+    around = f" {text.text} "  # those that touch no letter; those that touch one another as one
+    fixed = [
+        (match.span(), match[0])
+        for match in _PICTURES.finditer(text.text)
+        if not _LETTER.search(around[match.start()] + around[match.end() + 1])
+    ]
     if not fixed:
         return text, None
     words = [word.start() for word in re.finditer(r"\S+", text.text)]
@@ -47,17 +50,8 @@ def write(said: Traced, memo: Pictures, about: About, weigh: Callable) -> Traced
         edits.append((place, "" if kept is None else lost.pop(kept)[0]))
     said = said.replace(edits)
     for picture, share in lost.values():
-        starts = [word.start() for word in re.finditer(r"\S+", said.text)]
-        if (number := round(share * len(starts))) < len(starts):
-            said = said.replace([((starts[number], starts[number]), f"{picture} ")])
-        else:
-            said = said.replace([((len(said.text), len(said.text)), f" {picture}")])
+        ends = [*(word.start() for word in re.finditer(r"\S+", said.text)), len(said.text)]
+        place = ends[round(share * (len(ends) - 1))]
+        new = f"{picture} " if place < len(said.text) else f" {picture}"
+        said = said.replace([((place, place), new)])
     return said
-
-
-def _find(text: str) -> Iterator[Fixed]:
-    """Yield those that touch no letter; those that touch one another as one."""
-    for match in _PICTURES.finditer(text):
-        start, end = match.span()
-        if not _LETTER.search(text[max(0, start - 1) : start] + text[end : end + 1]):
-            yield (start, end), match[0]

@@ -10,11 +10,9 @@ from operator import itemgetter
 
 import numpy as np
 
-from resmlp_mt.text.about import About
-from resmlp_mt.text.punctuation import Place
 from resmlp_mt.text.rules.literals import WHOLE
+from resmlp_mt.text.segments import About, Place, Traced
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
-from resmlp_mt.text.traced import Traced
 
 # A mark has no blank on its inner side. On the other one it has a blank, or punctuation and then
 # a blank: what is within a name or an address, as in __init__.py, is none. __init__ is a name too.
@@ -35,16 +33,12 @@ _TAG = (
 NUMBERED = re.compile(r"<(/?)g(\d+)>")
 _SPAN = re.compile(f"{WHOLE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
 _BEGINS_SPAN = re.compile(r"[*_~[<]")
-# Deeper ones are made to do harm.
-_DEEPEST = 10
-_INNER = ("emphasised", "label", "tagged")
+_DEEPEST = 10  # deeper ones are made to do harm
 # What is within a word stays: m<sup>2</sup>, house[1](...).
 _WORD_BEFORE = re.compile(r"\w[^\s\w]*$")
 _WORD_BEHIND = re.compile(r"[^\s\w]*\w")
 # What may stand around words without being of them.
-_BLANKS = " \t\n\r\v\f\xa0\u202f\u3000"
-_BEFORE = _BLANKS + ".\"'([«»‹›„“”‚‘¿¡"
-_BEHIND = _BLANKS + ".,;:!?…)]»«›‹”“‘’\"'"
+_BEFORE, _BEHIND = ".\"'([«»‹›„“”‚‘¿¡", ".,;:!?…)]»«›‹”“‘’\"'"
 # How much a word is of the marked words, if it translates one of them: chosen on sentences of the
 # mix that have marks in both languages. "Sie", which stands for nothing in English, has a half.
 _MOST = 0.7
@@ -69,14 +63,6 @@ class Span:
     begins: int
     ends: int
 
-    def holds(self, other: "Span") -> bool:
-        """Whether the words of another are among its own."""
-        return self.words[0] <= other.words[0] and other.words[-1] <= self.words[-1]
-
-
-# A span, the words of a translation that it is put around, and where it begins and ends.
-_Placed = tuple[Span, range, int, int]
-
 
 def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
     """Take emphasis, links and tags off a sentence."""
@@ -94,7 +80,13 @@ def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
     if all(map(parts_sentences_by_blanks, about.languages)):
         plain, found = _take_off(plain, list(_find(plain.text)), found)
     words = [word.span() for word in re.finditer(r"\S+", plain.text)]
-    spans = [span for one in found if (span := _find_words(plain, words, one))]
+    spans = []
+    for start, end, *marks in found:
+        first = bisect_right(words, start, key=itemgetter(1))
+        last = bisect_left(words, end, key=itemgetter(0))
+        if first < last:
+            begin, stop = _find_core(plain, start, end)
+            spans.append(Span(range(first, last), *marks, begin - start, end - stop))
     return plain, sorted(spans, key=lambda span: len(span.words)) or None
 
 
@@ -104,10 +96,10 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
     if not words:
         return said
     weights = weigh(said)[[number for number, _, _ in words]]
-    placed: list[_Placed] = []
+    placed: list[tuple[Span, range, int, int]] = []  # around which words, from where to where
     before, behind = defaultdict(str), defaultdict(str)
     for span in memo:  # one within another comes before it
-        inside = [other for other in placed if span.holds(other[0])]
+        inside = [other for other in placed if {*other[0].words} <= {*span.words}]
         free = np.ones(len(words), bool)
         for other in placed:
             free[other[1]] &= other in inside
@@ -117,9 +109,9 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
             first, last = _find_core(said, start, end)
             if first < last:  # else it is punctuation alone
                 start, end = max(start, first - span.begins), min(end, last + span.ends)
-            held = [other for other in inside if other[1][0] in run]
-            start = min([start, *(begin for _, _, begin, _ in held)])
-            end = max([end, *(stop for *_, stop in held)])
+            inside = [other for other in inside if other[1][0] in run]
+            start = min([start, *(begin for _, _, begin, _ in inside)])
+            end = max([end, *(stop for *_, stop in inside)])
         else:  # no word is left: around the span that has the likeliest one
             word = int(shares.argmax())
             around = [other[1:] for other in reversed(placed) if word in other[1]]
@@ -133,9 +125,8 @@ def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> 
 def find_spans(text: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield four places each: emphasis or a tag begins, its text begins, its text ends, it ends."""
     for match in _SPAN.finditer(text):
-        inner = "emphasised" if match["emphasised"] else "tagged"
-        if match[inner] and not NUMBERED.match(match[0]):
-            yield match.start(), *match.span(inner), match.end()
+        if match.lastgroup in ("emphasised", "tagged") and not NUMBERED.match(match[0]):
+            yield match.start(), *match.span(match.lastgroup), match.end()
 
 
 def _find_numbered(text: str) -> Iterator[_Found]:
@@ -157,17 +148,16 @@ def _find(text: str, offset: int = 0, room: int = _DEEPEST) -> Iterator[_Found]:
     """Yield the other spans, inner ones first."""
     place = 0
     for match in _SPAN.finditer(text) if room else ():
-        inner = next((name for name in _INNER if match[name]), None)
         between = text[place : match.start()]
         beside = place > 0 and not any(map(str.isspace, between))  # in one word with the last
-        if inner is None or beside or _WORD_BEFORE.search(between):
+        is_span = match.lastgroup in ("emphasised", "label", "tagged")
+        if not is_span or beside or _WORD_BEFORE.search(between):
             continue
-        if _WORD_BEHIND.match(text, match.end()) or not any(map(str.isalnum, match[inner])):
+        start, end = match.span(match.lastgroup)
+        if _WORD_BEHIND.match(text, match.end()) or not any(map(str.isalnum, text[start:end])):
             continue
-        start, end = match.span(inner)
-        yield from _find(match[inner], offset + start, room - 1)
-        before, behind = text[match.start() : start], text[end : match.end()]
-        yield offset + start, offset + end, before, behind
+        yield from _find(text[start:end], offset + start, room - 1)
+        yield offset + start, offset + end, text[match.start() : start], text[end : match.end()]
         place = match.end()
 
 
@@ -200,17 +190,6 @@ def _cut_words(said: Traced) -> list[tuple[int, int, int]]:
     return words
 
 
-def _find_words(text: Traced, words: list[Place], one: _Found) -> Span | None:
-    """The marks of a part of a text, by the words of that, if it has any."""
-    start, end, *marks = one
-    first = bisect_right(words, start, key=itemgetter(1))
-    last = bisect_left(words, end, key=itemgetter(0))
-    if first == last:
-        return None
-    begin, stop = _find_core(text, start, end)
-    return Span(range(first, last), *marks, begin - start, end - stop)
-
-
 def _find_core(text: Traced, start: int, end: int) -> Place:
     """Where a part of a text begins and ends without the punctuation and blanks around it.
 
@@ -219,7 +198,8 @@ def _find_core(text: Traced, start: int, end: int) -> Place:
 
     def is_of_it(i: int, marks: str) -> bool:
         near = pairwise(text.places[max(0, i - 2) : i + 2])
-        return text.text[i] not in marks or any(place == other for place, other in near)
+        is_mark = text.text[i] in marks or text.text[i].isspace()
+        return not is_mark or any(place == other for place, other in near)
 
     first = next((i for i in range(start, end) if is_of_it(i, _BEFORE)), end)
     last = next((i for i in reversed(range(start, end)) if is_of_it(i, _BEHIND)), start - 1)

@@ -5,10 +5,9 @@ from collections.abc import Callable
 
 import regex
 
-from resmlp_mt.text.about import About
 from resmlp_mt.text.punctuation import CLOSERS, ENDS, UNSEEN
+from resmlp_mt.text.segments import About, Traced
 from resmlp_mt.text.sentences import split_sentences
-from resmlp_mt.text.traced import Traced
 
 # The end of a source that ends in a word, perhaps within quotes, brackets or emphasis.
 _OPEN_END = regex.compile(rf"(?V1)[^\W_][{CLOSERS}“*_~{UNSEEN}\s]*$")
@@ -17,8 +16,6 @@ _STOP = regex.compile(rf"(?V1)(?<=[^.!?…\s{ENDS}])[.!?{ENDS}]\Z")
 # A word with a stop within it, as "p.m.", which the splitter does not know in all languages; and
 # abbreviations that end sentences too.
 _DOTTED = re.compile(r"(?:\w\.\w+|\b(?:al|etc|usw))\.\Z")
-# In English the splitter knows words that sentences begin with, behind abbreviations too.
-_NEXT = "The"
 
 
 def read(text: Traced, about: About) -> tuple[Traced, bool | None]:
@@ -31,6 +28,6 @@ def write(said: Traced, memo: bool, about: About, weigh: Callable) -> Traced:
     text, language = said.text, about.languages[1]
     if not _STOP.search(text) or _DOTTED.search(text):
         return said
-    if text[-1] == "." and split_sentences(f"{text[-100:]} {_NEXT}", language)[-1] != _NEXT:
+    if text[-1] == "." and split_sentences(f"{text[-100:]} The", language)[-1] != "The":
         return said  # it ends in an abbreviation
     return said.replace([((len(text) - 1, len(text)), "")])

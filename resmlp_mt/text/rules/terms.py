@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from resmlp_mt.text.about import About, Wanted
 from resmlp_mt.text.rules.capitals import is_in_capitals, upper
 from resmlp_mt.text.rules.names import Names, read_names, write_names
-from resmlp_mt.text.traced import Traced
+from resmlp_mt.text.segments import About, Traced, Wanted
 
 
 @dataclass(frozen=True)
