@@ -6,37 +6,16 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
-from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.files.claim import claim_folder
 from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
 
 logger = logging.getLogger(__name__)
 
-
-PATCH = Patch(
-    "going on",
-    """
-    fairseq starts a training afresh, without a word, where the file that it looks for is missing or
-    has weights alone. It takes an optimizer's state for weights of other sizes, and fails at a
-    later step. It lets two trainings overwrite each other's checkpoints. It fails where a moving
-    average is wanted and the checkpoint has none, or one of other sizes. With `--restore-file`
-    every start begins there once more, and overwrites what came of it. With another
-    `--update-freq` the last batch of the epoch may be left out.
-    """,
-    "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
-    "`--restore-file`, changed the sizes of the model, or gives the same command twice",
-    """
-    It goes on from the newest checkpoint that is there, or says what is missing or does not fit. A
-    training from `--restore-file` goes on where it stopped. The second of two trainings in one
-    folder is refused. A moving average begins with the weights. Groups of `--update-freq` batches
-    begin where a group begins.
-    """,
-)
 # What is read here beyond what fairseq reads of its configuration.
 _READ = ("save_dir", "no_save", "patience", "continue_once")
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
@@ -47,7 +26,7 @@ _OTHER_OPTIMIZER = (
 )
 
 
-@PATCH.replaces("fairseq.checkpoint_utils:load_checkpoint", "08e4fa03a2ab")
+@replaces("fairseq.checkpoint_utils:load_checkpoint")
 def find_and_load(load, cfg, trainer, **passed_on):
     """Start afresh only where there is nothing to go on from.
 
@@ -56,12 +35,15 @@ def find_and_load(load, cfg, trainer, **passed_on):
     # Programs of others may give no more than fairseq reads.
     if not all(hasattr(cfg, name) for name in _READ) or not cfg.save_dir:
         return load(cfg, trainer, **passed_on)
-    if trainer.is_data_parallel_master and not cfg.no_save and os.path.isdir(cfg.save_dir):
-        _claim(cfg.save_dir)
+    saves = trainer.is_data_parallel_master and not cfg.no_save and os.path.isdir(cfg.save_dir)
+    if saves and not claim_folder(Path(cfg.save_dir)):
+        raise UserError(
+            f"--save-dir {cfg.save_dir}: another training is at work there; wait for its end"
+        )
     last = os.path.join(cfg.save_dir, LAST)
     if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
         return load(cfg, trainer, **passed_on)
-    goes_on = PathManager.exists(last)
+    goes_on = os.path.exists(last)
     if cfg.restore_file != LAST:
         newest = last if goes_on else next(map(str, _newest_first(cfg.save_dir)), None)
         if newest and _began_so(newest, cfg):
@@ -151,7 +133,7 @@ def _adopt(cfg, trainer, path: str, state: dict) -> None:
     """
     # A training that started so goes on from its own checkpoint.
     last = os.path.join(cfg.save_dir, LAST)
-    tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
+    tunes = path == cfg.finetune_from_model and not os.path.exists(last)
     if tunes and trainer.is_data_parallel_master:
         _tell_other_flags(path, state["cfg"], trainer.cfg)
     if hasattr(trainer.task, "adopt_state"):
@@ -199,17 +181,9 @@ def _count_on(trainer, patience: int, counted: dict) -> None:
         trainer.cfg.optimization.max_update = trainer.get_num_updates()
 
 
-def _claim(save_dir: str) -> None:
-    """Be the only training that saves there. Remote folders are left to fairseq."""
-    if not PathManager.path_requires_pathmanager(save_dir) and not claim_folder(Path(save_dir)):
-        raise UserError(
-            f"--save-dir {save_dir}: another training is at work there; wait for its end"
-        )
-
-
 def _check_named(folder: str, flag: str, path: str) -> None:
     """Check that there is what a flag names."""
-    if PathManager.exists(path):
+    if os.path.exists(path):
         return
     meant = os.path.join(folder, path)
     hint = f"; did you mean {meant}?" if os.path.exists(meant) else ""

@@ -1,18 +1,19 @@
 """Every patch mends what is wrong in fairseq today, and knows which functions it replaces."""
 
+import re
 import shutil
 import signal
+from pkgutil import resolve_name
 
-import patches_table
+import fairseq
 import pytest
 import torch
-from cli.commands import run, start, wait_for
+from cli.commands import ROOT, run, start, wait_for
 from compat import defects
 from compat.written import write_checkpoint
-from fairseq.data import data_utils
 
-from resmlp_mt.compat import patching
-from resmlp_mt.compat.patching import PATCHES, Patch
+from resmlp_mt.compat.patching import REPLACED, apply
+from resmlp_mt.errors import UserError
 
 IN_PROCESS = list(defects.OF_PATCHES.values())
 IN_PROCESS.remove(defects.sigterm_is_left_to_kill)
@@ -52,38 +53,20 @@ def test_fairseq_is_still_killed_by_sigterm(tmp_path):
     assert not list((tmp_path / "out").glob("*.pt"))
 
 
-def test_every_patch_has_a_defect_and_a_section():
-    assert sum(len(patch.replacements) for patch in PATCHES) <= 15
-    assert {patch.name for patch in PATCHES} == set(defects.OF_PATCHES)
-    document = patches_table.DOCUMENT.read_text(encoding="utf-8")
-    assert patches_table.build_sections() in document, "run scripts/patches_table.py"
+def test_every_patch_has_a_defect_and_a_section_and_is_in_place():
+    page = (ROOT / "docs/patches.md").read_text(encoding="utf-8")
+    assert re.findall("^### (.+)$", page, re.M) == sorted(map(str.capitalize, defects.OF_PATCHES))
+    named = re.findall(r"`(fairseq\.[\w.\[\]]+)`", page)
+    assert sorted(named) == sorted(target.replace(":", ".") for target in REPLACED)
+    assert len(named) <= 15
+    for target, ours in REPLACED.items():
+        name, _, key = target.rstrip("]").partition("[")
+        found = resolve_name(name)[key] if key else resolve_name(name)
+        assert ours in (found, getattr(found, "ours", None)), target
 
 
-def test_every_patch_is_in_place():
-    for patch in PATCHES:
-        assert patch.apply(), patch.name
-        assert patch.replacements
-
-
-def test_a_function_that_is_not_known_is_left_as_it_is_with_a_warning(caplog, monkeypatch):
-    monkeypatch.setattr(patching, "PATCHES", [])
-    patch = Patch("tried", "It does harm.", "somebody", "Nothing.")
-    before = data_utils.batch_by_size, data_utils.numpy_seed
-
-    @patch.replaces("fairseq.data.data_utils:batch_by_size", patching.digest(before[0]))
-    def known(*args):
-        raise AssertionError
-
-    @patch.replaces("fairseq.data.data_utils:numpy_seed", "0123456789ab", "(seed)")
-    def changed(*args):
-        raise AssertionError
-
-    @patch.replaces("fairseq.data.nowhere:nothing", "0123456789ab")
-    def gone(*args):
-        raise AssertionError
-
-    assert not patch.apply()
-    assert (data_utils.batch_by_size, data_utils.numpy_seed) == before
-    (said,) = caplog.messages
-    assert "numpy_seed, fairseq.data.nowhere:nothing differs" in said and "does harm" in said
-    assert "batch_by_size" not in said
+def test_another_fairseq_is_refused(monkeypatch):
+    apply()
+    monkeypatch.setattr(fairseq, "__version__", "0.13.0")
+    with pytest.raises(UserError, match=r"fairseq 0\.13\.0 .*pip install ve-fairseq==0\.12\.3"):
+        apply()

@@ -3,7 +3,6 @@
 What cannot be is refused before anything is loaded, and some flags are put right.
 """
 
-import logging
 import os
 import re
 from argparse import Namespace
@@ -19,35 +18,17 @@ from fairseq.utils import split_paths
 
 from resmlp_mt.compat.flags.hardware import check_hardware, mend_hardware, mend_precision
 from resmlp_mt.compat.flags.paths import check_data, find_task, mend_paths
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.kinds import is_of_images
 
-logger = logging.getLogger(__name__)
-PATCH = Patch(
-    "flags",
-    """
-    fairseq ends with a bare RuntimeError without `--arch`, and answers a wrong value with hundreds
-    of flags. With `--bf16` it looks for a TPU, and on CPUs it talks by NCCL. It takes `--fp16` on
-    CPUs, and with optimizers that do not fit it, and fails later. It lists an archive of images as
-    if it were a folder. It trains from scratch where `--finetune-from-model` names a folder. On new
-    GPUs it lets torch plan the attention for each shape of a batch. By `bleu` it keeps the worst
-    checkpoint for the best, unless told that the highest is best.
-    """,
-    "whoever mistypes a preset, or trains on CPUs, in 16 bits, on a .tar of images, or on from a "
-    "folder, or translates on a GPU",
-    """
-    Each is put right or refused before anything is loaded. `--path` and `--finetune-from-model`
-    take folders and the names of models that come with the package.
-    """,
-)
 # What argparse says of a value that is none of those that a flag takes.
 _CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
 # Figures of which the best is the highest.
 _HIGHEST = ("bleu", "accuracy", "top1", "top5")
 
 
-@PATCH.replaces("fairseq.options:parse_args_and_arch", "535ef0431681")
+@replaces("fairseq.options:parse_args_and_arch")
 def parse(
     parse_args_and_arch,
     parser,
@@ -95,7 +76,10 @@ def parse(
     mend_hardware(flags)
     mend_paths(flags)
     if trains:
-        _mend_training(flags)
+        data = getattr(flags, "data", None)
+        if data and not all(map(os.path.isdir, split_paths(data))):
+            # In an archive fairseq looks for forgotten valid1, valid2 ... as it would in a folder.
+            flags.ignore_unused_valid_subsets = True
         if flags.optimizer:
             mend_precision(flags)
     return parsed
@@ -144,18 +128,3 @@ def _check_best(flags: Namespace) -> None:
         raise UserError(
             f"--best-checkpoint-metric {metric} needs --maximize-best-checkpoint-metric"
         )
-
-
-def _mend_training(flags: Namespace) -> None:
-    """Validate on archives, and write no checkpoint beside the training, and say so."""
-    data = getattr(flags, "data", None)
-    if data and not all(map(os.path.isdir, split_paths(data))):
-        # fairseq looks for forgotten valid1, valid2 ... in it, as it would in a folder.
-        flags.ignore_unused_valid_subsets = True
-    if flags.write_checkpoints_asynchronously:
-        # In place, where a kill leaves half of it, and under one of its names.
-        logger.warning(
-            "--write-checkpoints-asynchronously does nothing: training waits until a checkpoint is "
-            "whole, under all of its names"
-        )
-        flags.write_checkpoints_asynchronously = False
