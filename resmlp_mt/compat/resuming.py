@@ -17,7 +17,7 @@ from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
 logger = logging.getLogger(__name__)
 
 # What is read here beyond what fairseq reads of its configuration.
-_READ = ("save_dir", "no_save", "patience", "continue_once")
+_READ = ("save_dir", "no_save", "patience")
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 _OTHER_OPTIMIZER = (
     "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
@@ -43,40 +43,24 @@ def find_and_load(load, cfg, trainer, **passed_on):
     last = os.path.join(cfg.save_dir, LAST)
     if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
         return load(cfg, trainer, **passed_on)
-    goes_on = os.path.exists(last)
-    if cfg.restore_file != LAST:
-        newest = last if goes_on else next(map(str, _newest_first(cfg.save_dir)), None)
-        if newest and _began_so(newest, cfg):
-            if trainer.is_data_parallel_master:
-                logger.warning(
-                    "%s began from %s: going on from it; to begin once more, give another "
-                    "--save-dir",
-                    newest,
-                    cfg.restore_file,
-                )
-            begun = {"restore_file": LAST if goes_on else newest}
-            cfg = OmegaConf.merge(cfg, begun | dict.fromkeys(_RESETS, False))
-        else:
-            _check_named(cfg.save_dir, "--restore-file", cfg.restore_file)
-    elif not goes_on and (others := _newest_first(cfg.save_dir)):
+    goes_on, is_named = os.path.exists(last), cfg.restore_file != LAST
+    newest = last if goes_on else next(map(str, _newest_first(cfg.save_dir)), None)
+    if is_named and not (newest and _began_so(newest, cfg)):
+        _check_named(cfg.save_dir, cfg.restore_file)
+    elif newest and (is_named or not goes_on):
         if trainer.is_data_parallel_master:
-            logger.warning("%s is not there: going on from %s, the newest one", last, others[0])
-        found = {"restore_file": str(others[0]), "finetune_from_model": None}
-        cfg = OmegaConf.merge(cfg, found)
-    elif not goes_on and cfg.continue_once is not None:
-        _check_named(cfg.save_dir, "--continue-once", cfg.continue_once)
+            said = "going on from %s, the newest checkpoint; to begin anew, give another --save-dir"
+            logger.warning(said, newest)
+        found = {"restore_file": newest, "finetune_from_model": None}
+        cfg = OmegaConf.merge(cfg, found | (dict.fromkeys(_RESETS, False) if is_named else {}))
     try:
         with adopting(partial(_adopt, cfg, trainer)):
             extra_state, epochs = load(cfg, trainer, **passed_on)
     except UserError as error:
-        whole = None
-        if str(error).startswith(f"{last}: "):
-            whole = next(filter(_is_whole, _newest_first(cfg.save_dir)), None)
-        if whole is None:
+        others = _newest_first(cfg.save_dir)
+        if not others or not str(error).startswith(f"{last}: "):
             raise
-        raise UserError(
-            f"{error}, or go on from an older one that is whole: --restore-file {whole}"
-        ) from None
+        raise UserError(f"{error}, or go on from another: --restore-file {others[0]}") from None
     except ValueError as error:
         if "parameter group" not in str(error):
             raise
@@ -181,13 +165,13 @@ def _count_on(trainer, patience: int, counted: dict) -> None:
         trainer.cfg.optimization.max_update = trainer.get_num_updates()
 
 
-def _check_named(folder: str, flag: str, path: str) -> None:
-    """Check that there is what a flag names."""
+def _check_named(folder: str, path: str) -> None:
+    """Check that there is what --restore-file names."""
     if os.path.exists(path):
         return
     meant = os.path.join(folder, path)
     hint = f"; did you mean {meant}?" if os.path.exists(meant) else ""
-    raise UserError(f"{flag} {path}: no such checkpoint{hint}")
+    raise UserError(f"--restore-file {path}: no such checkpoint{hint}")
 
 
 def _began_so(newest: str, cfg) -> bool:
@@ -205,11 +189,3 @@ def _newest_first(folder: str) -> list[Path]:
     """The checkpoints of a training but the last one; the best ones behind those with numbers."""
     numbered = [path for path, _ in reversed(numbered_checkpoints(Path(folder)))]
     return numbered + best_checkpoints(Path(folder))
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        load_checkpoint(path)
-    except UserError:
-        return False
-    return True

@@ -46,25 +46,7 @@ def _place(filename: str, write) -> None:
 
 
 def _save(obj: dict, stream: BinaryIO) -> None:
-    disk = _Disk(stream)
     try:
-        torch.save(obj, disk)
-    except RuntimeError as error:
-        raise disk.error or error from None
-
-
-class _Disk:
-    """A file that keeps the error of its disk: torch hides it behind one of its own."""
-
-    def __init__(self, stream: BinaryIO):
-        self.stream, self.error = stream, None
-
-    def write(self, data: bytes) -> int:
-        try:
-            return self.stream.write(data)
-        except OSError as error:
-            self.error = error
-            raise
-
-    def flush(self) -> None:
-        self.stream.flush()
+        torch.save(obj, stream)
+    except RuntimeError as error:  # torch hides the disk's behind one of its own
+        raise error.__context__ if isinstance(error.__context__, OSError) else error  # noqa: B904
