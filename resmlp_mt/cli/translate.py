@@ -19,7 +19,14 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_device, add_user_dir, import_user_dir, positive, thread_count
+from resmlp_mt.cli.flags import (
+    add_device,
+    add_user_dir,
+    import_user_dir,
+    positive,
+    refuse_given,
+    thread_count,
+)
 from resmlp_mt.cli.search_flags import add_search, read_search, split_columns
 from resmlp_mt.cli.translate_files import Input, is_done, open_input, open_output
 from resmlp_mt.cli.translations import format_line
@@ -112,19 +119,14 @@ def _choose_field(arguments: argparse.Namespace):
     """The `Column` or `Key` that the flags name; None where lines are texts."""
     from resmlp_mt.translating.fields import choose_field
 
-    places = arguments.into, arguments.score_into
     if arguments.field is None:
-        for flag, place in zip(("--into", "--score-into"), places, strict=True):
-            if place is not None:
-                raise UserError(f"{flag} needs --field")
-        return None
-    others = arguments.json, arguments.print_alignment, arguments.prefix_column
-    if arguments.nbest > 1 or any(others) or arguments.constraints:
-        raise UserError(
-            "--field (or --tsv-column) prints the line with its translation: leave out --nbest, "
-            "--json (--score-into gives scores), --print-alignment, --prefix-column, --constraints"
-        )
-    return choose_field(arguments.field, *places)
+        return refuse_given(arguments, ("into", "score_into"), "needs --field")
+    other = "goes without --field (or --tsv-column), which prints the line with its translation"
+    names = ("json", "print_alignment", "prefix_column", "constraints")
+    refuse_given(arguments, names, f"{other}; --score-into gives scores")
+    if arguments.nbest > 1:
+        raise UserError(f"--nbest {other}")
+    return choose_field(arguments.field, arguments.into, arguments.score_into)
 
 
 def _write(
