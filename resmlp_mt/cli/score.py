@@ -22,15 +22,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from resmlp_mt.cli import flags
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
-from resmlp_mt.cli.flags import (
-    add_device,
-    add_user_dir,
-    import_user_dir,
-    positive,
-    refuse_given,
-    thread_count,
-)
 from resmlp_mt.errors import UserError
 
 # SacreBLEU's tests, and how often each draws unless it is told.
@@ -45,30 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ref", **several, help="detokenized reference; may be repeated")
     add("--lowercase", action="store_true", help="ignore case")
     add_tokenize(parser)
-    tests = parser.add_mutually_exclusive_group()
+    tests, some = parser.add_mutually_exclusive_group(), dict(type=flags.positive, metavar="N")
     for test, name in (("ar", "approximate randomization"), ("bs", "bootstrap resampling")):
         said = f"test differences by paired {name}"
         tests.add_argument(f"--paired-{test}", action="store_true", help=said)
-        said = f"draws of it (default: {_DRAWS[test]})"
-        add(f"--paired-{test}-n", type=positive, metavar="N", help=said)
-    add("--seed", type=positive, metavar="N", help="of draws (default: $SACREBLEU_SEED, or 12345)")
+        add(f"--paired-{test}-n", **some, help=f"draws of it (default: {_DRAWS[test]})")
+    add("--seed", **some, help="of draws (default: $SACREBLEU_SEED, or 12345)")
     add("--json", action="store_true", help="print a JSON list instead of a table")
     judged = parser.add_argument_group("negative log-likelihood by a model, in place of --ref")
-    judged.add_argument(
-        "--model",
-        metavar="NAME|DIR|FILE",
-        help="write how unlikely this model finds each line, in nats; inf where a side is longer "
-        "than it takes",
-    )
-    judged.add_argument("--source", type=Path, metavar="FILE", help="what the lines translate")
-    judged.add_argument(
-        "--per-subword", action="store_true", help="the mean over the subwords of a line"
-    )
-    judged.add_argument(
-        "--threads", type=thread_count, metavar="N", help="threads on a CPU (default: one a core)"
-    )
-    add_device(judged)
-    add_user_dir(judged)
+    add, few = judged.add_argument, dict(type=flags.thread_count, metavar="N")
+    said = "write how unlikely this model finds each line, in nats; inf where a side is too long"
+    add("--model", metavar="NAME|DIR|FILE", help=said)
+    add("--source", type=Path, metavar="FILE", help="what the lines translate")
+    add("--per-subword", action="store_true", help="the mean over the subwords of a line")
+    add("--threads", **few, help="threads on a CPU (default: one a core)")
+    flags.add_device(judged)
+    flags.add_user_dir(judged)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -76,14 +61,14 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.model:
         return _judge(arguments)
     given = "which is not given"
-    refuse_given(arguments, ("source", "per_subword", "threads"), f"is for --model, {given}")
+    flags.refuse_given(arguments, ("source", "per_subword", "threads"), f"is for --model, {given}")
     if not arguments.ref:
         raise UserError("--ref is missing; or let a model judge, with --model and --source")
     test = next((test for test in _DRAWS if getattr(arguments, f"paired_{test}")), None)
     for other in {*_DRAWS} - {test}:
-        refuse_given(arguments, [f"paired_{other}_n"], f"is for --paired-{other}, {given}")
+        flags.refuse_given(arguments, [f"paired_{other}_n"], f"is for --paired-{other}, {given}")
     if test is None:
-        refuse_given(arguments, ["seed"], f"is for --paired-ar or --paired-bs, {given}")
+        flags.refuse_given(arguments, ["seed"], f"is for --paired-ar or --paired-bs, {given}")
     elif len(arguments.hypotheses) < 2:
         raise UserError(f"--paired-{test} compares files: name two or more")
     texts = _read_all([*arguments.ref, *arguments.hypotheses])
@@ -149,14 +134,14 @@ def _judge(arguments: argparse.Namespace) -> None:
     from resmlp_mt.translating.translator import Translator
 
     names = ("ref", "paired_ar", "paired_bs", "seed", "json", "lowercase")
-    refuse_given(arguments, names, "is for references: leave it out, or --model")
+    flags.refuse_given(arguments, names, "is for references: leave it out, or --model")
     if not arguments.source or len(arguments.hypotheses) != 1:
         raise UserError("--model judges one file: name it, and what it translates with --source")
     (path,) = arguments.hypotheses
     if str(path) == str(arguments.source) == "-":
         raise UserError("-: standard input can be read once; name a file for the other")
     import_engines([arguments.model], arguments.device)
-    import_user_dir(arguments)
+    flags.import_user_dir(arguments)
     translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
     paths = arguments.source, path
     pairs = pair_lines(*map(_read, paths), paths)
