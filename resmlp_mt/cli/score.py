@@ -1,17 +1,12 @@
 """SacreBLEU, chrF and TER of one or more hypothesis files, with their signatures.
 
-resmlp-mt score --ref test.de ours.de theirs.de
-resmlp-mt translate --model my-model --input test.en | resmlp-mt score --ref test.de -
+--paired-ar and --paired-bs tell whether systems differ from the first one, or only happen to on
+these sentences. Without a reference a model can judge: it writes a number for each line, the
+negative log-likelihood of ours.de given test.en, in nats. docs/evaluate.md says how to read both.
 
---paired-ar tells whether systems differ, or only happen to on these sentences. It adds p for each
-file but the first: how often a difference from the first file would be as large, in either
-direction, if it were left to chance which of the two a translation is from. --paired-bs adds the
-95% interval of each score. Its p is about half of that, or less.
-
-Without a reference a model can judge. This writes a number for each line, the negative
-log-likelihood of ours.de given test.en, in nats:
-
-resmlp-mt score ours.de --source test.en --model en-de
+  resmlp-mt score --ref test.de ours.de theirs.de
+  resmlp-mt translate --model my-model --input test.en | resmlp-mt score --ref test.de -
+  resmlp-mt score ours.de --source test.en --model en-de
 """
 
 import argparse
