@@ -1,7 +1,10 @@
 """The flags of a search, and the columns of lines that lead it."""
 
 import argparse
+import hashlib
+import json
 import re
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
@@ -33,6 +36,19 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     add("--constraints", **kinds, help="translations must hold the words behind a line's tabs")
     said = "lines with a term of the source, a tab, and what translations must hold for it"
     add("--glossary", type=Path, metavar="FILE", help=said)
+
+
+def list_settings(
+    arguments: argparse.Namespace, terms: dict[str, str] | None, without: Iterable[str]
+) -> dict:
+    """All flags with their values but those `without` a part in what is made.
+
+    The terms that were read from --glossary stand for that, as a sum.
+    """
+    left_out = {"glossary", *without}
+    given = {name_flag(n): value for n, value in vars(arguments).items() if n not in left_out}
+    said = json.dumps(terms).encode()
+    return given | {"--glossary of SHA-256": hashlib.sha256(said).hexdigest()}
 
 
 def read_search(arguments: argparse.Namespace):

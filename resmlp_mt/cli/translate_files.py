@@ -1,15 +1,14 @@
 """The lines that `resmlp-mt translate` reads, and the file that it makes."""
 
 import argparse
-import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from resmlp_mt.errors import UserError, name_flag
+from resmlp_mt.cli.search_flags import list_settings
+from resmlp_mt.errors import UserError
 from resmlp_mt.text.surrogates import mend_surrogates
 from resmlp_mt.translating.lines import (
     STANDARD,
@@ -21,7 +20,7 @@ from resmlp_mt.translating.lines import (
 )
 
 # Flags that the output does not depend on, or not by their own values.
-_NO_MATTER = "text input output resume quiet threads device user_dir glossary run".split()
+_NO_MATTER = "text input output resume quiet threads device user_dir run".split()
 
 
 @dataclass
@@ -107,10 +106,8 @@ def open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> 
     read = [0 if path == STANDARD else path for path in inputs]
     read += [path for model in arguments.model for path in list_files(model)]
     refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
-    given = vars(arguments).items()
-    options = {name_flag(name): value for name, value in given if name not in _NO_MATTER}
+    options = list_settings(arguments, terms, _NO_MATTER)
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
-    options["--glossary of SHA-256"] = hashlib.sha256(json.dumps(terms).encode()).hexdigest()
     folder = follow_links(arguments.output).parent
     is_new = not folder.exists()
     with open_text(arguments.output, options, arguments.resume) as out:
