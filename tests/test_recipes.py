@@ -65,21 +65,9 @@ def pack(path, files):
             archive.addfile(member, io.BytesIO(data))
 
 
-class Server(http.server.ThreadingHTTPServer):
+class Handler(http.server.BaseHTTPRequestHandler):
     """Serves a folder, parts of files too; breaks off after `limit` bytes of an answer."""
 
-    limit, resumes = None, True
-
-    def __init__(self, folder):
-        self.folder, self.requests = folder, []
-        super().__init__(("127.0.0.1", 0), Handler)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):  # noqa: N802
         wanted = self.headers.get("Range")
         self.server.requests.append((self.path, wanted))
@@ -102,9 +90,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(tmp_path):
-    folder = tmp_path / "served"
-    folder.mkdir()
-    with Server(folder) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.folder, server.requests = tmp_path / "served", []
+        server.limit, server.resumes = None, True
+        server.url = f"http://127.0.0.1:{server.server_port}"
+        server.folder.mkdir()
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server
