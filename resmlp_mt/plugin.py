@@ -9,39 +9,20 @@ from hydra.core.config_store import ConfigStore
 
 from resmlp_mt import compat
 
-compat.apply()
+compat.mend()
 
 import resmlp_mt.criterions  # noqa: E402
 import resmlp_mt.models  # noqa: E402
 import resmlp_mt.optim  # noqa: E402
 import resmlp_mt.tasks  # noqa: E402, F401
+from resmlp_mt.compat.patching import apply, replaces  # noqa: E402
 from resmlp_mt.tasks.translation import (  # noqa: E402
-    PATCH,
     ResMLPTranslationConfig,
     ResMLPTranslationTask,
 )
 
 
-@PATCH.replaces(
-    "fairseq.tasks:TASK_REGISTRY[translation]",
-    "4a35d598f8f3",
-    "ecb26a7129f2",
-    "(self, cfg, from_checkpoint)",
-    "0cadd1d3cf74",
-    "a9108f4fcc0f",
-    "9ac5d8f2d4ef",
-    "f6fd37488603",
-    guards=(
-        "fairseq.tasks.fairseq_task:FairseqTask.get_batch_iterator",
-        "fairseq.tasks.fairseq_task:FairseqTask.build_generator",
-        "fairseq.tasks.translation:TranslationTask.build_model",
-        # What tasks/pairs.py does at once.
-        "fairseq.data.language_pair_dataset:LanguagePairDataset",
-        "fairseq.data.language_pair_dataset:collate",
-        "fairseq.data.indexed_dataset:MMapIndexedDataset",
-        "fairseq.data.concat_dataset:ConcatDataset",
-    ),
-)
+@replaces("fairseq.tasks:TASK_REGISTRY[translation]")
 class TranslationTask(ResMLPTranslationTask):
     """`--task translation`, which searches in compiled code where that finds the same."""
 
@@ -56,12 +37,12 @@ class TranslationTask(ResMLPTranslationTask):
         return super().build_generator(models, args, seq_gen_cls, *others, **kwargs)
 
 
-if PATCH.apply():
-    # How fairseq's own command line, and hydra, find the flags of a task.
-    setattr(TranslationTask, "__dataclass", ResMLPTranslationConfig)  # noqa: B010
-    ConfigStore.instance().store(
-        name="translation",
-        group="task",
-        node=ResMLPTranslationConfig(_name="translation"),
-        provider="fairseq",
-    )
+apply()
+# How fairseq's own command line, and hydra, find the flags of a task.
+setattr(TranslationTask, "__dataclass", ResMLPTranslationConfig)  # noqa: B010
+ConfigStore.instance().store(
+    name="translation",
+    group="task",
+    node=ResMLPTranslationConfig(_name="translation"),
+    provider="fairseq",
+)

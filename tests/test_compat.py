@@ -86,11 +86,6 @@ def test_what_loses_the_best_checkpoint_or_the_weights_is_refused(flags):
         parse_training(*flags.split())
 
 
-def test_checkpoints_are_written_at_once_and_it_is_said(caplog):
-    assert not parse_training("--write-checkpoints-asynchronously").write_checkpoints_asynchronously
-    assert "--write-checkpoints-asynchronously" in caplog.text
-
-
 @pytest.fixture
 def fused_attention():
     """Torch's fused attention, whatever the test does to it."""

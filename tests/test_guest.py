@@ -1,9 +1,6 @@
 """A program after it has imported `Translator` and translated."""
 
-import subprocess
-import sys
-
-from cli.commands import ENVIRONMENT
+from cli.commands import run
 
 PROGRAM = """
 import logging, signal, sys, warnings, torch
@@ -27,18 +24,14 @@ assert len(caught) == 2
 
 
 def test_a_program_that_imports_a_translator_stays_as_it_was():
-    command = [sys.executable, "-c", PROGRAM]
-    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    result = run("python", "-c", PROGRAM, own=True)
     assert result.stderr == result.stdout == ""
 
 
 def test_who_has_imported_us_can_import_the_program_that_trains():
     code = "import resmlp_mt, fairseq_cli.train as program, resmlp_mt.compat.trainer as ours\n"
     code += "assert program.Trainer is ours.Trainer"
-    command = [sys.executable, "-c", code]
-    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    run("python", "-c", code, own=True)
 
 
 # Another plugin, whose task and model fairseq finds by --user-dir alone.
@@ -83,6 +76,4 @@ assert modified and {*modified} == {parser}
 def test_another_plugin_is_imported_before_its_flags_are_parsed(tmp_path):
     (tmp_path / "others").mkdir()
     (tmp_path / "others" / "__init__.py").write_text(OTHER)
-    command = [sys.executable, "-c", PARSES, tmp_path / "others"]
-    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    run("python", "-c", PARSES, tmp_path / "others", own=True)

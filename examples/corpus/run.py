@@ -26,7 +26,7 @@ from ray.data import ActorPoolStrategy, DataContext
 from resmlp_mt import Translator
 from resmlp_mt.checkpoints.checksum import checksum_model
 from resmlp_mt.cli.flags import positive
-from resmlp_mt.cli.search_flags import add_search, read_search, search_settings
+from resmlp_mt.cli.search_flags import add_search, list_settings, read_search
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.claim import claim_folder
 from resmlp_mt.files.finding import locate_model
@@ -35,6 +35,8 @@ from resmlp_mt.translating.glossary import Glossary, read_glossary
 
 PLAN, REPORT = "plan.json", "report.json"
 _SHOWN = 10.0  # seconds between two lines of progress
+# Flags that the parts do not depend on, or not by their own values.
+_NO_MATTER = ("input", "model", "out", "workers", "threads", "address")
 
 
 class Worker:
@@ -219,8 +221,7 @@ def keep_plan(
     """
     plan = {
         "--model of SHA-256": checksum_model(arguments.model),
-        **{f"--{name}": getattr(arguments, name) for name in ("field", "into", "rows")},
-        **search_settings(arguments, terms),
+        **list_settings(arguments, terms, _NO_MATTER),
         "parts": {part["name"]: part["sum"] for part in every},
     }
     out.mkdir(parents=True, exist_ok=True)

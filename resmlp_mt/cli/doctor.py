@@ -82,11 +82,6 @@ def _check_whole() -> list[str]:
     problems = []
     if not (3, 11) <= sys.version_info < (3, 15):
         problems.append("Python 3.11 to 3.14 are tested, and no other")
-    if _version("fairseq"):
-        problems.append(
-            "the package 'fairseq' lies beside 've-fairseq' and both provide the module fairseq: "
-            "pip uninstall fairseq ve-fairseq, then pip install ve-fairseq==0.12.3"
-        )
     for module in ("torch", "fairseq"):
         try:
             importlib.import_module(module)

@@ -1,12 +1,8 @@
 """Write a translator or a classifier in the form that is fastest on a CPU, without torch.
 
-Norms and scales are folded into the weights beside them. With --int8 the weights take a quarter of
-the size, and less time. --weight-bits makes the folder smaller still. `translate` and `classify`
-take the folder, which needs nothing else.
-
-With --shortlist a translator computes the probabilities of those subwords alone that may translate
-the ones of the sentence. They are learned from its training text. With --preview it looks at all
-subwords, but first through a quarter of the numbers. Large vocabularies gain most.
+`translate` and `classify` take the folder, which needs nothing else. With --int8 the weights take a
+quarter of the size, and less time. --shortlist and --preview let a translator look at fewer
+subwords: large vocabularies gain most. docs/export.md has what is gained and lost.
 
   resmlp-mt export multi30k-en-de --int8 --out fast-model
   resmlp-mt export my-model --int8 --shortlist train.en train.de --out fast-model

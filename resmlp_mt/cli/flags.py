@@ -1,9 +1,11 @@
 """Kinds of numbers, flags that several commands have, and how help shows them."""
 
 import argparse
+import math
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-_MOST_THREADS = 4096  # more than a machine has, where libraries end the process
+from resmlp_mt.errors import UserError, name_flag
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
@@ -14,25 +16,28 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefau
         return action.help if has_none else super()._get_help_string(action)
 
 
-def positive(text: str) -> int:
-    """A whole number from 1 on, for argparse."""
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+def within(least: float, most: float = math.inf, kind: type = int) -> Callable[[str], float]:
+    """A `type` for argparse: numbers of a kind from `least` to `most`, both included."""
+
+    def number(text: str) -> float:
+        if not least <= (value := kind(text)) <= most:  # nor NaN
+            rule = f"at least {least:,}" if most == math.inf else f"from {least:,} to {most:,}"
+            raise argparse.ArgumentTypeError(f"must be {rule}, not {text}")
+        return value
+
     return number
 
 
-def thread_count(text: str) -> int:
-    """A number of threads, for argparse."""
-    if (number := positive(text)) > _MOST_THREADS:
-        raise argparse.ArgumentTypeError(f"must be at most {_MOST_THREADS:,}, not {number:,}")
-    return number
+positive = within(1)
+thread_count = within(1, 4096)  # more than a machine has, where libraries end the process
+share = within(1e-6, 1, float)
 
 
-def share(text: str) -> float:
-    """A number above 0, and 1 at most, for argparse."""
-    if not 0 < (number := float(text)) <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is no share between 0 and 1")
-    return number
+def refuse_given(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Refuse flags of these names that are given; `why` stands behind the flag's name."""
+    for name in names:
+        if getattr(arguments, name) not in (None, False, []):
+            raise UserError(f"{name_flag(name)} {why}")
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -25,14 +25,8 @@ COMMANDS = {
     "export-weights": "a classifier -> a state dict with the official or timm's keys",
     "doctor": "what is installed, and what is wrong with it",
 }
-# Names that commands had in version 0.1; they go in 0.3.
-_OLD_NAMES = {
-    "plot-mixing": "mixing",
-    "sparsity": "sparsity",
-    "probe": "probe",
-    "confusion": "confusion",
-    "curves": "curves",
-}
+# Names that studies had in version 0.1; they go in 0.3.
+_OLD_NAMES = ("plot-mixing", "sparsity", "probe", "confusion", "curves")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -83,7 +77,7 @@ def rename(words: list[str]) -> list[str]:
     if not words or words[0] not in _OLD_NAMES:
         return words
     old, *rest = words
-    new = ["study", _OLD_NAMES[old]]
+    new = ["study", old.removeprefix("plot-")]
     if old == "sparsity" and "--prune" in rest:
         new = ["study", "pruning"]
         rest = ["--threshold" if word == "--prune" else word for word in rest]

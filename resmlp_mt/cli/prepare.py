@@ -12,11 +12,10 @@ import argparse
 import re
 from pathlib import Path
 
-from resmlp_mt.cli.flags import positive
+from resmlp_mt.cli.flags import positive, within
 from resmlp_mt.engines.threads import count_cores
 from resmlp_mt.errors import UserError, name_flag
 
-_MOST = 1_000_000  # pieces; SentencePiece counts in 32 bits
 # What is learnt where no model's subwords are taken. Flags for it say so where they are given.
 _LEARNT = {
     "vocab_size": 8000,
@@ -43,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     said = "take the subwords of this model, to train it further, in place of new ones"
     add("--like", metavar="NAME|DIR|FILE", help=said)
     add("--max-length", type=int, default=250, metavar="N", help="most subwords of a side")
-    add("--max-ratio", type=_ratio, default=9.0, metavar="R", help="most lengths of the other side")
+    ratio = within(1, kind=float)
+    add("--max-ratio", type=ratio, default=9.0, metavar="R", help="most lengths of the other side")
     add("--remove-identical", **switch, help="drop training pairs whose sides are the same text")
     add("--remove-duplicates", **switch, help="drop training pairs that came before")
     said = "drop training pairs of which one side alone repeats one to four words three times"
@@ -59,14 +59,16 @@ def _add_subwords(parser: argparse.ArgumentParser) -> None:
     """Add the flags of what is learnt."""
     group = parser.add_argument_group("new subwords")
     add = group.add_argument
-    add("--vocab-size", type=_pieces, metavar="N", help="subwords (default: 8000)")
+    most = within(1, 10**6)  # SentencePiece counts in 32 bits
+    add("--vocab-size", type=most, metavar="N", help="subwords (default: 8000)")
     sharing = group.add_mutually_exclusive_group()
     sharing.add_argument("--joined", action="store_true", help="one vocabulary (the default)")
     said = "a vocabulary for each language"
     sharing.add_argument("--separate", action="store_false", dest="joined", help=said)
     add("--model-type", choices=["bpe", "unigram"], help="SentencePiece's (default: bpe)")
     said = "of the text's characters get subwords; rarer ones become <unk> (default: 1.0)"
-    add("--character-coverage", type=_coverage, metavar="SHARE", help=said)
+    taken = within(0.98, 1, float)  # by SentencePiece
+    add("--character-coverage", type=taken, metavar="SHARE", help=said)
     said = "spell characters without a subword in bytes, 256 more subwords; emoji are kept so"
     add("--byte-fallback", action="store_true", help=said)
     rules = ["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]
@@ -106,24 +108,6 @@ def run(arguments: argparse.Namespace) -> None:
     reports = prepare(langs, splits, arguments.out, subwords, limits, filters, arguments.workers)
     print(format_report(reports))
     print(f"wrote {arguments.out}")
-
-
-def _pieces(text: str) -> int:
-    if (number := positive(text)) > _MOST:
-        raise argparse.ArgumentTypeError(f"must be at most {_MOST:,}, not {number:,}")
-    return number
-
-
-def _ratio(text: str) -> float:
-    if not (ratio := float(text)) >= 1:  # nor NaN, which no ratio is beyond
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
-    return ratio
-
-
-def _coverage(text: str) -> float:
-    if not 0.98 <= (share := float(text)) <= 1:  # what SentencePiece takes
-        raise argparse.ArgumentTypeError(f"between 0.98 and 1, not {text}")
-    return share
 
 
 def _symbols(text: str) -> tuple[str, ...]:

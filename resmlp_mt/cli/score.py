@@ -1,17 +1,12 @@
 """SacreBLEU, chrF and TER of one or more hypothesis files, with their signatures.
 
-resmlp-mt score --ref test.de ours.de theirs.de
-resmlp-mt translate --model my-model --input test.en | resmlp-mt score --ref test.de -
+--paired-ar and --paired-bs tell whether systems differ from the first one, or only happen to on
+these sentences. Without a reference a model can judge: it writes a number for each line, the
+negative log-likelihood of ours.de given test.en, in nats. docs/evaluate.md says how to read both.
 
---paired-ar tells whether systems differ, or only happen to on these sentences. It adds p for each
-file but the first: how often a difference from the first file would be as large, in either
-direction, if it were left to chance which of the two a translation is from. --paired-bs adds the
-95% interval of each score. Its p is about half of that, or less.
-
-Without a reference a model can judge. This writes a number for each line, the negative
-log-likelihood of ours.de given test.en, in nats:
-
-resmlp-mt score ours.de --source test.en --model en-de
+  resmlp-mt score --ref test.de ours.de theirs.de
+  resmlp-mt translate --model my-model --input test.en | resmlp-mt score --ref test.de -
+  resmlp-mt score ours.de --source test.en --model en-de
 """
 
 import argparse
@@ -22,9 +17,9 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from resmlp_mt.cli import flags
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
-from resmlp_mt.cli.flags import add_device, add_user_dir, import_user_dir, positive, thread_count
-from resmlp_mt.errors import UserError, name_flag
+from resmlp_mt.errors import UserError
 
 # SacreBLEU's tests, and how often each draws unless it is told.
 _DRAWS = {"ar": 10_000, "bs": 1000}
@@ -38,43 +33,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--ref", **several, help="detokenized reference; may be repeated")
     add("--lowercase", action="store_true", help="ignore case")
     add_tokenize(parser)
-    tests = parser.add_mutually_exclusive_group()
+    tests, some = parser.add_mutually_exclusive_group(), dict(type=flags.positive, metavar="N")
     for test, name in (("ar", "approximate randomization"), ("bs", "bootstrap resampling")):
-        about = dict(const=test, dest="test", help=f"test differences by paired {name}")
-        tests.add_argument(f"--paired-{test}", action="store_const", **about)
-        said = f"draws of it (default: {_DRAWS[test]})"
-        add(f"--paired-{test}-n", type=positive, metavar="N", help=said)
-    add("--seed", type=positive, metavar="N", help="of draws (default: $SACREBLEU_SEED, or 12345)")
+        said = f"test differences by paired {name}"
+        tests.add_argument(f"--paired-{test}", action="store_true", help=said)
+        add(f"--paired-{test}-n", **some, help=f"draws of it (default: {_DRAWS[test]})")
+    add("--seed", **some, help="of draws (default: $SACREBLEU_SEED, or 12345)")
     add("--json", action="store_true", help="print a JSON list instead of a table")
     judged = parser.add_argument_group("negative log-likelihood by a model, in place of --ref")
-    judged.add_argument(
-        "--model",
-        metavar="NAME|DIR|FILE",
-        help="write how unlikely this model finds each line, in nats; inf where a side is longer "
-        "than it takes",
-    )
-    judged.add_argument("--source", type=Path, metavar="FILE", help="what the lines translate")
-    judged.add_argument(
-        "--per-subword", action="store_true", help="the mean over the subwords of a line"
-    )
-    judged.add_argument(
-        "--threads", type=thread_count, metavar="N", help="threads on a CPU (default: one a core)"
-    )
-    add_device(judged)
-    add_user_dir(judged)
+    add, few = judged.add_argument, dict(type=flags.thread_count, metavar="N")
+    said = "write how unlikely this model finds each line, in nats; inf where a side is too long"
+    add("--model", metavar="NAME|DIR|FILE", help=said)
+    add("--source", type=Path, metavar="FILE", help="what the lines translate")
+    add("--per-subword", action="store_true", help="the mean over the subwords of a line")
+    add("--threads", **few, help="threads on a CPU (default: one a core)")
+    flags.add_device(judged)
+    flags.add_user_dir(judged)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Score and print."""
     if arguments.model:
         return _judge(arguments)
-    for name in ("source", "per_subword", "threads"):
-        if getattr(arguments, name):
-            raise UserError(f"{name_flag(name)} is for --model, which is not given")
+    given = "which is not given"
+    flags.refuse_given(arguments, ("source", "per_subword", "threads"), f"is for --model, {given}")
     if not arguments.ref:
         raise UserError("--ref is missing; or let a model judge, with --model and --source")
-    test = arguments.test
-    _check_flags(arguments)
+    test = next((test for test in _DRAWS if getattr(arguments, f"paired_{test}")), None)
+    for other in {*_DRAWS} - {test}:
+        flags.refuse_given(arguments, [f"paired_{other}_n"], f"is for --paired-{other}, {given}")
+    if test is None:
+        flags.refuse_given(arguments, ["seed"], f"is for --paired-ar or --paired-bs, {given}")
+    elif len(arguments.hypotheses) < 2:
+        raise UserError(f"--paired-{test} compares files: name two or more")
     texts = _read_all([*arguments.ref, *arguments.hypotheses])
     references = _leave_out_missing([texts[path] for path in arguments.ref])
     if test and len(references[0]) < 2:
@@ -91,7 +82,10 @@ def run(arguments: argparse.Namespace) -> None:
     common = {"signatures": {name: str(m.get_signature()) for name, m in metrics.items()}}
     if test:
         systems = [(str(path), texts[path]) for path in arguments.hypotheses]
-        common["signatures"], tested = _test_pairs(systems, references, metrics, arguments)
+        if arguments.seed is not None:
+            os.environ["SACREBLEU_SEED"] = str(arguments.seed)  # the only way to tell it
+        draws = getattr(arguments, f"paired_{test}_n") or _DRAWS[test]
+        common["signatures"], tested = _test_pairs(systems, references, metrics, test, draws)
         rows = [row | {f"paired_{test}": one} for row, one in zip(rows, tested, strict=True)]
     if len(references) > 1:
         counts = (column.count(None) for column in references)
@@ -109,20 +103,6 @@ def run(arguments: argparse.Namespace) -> None:
     for name, missing in common.get("missing_references", {}).items():
         if missing:
             print(f"{name}: {missing:,} of {len(lines) // len(references):,} lines are missing")
-
-
-def _check_flags(arguments: argparse.Namespace) -> None:
-    test = arguments.test
-    for flag, value, tests in (
-        ("--paired-ar-n", arguments.paired_ar_n, ["ar"]),
-        ("--paired-bs-n", arguments.paired_bs_n, ["bs"]),
-        ("--seed", arguments.seed, [*_DRAWS]),
-    ):
-        if value is not None and test not in tests:
-            needed = " or ".join(f"--paired-{test}" for test in tests)
-            raise UserError(f"{flag} is for {needed}, which is not given")
-    if test and len(arguments.hypotheses) < 2:
-        raise UserError(f"--paired-{test} compares files: name two or more")
 
 
 def _read_all(paths: list[Path]) -> dict[Path, list[str]]:
@@ -148,17 +128,15 @@ def _judge(arguments: argparse.Namespace) -> None:
     from resmlp_mt.translating.likelihood import score_pairs
     from resmlp_mt.translating.translator import Translator
 
-    for name in ("ref", "test", "seed", "json", "lowercase"):
-        if getattr(arguments, name):
-            flag = f"--paired-{arguments.test}" if name == "test" else name_flag(name)
-            raise UserError(f"{flag} is for references: leave it out, or --model")
+    names = ("ref", "paired_ar", "paired_bs", "seed", "json", "lowercase")
+    flags.refuse_given(arguments, names, "is for references: leave it out, or --model")
     if not arguments.source or len(arguments.hypotheses) != 1:
         raise UserError("--model judges one file: name it, and what it translates with --source")
     (path,) = arguments.hypotheses
     if str(path) == str(arguments.source) == "-":
         raise UserError("-: standard input can be read once; name a file for the other")
     import_engines([arguments.model], arguments.device)
-    import_user_dir(arguments)
+    flags.import_user_dir(arguments)
     translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
     paths = arguments.source, path
     pairs = pair_lines(*map(_read, paths), paths)
@@ -207,18 +185,15 @@ def _test_pairs(
     systems: list[tuple[str, list[str]]],
     references: list[list[str | None]],
     metrics: dict,
-    arguments: argparse.Namespace,
+    kind: str,
+    draws: int,
 ) -> tuple[dict[str, str], list[dict[str, dict]]]:
     """Signatures by metric; and by system and metric p, and the bootstrap's mean and interval."""
     from sacrebleu.significance import PairedTest
 
-    if arguments.seed is not None:
-        os.environ["SACREBLEU_SEED"] = str(arguments.seed)  # the only way to tell it
     seed = os.environ.get("SACREBLEU_SEED", "none")
     if seed.lower() != "none" and not (seed.isdecimal() and int(seed)):
         raise UserError(f"SACREBLEU_SEED={seed} in the environment: take a number, 1 or more")
-    kind = arguments.test
-    draws = getattr(arguments, f"paired_{kind}_n") or _DRAWS[kind]
     signatures, results = PairedTest(systems, metrics, references, kind, draws)()
     differing = [sum(map(str.__ne__, lines, systems[0][1])) for _, lines in systems]
     rows = [{} for _ in systems]

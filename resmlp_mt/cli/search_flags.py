@@ -4,6 +4,7 @@ import argparse
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 
@@ -37,14 +38,17 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     add("--glossary", type=Path, metavar="FILE", help=said)
 
 
-def search_settings(arguments: argparse.Namespace, terms: dict[str, str] | None) -> dict:
-    """All that these flags say, by name; `terms` are those that were read from --glossary."""
-    names = (*_names_of_search(), "prefix", "prefix_column")
-    settings = {name_flag(name): getattr(arguments, name) for name in names}
-    if arguments.glossary:
-        said = json.dumps(terms)
-        settings["--glossary of SHA-256"] = hashlib.sha256(said.encode()).hexdigest()
-    return settings
+def list_settings(
+    arguments: argparse.Namespace, terms: dict[str, str] | None, without: Iterable[str]
+) -> dict:
+    """All flags with their values but those `without` a part in what is made.
+
+    The terms that were read from --glossary stand for that, as a sum.
+    """
+    left_out = {"glossary", *without}
+    given = {name_flag(n): value for n, value in vars(arguments).items() if n not in left_out}
+    said = json.dumps(terms).encode()
+    return given | {"--glossary of SHA-256": hashlib.sha256(said).hexdigest()}
 
 
 def read_search(arguments: argparse.Namespace):
@@ -62,7 +66,7 @@ def read_search(arguments: argparse.Namespace):
         raise UserError("--prefix-column must be 2 or more: the first column is the text")
     if re.search(r"[\n\r\t]", arguments.prefix) and not arguments.json:
         raise UserError("--prefix holds a line end or a tab, which lines do not: give it without")
-    given = {name: getattr(arguments, name) for name in _names_of_search()}
+    given = {field.name: getattr(arguments, field.name) for field in fields(SearchOptions)}
     if arguments.glossary:
         given["constraints"] = "unordered"
     try:
@@ -86,9 +90,3 @@ def split_columns(lines: list[str], arguments: argparse.Namespace) -> tuple[list
         return texts, {"words": [row[1:] for row in rows]}
     column = arguments.prefix_column - 1
     return texts, {"prefix": [row[column] if len(row) > column else "" for row in rows]}
-
-
-def _names_of_search() -> list[str]:
-    from resmlp_mt.engines.options import SearchOptions
-
-    return [field.name for field in fields(SearchOptions)]

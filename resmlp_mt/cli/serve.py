@@ -15,11 +15,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from resmlp_mt.cli.flags import add_device, positive, thread_count
+from resmlp_mt.cli.flags import add_device, positive, thread_count, within
 from resmlp_mt.errors import UserError, name_flag
 
 _COUNTS = "batch_size queue_size max_beam max_request_bytes max_answer_bytes".split()
-_DAY = 86_400
 # As browsers write an origin: without the port where it is the usual one. "null" is that of files.
 _ORIGIN = re.compile(r"(?!http:.*:80$|https:.*:443$)(\*|null|[a-z][a-z0-9+.-]*://[^/?#@*\sA-Z]+)")
 _HOST = re.compile(r"[^/?#@*:\s]+|\[?[0-9A-Fa-f:.]+\]?")
@@ -37,25 +36,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add = parser.add_argument
     again, n = {"action": "append", "default": []}, {"type": positive, "metavar": "N"}
+    port = within(0, 65_535)
     add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    add("--port", type=int, default=8080, help="0 for any free one (default: %(default)s)")
+    add("--port", type=port, default=8080, help="0 for any free one (default: %(default)s)")
     said = "a name that requests may call the server by, besides localhost, --host and addresses"
-    add("--allow-host", **again, metavar="NAME", help=f"{said}; may be given again")
+    add("--allow-host", **again, type=_host, metavar="NAME", help=f"{said}; may be given again")
     said = "let pages from there, as https://example.org, ask in a browser; * for all"
-    add("--allow-origin", **again, metavar="ORIGIN", help=f"{said}; may be given again")
+    said = f"{said}; may be given again"
+    add("--allow-origin", **again, type=_origin, metavar="ORIGIN", help=said)
     said = "answer only requests with one of these keys: one a line, and behind it its requests a"
     add("--api-keys", type=Path, metavar="FILE", help=f"{said} minute where they differ")
     said = "of each key; 0 for any number (default: %(default)s)"
-    add("--requests-per-minute", default=0, type=int, metavar="N", help=said)
+    add("--requests-per-minute", default=0, type=within(0), metavar="N", help=said)
     said = (
         "terms that hold in every request: lines with a term, a tab, and what translations must "
         "hold for it. Of several models the languages come before it, as en-de=terms.tsv; may be "
         "given again"
     )
-    add("--glossary", **again, metavar="[SOURCE-TARGET=]FILE", help=said)
+    add("--glossary", **again, type=_terms, metavar="[SOURCE-TARGET=]FILE", help=said)
     add("--access-log", action="store_true", help="write a line for each request to stdout")
     said = "show /metrics there, and not at --port; 0 for any free one"
-    add("--metrics-port", type=int, metavar="PORT", help=said)
+    add("--metrics-port", type=port, metavar="PORT", help=said)
     said = "address of --metrics-port (default: %(default)s)"
     add("--metrics-host", default="127.0.0.1", metavar="HOST", help=said)
     said = "processes that answer at the port, each with the models and limits of its own"
@@ -69,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         add(flag, default=default, **n, help=f"{said} (default: %(default)s)")
     said = "for a request to arrive, and to be translated; each (default: %(default)s)"
-    add("--timeout", type=float, default=60.0, metavar="SECONDS", help=said)
+    add("--timeout", type=within(1, 86_400, float), default=60.0, metavar="SECONDS", help=said)
     said = "threads of a worker (default: they share the cores)"
     add("--threads", type=thread_count, metavar="N", help=said)
     said = (
@@ -85,7 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
     from resmlp_mt.extras import advise
     from resmlp_mt.files.finding import locate_model, shipped_translators
 
-    _check(arguments)
+    if arguments.requests_per_minute and not arguments.api_keys:
+        raise UserError("--requests-per-minute is for each key of --api-keys; give these too")
     try:
         from resmlp_mt.serving.keys import read_keys
         from resmlp_mt.serving.settings import Limits, Settings
@@ -121,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
             origins=tuple(arguments.allow_origin),
             keys=arguments.api_keys,
             a_minute=arguments.requests_per_minute,
-            terms=tuple(map(_divide, arguments.glossary)),
+            terms=tuple(arguments.glossary),
             folder=Path(folder),
             metrics_port=metrics_port,
             address=address[1],
@@ -129,35 +131,28 @@ def run(arguments: argparse.Namespace) -> int:
         return supervise(settings, sockets, arguments.workers, arguments.access_log)
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    """Refuse ports and times that are none, and names that would never match."""
-    if not 1 <= arguments.timeout <= _DAY:
-        raise UserError(f"--timeout {arguments.timeout:g} must be between 1 and {_DAY}")
-    for name in ("port", "metrics_port"):
-        if not 0 <= (getattr(arguments, name) or 0) < 65536:
-            said = f"{name_flag(name)} {getattr(arguments, name)}"
-            raise UserError(f"{said} must be between 0 and 65535")
-    for name in arguments.allow_host:
-        if not _HOST.fullmatch(name) or name.count(":") == 1:
-            rule = "must be a name alone, as mt.example.org: no port, path or *"
-            raise UserError(f"--allow-host {name} {rule}")
-    for name in arguments.allow_origin:
-        if not _ORIGIN.fullmatch(name):
-            rule = "must be as browsers say it, https://www.example.org: in small letters, with no"
-            raise UserError(f"--allow-origin {name} {rule} / at its end and no usual port; or *")
-    for given in arguments.glossary:
-        if not all(given.partition("=")[::2] if "=" in given else [given]):
-            raise UserError(f"--glossary {given}: write SOURCE-TARGET=FILE, as en-de=terms.tsv")
-    if arguments.requests_per_minute < 0:
-        raise UserError("--requests-per-minute must be 0 or more")
-    if arguments.requests_per_minute and not arguments.api_keys:
-        raise UserError("--requests-per-minute is for each key of --api-keys; give these too")
+def _host(text: str) -> str:
+    """A name that a request may have, for argparse: others would never match."""
+    if not _HOST.fullmatch(text) or text.count(":") == 1:
+        rule = "must be a name alone, as mt.example.org: no port, path or *"
+        raise argparse.ArgumentTypeError(f"{text} {rule}")
+    return text
 
 
-def _divide(given: str) -> tuple[str, Path]:
-    """The direction of a --glossary, empty if it has none, and the file."""
-    direction, equals, file = given.partition("=")
-    return (direction, Path(file)) if equals else ("", Path(given))
+def _origin(text: str) -> str:
+    """An origin as a request has it, for argparse."""
+    if not _ORIGIN.fullmatch(text):
+        rule = "must be as browsers say it, https://www.example.org: in small letters, with no / at"
+        raise argparse.ArgumentTypeError(f"{text} {rule} its end and no usual port; or *")
+    return text
+
+
+def _terms(text: str) -> tuple[str, Path]:
+    """The direction of a --glossary, "" if it has none, and the file; for argparse."""
+    direction, file = text.split("=", 1) if "=" in text else ("", text)
+    if not file or text.startswith("="):
+        raise argparse.ArgumentTypeError(f"{text}: write SOURCE-TARGET=FILE, as en-de=terms.tsv")
+    return direction, Path(file)
 
 
 def _listen(arguments: argparse.Namespace, host: str, port: int):

@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from resmlp_mt.cli.flags import add_device, add_user_dir, import_user_dir, positive, thread_count
+from resmlp_mt.cli import flags
 from resmlp_mt.cli.search_flags import add_search, read_search, split_columns
 from resmlp_mt.cli.translate_files import Input, is_done, open_input, open_output
 from resmlp_mt.cli.translations import format_line
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("text", nargs="*", help="sentences; without any, standard input is read")
     add("--model", action="append", metavar="NAME|DIR|FILE", help="several translate together")
-    add_user_dir(parser)
+    flags.add_user_dir(parser)
     files = dict(type=Path, nargs="+", default=[], metavar="FILE")
     add("--input", **files, help="text, also .gz and .xz; - is standard input")
     add("--shard", metavar="I/N", help="only the I-th of N equal parts of the --input")
@@ -54,10 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--split-sentences", **either, help=said)
     said = "mend capitals, keep numbers, names and tags; or translate all as it is typed"
     add("--recase", **either, default=True, help=said)
-    add("--batch-tokens", type=positive, default=4096, metavar="N", help="source subwords a batch")
-    add("--buffer-size", type=positive, default=1000, metavar="N", help="most lines at once")
-    add("--threads", type=thread_count, metavar="N", help="on a CPU (default: one a core)")
-    add_device(parser)
+    some = dict(type=flags.positive, metavar="N")
+    add("--batch-tokens", **some, default=4096, help="source subwords a batch")
+    add("--buffer-size", **some, default=1000, help="most lines at once")
+    add("--threads", type=flags.thread_count, metavar="N", help="on a CPU (default: one a core)")
+    flags.add_device(parser)
     add_search(parser)
 
 
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
         return print(f"resmlp-mt translate: {said}", file=sys.stderr)
     terms = arguments.glossary and read_glossary(arguments.glossary)
     import_engines(arguments.model, arguments.device)
-    import_user_dir(arguments)
+    flags.import_user_dir(arguments)
     # Opened first: what cannot be written fails before the work.
     with open_output(arguments, terms) if arguments.output else nullcontext(sys.stdout) as out:
         load = Translator.from_pretrained
@@ -112,19 +113,14 @@ def _choose_field(arguments: argparse.Namespace):
     """The `Column` or `Key` that the flags name; None where lines are texts."""
     from resmlp_mt.translating.fields import choose_field
 
-    places = arguments.into, arguments.score_into
     if arguments.field is None:
-        for flag, place in zip(("--into", "--score-into"), places, strict=True):
-            if place is not None:
-                raise UserError(f"{flag} needs --field")
-        return None
-    others = arguments.json, arguments.print_alignment, arguments.prefix_column
-    if arguments.nbest > 1 or any(others) or arguments.constraints:
-        raise UserError(
-            "--field (or --tsv-column) prints the line with its translation: leave out --nbest, "
-            "--json (--score-into gives scores), --print-alignment, --prefix-column, --constraints"
-        )
-    return choose_field(arguments.field, *places)
+        return flags.refuse_given(arguments, ("into", "score_into"), "needs --field")
+    other = "goes without --field (or --tsv-column), which prints the line with its translation"
+    names = ("json", "print_alignment", "prefix_column", "constraints")
+    flags.refuse_given(arguments, names, f"{other}; --score-into gives scores")
+    if arguments.nbest > 1:
+        raise UserError(f"--nbest {other}")
+    return choose_field(arguments.field, arguments.into, arguments.score_into)
 
 
 def _write(

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from resmlp_mt.cli.search_flags import search_settings
-from resmlp_mt.errors import UserError, name_flag
+from resmlp_mt.cli.search_flags import list_settings
+from resmlp_mt.errors import UserError
 from resmlp_mt.text.surrogates import mend_surrogates
 from resmlp_mt.translating.lines import (
     STANDARD,
@@ -18,6 +18,9 @@ from resmlp_mt.translating.lines import (
     open_files,
     take_shard,
 )
+
+# Flags that the output does not depend on, or not by their own values.
+_NO_MATTER = "text input output resume quiet threads device user_dir run".split()
 
 
 @dataclass
@@ -103,12 +106,8 @@ def open_output(arguments: argparse.Namespace, terms: dict[str, str] | None) -> 
     read = [0 if path == STANDARD else path for path in inputs]
     read += [path for model in arguments.model for path in list_files(model)]
     refuse_overwriting(arguments.output, read + [arguments.glossary] * bool(arguments.glossary))
-    options = {"--model": arguments.model}  # first, as what a refusal begins with
+    options = list_settings(arguments, terms, _NO_MATTER)
     options["--model of SHA-256"] = [checksum_model(model) for model in arguments.model]
-    for name in "json print_alignment field into score_into shard split_sentences recase".split():
-        options[name_flag(name)] = getattr(arguments, name)
-    options |= {"--batch-tokens": arguments.batch_tokens, "--buffer-size": arguments.buffer_size}
-    options |= search_settings(arguments, terms)
     folder = follow_links(arguments.output).parent
     is_new = not folder.exists()
     with open_text(arguments.output, options, arguments.resume) as out:

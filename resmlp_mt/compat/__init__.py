@@ -7,23 +7,22 @@ programs and noise need neither fairseq nor torch.
 """
 
 import importlib
-import os
 
 from resmlp_mt.compat.noise import quiet_import, silence_noise
 from resmlp_mt.compat.programs import exit_with_explanation, is_program
 
-MENDED = "checkpoints", "flags", "resuming", "saving", "trainer", "workers"
 
+def mend() -> None:
+    """Put everything right; the second time changes nothing.
 
-def apply() -> None:
-    """Put everything right; the second time changes nothing."""
+    Raises:
+        UserError: If this fairseq is not known.
+    """
+    exit_with_explanation()
     if is_program():  # the warnings of others are theirs
         silence_noise()
     with quiet_import():
-        modules = {name: importlib.import_module(f"resmlp_mt.compat.{name}") for name in MENDED}
+        for name in ("checkpoints", "flags", "resuming", "saving", "trainer", "workers"):
+            importlib.import_module(f"resmlp_mt.compat.{name}")
     importlib.import_module("resmlp_mt.compat.archives").allow_harmless_classes()
-    applied = {name: module.PATCH.apply() for name, module in modules.items()}
-    if is_program() and not applied["checkpoints"]:
-        # Then fairseq reads checkpoints as it likes: torch must refuse code by itself.
-        os.environ["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
-    exit_with_explanation()
+    importlib.import_module("resmlp_mt.compat.patching").apply()

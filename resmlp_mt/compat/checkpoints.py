@@ -14,40 +14,24 @@ import torch
 
 from resmlp_mt.compat.archives import read_data
 from resmlp_mt.compat.contents import FOREIGN, TOO_LARGE, check_parts
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.data.identity import KEY, Identity
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import LAST, find_checkpoint
 from resmlp_mt.files.kinds import PRETRAINING
 from resmlp_mt.nn.old_names import rename
 
-PATCH = Patch(
-    "checkpoints safe",
-    """
-    fairseq trusts what a checkpoint holds. Its main branch passes weights_only=False to torch.load,
-    which runs pickled code. All versions resolve `${oc.env:SECRET}` in its configuration, build a
-    model of any size, and end in a traceback where the file is broken.
-    """,
-    "whoever loads a checkpoint of somebody else, or one that was damaged",
-    """
-    It is read as data alone, and what is wrong with it is said in a sentence.
-    """,
-)
-
 _adopt: ContextVar[Callable[[str, dict], None] | None] = ContextVar("adopt", default=None)
 # A reference to another field, and nothing else: "${task.data}".
 _FIELD = re.compile(r"\$\{[\w.]+\}")
 
 
-def load_checkpoint(
-    path: str | Path, overrides: dict | None = None, on_all_ranks: bool = False
-) -> dict:
+def load_checkpoint(path: str | Path, overrides: dict | None = None) -> dict:
     """Read a checkpoint of fairseq without running code from it, as any of its versions wrote it.
 
     Args:
-        path: The file; what iopath knows, if it is installed.
+        path: The file.
         overrides: Flags to put in the place of those that it was trained with.
-        on_all_ranks: Whether all workers read it at the same time.
 
     Returns:
         What fairseq's `load_checkpoint_to_cpu` returns: "model", "cfg" ...
@@ -56,9 +40,8 @@ def load_checkpoint(
         UserError: If there is none, it is broken, or holds more than data; it names the file.
     """
     try:
-        local = _fetch(str(path), on_all_ranks)
-        state = _modernise(read_data(local), overrides or {})
-        check_parts(state, os.path.getsize(local))
+        state = _modernise(read_data(str(path)), overrides or {})
+        check_parts(state, os.path.getsize(path))
         _rename(state)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error.__cause__
@@ -84,12 +67,10 @@ def find_and_read(model: str | Path, kind: str | None = None) -> tuple[Path, dic
     return path, state
 
 
-@PATCH.replaces(
-    "fairseq.checkpoint_utils:load_checkpoint_to_cpu", "(path, arg_overrides, load_on_all_ranks)"
-)
+@replaces("fairseq.checkpoint_utils:load_checkpoint_to_cpu")
 def load_in_fairseq(_, path, arg_overrides=None, load_on_all_ranks=False):
     """Read by our own hand: fairseq's calls torch.load as each of its versions likes."""
-    state = load_checkpoint(path, arg_overrides, load_on_all_ranks)
+    state = load_checkpoint(path, arg_overrides)
     if adopt := _adopt.get():
         adopt(path, state)
     return state
@@ -105,10 +86,7 @@ def adopting(adopt: Callable[[str, dict], None]) -> Iterator[None]:
         _adopt.reset(token)
 
 
-@PATCH.replaces(
-    "fairseq.checkpoint_utils:load_model_ensemble_and_task",
-    "(filenames, arg_overrides, task, strict, suffix, num_shards, state)",
-)
+@replaces("fairseq.checkpoint_utils:load_model_ensemble_and_task")
 def load_models(load_ensemble, filenames, arg_overrides=None, *args, **kwargs):
     """Let a model not be greater than its checkpoint, whose configuration may say anything.
 
@@ -178,23 +156,6 @@ def _modernise(state: object, overrides: dict) -> dict:
     except Exception as error:  # fairseq and OmegaConf fail anywhere on what they did not write
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UserError(f"{FOREIGN}: {reason:.200}") from error
-
-
-def _fetch(path: str, on_all_ranks: bool) -> str:
-    """The file on this computer that fairseq would read: anew where the path is a remote one."""
-    # Not above: it imports the plugin, which imports this module.
-    from fairseq.file_io import PathManager
-
-    if not PathManager.path_requires_pathmanager(path):
-        return path
-    try:
-        # It may be older than what is there.
-        Path(PathManager.get_local_path(path)).unlink(missing_ok=True)
-        if on_all_ranks:
-            torch.distributed.barrier()
-        return PathManager.get_local_path(path)
-    except OSError as error:
-        raise UserError(f"could not be fetched: {error}") from None
 
 
 def _check_interpolations(value: object) -> None:

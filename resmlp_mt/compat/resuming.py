@@ -6,39 +6,18 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
-from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 from resmlp_mt.compat.checkpoints import adopting, load_checkpoint
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.errors import UserError, name_flag
 from resmlp_mt.files.claim import claim_folder
 from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
 
 logger = logging.getLogger(__name__)
 
-
-PATCH = Patch(
-    "going on",
-    """
-    fairseq starts a training afresh, without a word, where the file that it looks for is missing or
-    has weights alone. It takes an optimizer's state for weights of other sizes, and fails at a
-    later step. It lets two trainings overwrite each other's checkpoints. It fails where a moving
-    average is wanted and the checkpoint has none, or one of other sizes. With `--restore-file`
-    every start begins there once more, and overwrites what came of it. With another
-    `--update-freq` the last batch of the epoch may be left out.
-    """,
-    "whoever goes on with a training whose last checkpoint was lost or broken, mistypes "
-    "`--restore-file`, changed the sizes of the model, or gives the same command twice",
-    """
-    It goes on from the newest checkpoint that is there, or says what is missing or does not fit. A
-    training from `--restore-file` goes on where it stopped. The second of two trainings in one
-    folder is refused. A moving average begins with the weights. Groups of `--update-freq` batches
-    begin where a group begins.
-    """,
-)
 # What is read here beyond what fairseq reads of its configuration.
-_READ = ("save_dir", "no_save", "patience", "continue_once")
+_READ = ("save_dir", "no_save", "patience")
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 _OTHER_OPTIMIZER = (
     "the checkpoint's optimizer knows a model of other sizes, or of other embeddings that are "
@@ -47,7 +26,7 @@ _OTHER_OPTIMIZER = (
 )
 
 
-@PATCH.replaces("fairseq.checkpoint_utils:load_checkpoint", "08e4fa03a2ab")
+@replaces("fairseq.checkpoint_utils:load_checkpoint")
 def find_and_load(load, cfg, trainer, **passed_on):
     """Start afresh only where there is nothing to go on from.
 
@@ -56,45 +35,32 @@ def find_and_load(load, cfg, trainer, **passed_on):
     # Programs of others may give no more than fairseq reads.
     if not all(hasattr(cfg, name) for name in _READ) or not cfg.save_dir:
         return load(cfg, trainer, **passed_on)
-    if trainer.is_data_parallel_master and not cfg.no_save and os.path.isdir(cfg.save_dir):
-        _claim(cfg.save_dir)
+    saves = trainer.is_data_parallel_master and not cfg.no_save and os.path.isdir(cfg.save_dir)
+    if saves and not claim_folder(Path(cfg.save_dir)):
+        raise UserError(
+            f"--save-dir {cfg.save_dir}: another training is at work there; wait for its end"
+        )
     last = os.path.join(cfg.save_dir, LAST)
     if trainer.checkpoint_suffix:  # in parts, of which each worker has its own
         return load(cfg, trainer, **passed_on)
-    goes_on = PathManager.exists(last)
-    if cfg.restore_file != LAST:
-        newest = last if goes_on else next(map(str, _newest_first(cfg.save_dir)), None)
-        if newest and _began_so(newest, cfg):
-            if trainer.is_data_parallel_master:
-                logger.warning(
-                    "%s began from %s: going on from it; to begin once more, give another "
-                    "--save-dir",
-                    newest,
-                    cfg.restore_file,
-                )
-            begun = {"restore_file": LAST if goes_on else newest}
-            cfg = OmegaConf.merge(cfg, begun | dict.fromkeys(_RESETS, False))
-        else:
-            _check_named(cfg.save_dir, "--restore-file", cfg.restore_file)
-    elif not goes_on and (others := _newest_first(cfg.save_dir)):
+    goes_on, is_named = os.path.exists(last), cfg.restore_file != LAST
+    newest = last if goes_on else next(map(str, _newest_first(cfg.save_dir)), None)
+    if is_named and not (newest and _began_so(newest, cfg)):
+        _check_named(cfg.save_dir, cfg.restore_file)
+    elif newest and (is_named or not goes_on):
         if trainer.is_data_parallel_master:
-            logger.warning("%s is not there: going on from %s, the newest one", last, others[0])
-        found = {"restore_file": str(others[0]), "finetune_from_model": None}
-        cfg = OmegaConf.merge(cfg, found)
-    elif not goes_on and cfg.continue_once is not None:
-        _check_named(cfg.save_dir, "--continue-once", cfg.continue_once)
+            said = "going on from %s, the newest checkpoint; to begin anew, give another --save-dir"
+            logger.warning(said, newest)
+        found = {"restore_file": newest, "finetune_from_model": None}
+        cfg = OmegaConf.merge(cfg, found | (dict.fromkeys(_RESETS, False) if is_named else {}))
     try:
         with adopting(partial(_adopt, cfg, trainer)):
             extra_state, epochs = load(cfg, trainer, **passed_on)
     except UserError as error:
-        whole = None
-        if str(error).startswith(f"{last}: "):
-            whole = next(filter(_is_whole, _newest_first(cfg.save_dir)), None)
-        if whole is None:
+        others = _newest_first(cfg.save_dir)
+        if not others or not str(error).startswith(f"{last}: "):
             raise
-        raise UserError(
-            f"{error}, or go on from an older one that is whole: --restore-file {whole}"
-        ) from None
+        raise UserError(f"{error}, or go on from another: --restore-file {others[0]}") from None
     except ValueError as error:
         if "parameter group" not in str(error):
             raise
@@ -151,7 +117,7 @@ def _adopt(cfg, trainer, path: str, state: dict) -> None:
     """
     # A training that started so goes on from its own checkpoint.
     last = os.path.join(cfg.save_dir, LAST)
-    tunes = path == cfg.finetune_from_model and not PathManager.exists(last)
+    tunes = path == cfg.finetune_from_model and not os.path.exists(last)
     if tunes and trainer.is_data_parallel_master:
         _tell_other_flags(path, state["cfg"], trainer.cfg)
     if hasattr(trainer.task, "adopt_state"):
@@ -199,21 +165,13 @@ def _count_on(trainer, patience: int, counted: dict) -> None:
         trainer.cfg.optimization.max_update = trainer.get_num_updates()
 
 
-def _claim(save_dir: str) -> None:
-    """Be the only training that saves there. Remote folders are left to fairseq."""
-    if not PathManager.path_requires_pathmanager(save_dir) and not claim_folder(Path(save_dir)):
-        raise UserError(
-            f"--save-dir {save_dir}: another training is at work there; wait for its end"
-        )
-
-
-def _check_named(folder: str, flag: str, path: str) -> None:
-    """Check that there is what a flag names."""
-    if PathManager.exists(path):
+def _check_named(folder: str, path: str) -> None:
+    """Check that there is what --restore-file names."""
+    if os.path.exists(path):
         return
     meant = os.path.join(folder, path)
     hint = f"; did you mean {meant}?" if os.path.exists(meant) else ""
-    raise UserError(f"{flag} {path}: no such checkpoint{hint}")
+    raise UserError(f"--restore-file {path}: no such checkpoint{hint}")
 
 
 def _began_so(newest: str, cfg) -> bool:
@@ -231,11 +189,3 @@ def _newest_first(folder: str) -> list[Path]:
     """The checkpoints of a training but the last one; the best ones behind those with numbers."""
     numbered = [path for path, _ in reversed(numbered_checkpoints(Path(folder)))]
     return numbered + best_checkpoints(Path(folder))
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        load_checkpoint(path)
-    except UserError:
-        return False
-    return True

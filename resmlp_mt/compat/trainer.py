@@ -16,64 +16,24 @@ import time
 
 import torch
 from fairseq import checkpoint_utils, trainer
-from fairseq.distributed import ModuleProxyWrapper
 from fairseq.distributed.utils import get_global_group
-from fairseq.file_io import PathManager
-from torch.nn.parallel import DistributedDataParallel
 
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.errors import UserError
 
 logger = logging.getLogger(__name__)
-
-PATCH = Patch(
-    "training",
-    """
-    fairseq-train is killed by SIGTERM, and loses what was trained since the last checkpoint. After
-    its last update it makes one more each time that the command is given. `--patience` counts anew
-    after every stop. A user's mistake leaves a crash.pt, and a training that diverges ends with an
-    error of the search for the place. Workers on CPUs name a GPU to torch. The first worker sends
-    the checkpoint to the others, in pickles that torch refuses to load.
-    """,
-    "whoever trains under a scheduler that stops jobs (Slurm, Kubernetes, spot machines), or by "
-    "several workers",
-    """
-    All workers save a checkpoint after the same batch and end. A later SIGTERM kills; two within a
-    few seconds are one, since schedulers and torchrun send one each. A training that is done is
-    validated and saved as it is. Each worker loads the checkpoint, and all end with a message if
-    they have not the same one.
-    """,
-)
 _asked = threading.Event()  # to stop; a process has one training
 
 
-@PATCH.replaces(
-    "fairseq.trainer:Trainer",
-    "15dd9cb1abfb",
-    "f13df5e2668d",
-    "d3ad29a10ce7",
-    "1ded4946c070",
-    "ef7afaba9529",
-    "39af76675f38",
-    "31d0e74e6cc6",
-    guards=tuple(
-        f"fairseq.trainer:Trainer.{name}"
-        for name in (
-            "__init__",
-            "_aggregate_logging_outputs",
-            "train_step",
-            "get_train_iterator",
-            "valid_step",
-            "save_checkpoint",
-            "load_checkpoint",
-        )
-    ),
-)
+@replaces("fairseq.trainer:Trainer")
 class Trainer(trainer.Trainer):
     """fairseq's, which can be stopped, and goes on."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
+        workers = self.cfg.distributed_training
+        if not self.cuda and workers.ddp_backend in ("c10d", "pytorch_ddp"):
+            workers.ddp_backend = "legacy_ddp"  # since fairseq names a GPU to torch's own
         _asked.clear()
         self.one_was_asked = False
         if threading.current_thread() is threading.main_thread():
@@ -81,23 +41,6 @@ class Trainer(trainer.Trainer):
         if self.data_parallel_world_size > 1:
             threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
             atexit.register(_end_group)
-
-    @property
-    def model(self):
-        """The model, wrapped where several workers train it."""
-        flags = self.cfg.distributed_training
-        by_torch = self.use_distributed_wrapper and flags.ddp_backend in ("c10d", "pytorch_ddp")
-        if self._wrapped_model is None and by_torch and not self.cuda:
-            wrapped = DistributedDataParallel(  # as fairseq's, which would name a GPU
-                self._model.to(self.device),
-                broadcast_buffers=flags.broadcast_buffers,
-                bucket_cap_mb=flags.bucket_cap_mb,
-                process_group=self.data_parallel_process_group,
-                find_unused_parameters=flags.find_unused_parameters,
-                gradient_as_bucket_view=flags.gradient_as_bucket_view,
-            )
-            self._wrapped_model = ModuleProxyWrapper(wrapped)
-        return super().model
 
     def _aggregate_logging_outputs(self, outputs, *stats, **kwargs):
         """Tell all workers that one was asked to stop; all stop after the same batch, or none.
@@ -164,7 +107,7 @@ class Trainer(trainer.Trainer):
         if self.data_parallel_world_size == 1:
             return super().load_checkpoint(filename, *args, **kwargs)
         self.cfg.checkpoint.load_checkpoint_on_all_dp_ranks = True
-        there, path = PathManager.isfile(filename), os.path.abspath(filename)
+        there, path = os.path.isfile(filename), os.path.abspath(filename)
         self._agree(there, f"has {'' if there else 'no '}{path}")
         extra_state = super().load_checkpoint(filename, *args, **kwargs)
         self._agree(self.get_num_updates(), f"has {path} of {self.get_num_updates()} updates")

@@ -12,25 +12,11 @@ import time
 
 import torch
 
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.errors import UserError
 
-PATCH = Patch(
-    "workers",
-    """
-    Workers are counted in GPUs, so that each worker of torchrun on CPUs would train a model of its
-    own. The workers that fairseq starts itself meet at a port drawn at random, which may be taken,
-    and run on when SIGTERM has killed the process that waits for them.
-    """,
-    "whoever trains with torchrun on CPUs, or on several GPUs",
-    """
-    The workers of torchrun train one model. The port is free. Workers get the SIGTERM of the
-    process that started them.
-    """,
-)
 
-
-@PATCH.replaces("fairseq.distributed.utils:infer_init_method", "340321c1d2a1")
+@replaces("fairseq.distributed.utils:infer_init_method")
 def infer(infer_init_method, cfg, *args, **kwargs):
     """Let the workers of torchrun meet, whatever they compute on."""
     workers = os.environ.get("WORLD_SIZE", "1")

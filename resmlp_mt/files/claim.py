@@ -1,4 +1,4 @@
-"""A folder that one process alone writes to."""
+"""Folders and files that one process alone writes to."""
 
 import os
 from pathlib import Path
@@ -9,25 +9,31 @@ from filelock import lock_descriptor
 _claimed: dict[tuple[int, int], int] = {}
 
 
-def claim_folder(folder: Path) -> bool:
-    """Take a folder for this process until it ends, however it ends; nothing is written there.
+def lock(descriptor: int) -> bool:
+    """Lock an open file or folder until it is closed.
 
     Returns:
         False where another process has it. A file system without locks has no such answer.
     """
+    try:
+        return lock_descriptor(descriptor, blocking=False)
+    except OSError:  # it has no locks, or none for folders
+        return True
+
+
+def claim_folder(folder: Path) -> bool:
+    """Take a folder for this process until it ends, however it ends; nothing is written there.
+
+    Returns:
+        As `lock`.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     found = os.fstat(descriptor)
-    try:
-        if (key := (found.st_dev, found.st_ino)) not in _claimed:
-            if not lock_descriptor(descriptor, blocking=False):
-                return False
-            _claimed[key], descriptor = descriptor, None
-    except OSError:  # a file system that has no locks, or none for folders
-        pass
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-    return True
+    if (key := (found.st_dev, found.st_ino)) not in _claimed and lock(descriptor):
+        _claimed[key] = descriptor
+    else:
+        os.close(descriptor)
+    return key in _claimed
 
 
 def release_folder(folder: Path) -> None:

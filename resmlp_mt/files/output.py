@@ -59,7 +59,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         UserError: As `prepare_target`.
     """
     target = prepare_target(path)
-    if stream := open_stream(target):
+    if stream := open_stream(path):
         with naming(path), stream, scratch_folder() as folder:
             yield folder / "new"
             with open(folder / "new", "rb") as new:
@@ -110,7 +110,7 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
             os.rename(old, target)
         for left in (new, old):
             shutil.rmtree(left, ignore_errors=True)
-        _refuse_loss(target, [mark, _CARD, *others])
+        _refuse_loss(target, mark, _CARD, *others)
         new.mkdir()
         with naming(path):
             yield new
@@ -128,15 +128,13 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
         _unfinished.discard(work)
 
 
-def _refuse_loss(path: Path, patterns: list[str]) -> None:
-    """Refuse a folder that has more than names of these patterns, of which the first is a mark."""
+def _refuse_loss(path: Path, mark: str, *others: str) -> None:
+    """Refuse a folder without the mark, or with more than names of these patterns."""
     if not path.exists():
         return
-    _refuse_mount(path)
-    if not (path / patterns[0]).exists() and (path.is_file() or any(path.iterdir())):
-        raise UserError(
-            f"{path} holds something else (no {patterns[0]} in it); name another folder"
-        )
+    if path.is_file():
+        raise UserError(f"{path}: a file; name a folder")
+    patterns = (mark, *others) if (path / mark).exists() else ()
     known = {found for pattern in patterns for found in path.glob(pattern)}
     within = {found.parent for found in known} - {path}
     held = [entry for folder in (path, *within) for entry in folder.iterdir()]
@@ -185,53 +183,33 @@ def prepare_target(path: Path) -> Path:
     target = follow_links(path)
     if target.is_dir():
         raise UserError(f"{path}: a folder; name a file")
-    if target.is_file():
-        _refuse_mount(target)
     with creating(path):
         target.parent.mkdir(parents=True, exist_ok=True)
     return target
 
 
-def _refuse_mount(path: Path) -> None:
-    """Refuse what is mounted, as a container's volume: nothing can take its place."""
-    if os.path.ismount(path):
-        raise UserError(f"{path} is a mount, which cannot be replaced; name what lies elsewhere")
-
-
 def follow_links(path: Path) -> Path:
-    """The file that a name stands for, which need not be there.
-
-    Links end at an open file of this process, such as /dev/stdout or the shell's `>(command)`.
+    """The file or folder that a name stands for, which need not be there.
 
     Raises:
-        UserError: If a link leads back to itself.
+        UserError: If it is mounted, as a container's volume: nothing can take its place.
     """
-    target = path
-    for _ in range(40):
-        if not target.is_symlink() or _is_open_file(target):
-            return target
-        target = target.parent / target.readlink()
-    raise UserError(f"{path}: a link that leads back to itself")
+    target = Path(os.path.realpath(path))
+    if os.path.ismount(target) and (target.is_file() or target.is_dir()):
+        raise UserError(f"{path} is a mount, which cannot be replaced; name what lies elsewhere")
+    return target
 
 
-def open_stream(target: Path) -> BinaryIO | None:
-    """Open what `prepare_target` found if it is no regular file: a device, a pipe, an open file.
-
-    Raises:
-        UserError: If it names a file of this process that is not open.
-    """
-    if _is_open_file(target):
-        try:
-            # To open it by its name would write from its start.
-            return os.fdopen(os.dup(int(target.name)), "wb")
-        except OSError as error:
-            raise UserError(f"{target}: {error.strerror}") from None
-    return open(target, "wb") if target.exists() and not target.is_file() else None
-
-
-def _is_open_file(path: Path) -> bool:
-    here = os.path.realpath(path.parent) == os.path.realpath("/proc/self/fd")
-    return here and path.name.isdecimal()
+def open_stream(path: Path) -> BinaryIO | None:
+    """Open what is written to as it is: a device, a pipe, or where standard output goes."""
+    if not path.exists():
+        return None
+    for number in (1, 2):
+        with suppress(OSError):  # it is closed
+            if os.path.samestat(os.fstat(number), path.stat()):
+                # To open it by its name would write from its start.
+                return os.fdopen(os.dup(number), "wb")
+    return None if path.is_file() else open(path, "wb")
 
 
 def refuse_overwriting(path: Path, sources: Iterable[Path | int]) -> None:

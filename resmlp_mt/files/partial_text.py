@@ -12,9 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from filelock import lock_descriptor
-
 from resmlp_mt.errors import UserError
+from resmlp_mt.files.claim import lock
 from resmlp_mt.files.output import (
     creating,
     find_mode,
@@ -40,7 +39,7 @@ def open_text(path: Path, options: dict, resume: bool) -> Iterator["TextStream"]
         UserError: If it cannot be written, or not be continued.
     """
     target = prepare_target(path)
-    stream, pack = open_stream(target), _PACKERS.get(path.suffix)
+    stream, pack = open_stream(path), _PACKERS.get(path.suffix)
     if stream is not None and resume:
         stream.close()
         raise UserError(f"{path}: no regular file, so that nothing is kept to --resume from")
@@ -151,13 +150,14 @@ class PartialText(TextStream):
             return {"lines": 0, "bytes": 0, "sha256": self.digest.hexdigest()}
         try:
             state = json.loads(self.state.read_text(encoding="utf-8"))
-            return {name: state[name] for name in ("lines", "bytes", "sha256", "options")}
-        except FileNotFoundError:  # of somebody else: downloads are called so too
-            raise UserError(
-                f"{self.part}: in the way, and no part of {self.path}; move it away"
-            ) from None
-        except (ValueError, KeyError, TypeError):
-            raise UserError(f"{self.state}: broken; remove it and {self.part}") from None
+            state = {name: state[name] for name in ("lines", "bytes", "sha256", "options")}
+            if self.part.stat().st_size >= state["bytes"]:
+                return state
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            pass
+        raise UserError(  # it may be of somebody else: downloads are called so too
+            f"{self.part}: in the way, and no part of {self.path} to go on from; move it away"
+        )
 
     def _check(self, before: dict, resume: bool) -> None:
         """Refuse a part that shall not or cannot be continued."""
@@ -168,8 +168,6 @@ class PartialText(TextStream):
         was = before["options"]
         if changed := [name for name in self.options if was.get(name) != self.options[name]]:
             raise UserError(f"{self.part} was begun with another {', '.join(changed)}; remove it")
-        if self.part.stat().st_size < self.saved:
-            raise UserError(f"{self.part}: shorter than it was; remove it")
 
     def _save(self, size: int) -> None:
         """Say how far the part is. From its first byte on, so that it is known as ours."""
@@ -224,18 +222,12 @@ class PartialText(TextStream):
 
 def _open_alone(path: Path, mode: int) -> BinaryIO:
     """Open a file that no other process has opened so; a new one has the bits of `mode`."""
-    while True:
-        stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode | 0o600), "r+b")
-        try:
-            alone = lock_descriptor(stream.fileno(), blocking=False)
-        except OSError:  # a file system that has no locks
-            return stream
-        if not alone:
-            stream.close()
-            raise UserError(
-                f"{path}: another run is at work on it; wait for its end, or write to another file"
-            )
-        # Whoever had it may have finished, and renamed it, in between.
-        if path.exists() and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
-            return stream
-        stream.close()
+    stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode | 0o600), "r+b")
+    # Whoever had it may have finished, and renamed it, before it was locked.
+    alone = lock(stream.fileno()) and path.exists()
+    if alone and os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+        return stream
+    stream.close()
+    raise UserError(
+        f"{path}: another run is at work on it; wait for its end, or write to another file"
+    )

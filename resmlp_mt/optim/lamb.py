@@ -6,20 +6,8 @@ import torch
 from fairseq.optim import fused_lamb
 from torch import Tensor
 
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.nn.marks import group_by_decay
-
-PATCH = Patch(
-    "lamb",
-    """
-    fairseq has `--optimizer lamb` for those alone who have NVIDIA's apex.
-    """,
-    "whoever trains image models by the paper's recipe without apex",
-    """
-    A subclass stands under that name. It takes apex where it is and our own LAMB elsewhere. Both
-    correct the bias of their averages unless `--lamb-no-bias-correction` is given.
-    """,
-)
 
 
 class Lamb(torch.optim.Optimizer):
@@ -89,11 +77,7 @@ class Lamb(torch.optim.Optimizer):
         weight.sub_(update, alpha=group["lr"])
 
 
-@PATCH.replaces(
-    "fairseq.optim:OPTIMIZER_REGISTRY[lamb]",
-    "13e36425da63",
-    guards=("fairseq.optim.fused_lamb:FairseqLAMB",),
-)
+@replaces("fairseq.optim:OPTIMIZER_REGISTRY[lamb]")
 class FairseqLAMB(fused_lamb.FairseqLAMB):
     """`--optimizer lamb`. Checkpoints hold the name of the class, which is that of fairseq's."""
 
@@ -120,6 +104,3 @@ class FairseqLAMB(fused_lamb.FairseqLAMB):
         # getattr: the flag is not in checkpoints from before it.
         corrects = not getattr(self.args, "lamb_no_bias_correction", False)
         return super().optimizer_config | {"bias_correction": corrects}
-
-
-PATCH.apply()

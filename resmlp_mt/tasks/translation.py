@@ -13,7 +13,7 @@ from omegaconf import II
 from torch import nn
 
 from resmlp_mt.compat.languages import infer_languages
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.data.binary_check import check_pairs
 from resmlp_mt.data.identity import KEY, Identity
 from resmlp_mt.data.vocabulary import Vocabulary
@@ -25,27 +25,6 @@ from resmlp_mt.tasks.subword_sampling import sample_subwords
 
 logger = logging.getLogger(__name__)
 _UNKNOWN = "%s does not say which dictionaries and subwords it was trained with: going on"
-
-PATCH = Patch(
-    "translation",
-    """
-    fairseq leaves the last lines of a set untranslated. It orders batches anew after a resume, and
-    never shuffles after the epochs of `--curriculum`. It goes on with a training on other
-    dictionaries, or the other way round, and trains on damaged data. It fails with
-    `--diverse-beam-groups`, with `--constraints`, and where a set train1 lies beside train. It does
-    nothing with `--no-repeat-ngram-size`. It reads over `--truncate-source` in fairseq-interactive,
-    and elsewhere cuts to more than a model takes. It makes a batch sentence by sentence, which a
-    GPU waits for, and may abort the end of a process that reads ahead. It writes a line to
-    `--log-file` once for every epoch so far, and names no line of a broken dictionary. It does not
-    know languages with a hyphen by the names of the data, and takes wide and narrow blanks within
-    subwords for blanks between them.
-    """,
-    "whoever trains or translates with `--task translation`, which fairseq takes where none is "
-    "given",
-    """
-    A subclass stands under that name, so that commands and checkpoints stay as they are.
-    """,
-)
 
 
 def _split_pieces(line: str) -> list[str]:
@@ -63,11 +42,7 @@ class PieceDictionary(Dictionary):
         return super().encode_line(line, line_tokenizer, *others, **kwargs)
 
 
-@PATCH.replaces(
-    "fairseq.tasks:TASK_DATACLASS_REGISTRY[translation]",
-    "23623580d41b",
-    guards=("fairseq.tasks.translation:TranslationConfig",),
-)
+@replaces("fairseq.tasks:TASK_DATACLASS_REGISTRY[translation]")
 @dataclass
 class ResMLPTranslationConfig(TranslationConfig):
     """fairseq's flags, and ours."""

@@ -6,7 +6,7 @@ import sys
 from contextlib import redirect_stderr
 from pathlib import Path
 
-from cli.zygote import FILE_SIZE, FORKS, NAMES, find_commands, run_fork
+from cli.zygote import FILE_SIZE, FORKS, NAMES, find_command, find_commands
 
 from resmlp_mt.cli.parser import build_parser, rename
 from resmlp_mt.errors import UserError
@@ -31,11 +31,11 @@ IMAGE_RECIPE = """--task image_classification --criterion image_classification -
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 
 
-def words(command, own=True) -> list[str]:
+def words(command, own=True, plugin=True) -> list[str]:
     """The command line that starts a console command of this environment, or a fork that is it."""
     name, *arguments = map(str, command)
     if not own:
-        return [str(find_commands() / name), *arguments]
+        return [str(find_command(name, plugin)), *arguments]
     if name == "resmlp-mt":
         return [sys.executable, "-m", "resmlp_mt.cli", *arguments]
     return [str(Path(sys.executable).with_name(name)), *arguments]
@@ -65,28 +65,24 @@ def run(
     changed = options.pop("env", {})
     if forks:
         changed = changed | {FORKS: str(find_commands())}
-    own = own or "PYTHONPATH" in changed
+    own = own or "PYTHONPATH" in changed or bool(options)
     environment = ENVIRONMENT | changed
     if first:
         environment["PYTHONPATH"] = f"{first}:{ROOT}"
     if file_size:
         environment[FILE_SIZE] = str(file_size)
     given = stdin if isinstance(stdin, bytes | None) else stdin.encode()
-    if own or options:
-        result = subprocess.run(
-            words(command),
-            cwd=cwd,
-            input=given,
-            stdin=subprocess.DEVNULL if given is None else None,
-            capture_output=True,
-            env=environment,
-            timeout=1800,  # what hangs, whatever else the machine does
-            **options,
-        )
-        status, *said = result.returncode, result.stdout, result.stderr
-    else:
-        status, *said = run_fork(list(map(str, command)), given or b"", cwd, environment, plugin)
-    result = subprocess.CompletedProcess(command, status, *(text.decode() for text in said))
+    result = subprocess.run(
+        words(command, own, plugin),
+        cwd=cwd,
+        input=given,
+        stdin=subprocess.DEVNULL if given is None else None,
+        capture_output=True,
+        env=environment,
+        timeout=1800,  # what hangs, whatever else the machine does
+        **options,
+    )
+    result.stdout, result.stderr = result.stdout.decode(), result.stderr.decode()
     if check:
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
     return result
@@ -160,6 +156,12 @@ def flags_of(raw: Path, out: Path, *options) -> list:
 
 def prepare(raw: Path, out: Path, *options, **run_options) -> subprocess.CompletedProcess:
     return run("resmlp-mt", "prepare", *flags_of(raw, out, *options), **run_options)
+
+
+def train(data: Path, out: Path, *flags, arch="resmlp_plus_tiny", **run_options):
+    """Train a small model of text."""
+    command = ["resmlp-mt", "train", data, "--arch", arch, *SIZES, *RECIPE]
+    return run(*command, "--save-dir", out, *flags, **run_options)
 
 
 def write_misfit_timm(folder: Path) -> Path:

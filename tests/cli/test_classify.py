@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli.commands import assert_refused, refuse, run
+from cli.commands import assert_refused, run
 from cli.pictures import CLASSES
 from PIL import Image
 
@@ -86,24 +86,6 @@ def test_links_globs_of_what_is_hidden_and_pipes_are_followed(classifier, pictur
     (tmp_path / "all/round").symlink_to(".")
     refused = classify(classifier, tmp_path / "all", check=False)
     assert_refused(refused, "all/round: a link to a folder that it lies in; remove it")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["classify", "nix", "{picture}"], "nix"),
-        (["classify", "{model}", "nix.png"], "nix.png"),
-        (["classify", "{model}", "{empty}"], "no image in it"),
-        (["classify", "{model}", ""], "no image in it"),
-        (["classify", "{model}", "{picture}", "--topk", "0"], "--topk"),
-        (["classify", "{model}", "{picture}", "--device", "abacus"], "device abacus"),
-        (["classify", "multi30k-en-de", "{picture}"], "not a classifier"),
-        (["translate", "--model", "{model}", "Hello."], "resmlp-mt classify"),
-    ],
-)
-def test_mistakes_are_one_message(arguments, said, classifier, pictures, tmp_path):
-    places = dict(model=classifier, picture=pictures / "val/over/0.png", empty=tmp_path)
-    assert said in refuse(*[word.format(**places) for word in arguments])
 
 
 def test_a_packed_classifier_needs_nothing_else(every, classifier, pictures, tmp_path):

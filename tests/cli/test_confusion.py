@@ -162,24 +162,6 @@ def test_folders_that_do_not_fit_are_one_message(names, arguments, said, form, t
     assert str(folder) in refused and said in refused
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["multi30k-en-de", "{folder}"], "not a classifier"),
-        (["cifar10", "{empty}"], "it is empty"),
-        (["cifar10", "{folder}", "--worst", "0"], "--worst"),
-        (["cifar10", "{folder}", "--out", "{picture}"], "read and written"),
-        (["cifar10", "{folder}", "--out", "x.tsv"], "--out"),
-    ],
-)
-def test_mistakes_are_one_message(words, said, folder, tmp_path):
-    picture = next(folder.rglob("*.png"))
-    words = [word.format(folder=folder, empty=tmp_path, picture=picture) for word in words]
-    out = [] if "--out" in words else ["--out", tmp_path / "x.png"]
-    assert said in refuse("study", "confusion", *words, *out)
-    assert not (tmp_path / "x.png").exists()
-
-
 def test_a_reader_may_stop_and_finds_nothing_but_json(folder, found, tmp_path):
     out = tmp_path / "new" / "x.pdf"
     assert json.loads(confusion("cifar10", folder, "--json", "--out", out)) == found

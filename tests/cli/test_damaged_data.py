@@ -5,8 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-from cli.commands import RECIPE, SIZES, assert_refused, run
-from cli.test_identity import PLUGIN, exchange
+from cli.commands import assert_refused, run, train
+from cli.test_identity import exchange
 
 from resmlp_mt.files.sums import sum_files
 
@@ -19,18 +19,7 @@ def data(prepared, tmp_path):
 
 def refuse(data, *said):
     out = data.parent / "out"
-    line = [
-        "resmlp-mt",
-        "train",
-        data,
-        "--arch",
-        "resmlp_plus_tiny",
-        *SIZES,
-        *RECIPE,
-        "--max-update",
-        1,
-    ]
-    assert_refused(run(*line, "--save-dir", out, check=False), *said)
+    assert_refused(train(data, out, "--max-update", 1, check=False), *said)
     assert not list(out.glob("*.pt"))
 
 
@@ -54,8 +43,7 @@ def test_what_prepare_did_not_write_is_refused_and_the_cure_helps(data):
         data, f"{path}: not what 'resmlp-mt prepare' wrote, by the SHA-256 in {data}/report.json"
     )
     (data / "report.json").unlink()
-    line = ["resmlp-mt", "train", data, "--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
-    run(*line, "--max-update", 1, "--save-dir", data.parent / "new")
+    train(data, data.parent / "new", "--max-update", 1)
 
 
 def test_data_of_fairseq_preprocess_is_checked_in_every_folder(raw, tmp_path):
@@ -63,11 +51,10 @@ def test_data_of_fairseq_preprocess_is_checked_in_every_folder(raw, tmp_path):
     line += ["--trainpref", raw / "train", "--validpref", raw / "valid", "--joined-dictionary"]
     run(*line, "--destdir", tmp_path / "a", own=True)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    line = ["fairseq-train", f"{tmp_path}/a:{tmp_path}/b", *PLUGIN, "--arch", "resmlp_plus_tiny"]
-    line += [*SIZES, *RECIPE, "--max-epoch", 2, "--save-dir", tmp_path / "out"]
+    line = [f"{tmp_path}/a:{tmp_path}/b", tmp_path / "out", "--max-epoch", 2]
     for lang in ("en", "de"):
         exchange(tmp_path / f"b/dict.{lang}.txt")
-    refusal = run(*line, check=False)
+    refusal = train(*line, check=False)
     said = f"{tmp_path}/b: not the text of {tmp_path}/a, whose dictionaries are taken: dict.en.txt"
     assert_refused(refusal, said)
     for lang in ("en", "de"):
@@ -76,6 +63,6 @@ def test_data_of_fairseq_preprocess_is_checked_in_every_folder(raw, tmp_path):
     index = np.memmap(path, np.uint8, "r+", offset=26, shape=4).view(np.int32)
     index[0] = -5
     index.flush()
-    refusal = run(*line, check=False)  # b is read in the second epoch
+    refusal = train(*line, check=False)  # b is read in the second epoch
     assert_refused(refusal, f"{path}: damaged: sentence 1 has -5 tokens; run 'resmlp-mt prepare' a")
     assert not list((tmp_path / "out").glob("*.pt"))

@@ -119,29 +119,6 @@ def test_what_has_no_export_is_refused(exported, prepared, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_impossible_exports_are_refused(packed, classifier, raw, tmp_path):
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.txt").write_text("precious")
-    text, preview = (
-        [flag, raw / "train.en", raw / "test.de"] for flag in ("--shortlist", "--preview")
-    )
-    for model, out, said in (
-        ([packed], "other", "something else"),
-        ([tmp_path / "none"], "out", "none"),
-        ([packed, *text], "out", "test.de"),
-        ([packed, *preview], "out", "test.de"),
-        ([packed, *text, "--shortlist-best", 0], "out", "--shortlist-best"),
-        ([packed, "--shortlist-first", 9], "out", "--shortlist-first needs --shortlist"),
-        ([classifier, *text], "out", "--shortlist"),
-        ([classifier, *preview], "out", "--preview"),
-        ([packed, "--weight-bits", 6], "out", "--int8"),
-        ([packed, "--int8", "--weight-bits", 3], "out", "4 to 8 bits"),
-    ):
-        assert said in refuse("export", *model, "--out", tmp_path / out)
-    assert [path.name for path in tmp_path.iterdir()] == ["other"]
-    assert (tmp_path / "other" / "thesis.txt").read_text() == "precious"
-
-
 @pytest.mark.parametrize(
     "flags",
     [[], ["--int8", "--weight-bits", 8]],

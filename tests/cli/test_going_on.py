@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from cli import commands
 from cli.commands import RECIPE, SIZES, assert_refused, run
 
 
@@ -12,9 +13,8 @@ def folder(trained, tmp_path):
     return shutil.copytree(trained, tmp_path / "run")
 
 
-def train(data, folder, *flags, arch="resmlp_plus_tiny"):
-    command = ["resmlp-mt", "train", data, "--arch", arch, *SIZES, *RECIPE, "--save-dir", folder]
-    return run(*command, "--max-epoch", 3, *flags, check=False)
+def train(data, folder, *flags, **options):
+    return commands.train(data, folder, "--max-epoch", 3, *flags, check=False, **options)
 
 
 @pytest.mark.parametrize("left", ["checkpoint3.pt", "checkpoint_best.pt"])
@@ -26,15 +26,14 @@ def test_without_the_last_checkpoint_a_training_goes_on_from_the_newest(left, pr
             path.unlink()
     result = train(prepared, folder)
     said = result.stdout + result.stderr
-    assert result.returncode == 0 and f"going on from {folder}/{left}, the newest one" in said
+    assert result.returncode == 0 and f"going on from {folder}/{left}, the newest" in said
     assert "begin training epoch 1" not in said
 
 
-def test_a_broken_last_checkpoint_is_refused_with_the_newest_whole_one(prepared, folder):
+def test_a_broken_last_checkpoint_is_refused_with_the_newest_of_the_others(prepared, folder):
     data = (folder / "checkpoint_last.pt").read_bytes()
-    for name in ("checkpoint_last.pt", "checkpoint3.pt"):
-        (folder / name).write_bytes(data[: len(data) // 2])
-    said = f"go on from an older one that is whole: --restore-file {folder}/checkpoint2.pt"
+    (folder / "checkpoint_last.pt").write_bytes(data[: len(data) // 2])
+    said = f"go on from another: --restore-file {folder}/checkpoint3.pt"
     assert_refused(train(prepared, folder), "checkpoint_last.pt: truncated or corrupt", said)
 
 
@@ -74,7 +73,7 @@ def test_a_training_from_a_file_goes_on_where_it_stopped(prepared, trained, tmp_
     first = begin_epochs(tmp_path / "a", 2)
     assert "begin training epoch 2" in first and "going on" not in first
     then = begin_epochs(tmp_path / "a", 3)
-    assert f"{tmp_path}/a/checkpoint_last.pt began from {trained}/checkpoint1.pt" in then
+    assert f"going on from {tmp_path}/a/checkpoint_last.pt, the newest" in then
     assert "begin training epoch 3" in then and "begin training epoch 2" not in then
     (tmp_path / "a/checkpoint_last.pt").unlink()
     assert "begin training epoch 2" not in begin_epochs(tmp_path / "a", 3)
@@ -100,14 +99,12 @@ def test_a_folder_of_another_model_is_refused(prepared, folder):
 
 
 def test_patience_counts_on_and_a_training_that_it_ended_is_done(prepared, trained, tmp_path):
-    flags = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--save-dir", tmp_path, "--lr", 0]
-    command = ["resmlp-mt", "train", prepared, *flags, "--patience", 2]
     # It begins from weights, but goes on from its own checkpoints.
-    command += ["--finetune-from-model", trained / "checkpoint1.pt"]
-    command += ["--decoder-attention-heads", 4, "--dropout", 0.3]
+    flags = ["--lr", 0, "--patience", 2, "--finetune-from-model", trained / "checkpoint1.pt"]
+    flags += ["--decoder-attention-heads", 4, "--dropout", 0.3]
 
     def train(epochs):
-        result = run(*command, "--max-epoch", epochs)
+        result = commands.train(prepared, tmp_path, *flags, "--max-epoch", epochs)
         return result.stdout + result.stderr
 
     first = train(2)

@@ -1,18 +1,18 @@
 """A model works with the text, or the classes, that it was trained on, and with no other."""
 
 import shutil
+from functools import partial
 
 import pytest
 import torch
-from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, RECIPE, ROOT, SIZES, assert_refused, run
+from cli import commands
+from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, RECIPE, ROOT, assert_refused, run
 
 PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 TURNED = ["--source-lang", "de", "--target-lang", "en"]
 
 
-def train(data, folder, *flags):
-    command = ["fairseq-train", data, *PLUGIN, "--arch", "resmlp_plus_tiny", *SIZES, *RECIPE]
-    return run(*command, "--save-dir", folder, *flags, check=False)
+train = partial(commands.train, check=False)
 
 
 def edit(path, change, out=None):

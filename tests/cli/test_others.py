@@ -124,14 +124,8 @@ def test_generate_output_is_read_in_order(tmp_path):
     lines += ["P-1\t-0.1", "S-0\ta", "T-0\tA", "D-0\t-0.2\teins", "Generate test: BLEU = 1"]
     (tmp_path / "out.txt").write_text("\n".join(lines) + "\n")
     command = [sys.executable, ROOT / "scripts/read_generate.py", tmp_path / "out.txt"]
-    command += [
-        "--hypotheses",
-        tmp_path / "hyp",
-        "--references",
-        tmp_path / "ref",
-        "--examples",
-        "1",
-    ]
+    command += ["--hypotheses", tmp_path / "hyp", "--references", tmp_path / "ref"]
+    command += ["--examples", "1"]
     result = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
     assert (tmp_path / "hyp").read_text() == "eins\nzwei\n"
     assert (tmp_path / "ref").read_text() == "A\nB\n"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from cli.commands import assert_refused, call, refuse, run
+from cli.commands import call, refuse, run
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 REFERENCE = ["Der Hund sieht die Katze.", "Heute schläft das alte Kind.", "Er liest ein Buch."]
@@ -159,30 +159,6 @@ def test_a_few_lines_are_no_proof(files, changed, score):
         assert result["p_value"] == 2 / 2**changed
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--ref ref short", "short.de has 1 lines"),
-        ("--ref ref empty", "empty.de"),
-        ("--ref ref - -", "-: standard input"),
-        ("--ref ref hyp --paired-bs", "--paired-bs"),
-        ("--ref ref hyp same --paired-ar --paired-bs", "--paired-bs: not allowed"),
-        ("--ref ref hyp same --paired-bs --seed 0", "--seed"),
-        ("--ref ref hyp same --paired-bs --paired-bs-n 0", "--paired-bs-n"),
-        ("--ref ref hyp --seed 9", "--seed is for"),
-        ("--ref ref hyp --paired-bs-n 9", "--paired-bs-n is for"),
-        ("--ref short short short --paired-bs", "--paired-bs"),
-    ],
-)
-def test_impossible_scores_are_refused(words, said, files, tmp_path):
-    (tmp_path / "short.de").write_text("Er liest ein Buch.\n")
-    (tmp_path / "empty.de").write_text("")
-    names = {name: tmp_path / f"{name}.de" for name in ("ref", "hyp", "same", "short", "empty")}
-    names["none"] = tmp_path / "none.de"
-    words = [names.get(word, word) for word in words.split()]
-    assert said in refuse("score", *words)
-
-
 def judge(raw, model, *options, hypotheses="test.de"):
     command = ["resmlp-mt", "score", raw / hypotheses, "--source", raw / "test.en"]
     return [float(x) for x in run(*command, "--model", model, *options).stdout.split()]
@@ -209,19 +185,3 @@ def test_what_a_model_has_no_room_for_is_infinitely_unlikely(packed, tmp_path):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     scores = judge(tmp_path, packed)
     assert [math.isinf(score) for score in scores] == [False, True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("flags", "named"),
-    [
-        ([], "--ref"),
-        (["--source", "hyp.de"], "--source"),
-        (["--model", "en-de"], "--source"),
-        (["--model", "en-de", "--source", "same.de", "--ref", "ref.de"], "--ref"),
-        (["--model", "en-de", "--source", "short.de"], "short.de ends before line 3"),
-    ],
-)
-def test_judging_refuses_what_is_of_no_use(files, tmp_path, flags, named):
-    (tmp_path / "short.de").write_text("Ein\nZwei\n")
-    refused = run("resmlp-mt", "score", "hyp.de", *flags, cwd=tmp_path, check=False)
-    assert_refused(refused, named)

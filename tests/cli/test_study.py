@@ -147,25 +147,6 @@ def test_a_classifier_without_a_has_no_share_of_it(untrained, tmp_path, capsys):
     assert "'mlp' has no matrix A" in said and not (tmp_path / "a.png").exists()
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "mixing --layers 0,4",
-        "mixing --layers all",
-        "mixing --positions 0",
-        "mixing --patches 4",
-        "sparsity --threshold 5",
-        "sparsity --csv {}/a.png",
-        "pruning --threshold 0",
-    ],
-)
-def test_flags_out_of_range_are_refused(words, tmp_path):
-    study, flag, value = words.split()
-    out = tmp_path / "a.png"
-    assert flag in refuse("study", study, SHIPPED, flag, value.format(tmp_path), "--out", out)
-    assert not list(tmp_path.iterdir())
-
-
 def test_curves_are_a_picture_of_the_log(trained, tmp_path):
     call("study", "curves", trained / "train.log", "--out", tmp_path / "loss.png")
     image = Image.open(tmp_path / "loss.png").convert("RGB")

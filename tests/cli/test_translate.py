@@ -3,7 +3,6 @@ import json
 import os
 import pty
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -403,40 +402,6 @@ def test_a_broken_model_is_refused(packed, tmp_path, break_it, said):
     break_it(folder)
     refused = refuse("translate", "--model", folder, "The dog sleeps.")
     assert str(folder) in refused and said in refused
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--nbest", 3, "--beam", 2], "--nbest 3 .* --beam of 2"),
-        (["--beam", 0], "--beam 0"),
-        (["--sampling-topk", 3], "--sampling-topk 3 needs --sampling"),
-        (["--sampling", "--beam", 3], "--beam 3 .*--sampling, --nbest"),
-        (["--prefix-column", 1], "--prefix-column"),
-        (["--prefix", "K\udce4se \u2603"], "the model cannot say"),  # bytes that are no UTF-8
-        (["--prefix", "the \u2603"], "line 1: 'the \u2603'"),
-        (["--prefix", "der " * 60], "subwords"),
-        (["--model", "multi30k-en-de"], "its languages, dictionaries or subwords"),
-        (["--glossary", "{terms}", "--sampling"], "--glossary cannot be kept by --sampling"),
-        (["--batch-tokens", 0], "--batch-tokens"),
-        (["--threads", 4097], "--threads"),
-        (["--device", "abacus"], "device abacus"),
-        (["--resume"], "--resume needs --output"),
-        (["--field", 0], "--field"),
-        (["--field", "text", "--into", 2], "--into 2"),
-        (["--into", "de"], "--into needs --field"),
-        (["--field", 1, "--score-into", 4], "line 1: .*--score-into 4"),
-        (["--shard", "1/2"], "--shard needs --input"),
-        (["--shard", "3/2", "--input", "x"], "--shard 3/2"),
-        (["--shard", "1/2", "--input", "-"], "--shard .* -"),
-        (["--tsv-column", 1, "--json"], "--tsv-column"),
-    ],
-)
-def test_impossible_flags_are_refused(packed, options, said, tmp_path):
-    (terms := tmp_path / "terms").write_text("dog\tHund\n")
-    options = [str(option).replace("{terms}", str(terms)) for option in options]
-    text = [] if "--input" in options else ["--", "x"]
-    assert re.search(said, refuse("translate", "--model", packed, *options, *text))
 
 
 def test_input_that_is_not_utf8_is_named_by_line(packed):

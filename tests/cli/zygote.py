@@ -1,9 +1,9 @@
 """Commands in forks of one process that has imported fairseq and torch, which takes seconds.
 
 A client hands its words, folder, environment and standard streams to that process, waits, and is
-told the status of what was done. `run_fork` is a client, and so are the small programs that
-`find_commands` makes. These pass on SIGTERM and SIGINT, end by the signal that the command ended
-by, and take it with them when they are killed.
+told the status of what was done. Clients are the small programs that `find_command` makes. They
+pass on SIGTERM and SIGINT, end by the signal that the command ended by, and take it with them when
+they are killed.
 """
 
 import atexit
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -32,7 +32,7 @@ NAMES = ("resmlp-mt", "fairseq-train", "fairseq-generate", "python")
 # import it by --user-dir.
 IMPORTED = ("fairseq", "torch._dynamo")
 FILE_SIZE = "RESMLP_TEST_FILE_SIZE"  # the variable of the limit on the size of a file
-CLIENT = """#!{python} -S
+CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys
 command, address = [os.path.basename(sys.argv[0]), *sys.argv[1:]], {address!r}
 if command[:3] == ["python", "-m", "resmlp_mt.cli"]:
@@ -81,40 +81,20 @@ def start_server() -> Path:
 @cache
 def find_commands() -> Path:
     """A folder for PATH with these commands."""
-    folder = start_server() / "bin"
-    folder.mkdir()
-    for name in NAMES:
-        found = {"address": find_address(name), "ours": find_address("resmlp-mt")}
-        (folder / name).write_text(CLIENT.format(python=sys.executable, **found))
-        (folder / name).chmod(0o755)
-    return folder
+    return [find_command(name) for name in NAMES][0].parent
 
 
-def find_address(name: str, plugin: bool = True) -> str:
-    """The socket of the server for commands of that name; a script has the plugin, or not."""
+@cache
+def find_command(name: str, plugin: bool = True) -> Path:
+    """The client that is a console command; "python" starts scripts, with the plugin or without."""
+    address = str(start_server() / "address")
     kind = {"resmlp-mt": "-ours", "python": "-scripts"}.get(name, "") if plugin else ""
-    return str(start_server() / "address") + kind
-
-
-def run_fork(
-    command: list[str], stdin: bytes, cwd, environment: dict, plugin: bool = True
-) -> tuple[int, bytes, bytes]:
-    """Run a console command or a script: its status, what it wrote to stdout and to stderr."""
-    said = json.dumps([command, str(cwd or Path.cwd()), dict(environment)]).encode()
-    with ExitStack() as opened:
-        given, *out = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
-        given.write(stdin)
-        given.seek(0)
-        server = opened.enter_context(socket.socket(socket.AF_UNIX))
-        server.settimeout(1800)  # what hangs, whatever else the machine does
-        server.connect(find_address(command[0], plugin))
-        streams = [stream.fileno() for stream in (given, *out)]
-        socket.send_fds(server, [len(said).to_bytes(8, "big")], streams)
-        server.sendall(said)
-        _, status = opened.enter_context(server.makefile())
-        for stream in out:
-            stream.seek(0)
-        return int(status), *(stream.read() for stream in out)
+    path = start_server() / f"bin{'' if plugin else '-plain'}" / name
+    path.parent.mkdir(exist_ok=True)
+    found = {"address": address + kind, "ours": f"{address}-ours"}
+    path.write_text(CLIENT.format(python=sys.executable, **found))
+    path.chmod(0o755)
+    return path
 
 
 def serve(address: str, parent: int) -> None:

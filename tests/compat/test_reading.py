@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 from compat.written import write_checkpoint
-from fairseq import checkpoint_utils, file_io
+from fairseq import checkpoint_utils
 
 from resmlp_mt.compat import checkpoints
 from resmlp_mt.compat.messages import explain
@@ -99,32 +99,3 @@ def test_only_what_is_meant_so_is_told_to_a_user():
         bug = error
     assert explain(mistake) == "--lr must be positive" and isinstance(mistake, ValueError)
     assert bug is not None and explain(bug) is None
-
-
-class Elsewhere:
-    """As much of iopath as fairseq needs, for paths that begin with far://."""
-
-    _path_handlers = {"far://": None}
-
-    def __init__(self, folder, cache):
-        self.folder, self.cache = folder, cache
-
-    def get_local_path(self, path, **kwargs):
-        if not path.startswith("far://"):
-            return path
-        copy = self.cache / path.removeprefix("far://")
-        if not copy.exists():
-            copy.write_bytes((self.folder / copy.name).read_bytes())
-        return str(copy)
-
-
-def test_a_remote_checkpoint_is_fetched_anew_and_checked(checkpoint, tmp_path, monkeypatch):
-    (tmp_path / "cache").mkdir()
-    there = Elsewhere(tmp_path, tmp_path / "cache")
-    monkeypatch.setattr(file_io, "IOPathManager", there)
-    assert read("far://checkpoint.pt")["model"]["x"].sum() == 9
-    checkpoint.write_bytes(flip_a_bit(checkpoint.read_bytes()))
-    with pytest.raises(UserError, match="far://checkpoint.pt: corrupt checkpoint"):
-        read("far://checkpoint.pt")
-    with pytest.raises(UserError, match="far://none.pt: could not be fetched"):
-        read("far://none.pt")

@@ -7,7 +7,6 @@ from unittest.mock import MagicMock
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
 from omegaconf import OmegaConf
 
 from resmlp_mt.errors import UserError
@@ -34,15 +33,6 @@ def test_a_full_disk_leaves_what_was_there(sizes, small_disk, tmp_path):
         checkpoint_utils.torch_persistent_save(state, str(path))
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.pt"]
     assert torch.load(path) == {"x": 1}
-
-
-def test_what_a_program_asks_to_be_written_beside_its_training_is_left_to_fairseq(
-    monkeypatch, tmp_path
-):
-    opened = MagicMock(side_effect=open)  # what iopath would do
-    monkeypatch.setattr(PathManager, "opena", opened)
-    checkpoint_utils.torch_persistent_save({"x": 1}, str(tmp_path / "x.pt"), async_write=True)
-    assert opened.call_count == 1 and torch.load(tmp_path / "x.pt") == {"x": 1}
 
 
 def test_a_program_may_give_no_more_than_fairseq_reads_of_a_configuration():

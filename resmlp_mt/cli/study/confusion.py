@@ -1,14 +1,9 @@
 """Count which classes a classifier takes for which, on pictures whose classes are known.
 
 FOLDER has a folder of pictures for each class, called as the model calls it. It may lack classes,
-and may be a .tar. In a folder for training, --split says which of its sets has the pictures.
-
-The first line has top1 and top5, as validation reports them. Below it are the classes, those with
-the lowest recall first. Of the pictures of a class, the recall is the share that are taken for it.
-Of the pictures that are taken for a class, the precision is the share that are of it.
-
-The picture has a row for each class and a column for each guess. It has --worst classes, and 100 at
-most. If the model has more, they are those that are mixed up most.
+and may be a .tar. In a folder for training, --split says which of its sets has the pictures. The
+table has the classes of the lowest recall first. The picture has a row for each of those that are
+mixed up most, and a column for each guess. docs/images.md says how to read both.
 
   resmlp-mt study confusion cifar10 pictures --out confusion.png
   resmlp-mt study confusion checkpoints/mine images --split valid --json > confusion.json

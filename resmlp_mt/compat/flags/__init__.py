@@ -3,51 +3,26 @@
 What cannot be is refused before anything is loaded, and some flags are put right.
 """
 
-import logging
 import os
-import re
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from functools import partial
 
-from fairseq.models import (
-    ARCH_MODEL_REGISTRY,
-    MODEL_DATACLASS_REGISTRY,
-    FairseqEncoderDecoderModel,
-)
-from fairseq.utils import split_paths
+from fairseq.models import ARCH_MODEL_REGISTRY, FairseqEncoderDecoderModel
+from fairseq.utils import import_user_module, split_paths
 
 from resmlp_mt.compat.flags.hardware import check_hardware, mend_hardware, mend_precision
 from resmlp_mt.compat.flags.paths import check_data, find_task, mend_paths
-from resmlp_mt.compat.patching import Patch
+from resmlp_mt.compat.patching import replaces
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.kinds import is_of_images
 
-logger = logging.getLogger(__name__)
-PATCH = Patch(
-    "flags",
-    """
-    fairseq ends with a bare RuntimeError without `--arch`, and answers a wrong value with hundreds
-    of flags. With `--bf16` it looks for a TPU, and on CPUs it talks by NCCL. It takes `--fp16` on
-    CPUs, and with optimizers that do not fit it, and fails later. It lists an archive of images as
-    if it were a folder. It trains from scratch where `--finetune-from-model` names a folder. On new
-    GPUs it lets torch plan the attention for each shape of a batch. By `bleu` it keeps the worst
-    checkpoint for the best, unless told that the highest is best.
-    """,
-    "whoever mistypes a preset, or trains on CPUs, in 16 bits, on a .tar of images, or on from a "
-    "folder, or translates on a GPU",
-    """
-    Each is put right or refused before anything is loaded. `--path` and `--finetune-from-model`
-    take folders and the names of models that come with the package.
-    """,
-)
-# What argparse says of a value that is none of those that a flag takes.
-_CHOICE = re.compile(r"argument (--[\w-]+)\S*: invalid choice: '(.*?)' \(")
+_MOST_CHOICES = 400  # characters; fairseq's own models and tasks are more
 # Figures of which the best is the highest.
 _HIGHEST = ("bleu", "accuracy", "top1", "top5")
 
 
-@PATCH.replaces("fairseq.options:parse_args_and_arch", "535ef0431681")
+@replaces("fairseq.options:parse_args_and_arch")
 def parse(
     parse_args_and_arch,
     parser,
@@ -57,32 +32,22 @@ def parse(
     modify_parser=None,
 ):
     """Parse as fairseq does, and put right what it made of it."""
-    error, looked, defaults = parser.error, False, {}
-
-    def look(parser):
-        """Look at what will be parsed. fairseq calls this when it has imported --user-dir.
-
-        It calls it once more when it has added the flags of the model.
-        """
-        nonlocal looked
-        if modify_parser is not None:
-            modify_parser(parser)
-        if looked:
-            parser.set_defaults(**defaults)
-            return
-        looked = True
-        parser.error = partial(_refuse, error, None)
-        known, _ = parser.parse_known_args(input_args)
-        if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
-            defaults["task"] = find_task(known.path)
-            parser.set_defaults(**defaults)
-        # Programs that train nothing have fairseq's default there, which nobody gave.
-        trains = hasattr(known, "max_update")
-        parser.error = partial(_refuse, error, getattr(known, "arch", None) if trains else None)
-        if getattr(known, "arch", "given") is None:
-            raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
-
-    parsed = parse_args_and_arch(parser, input_args, parse_known, suppress_defaults, look)
+    plugin = ArgumentParser(add_help=False, allow_abbrev=False)
+    plugin.add_argument("--user-dir")
+    import_user_module(plugin.parse_known_args(input_args)[0])
+    if modify_parser is not None:
+        modify_parser(parser)
+    error = parser.error
+    parser.error = partial(_refuse, error, None)
+    known, _ = parser.parse_known_args(input_args)
+    if getattr(known, "task", "given") is None:  # fairseq-validate alone asks for it
+        parser.set_defaults(task=find_task(known.path))
+    # Programs that train nothing have fairseq's default there, which nobody gave.
+    trains = hasattr(known, "max_update")
+    parser.error = partial(_refuse, error, getattr(known, "arch", None) if trains else None)
+    if getattr(known, "arch", "given") is None:
+        raise UserError("name a model with --arch, such as resmlp_plus_tiny; --help lists them")
+    parsed = parse_args_and_arch(parser, input_args, parse_known, suppress_defaults, modify_parser)
     flags = parsed[0] if isinstance(parsed, tuple) else parsed
     trains = hasattr(flags, "max_update")
     if trains and not suppress_defaults:  # else they are some of what was parsed before
@@ -95,7 +60,10 @@ def parse(
     mend_hardware(flags)
     mend_paths(flags)
     if trains:
-        _mend_training(flags)
+        data = getattr(flags, "data", None)
+        if data and not all(map(os.path.isdir, split_paths(data))):
+            # In an archive fairseq looks for forgotten valid1, valid2 ... as it would in a folder.
+            flags.ignore_unused_valid_subsets = True
         if flags.optimizer:
             mend_precision(flags)
     return parsed
@@ -107,23 +75,11 @@ def _refuse(error: Callable, arch: str | None, message: str) -> None:
         raise UserError(
             f"{message}; neither --arch {arch} nor what else was chosen has such flags (--help)"
         )
-    if match := _CHOICE.match(message):
-        flag, given = match.groups()
-        if own := _list_choices(arch, flag):
-            raise UserError(f"{flag} {given}: --arch {arch} takes {', '.join(own)}")
-        raise UserError(f"{flag} {given}: there is none of that name; --help lists them")
     if message.startswith("argument "):
+        said, _, choices = message.partition(" (choose from ")
+        message = f"{said}; --help lists them" if len(choices) > _MOST_CHOICES else message
         raise UserError(message + (f", with --arch {arch}" if arch else ""))
     error(message)
-
-
-def _list_choices(arch: str | None, flag: str) -> list[str]:
-    """The values of a flag of an architecture; none if any will do, or it has no such flag."""
-    config = MODEL_DATACLASS_REGISTRY.get(arch)
-    known = getattr(config, "__dataclass_fields__", {}).get(flag[2:].replace("-", "_"))
-    return [
-        str(value) for value in getattr(getattr(known, "type", None), "__members__", {}).values()
-    ]
 
 
 def _check_modality(arch: str, task: str) -> None:
@@ -144,18 +100,3 @@ def _check_best(flags: Namespace) -> None:
         raise UserError(
             f"--best-checkpoint-metric {metric} needs --maximize-best-checkpoint-metric"
         )
-
-
-def _mend_training(flags: Namespace) -> None:
-    """Validate on archives, and write no checkpoint beside the training, and say so."""
-    data = getattr(flags, "data", None)
-    if data and not all(map(os.path.isdir, split_paths(data))):
-        # fairseq looks for forgotten valid1, valid2 ... in it, as it would in a folder.
-        flags.ignore_unused_valid_subsets = True
-    if flags.write_checkpoints_asynchronously:
-        # In place, where a kill leaves half of it, and under one of its names.
-        logger.warning(
-            "--write-checkpoints-asynchronously does nothing: training waits until a checkpoint is "
-            "whole, under all of its names"
-        )
-        flags.write_checkpoints_asynchronously = False

@@ -3,7 +3,6 @@
 import os
 from argparse import Namespace
 
-from fairseq.file_io import PathManager
 from fairseq.utils import split_paths
 
 from resmlp_mt.compat.checkpoints import find_and_read, load_checkpoint
@@ -16,7 +15,7 @@ def check_data(flags: Namespace) -> None:
     """Refuse data that are not there before a training makes its folder."""
     data = getattr(flags, "data", None)  # a task may take none
     for path in [] if data is None else split_paths(data):
-        if not (PathManager.path_requires_pathmanager(path) or os.path.exists(path)):
+        if not os.path.exists(path):
             raise UserError(f"{path}: no such file or folder, where the data should be")
 
 
@@ -31,26 +30,18 @@ def mend_paths(flags: Namespace) -> None:
     if (start := getattr(flags, "finetune_from_model", None)) is not None:
         if not start:  # it would stand for the working folder
             raise UserError("--finetune-from-model is empty; name a checkpoint, folder or model")
-        flags.finetune_from_model = _find(start, kind)
+        flags.finetune_from_model = str(find_checkpoint(start, kind))
         if kind == "images" and os.path.isdir(start):
             flags.finetune_from_model = str(find_and_read(start)[0])
     parts = (
         getattr(flags, "checkpoint_suffix", "") or getattr(flags, "checkpoint_shard_count", 1) > 1
     )
     if (path := getattr(flags, "path", None)) and not parts:
-        flags.path = os.pathsep.join(_find(part, kind) for part in split_paths(path))
+        flags.path = os.pathsep.join(str(find_checkpoint(part, kind)) for part in split_paths(path))
 
 
 def find_task(path: str | None) -> str:
     """The task of the first checkpoint that --path names."""
     if path is None:
         raise UserError("--path CHECKPOINT is missing: what shall be validated?")
-    checkpoint = _find(split_paths(path)[0])
-    return load_checkpoint(checkpoint)["cfg"].task._name
-
-
-def _find(path: str, kind: str | None = None) -> str:
-    """The checkpoint that a path or a name stands for; an error offers those of the kind."""
-    if PathManager.path_requires_pathmanager(path):
-        return path
-    return str(find_checkpoint(path, kind))
+    return load_checkpoint(find_checkpoint(split_paths(path)[0]))["cfg"].task._name
