@@ -49,14 +49,11 @@ def load_exported_translator(folder: Path, device: str = "auto") -> tuple[Folded
         _check_languages(config)
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
         dictionaries = codec.source_dictionary, codec.target_dictionary
-        banned = [dictionaries[1].pad(), dictionaries[1].unk()]
         arrays = _read_weights(folder, config) | read_arrays(folder / MIXING)
         preview = read_arrays(folder / PREVIEW) if config.get("preview") else None
         listed = config.get("shortlist") is not None
         shortlist = read_arrays(folder / SHORTLIST) if listed else None
-        engine = FoldedSearch.from_description(
-            config, arrays, *dictionaries, banned, preview, shortlist=shortlist, folder=folder
-        )
+        engine = FoldedSearch(config, arrays, *dictionaries, preview, shortlist, folder)
     return engine, codec
 
 

@@ -9,17 +9,20 @@ import torch
 from resmlp_mt.checkpoints.device import choose_device
 from resmlp_mt.checkpoints.loading import (
     TrainedClassifier,
+    TrainedTranslator,
     load_classifier,
     load_translator,
     read_checkpoint,
 )
 from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.crops import Cut
+from resmlp_mt.engines.compiled import can_compile, compile_model
 from resmlp_mt.engines.fairseq_search import FairseqSearch
+from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.nn.attention import expect_new_shapes
 
 
-def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCodec]:
+def load_trained(model: str | Path, device: str) -> tuple[FoldedSearch | FairseqSearch, TextCodec]:
     """The engine and the codec of a checkpoint.
 
     Args:
@@ -29,11 +32,24 @@ def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCod
     Raises:
         UserError: If something is missing, broken, or does not fit together.
     """
-    trained = load_translator(*read_checkpoint(model, "text"))
-    engine = FairseqSearch(trained.model, trained.task, choose_device(str(device)))
+    return wrap_translator(load_translator(*read_checkpoint(model, "text")), device)
+
+
+def wrap_translator(
+    trained: TrainedTranslator, device: str
+) -> tuple[FoldedSearch | FairseqSearch, TextCodec]:
+    """The same of a translator that was loaded. Compiled code sees no later changes of its weights.
+
+    Args:
+        trained: The translator.
+        device: As for `choose_device`.
+    """
+    task, model = trained.task, trained.model.to(device := choose_device(str(device)))
+    dictionaries = task.source_dictionary, task.target_dictionary
+    compiled = can_compile(model)
+    engine = compile_model(model, *dictionaries) if compiled else FairseqSearch(model, task, device)
     if engine.device.startswith("cuda"):
         expect_new_shapes()
-    dictionaries = trained.task.source_dictionary, trained.task.target_dictionary
     languages = trained.source, trained.target
     return engine, TextCodec.from_folder(trained.folder, languages, dictionaries)
 

@@ -16,8 +16,8 @@ from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.kernels import decoder as decoder_kernel
 from resmlp_mt.engines.kernels import encoder as encoder_kernel
 from resmlp_mt.engines.kernels.library import KINDS, Integer, find_library
+from resmlp_mt.engines.kernels.steps import Steps
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.engines.search.beams import Beams
 from resmlp_mt.engines.search.ensemble import Ensemble
 from resmlp_mt.engines.search.stopping import Stopped, stop_when
 from resmlp_mt.errors import UserError
@@ -49,7 +49,7 @@ def kind(request, monkeypatch):
         pytest.skip(f"RESMLP_CPU_ISA={ASKED}")
     monkeypatch.setenv("RESMLP_CPU_ISA", request.param)
     # So that beams need more room.
-    monkeypatch.setattr("resmlp_mt.engines.search.beams._STEPS", 2)
+    monkeypatch.setattr("resmlp_mt.engines.kernels.steps._ROOM", 2)
 
 
 def engines(model, task, int8=False, shortlist=None, preview=None, bits=8):
@@ -61,16 +61,10 @@ def engines(model, task, int8=False, shortlist=None, preview=None, bits=8):
         "source_positions": model.encoder.longest,
         "target_positions": model.decoder.longest,
     }
-    symbols, arrays = task.target_dictionary, shared.arrays | describe_mixing(model)
-    fast = FoldedSearch.from_description(
-        json.loads(json.dumps(described)),
-        arrays,
-        task.source_dictionary,
-        symbols,
-        [symbols.pad(), symbols.unk()],
-        preview,
-        shortlist=shortlist,
-    )
+    arrays = shared.arrays | describe_mixing(model)
+    dictionaries = task.source_dictionary, task.target_dictionary
+    described = json.loads(json.dumps(described))
+    fast = FoldedSearch(described, arrays, *dictionaries, preview, shortlist)
     return fast, FairseqSearch(model, task, "cpu")
 
 
@@ -207,12 +201,12 @@ def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
 def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
     int8, build_model, task, monkeypatch
 ):
-    class Watched(Beams):
-        def __init__(self, *sizes):
-            super().__init__(*sizes)
+    class Watched(Steps):
+        def __init__(self, *given):
+            super().__init__(*given)
             watched.append(self)
 
-    monkeypatch.setattr("resmlp_mt.engines.folded_search.Beams", Watched)
+    monkeypatch.setattr("resmlp_mt.engines.folded_search.Steps", Watched)
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
     with torch.no_grad():  # nothing wants to end
         model.decoder.norm.bias.add_(1)
@@ -250,7 +244,7 @@ def test_it_is_asked_within_long_searches(build_model, task):
 
 @pytest.mark.parametrize(
     "constant",
-    ["folded_search._STEPS_UNASKED", "folded_search._ROWS_UNASKED", "search.beams._STEPS"],
+    ["folded_search._STEPS_UNASKED", "folded_search._ROWS_UNASKED", "kernels.steps._ROOM"],
 )
 def test_results_do_not_depend_on_pauses_between_steps(constant, engines_of, monkeypatch):
     fast, _ = engines_of()
@@ -443,12 +437,12 @@ def test_temperature_and_no_repeats_are_fairseqs(kind, engines_of):
 
 
 def test_what_has_ended_is_dropped_while_others_are_led(build_model, task, monkeypatch):
-    class Watched(Beams):
+    class Watched(Steps):
         def force(self, *arguments):
             at_work.append(len(self.at_work))
             super().force(*arguments)
 
-    monkeypatch.setattr("resmlp_mt.engines.folded_search.Beams", Watched)
+    monkeypatch.setattr("resmlp_mt.engines.folded_search.Steps", Watched)
     model, at_work = build_model("resmlp_plus_tiny", decoder_attention_heads=3), []
     with torch.no_grad():  # all want to end
         model.decoder.norm.bias.add_(1)

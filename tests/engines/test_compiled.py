@@ -1,21 +1,13 @@
 """fairseq's generators in compiled code against themselves without it."""
 
-import copy
 from argparse import Namespace
 
-import numpy as np
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-from resmlp_mt.engines.compiled import CompiledSearch
-from resmlp_mt.engines.fairseq_search import FairseqSearch
 from resmlp_mt.engines.folded_search import FoldedSearch
-from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.kernels.library import find_kind
-from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.engines.search.stopping import Stopped, stop_when
-from resmlp_mt.errors import UserError
 from resmlp_mt.plugin import TranslationTask
 
 pytestmark = pytest.mark.skipif(find_kind() is None, reason="no compiled code on this processor")
@@ -26,12 +18,20 @@ UNLIKE = {"resmlp_wmt_en_de": {}, "resmlp_plus_tiny": {"decoder_attention_heads"
 
 @pytest.fixture
 def finds(monkeypatch):
-    """How many batches each call of the compiled search got."""
-    calls, find = [], CompiledSearch.find
+    """What each call of the compiled search got."""
+    calls, find = [], FoldedSearch.find
     monkeypatch.setattr(
-        CompiledSearch, "find", lambda self, *given: calls.append(given) or find(self, *given)
+        FoldedSearch, "find", lambda self, *given: calls.append(given) or find(self, *given)
     )
     return calls
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -185,14 +185,17 @@ def test_a_model_that_was_changed_is_left_to_fairseq(change, build_model, a_task
 
 
 def test_generators_share_what_was_made_of_a_model(build_model, a_task, monkeypatch):
-    made, make = [], CompiledSearch.__init__
-    monkeypatch.setattr(
-        CompiledSearch, "__init__", lambda self, *given: made.append("made") or make(self, *given)
-    )
+    made, make = [], FoldedSearch.__init__
+
+    def watch(self, *given, **others):
+        made.append(others)
+        make(self, *given, **others)
+
+    monkeypatch.setattr(FoldedSearch, "__init__", watch)
     model, sample = freeze(build_model().float()), make_sample(a_task)
     for _ in range(2):  # nobody else holds the generator
         a_task.build_generator([model], Namespace(beam=2)).generate([model], sample)
-    assert made == ["made"]
+    assert made == [{"unknown": True}]
     a_task.build_generator([model], Namespace(unkpen=float("inf"))).generate([model], sample)
     model.decoder.output.weight.data = torch.zeros_like(model.decoder.output.weight)
     a_task.build_generator([model], Namespace(beam=2)).generate([model], sample)
@@ -205,15 +208,6 @@ def test_a_model_of_inference_mode_is_searched(build_model, a_task, finds):
     found, expected = search_both_ways(a_task, model, make_sample(a_task), beam=2)
     assert_alike(found, expected)
     assert finds
-
-
-def test_a_copy_of_a_generator_is_its_own(build_model, a_task):
-    model, sample = freeze(build_model().float()), make_sample(a_task)
-    generator = a_task.build_generator([model], Namespace(beam=3))
-    copied = copy.copy(generator)
-    copied.beam_size = 1
-    assert len(copied.generate([model], sample)[0]) == 1
-    assert len(generator.generate([model], sample)[0]) == 3
 
 
 def test_a_model_in_training_is_searched_as_it_is_by_then(build_model, a_task, finds):
@@ -232,58 +226,13 @@ def test_a_model_in_training_is_searched_as_it_is_by_then(build_model, a_task, f
     assert len(finds) == 3  # dropout is left to fairseq
 
 
-@pytest.fixture
-def compiled(build_model, a_task):
-    engine = FairseqSearch(build_model().float(), a_task, "cpu")
-    engine.compile()
-    return engine
-
-
-def test_threads_share_a_batch_and_change_nothing(compiled, monkeypatch):
-    parts, find = [], FoldedSearch.find
-    monkeypatch.setattr(
-        FoldedSearch, "find", lambda self, *given: parts.append(given) or find(self, *given)
-    )
-    batch = [np.array([*torch.randint(4, 17, (n - 1,)).tolist(), 2]) for n in LENGTHS]
-    options = SearchOptions(3, max_len_a=0.5, max_len_b=2)
-    guides = [Guide(np.array([4 + i])) for i in range(len(batch))]  # each sentence has its own
-    before, found = torch.get_num_threads(), {}
-    try:
-        for threads in (1, 3, 20):
-            torch.set_num_threads(threads)
-            found[threads] = [compiled.search(batch, options, led) for led in (None, guides)]
-    finally:
-        torch.set_num_threads(before)
-    texts = [
-        [[[t.tolist() for t, _ in beams] for beams in each] for each in found[n]] for n in found
-    ]
-    assert texts[0] == texts[1] == texts[2]
-    assert [beams[0][0] for beams in texts[0][1]] == [4 + i for i in range(len(batch))]
-    assert len(parts) == 2 * (1 + 3 + len(LENGTHS))
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_a_search_that_is_wanted_no_more_ends(threads, compiled):
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with pytest.raises(Stopped), stop_when(lambda: True):
-            compiled.search([np.array([5, 6, 2])] * 4, SearchOptions(3))
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_what_was_compiled_sees_no_later_weights(compiled):
-    batch, options = [np.array([5, 6, 7, 2])], SearchOptions(2)
-    before = compiled.compiled.find(batch, options)
-    for parameter in compiled.model.parameters():
-        parameter.data.mul_(0.5)
-    after = compiled.compiled.find(batch, options)
-    assert [beam.score for beam in before[0]] == [beam.score for beam in after[0]]
-    compiled.compile()
-    assert compiled.compiled.find(batch, options)[0][0].score != before[0][0].score
-
-
-def test_longer_sources_than_the_model_has_positions_for_are_left_to_it(compiled):
-    with pytest.raises(UserError, match="do not fit a mixing matrix for 11 positions"):
-        compiled.search([np.array([5] * 20 + [2])], SearchOptions(2))
+def test_threads_share_a_batch_and_change_nothing(build_model, a_task, finds):
+    model, sample = freeze(build_model().float()), make_sample(a_task)
+    found = []
+    for threads in (1, 3, 20):
+        torch.set_num_threads(threads)
+        generator = a_task.build_generator([model], Namespace(beam=3, max_len_a=0.5, max_len_b=2))
+        found.append(generator.generate([model], sample))
+    assert_alike(found[0], found[1])
+    assert_alike(found[0], found[2])
+    assert len(finds) == 1 + 3 + len(LENGTHS)
