@@ -63,7 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
-    from resmlp_mt.engines.loading import import_engines
     from resmlp_mt.files.finding import pretrained_names
     from resmlp_mt.translating.glossary import Glossary, read_glossary
     from resmlp_mt.translating.translator import Translator
@@ -82,12 +81,9 @@ def run(arguments: argparse.Namespace) -> None:
         said = f"{arguments.output} is finished; to make it anew, leave out --resume"
         return print(f"resmlp-mt translate: {said}", file=sys.stderr)
     terms = arguments.glossary and read_glossary(arguments.glossary)
-    import_engines(arguments.model, arguments.device)
     import_user_dir(arguments)
-    # Opened first: what cannot be written fails before the work.
+    translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
     with open_output(arguments, terms) if arguments.output else nullcontext(sys.stdout) as out:
-        load = Translator.from_pretrained
-        translator = load(arguments.model, arguments.device, arguments.threads)
         given = open_input(arguments)
         if arguments.output:
             given.lines, given.first = out.follow(given.lines), given.first + out.lines

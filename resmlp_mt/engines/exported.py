@@ -13,7 +13,7 @@ from resmlp_mt.engines.arrays import read_arrays
 from resmlp_mt.engines.broken import computing
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.kernels.classifier import ClassifierKernel
-from resmlp_mt.engines.onnx_graph import read_graph, start_graph
+from resmlp_mt.engines.onnx_graph import start_graph
 from resmlp_mt.engines.threads import count_threads
 from resmlp_mt.errors import UserError
 from resmlp_mt.files.export_layout import (
@@ -75,13 +75,13 @@ def load_exported_classifier(
         classes, cut = config["classes"], Cut(**config["pictures"])
         if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
             raise ValueError("classes are not names")
-        described = config.get("network")
-        made = (
-            read_graph(folder / CLASSIFIER) if described is None else _read_weights(folder, config)
-        )
-        threads = threads or count_threads()
-        sizes = cut.in_chans, cut.image_size, len(classes)
-        compute = start_classifier(described, made, *sizes, threads)
+        described, threads = config.get("network"), threads or count_threads()
+        if described is None:
+            compute = start_graph((folder / CLASSIFIER).read_bytes(), threads)
+        else:
+            sizes = cut.in_chans, cut.image_size, len(classes)
+            weights = _read_weights(folder, config)
+            compute = ClassifierKernel(described, weights, *sizes, threads)
 
     def compute_or_explain(pixels: np.ndarray) -> np.ndarray:
         with computing(folder):
@@ -91,34 +91,6 @@ def load_exported_classifier(
         return logits
 
     return compute_or_explain, cut, classes
-
-
-def start_classifier(
-    described: dict | None,
-    made: dict[str, np.ndarray] | bytes,
-    in_chans: int,
-    image_size: int,
-    classes: int,
-    threads: int,
-) -> Callable[[np.ndarray], np.ndarray]:
-    """A classifier in compiled code where it is folded, else in ONNX Runtime.
-
-    Args:
-        described: What `describe_classifier` wrote, or None.
-        made: The weights that it names, or the graph of one that is not folded.
-        in_chans, image_size: Of the pixels: C and the side of the square.
-        classes: K.
-        threads: How many work on a batch.
-
-    Returns:
-        Pixels, uint8 (B, in_chans, rows, columns) -> logits (B, K).
-
-    Raises:
-        UserError, ValueError: If something is missing or broken.
-    """
-    if described is None:
-        return start_graph(made, threads)
-    return ClassifierKernel(described, made, in_chans, image_size, classes, threads)
 
 
 def _read_config(folder: Path, kind: str, device: str) -> dict:

@@ -10,26 +10,7 @@ from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.engines.threads import count_threads
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
-from resmlp_mt.files.finding import find_export, locate_model
-
-
-def import_engines(models: Sequence[str | Path], device: str = "auto") -> None:
-    """Import what models need, which takes seconds for checkpoints, before anything else is done.
-
-    Args:
-        models, device: As for `Translator.from_pretrained`.
-
-    Raises:
-        UserError: If that is not installed, or a model is not there.
-    """
-    for model in models:
-        locate_model(model, "text")
-    if not all(find_export(model, device) for model in models):
-        _import_trained()
-
-
-def _import_trained():
-    return import_with_fairseq("resmlp_mt.engines.trained", "a checkpoint (not an export)")
+from resmlp_mt.files.finding import find_export
 
 
 def load_engine(
@@ -75,4 +56,5 @@ def _load(model: str | Path, device: str) -> tuple:
     """The engine of a model, and its `TextCodec`."""
     if export := find_export(model, device):
         return load_exported_translator(export, device)
-    return _import_trained().load_trained(model, device)
+    trained = import_with_fairseq("resmlp_mt.engines.trained", "a checkpoint (not an export)")
+    return trained.load_trained(model, "text", device)

@@ -11,7 +11,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from resmlp_mt.data.augment import Normalise
-from resmlp_mt.engines.onnx_graph import read_graph, start_graph
+from resmlp_mt.engines.onnx_graph import start_graph
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.folded_classifier import can_fold
 from resmlp_mt.models.images import ImageModel
@@ -68,17 +68,15 @@ STRANGERS = {"pyramid": build_strange, "transformer": build_transformer}
 
 
 @pytest.mark.parametrize("name", ["none", "mlp", "separable3x3", *STRANGERS, *FAMILIES[1:]])
-def test_a_classifier_without_a_fold_is_exported_as_it_is(name, randomised, tmp_path, capfd):
+def test_a_classifier_without_a_fold_is_exported_as_it_is(name, randomised, capfd):
     flags = dict(preset=name) if name in IMAGE_PRESETS else dict(token_mixer=name)
     model = STRANGERS.get(name, partial(build, **flags))(randomised)
     assert not can_fold(model)
     pixels = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
     with torch.no_grad():
         expected = model(Normalise(MEAN, STD)(pixels))
-    path = tmp_path / "classifier.onnx"
     for int8, error in ((False, 1e-4), (True, ROUNDING)):
-        path.write_bytes(trace_classifier(model, MEAN, STD, 16, int8))
-        compute = start_graph(read_graph(path), threads=1)
+        compute = start_graph(trace_classifier(model, MEAN, STD, 16, int8), threads=1)
         for batch in (pixels, pixels[:1]):
             found = torch.from_numpy(compute(batch.numpy()))
             assert_close(found, expected[: len(batch)], rtol=error, atol=error)
