@@ -94,9 +94,7 @@ def _shorten(model: onnx.ModelProto) -> onnx.ModelProto:
     for weight in graph.initializer:
         weight.name = names.setdefault(weight.name, f"v{len(names)}")
     for tensor in tensors:
-        tensor.ClearField(
-            "data_location"
-        )  # this file, as the exporter says in vain
+        tensor.ClearField("data_location")  # this file, as the exporter says in vain
     del graph.value_info[:]
     return model
 
