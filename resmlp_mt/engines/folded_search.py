@@ -3,7 +3,7 @@
 Shapes as in `nn/__init__.py`. Besides, M is beams of a sentence, and K symbols to choose from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from pathlib import Path
 
@@ -200,15 +200,12 @@ class FoldedSearch:
             UserError: If a translation is too long for the model, or a token of it is not in the
                 dictionary.
         """
-        longest = self._count_steps(targets)
-        steps = self._start([source], len(targets), 1, longest)
-        queries = np.empty((longest, 1, len(targets), self.decoder.channels), np.float32)
-        for position, query in enumerate(queries):
-            steps.answer(query=query)
-            steps.run(position)
-            steps.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
+        steps = self._start([source], len(targets), 1, self._count_steps(targets))
+        query = np.empty((len(targets), self.decoder.channels), np.float32)
+        steps.answer(query=query)
+        queries = np.stack([query.copy() for _ in self._follow(steps, targets)])
         heads, _, width = steps.keys.shape
-        queries = queries.reshape(longest, len(targets), heads, width).transpose(1, 2, 0, 3)
+        queries = queries.reshape(*queries.shape[:2], heads, width).transpose(1, 2, 0, 3)
         scores = queries @ steps.keys.swapaxes(1, 2) * width**-0.5  # (M, E, T, S)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
@@ -221,18 +218,22 @@ class FoldedSearch:
         Raises:
             UserError: As `attend`.
         """
-        longest = self._count_steps(targets)
-        steps = self._start(sources, 1, 1, longest)
+        steps = self._start(sources, 1, 1, self._count_steps(targets))
         log_p = np.empty((len(sources), 1, self.symbols), np.float32)
         steps.answer(log_p=log_p, forced=np.ones(len(sources), bool))
         rows, lengths = np.arange(len(sources)), np.array(list(map(len, targets)))
         total = np.zeros(len(sources))
-        for position in range(longest):
+        for position, meant in enumerate(self._follow(steps, targets)):
+            total += np.where(position <= lengths, log_p[rows, 0, meant], 0)
+        return total
+
+    def _follow(self, steps: Steps, targets: list[np.ndarray]) -> Iterator[list[int]]:
+        """Run the steps of given translations. Yield behind each what comes next in all of them."""
+        for position in range(steps.longest):
             steps.run(position)
             meant = [t[position] if position < len(t) else self.end for t in targets]
-            total += np.where(position <= lengths, log_p[rows, 0, meant], 0)
-            steps.tokens[:, 0] = meant
-        return total
+            yield meant
+            steps.tokens.flat = meant
 
     def _count_steps(self, targets: list[np.ndarray]) -> int:
         """How many steps lead through all translations and their ends."""

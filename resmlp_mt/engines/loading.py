@@ -38,9 +38,9 @@ def load_engine(
     side_by_side = share_threads(engines, threads)
     if len(models) == 1:
         return engines[0], codec, side_by_side
-    ensemble = import_with_fairseq("resmlp_mt.engines.search.ensemble", "an ensemble")
+    generator = import_with_fairseq("resmlp_mt.engines.search.generator", "an ensemble")
     symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
-    return ensemble.Ensemble(engines, symbols, pad), codec, side_by_side
+    return generator.Ensemble(engines, symbols, pad), codec, side_by_side
 
 
 def share_threads(engines: Sequence[Engine], threads: int | None) -> int:

@@ -19,7 +19,6 @@ from resmlp_mt.engines.options import FROM_1, SearchOptions, is_count
 from resmlp_mt.engines.search.batched import search_batches
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
 from resmlp_mt.text.dividing import holds_text
 from resmlp_mt.text.pipeline import TRIES, Pipeline
@@ -173,7 +172,6 @@ class Translator(Loaded):
         batch_tokens: int = 4096,
         buffer_size: int = 1000,
         attention: bool = False,
-        progress: bool = False,
         split_sentences: bool | None = None,
         recase: bool = True,
         prefix: str | Iterable[str] = "",
@@ -191,7 +189,6 @@ class Translator(Loaded):
             batch_tokens: Source subwords in a batch, padding included.
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
-            progress: Show a bar on stderr.
             split_sentences: As for `Pipeline.split`; a line that has words to hold stays whole.
             recase: As for `Pipeline.split`; a line that has a prefix or words to hold is taken as
                 typed.
@@ -226,8 +223,7 @@ class Translator(Loaded):
         if glossary is not None and not isinstance(glossary, Glossary):
             glossary = Glossary(glossary, self.codec)
         rows = lay_beside(_read_texts(lines), prefix, words)
-        found = self._translate(rows, glossary, options, reading)
-        return iter(Bar(found, unit=" lines")) if progress else found
+        return self._translate(rows, glossary, options, reading)
 
     def _translate(
         self,

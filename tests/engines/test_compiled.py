@@ -39,66 +39,65 @@ def a_task(dictionary):
     return TranslationTask(Namespace(), dictionary(17), dictionary(19))
 
 
+@pytest.fixture
+def sample(a_task):
+    tokens = torch.full((len(LENGTHS), max(LENGTHS)), a_task.source_dictionary.pad())
+    for row, length in zip(tokens, LENGTHS, strict=True):  # fairseq pads sources on the left
+        row[-length:] = torch.randint(4, 17, (length,))
+    tokens[:, -1] = a_task.source_dictionary.eos()
+    return {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor(LENGTHS)}}
+
+
 def freeze(model):
     model.make_generation_fast_()
     return model
 
 
-def make_sample(task):
-    tokens = torch.full((len(LENGTHS), max(LENGTHS)), task.source_dictionary.pad())
-    for row, length in zip(tokens, LENGTHS, strict=True):  # fairseq pads sources on the left
-        row[-length:] = torch.randint(4, 17, (length,))
-    tokens[:, -1] = task.source_dictionary.eos()
-    return {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor(LENGTHS)}}
+@pytest.fixture
+def agree(a_task, sample):
+    """Search both ways, and compare all hypotheses, in order but where two score the same."""
 
+    def search(model, reference=None, **given):
+        generator = a_task.build_generator([model], Namespace(**given))
+        found = a_task.inference_step(generator, [model], sample)
+        expected = SequenceGenerator.generate(generator, [reference or model], sample)
+        assert [len(beams) for beams in found] == [len(beams) for beams in expected]
+        for ours, theirs in zip(found, expected, strict=True):
+            for mine, other in zip(ours, theirs, strict=True):
+                assert mine.keys() == other.keys()
+                assert abs(mine["score"] - other["score"]) < 2e-5
+                ties = [t for t in theirs if abs(t["score"] - mine["score"]) < 4e-5]
+                (alike, *_) = [t for t in ties if t["tokens"].tolist() == mine["tokens"].tolist()]
+                torch.testing.assert_close(
+                    mine["positional_scores"], alike["positional_scores"], rtol=1e-4, atol=1e-4
+                )
+        return found
 
-def search_both_ways(task, model, sample, **given):
-    generator = task.build_generator([model], Namespace(**given))
-    found = task.inference_step(generator, [model], sample)
-    return found, SequenceGenerator.generate(generator, [model], sample)
-
-
-def assert_alike(found, expected):
-    """All hypotheses in order, but where two score the same within rounding."""
-    assert [len(beams) for beams in found] == [len(beams) for beams in expected]
-    for ours, theirs in zip(found, expected, strict=True):
-        for mine, other in zip(ours, theirs, strict=True):
-            assert mine.keys() == other.keys()
-            assert abs(mine["score"] - other["score"]) < 2e-5
-            ties = [t for t in theirs if abs(t["score"] - mine["score"]) < 4e-5]
-            (alike, *_) = [t for t in ties if t["tokens"].tolist() == mine["tokens"].tolist()]
-            torch.testing.assert_close(
-                mine["positional_scores"], alike["positional_scores"], rtol=1e-4, atol=1e-4
-            )
+    return search
 
 
 @pytest.mark.parametrize(
     "given",
     [
         {},
-        {"beam": 1},
         {"beam": 3, "lenpen": 1.4},
         {"beam": 4, "unnormalized": True, "max_len_a": 0.5, "max_len_b": 2},
         {"beam": 9, "max_len_b": 3},
-        {"unkpen": float("inf")},
+        {"beam": 1, "unkpen": float("inf")},
     ],
     ids=str,
 )
 @pytest.mark.parametrize("preset", UNLIKE)
-def test_hypotheses_are_those_of_fairseq(preset, given, build_model, a_task, finds):
-    model = freeze(build_model(preset, **UNLIKE[preset]).float())
-    found, expected = search_both_ways(a_task, model, make_sample(a_task), **given)
+def test_hypotheses_are_those_of_fairseq(preset, given, build_model, agree, finds):
+    agree(freeze(build_model(preset, **UNLIKE[preset]).float()), **given)
     assert len(finds) == 1
-    assert_alike(found, expected)
 
 
-def test_unknown_words_come_where_fairseq_has_them(build_model, a_task, finds):
-    model = freeze(build_model().float())
-    with torch.no_grad():
-        model.decoder.output.weight[a_task.target_dictionary.unk()] *= 4
-    found, expected = search_both_ways(a_task, model, make_sample(a_task), beam=3)
-    assert_alike(found, expected)
-    unk = a_task.target_dictionary.unk()
+def test_unknown_words_come_where_fairseq_has_them(build_model, a_task, agree, finds):
+    with torch.inference_mode():  # whose weights have no versions
+        model, unk = freeze(build_model().float()), a_task.target_dictionary.unk()
+        model.decoder.output.weight[unk] *= 4
+    found = agree(model, beam=3)
     assert finds and any(unk in h["tokens"].tolist() for beams in found for h in beams)
 
 
@@ -117,10 +116,9 @@ def test_unknown_words_come_where_fairseq_has_them(build_model, a_task, finds):
     ],
     ids=str,
 )
-def test_all_else_is_left_to_fairseq(given, build_model, a_task, finds):
+def test_all_else_is_left_to_fairseq(given, build_model, a_task, sample, finds):
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3).float()
     model.make_generation_fast_(need_attn=bool(given.get("print_alignment")))
-    sample = make_sample(a_task)
     generator = a_task.build_generator([model], Namespace(**given))
     assert a_task.inference_step(generator, [model], sample)
     assert not finds
@@ -129,28 +127,13 @@ def test_all_else_is_left_to_fairseq(given, build_model, a_task, finds):
     assert len(finds) == 1
 
 
-def test_prefixes_other_types_and_ensembles_are_left_to_fairseq(build_model, a_task, finds):
-    sample, double = make_sample(a_task), freeze(build_model())
-    single, prefix = freeze(build_model().float()), torch.full((len(LENGTHS), 1), 5)
-    for models, led in (
-        ([single], dict(prefix_tokens=prefix)), ([double], {}), ([single, single], {}),
-    ):  # fmt: skip
+def test_prefixes_other_types_and_ensembles_are_left_to_fairseq(build_model, a_task, sample, finds):
+    double, single = freeze(build_model()), freeze(build_model().float())
+    led = dict(prefix_tokens=torch.full((len(LENGTHS), 1), 5))
+    for models, given in (([single], led), ([double], {}), ([single, single], {})):
         generator = a_task.build_generator(models, Namespace(beam=2))
-        found = a_task.inference_step(generator, models, sample, **led)
-        if led:
-            assert {beam["tokens"][0].item() for beams in found for beam in beams} == {5}
+        assert a_task.inference_step(generator, models, sample, **given)
     assert not finds
-
-
-def test_weights_that_were_loaded_since_are_searched(build_model, a_task, finds):
-    model, other = freeze(build_model().float()), build_model().float()
-    generator = a_task.build_generator([model], Namespace(beam=3))
-    sample = make_sample(a_task)
-    a_task.inference_step(generator, [model], sample)
-    model.load_state_dict(other.state_dict())
-    found = a_task.inference_step(generator, [model], sample)
-    assert len(finds) == 2
-    assert_alike(found, SequenceGenerator.generate(generator, [other], sample))
 
 
 class Adapter(torch.nn.Linear):
@@ -160,31 +143,22 @@ class Adapter(torch.nn.Linear):
         return 2 * super().forward(x)
 
 
-def exchange_layer(model):
-    mlp = model.encoder.blocks[0].mix_channels
-    adapter = Adapter(mlp.fc1.in_features, mlp.fc1.out_features)
-    adapter.load_state_dict(mlp.fc1.state_dict())
-    mlp.fc1 = adapter
-
-
 CHANGES = {
     "hook": lambda m: m.decoder.norm.register_forward_hook(lambda _, __, y: 2 * y),
     "activation": lambda m: setattr(m.encoder.blocks[0].mix_channels, "activate", torch.nn.ReLU()),
     "bias": lambda m: setattr(m.decoder.output, "bias", torch.nn.Parameter(torch.randn(19))),
-    "layer": exchange_layer,
+    "layer": lambda m: setattr(m.encoder.blocks[0].mix_channels.fc1, "__class__", Adapter),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_model_that_was_changed_is_left_to_fairseq(change, build_model, a_task, finds):
-    model = build_model().float()
-    change(model)
-    found, expected = search_both_ways(a_task, freeze(model), make_sample(a_task), beam=2)
-    assert_alike(found, expected)
+def test_a_model_that_was_changed_is_left_to_fairseq(change, build_model, agree, finds):
+    change(model := build_model().float())
+    agree(freeze(model), beam=2)
     assert not finds
 
 
-def test_generators_share_what_was_made_of_a_model(build_model, a_task, monkeypatch):
+def test_generators_share_what_was_made_of_a_model(build_model, a_task, sample, monkeypatch):
     made, make = [], FoldedSearch.__init__
 
     def watch(self, *given, **others):
@@ -192,7 +166,7 @@ def test_generators_share_what_was_made_of_a_model(build_model, a_task, monkeypa
         make(self, *given, **others)
 
     monkeypatch.setattr(FoldedSearch, "__init__", watch)
-    model, sample = freeze(build_model().float()), make_sample(a_task)
+    model = freeze(build_model().float())
     for _ in range(2):  # nobody else holds the generator
         a_task.build_generator([model], Namespace(beam=2)).generate([model], sample)
     assert made == [{"unknown": True}]
@@ -202,37 +176,27 @@ def test_generators_share_what_was_made_of_a_model(build_model, a_task, monkeypa
     assert len(made) == 3
 
 
-def test_a_model_of_inference_mode_is_searched(build_model, a_task, finds):
-    with torch.inference_mode():
-        model = freeze(build_model().float())
-    found, expected = search_both_ways(a_task, model, make_sample(a_task), beam=2)
-    assert_alike(found, expected)
-    assert finds
+def test_weights_that_were_loaded_or_trained_since_are_searched(
+    build_model, a_task, sample, agree, finds
+):
+    model, other = freeze(build_model().float()), build_model().float()
+    agree(model, beam=3)
+    model.load_state_dict(other.state_dict())
+    agree(model, other, beam=3)
+    for _ in range(2):
+        for parameter in other.parameters():
+            parameter.data.mul_(0.9)  # as optimizers do
+        agree(other, beam=3)
+    assert len(finds) == 4
+    # --eval-bleu builds the generator before the first update; dropout is left to fairseq.
+    generator = a_task.build_generator([other], Namespace(beam=3))
+    a_task.inference_step(generator, [other.train()], sample)
+    assert len(finds) == 4
 
 
-def test_a_model_in_training_is_searched_as_it_is_by_then(build_model, a_task, finds):
-    # --eval-bleu builds the generator before the first update.
-    model = build_model().float()
-    generator = a_task.build_generator([model], Namespace(beam=3))
-    sample = make_sample(a_task)
-    for factor in (1, 1, 0.9):
-        for parameter in model.parameters():
-            parameter.data.mul_(factor)  # as optimizers do
-        found = a_task.inference_step(generator, [model], sample)
-        assert_alike(found, SequenceGenerator.generate(generator, [model], sample))
-    assert len(finds) == 3
-    model.train()
-    a_task.inference_step(generator, [model], sample)
-    assert len(finds) == 3  # dropout is left to fairseq
-
-
-def test_threads_share_a_batch_and_change_nothing(build_model, a_task, finds):
-    model, sample = freeze(build_model().float()), make_sample(a_task)
-    found = []
-    for threads in (1, 3, 20):
+def test_threads_share_a_batch_and_change_nothing(build_model, agree, finds):
+    model = freeze(build_model().float())
+    for threads in (3, 20):
         torch.set_num_threads(threads)
-        generator = a_task.build_generator([model], Namespace(beam=3, max_len_a=0.5, max_len_b=2))
-        found.append(generator.generate([model], sample))
-    assert_alike(found[0], found[1])
-    assert_alike(found[0], found[2])
-    assert len(finds) == 1 + 3 + len(LENGTHS)
+        agree(model, beam=3, max_len_a=0.5, max_len_b=2)
+    assert len(finds) == 3 + len(LENGTHS)

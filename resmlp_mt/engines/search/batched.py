@@ -1,12 +1,11 @@
 """Many sentences searched in batches of similar lengths, some of them side by side."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 
-from resmlp_mt.engines.batches import group
 from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.engine import Engine
@@ -90,3 +89,28 @@ def _do_all(work: Callable[[list[int]], list], batches: list[list[int]], threads
             for i, result in zip(batch, found, strict=True):
                 results[i] = result
     return results
+
+
+def group(
+    lengths: list[int], apart: list[bool], batch_tokens: int, alike: bool
+) -> Iterator[list[int]]:
+    """Yield the indices of sentences in batches, short ones first.
+
+    Args:
+        lengths: Of the sentences.
+        apart: Which of them share no batch with the others.
+        batch_tokens: Of a batch, padding included, unless it is a single sentence.
+        alike: Whether all sentences of a batch have the same length.
+    """
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (apart[i], lengths[i])):
+        if batch and (
+            apart[i] != apart[batch[0]]
+            or (alike and lengths[i] > lengths[batch[0]])
+            or lengths[i] * (len(batch) + 1) > batch_tokens
+        ):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
