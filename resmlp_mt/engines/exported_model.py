@@ -93,7 +93,7 @@ class ExportedDecoder(FairseqIncrementalDecoder):
         log_p = np.empty((rows, 1, len(self.dictionary)), np.float32)
         steps.answer(log_p=log_p, forced=np.ones(rows, bool))
         with computing(self.folder):
-            steps.run(prev_output_tokens.size(1) - 1)
+            steps.run()
         return torch.from_numpy(log_p), {"attn": [None]}
 
     def reorder_incremental_state_scripting(

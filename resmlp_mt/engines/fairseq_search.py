@@ -6,6 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from resmlp_mt.engines.search.engine import Sentences
 from resmlp_mt.engines.search.generator import Generator, stack
 
 _NOTHING = -100  # where a shorter translation of a batch has no token
@@ -28,7 +29,7 @@ class FairseqSearch(Generator):
         self._attending = threading.Lock()  # the decoder is told by an attribute, for all threads
 
     @torch.no_grad()
-    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+    def attend(self, source: np.ndarray, targets: Sentences) -> list[np.ndarray]:
         """As `Engine.attend`."""
         told = self._shift(targets)
         tokens = torch.from_numpy(np.tile(source, (len(targets), 1))).to(self.device)
@@ -44,7 +45,7 @@ class FairseqSearch(Generator):
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
 
     @torch.no_grad()
-    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+    def score(self, sources: Sentences, targets: Sentences) -> np.ndarray:
         """As `Engine.score`."""
         tokens, told = stack(sources, self.pad).to(self.device), self._shift(targets)
         lengths = torch.tensor(list(map(len, sources)), device=self.device)

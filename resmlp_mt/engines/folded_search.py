@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from resmlp_mt.engines.broken import computing
-from resmlp_mt.engines.guides import Guide, check_room
+from resmlp_mt.engines.guides import check_room
 from resmlp_mt.engines.kernels.decoder import DecoderKernel
 from resmlp_mt.engines.kernels.encoder import EncoderKernel
 from resmlp_mt.engines.kernels.steps import Found, Steps
 from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.engine import Beams, Guides, Sentences
 from resmlp_mt.engines.search.shortlist import Choice, Shortlist
 from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.errors import UserError
@@ -103,12 +104,7 @@ class FoldedSearch:
         module = import_with_fairseq("resmlp_mt.engines.search.generator", _MORE)
         return module.Generator([self.model], self.dictionaries[1], self.pad, self.device)
 
-    def search(
-        self,
-        sources: list[np.ndarray],
-        options: SearchOptions,
-        guides: list[Guide] | None = None,
-    ) -> list[list[tuple[np.ndarray, float]]]:
+    def search(self, sources: Sentences, options: SearchOptions, guides: Guides = None) -> Beams:
         """As `Engine.search`.
 
         What is more than a beam search with forced beginnings, fairseq's generator does with the
@@ -126,15 +122,12 @@ class FoldedSearch:
         ]
 
     @_explained
-    def _generate(self, *asked) -> list[list[tuple[np.ndarray, float]]]:
+    def _generate(self, *asked) -> Beams:
         return self.generator.search(*asked)
 
     @_explained
     def find(
-        self,
-        sources: list[np.ndarray],
-        options: SearchOptions,
-        guides: list[Guide] | None = None,
+        self, sources: Sentences, options: SearchOptions, guides: Guides = None
     ) -> list[list[Found]]:
         """`search` for a plain beam search, with the log-probabilities of each beam's tokens."""
         if not (self.shortlist and options.shortlist):
@@ -151,9 +144,9 @@ class FoldedSearch:
 
     def _search(
         self,
-        sources: list[np.ndarray],
+        sources: Sentences,
         options: SearchOptions,
-        guides: list[Guide] | None,
+        guides: Guides,
         shortlist: Shortlist | None,
     ) -> list[list[Found]]:
         prefixes = [guide.prefix for guide in guides or ()]
@@ -165,21 +158,20 @@ class FoldedSearch:
         # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
         width = min(2 * options.beam + 3, symbols)
         steps = self._start(sources, options.beam, width, longest + 1, choice)
-        position = max(map(len, prefixes), default=0)
-        if position:
+        if any(map(len, prefixes)):
             self._force(steps, prefixes)
-        while position < longest and steps.unfinished.any():
+        while steps.steps < longest and steps.unfinished.any():
             check_wanted()
             rows = len(steps.unfinished) * options.beam
             unasked = max(1, min(_STEPS_UNASKED, _ROWS_UNASKED // rows))
-            position = steps.search(position, min(position + unasked, longest))
+            steps.search(min(steps.steps + unasked, longest))
         if steps.unfinished.any():
-            steps.run(longest)
+            steps.run()
             steps.end_all()
-            steps.advance(longest)
+            steps.advance()
         return steps.collect(options.lenpen)
 
-    def _force(self, steps: Steps, prefixes: list[np.ndarray]) -> None:
+    def _force(self, steps: Steps, prefixes: Sentences) -> None:
         """Run the steps of the forced beginnings."""
         symbols = len(steps.choice.candidates) if steps.choice else self.symbols
         for position in range(max(map(len, prefixes))):
@@ -187,13 +179,13 @@ class FoldedSearch:
             log_p = np.empty((*steps.tokens.shape, symbols), np.float32)
             forced = [len(prefixes[sentence]) > position for sentence in steps.at_work]
             steps.answer(log_p=log_p, forced=np.array(forced))
-            steps.run(position)
+            steps.run()
             steps.force([prefix[position : position + 1] for prefix in prefixes], log_p)
-            steps.advance(position)
+            steps.advance()
         steps.bind()  # which need not answer log_p any more
 
     @_explained
-    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+    def attend(self, source: np.ndarray, targets: Sentences) -> list[np.ndarray]:
         """As `Engine.attend`.
 
         Raises:
@@ -212,7 +204,7 @@ class FoldedSearch:
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
 
     @_explained
-    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+    def score(self, sources: Sentences, targets: Sentences) -> np.ndarray:
         """As `Engine.score`. The shortlist and the preview leave nothing out here.
 
         Raises:
@@ -227,15 +219,15 @@ class FoldedSearch:
             total += np.where(position <= lengths, log_p[rows, 0, meant], 0)
         return total
 
-    def _follow(self, steps: Steps, targets: list[np.ndarray]) -> Iterator[list[int]]:
+    def _follow(self, steps: Steps, targets: Sentences) -> Iterator[list[int]]:
         """Run the steps of given translations. Yield behind each what comes next in all of them."""
         for position in range(steps.longest):
-            steps.run(position)
+            steps.run()
             meant = [t[position] if position < len(t) else self.end for t in targets]
             yield meant
             steps.tokens.flat = meant
 
-    def _count_steps(self, targets: list[np.ndarray]) -> int:
+    def _count_steps(self, targets: Sentences) -> int:
         """How many steps lead through all translations and their ends."""
         self._check_symbols(targets)
         steps = 1 + max(map(len, targets))
@@ -246,7 +238,7 @@ class FoldedSearch:
             )
         return steps
 
-    def _check_symbols(self, targets: list[np.ndarray]) -> None:
+    def _check_symbols(self, targets: Sentences) -> None:
         # Once for all steps: compiled code looks tokens up wherever they point.
         for target in targets:
             if len(target) and not 0 <= target.min() <= target.max() < self.symbols:
@@ -254,7 +246,7 @@ class FoldedSearch:
 
     def _start(
         self,
-        sources: list[np.ndarray],
+        sources: Sentences,
         beam: int,
         width: int,
         longest: int,

@@ -34,6 +34,6 @@ def test_what_onnxruntime_cannot_do_is_said_to_be_its_own():
     x, y = (helper.make_tensor_value_info(name, 1, [3]) for name in "xy")
     graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"])], "of_tomorrow", [x], [y])
     tomorrow = helper.make_model(graph, ir_version=999).SerializeToString()
-    said = f"^model: ONNX Runtime {onnxruntime.__version__} cannot run this export .*999"
+    said = f"^model: a broken export .*999.*another ONNX Runtime .{onnxruntime.__version__}"
     with pytest.raises(BrokenModel, match=said), computing("model"):
         onnxruntime.InferenceSession(tomorrow)

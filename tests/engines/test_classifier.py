@@ -1,10 +1,7 @@
 """A classifier in Python: what it takes, in threads and processes, and what is left of it."""
 
 import io
-import multiprocessing
-import pickle
 import weakref
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -44,27 +41,6 @@ def test_threads_are_those_of_an_export_and_torchs_of_a_checkpoint(fast):
     for wrong in (0, "2", 1.5, True):
         with pytest.raises(ValueError, match="threads .* must be a whole number, 1 or more"):
             Classifier.from_pretrained(fast, threads=wrong)
-
-
-def test_processes_load_it_from_any_folder(fast, monkeypatch, tmp_path):
-    monkeypatch.chdir(fast.parent)
-    classifier = Classifier.from_pretrained(Path("fast"), threads=1)
-    monkeypatch.chdir(tmp_path)
-    expected = classifier.classify(PICTURES[0])
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        assert pool.submit(classifier.classify, PICTURES[0]).result() == expected
-    with pytest.raises(TypeError, match="only a Classifier that from_pretrained has loaded"):
-        pickle.dumps(Classifier(classifier.compute, classifier.cut, classifier.classes))
-
-
-def test_a_shipped_one_is_pickled_by_its_name(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cifar10").mkdir()  # of data
-    classifier = Classifier.from_pretrained("cifar10", "cpu")
-    one, other = (pickle.loads(pickle.dumps(classifier)) for _ in range(2))
-    assert one.compute is other.compute is not classifier.compute
-    one.close()  # which the other does not notice
-    assert other.classify(PICTURES[1]) == classifier.classify(PICTURES[1])
 
 
 @pytest.mark.parametrize("model", ["fast", "cifar10"])

@@ -44,6 +44,7 @@ class Steps:
     for all.
 
     Attributes:
+        steps: How many were run.
         at_work: Which sentence of the memory each of the B is. (B,).
         unfinished: Which of them want more translations. (B,).
         best_scores, best_tokens, best_places: The best continuations, as a step answers them; a
@@ -161,29 +162,24 @@ class Steps:
         """Unfinished sentences at which it pays to drop the others."""
         return int((1 - _WORTH_DROPPING) * len(self.unfinished))
 
-    def search(self, position: int, until: int) -> int:
+    def search(self, until: int) -> None:
         """Run steps and go on from them, until so few are unfinished that others can be dropped.
 
-        Args:
-            position: The first one. All before it were run.
-            until: The one to stop before. It also stops where the history is full.
-
-        Returns:
-            The next position.
+        It stops before the position `until`, too, and where the history is full.
         """
         self._search.until, self._search.enough = until, self._enough
-        self._compute(_BOTH, position)
+        self._compute(_BOTH, self.steps)
         self._drop_finished()
-        return self.steps
 
-    def run(self, position: int) -> None:
-        """Find the best continuations at a position. All before it were run."""
+    def run(self) -> None:
+        """Find the best continuations at the next position."""
+        position = self.steps
         self._compute(_STEP, position)
         self.steps = position + 1
 
-    def advance(self, position: int) -> None:
+    def advance(self) -> None:
         """Keep the translations that ended, and go on with the best of the others, after `run`."""
-        self._compute(_CHOICE, position)
+        self._compute(_CHOICE, self.steps - 1)
         self._drop_finished()
 
     def _compute(self, part: int, position: int) -> None:

@@ -4,22 +4,21 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
-
-from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.engines.search.engine import Engine
+from resmlp_mt.engines.search.engine import Beams, Engine, Guides, Sentences
 from resmlp_mt.errors import BrokenModel
+
+_LEAST = 256  # subwords in a batch: with fewer, threads gain little
 
 
 def search_batches(
     engine: Engine,
-    sources: list[np.ndarray],
+    sources: Sentences,
     options: SearchOptions,
     batch_tokens: int,
-    guides: list[Guide] | None,
+    guides: Guides,
     threads: int,
-) -> list[list[tuple[np.ndarray, float]]]:
+) -> Beams:
     """The beams of each sentence, best first: token indices without the end, and score.
 
     Args:
@@ -39,7 +38,9 @@ def search_batches(
     # With max_len_a the longest source of a batch says how long its translations may be, so a
     # batch has sources of one length.
     alike = options.max_len_a > 0
-    batches = list(group(list(map(len, sources)), holds, batch_tokens, alike))
+    lengths = list(map(len, sources))
+    room = min(batch_tokens, max(_LEAST, sum(lengths) // threads))  # each thread gets a part
+    batches = list(group(lengths, holds, room, alike))
     batches.reverse()  # long ones first, so that the threads end together
 
     def search(batch: list[int]) -> list:
@@ -55,11 +56,7 @@ def search_batches(
 
 
 def score_batches(
-    engine: Engine,
-    sources: list[np.ndarray],
-    targets: list[np.ndarray],
-    batch_tokens: int,
-    threads: int,
+    engine: Engine, sources: Sentences, targets: Sentences, batch_tokens: int, threads: int
 ) -> list[float]:
     """The log-probability of each target, given its source, in nats.
 
