@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _choose_field(arguments: argparse.Namespace):
-    """The `Column` or `Key` that the flags name; None where lines are texts."""
+    """What takes texts from lines, as the flags say; None where lines are texts."""
     from resmlp_mt.translating.fields import choose_field
 
     places = arguments.into, arguments.score_into
@@ -143,7 +143,7 @@ def _write(
         for lines in group(given.lines, arguments.buffer_size, given.arrivals):
             puts = []
             if field is not None:
-                taken = [field.take(line, given.find(i)) for i, line in enumerate(lines, number)]
+                taken = [field(line, given.find(i)) for i, line in enumerate(lines, number)]
                 lines, puts = map(list, zip(*taken, strict=True))
             sources, guides = split_columns(lines, arguments)
             found = translate(sources, **guides, first=number, buffer_size=len(sources))

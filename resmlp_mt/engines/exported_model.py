@@ -26,18 +26,26 @@ class _Sources:
     rows: np.ndarray
 
 
-class ExportedEncoder(FairseqEncoder):
-    """Source tokens, padded on the right -> keys and values.
+class _Side:
+    """A side of the model.
 
     Args:
         kernel: What computes.
-        dictionary: The source's.
+        dictionary: The source's, or the target's.
         folder: What messages call the export.
     """
 
-    def __init__(self, kernel: EncoderKernel, dictionary, folder: Path | str):
+    def __init__(self, kernel: EncoderKernel | DecoderKernel, dictionary, folder: Path | str):
         super().__init__(dictionary)
         self.kernel, self.folder = kernel, folder
+
+    def max_positions(self) -> int:
+        """N of the side's A."""
+        return self.kernel.positions
+
+
+class ExportedEncoder(_Side, FairseqEncoder):
+    """Source tokens, padded on the right -> keys and values."""
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> _Sources:
         """Encode the source. (B, S)."""
@@ -50,23 +58,9 @@ class ExportedEncoder(FairseqEncoder):
         """Take the sentences of these rows. (R,)."""
         return replace(encoder_out, rows=encoder_out.rows[new_order.numpy()])
 
-    def max_positions(self) -> int:
-        """N of the encoder's A."""
-        return self.kernel.positions
 
-
-class ExportedDecoder(FairseqIncrementalDecoder):
-    """The last tokens and the past -> log-probabilities of the next tokens.
-
-    Args:
-        kernel: What computes.
-        dictionary: The target's.
-        folder: What messages call the export.
-    """
-
-    def __init__(self, kernel: DecoderKernel, dictionary, folder: Path | str):
-        super().__init__(dictionary)
-        self.kernel, self.folder = kernel, folder
+class ExportedDecoder(_Side, FairseqIncrementalDecoder):
+    """The last tokens and the past -> log-probabilities of the next tokens."""
 
     def forward(
         self, prev_output_tokens: Tensor, encoder_out: _Sources, incremental_state: dict
@@ -101,10 +95,6 @@ class ExportedDecoder(FairseqIncrementalDecoder):
     ) -> None:
         """Select hypotheses for the next step. new_order: (R,) indices into the rows."""
         incremental_state["order"] = new_order.numpy()
-
-    def max_positions(self) -> int:
-        """N of the decoder's A."""
-        return self.kernel.positions
 
 
 class ExportedModel(FairseqEncoderDecoderModel):

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from resmlp_mt.engines.kernels.decoder import DecoderKernel, Search, Step
+from resmlp_mt.engines.kernels.decoder import DecoderKernel
 from resmlp_mt.engines.kernels.encoder import KeysAndValues
 from resmlp_mt.engines.kernels.library import find_library
+from resmlp_mt.engines.kernels.structures import STRUCTURES
 from resmlp_mt.engines.search.shortlist import Choice
 
 _BOTH, _STEP, _CHOICE = range(3)  # the parts of a step, as in native/decoder.h
@@ -132,13 +133,15 @@ class Steps:
         self.best_tokens, self.best_places = np.empty((2, *best), np.int64)
         self._kept: dict = {}
         # There is room for as many beams as there will be.
-        step = self._step = Step(sentences, self.beam, memory.values.shape[3])
-        search = self._search = Search(self.beam, longest=self.longest, **decoder.mixing)
+        step = self._step = STRUCTURES["Step"](sentences, self.beam, memory.values.shape[3])
+        search = self._search = STRUCTURES["Search"](
+            self.beam, longest=self.longest, **decoder.mixing
+        )
         step.all, step.best, step.width = len(memory.lengths), best[1], self.width
         step.half_memory = memory.keys.dtype == np.float16
         step.half_history = self.history.dtype == np.float16
         self._product = choice.output if choice else decoder.output  # which keeps the weights
-        step.output = ctypes.pointer(self._product.struct)
+        step.output = ctypes.addressof(self._product.struct)
         if choice:
             barred = np.ascontiguousarray(choice.barred)
             self._point(step, candidates=choice.candidates, barred=barred)
