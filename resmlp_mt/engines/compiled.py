@@ -16,12 +16,7 @@ from resmlp_mt.engines.kernels.steps import Found
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel
-from resmlp_mt.models.translation.folded import (
-    FOLDED,
-    describe_decoder,
-    describe_encoder,
-    describe_mixing,
-)
+from resmlp_mt.models.translation.folded import FOLDED, describe_mixing, describe_translator
 from resmlp_mt.nn.mixers import (
     FreeMatrix,
     GatedMixer,
@@ -68,13 +63,7 @@ def compile_model(
         model: One that `can_compile`.
         source_dictionary, target_dictionary, unknown: As for `FoldedSearch`.
     """
-    encoder, decoder, shared = model.encoder, model.decoder, SharedWeights()
-    described = {
-        "decoder": describe_decoder(decoder, False, shared),
-        "encoder": describe_encoder(encoder, decoder, False, shared),
-        "source_positions": encoder.longest,
-        "target_positions": decoder.longest,
-    }
+    described = describe_translator(model, False, shared := SharedWeights())
     arrays = shared.arrays | describe_mixing(model)
     return FoldedSearch(described, arrays, source_dictionary, target_dictionary, unknown=unknown)
 

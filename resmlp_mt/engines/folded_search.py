@@ -46,8 +46,7 @@ class FoldedSearch:
     """Translates batches of token indices with a folded model, laid out for the compiled code.
 
     Args:
-        config: "decoder" and "encoder", as `describe_decoder` and `describe_encoder` wrote them,
-            and N of both: "source_positions" and "target_positions".
+        config: As `describe_translator` made it.
         arrays: The weights that these name, and what `describe_mixing` returned.
         source_dictionary, target_dictionary: A `Vocabulary` each, or a `Dictionary` of fairseq.
         preview: As for `DecoderKernel`.

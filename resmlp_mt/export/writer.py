@@ -33,9 +33,8 @@ from resmlp_mt.files.sums import sum_files
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.models.translation.folded import (
-    describe_decoder,
-    describe_encoder,
     describe_mixing,
+    describe_translator,
     find_unfolded,
     mixes_alike,
 )
@@ -111,14 +110,9 @@ def _export_translator(
     preview: ParallelText | None,
 ) -> dict:
     _refuse_unfolded(trained.model)
-    encoder, decoder = trained.model.encoder, trained.model.decoder
-    symbols = trained.task.target_dictionary
-    described = {
-        "encoder": describe_encoder(encoder, decoder, int8, shared),
-        "decoder": describe_decoder(decoder, int8, shared),
-    }
+    described = describe_translator(trained.model, int8, shared)
     if shortlist or preview:
-        dictionaries = trained.task.source_dictionary, symbols
+        dictionaries = trained.task.source_dictionary, trained.task.target_dictionary
         languages = trained.source, trained.target
         codec = TextCodec.from_folder(trained.folder, languages, dictionaries)
     if shortlist:
@@ -139,8 +133,6 @@ def _export_translator(
         "kind": "translator",
         "source_lang": trained.source,
         "target_lang": trained.target,
-        "source_positions": encoder.longest,
-        "target_positions": decoder.longest,
         **described,
         "shortlist": shortlist and {"best": shortlist.best, "first": shortlist.first},
         "preview": preview is not None,
