@@ -3,6 +3,8 @@
 import math
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import torch
@@ -14,6 +16,7 @@ from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.kernels.library import find_kind
 from resmlp_mt.engines.kernels.steps import Found
 from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.engine import Guides, Sentences
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.models.translation.folded import FOLDED, describe_mixing, describe_translator
@@ -32,7 +35,7 @@ _KNOWN = FOLDED | {
 
 
 def can_compile(model) -> bool:
-    """Whether `compile_model` takes a model: one of ours, in fp32 on a CPU that it runs on."""
+    """Whether `CompiledSearch` takes a model: one of ours, in fp32 on a CPU that it runs on."""
     return (
         type(model) is ResMLPModel
         and find_kind() is not None
@@ -54,23 +57,42 @@ def _mixes_alike(side) -> bool:
     return len({(type(matrix), matrix.weight.shape) for matrix in matrices}) == 1
 
 
-def compile_model(
-    model: ResMLPModel, source_dictionary, target_dictionary, unknown: bool = False
-) -> FoldedSearch:
-    """What searches with a model as it is now. It sees no later changes.
+class CompiledSearch(FoldedSearch):
+    """Searches with a model as it is now. It sees no later changes: make another then.
 
     Args:
         model: One that `can_compile`.
         source_dictionary, target_dictionary, unknown: As for `FoldedSearch`.
     """
-    described = describe_translator(model, False, shared := SharedWeights())
-    arrays = shared.arrays | describe_mixing(model)
-    return FoldedSearch(described, arrays, source_dictionary, target_dictionary, unknown=unknown)
+
+    def __init__(
+        self, model: ResMLPModel, source_dictionary, target_dictionary, unknown: bool = False
+    ):
+        described = describe_translator(model, False, shared := SharedWeights())
+        arrays = shared.arrays | describe_mixing(model)
+        super().__init__(described, arrays, source_dictionary, target_dictionary, unknown=unknown)
+
+    def find(
+        self, sources: Sentences, options: SearchOptions, guides: Guides = None
+    ) -> list[list[Found]]:
+        """As `FoldedSearch.find`, but torch's threads share the sentences."""
+        longest = options.longest(max(map(len, sources)))
+        options = replace(options, max_len_a=0.0, max_len_b=longest)
+        threads = min(torch.get_num_threads(), len(sources))
+        parts = [
+            (sources[i::threads], options, guides and guides[i::threads]) for i in range(threads)
+        ]
+        search, found = super().find, [[] for _ in sources]
+        with ThreadPoolExecutor(threads) as pool:
+            runs = [pool.submit(copy_context().run, search, *part) for part in parts]
+            for i, run in enumerate(runs):
+                found[i::threads] = run.result()
+        return found
 
 
 # Of each model the search that was made last, and what it was made of. The interface of torch.hub
 # builds a generator for each call.
-_SEARCHES: WeakKeyDictionary[nn.Module, tuple[list, FoldedSearch]] = WeakKeyDictionary()
+_SEARCHES: WeakKeyDictionary[nn.Module, tuple[list, CompiledSearch]] = WeakKeyDictionary()
 
 
 class CompiledGenerator(SequenceGenerator):
@@ -131,22 +153,15 @@ class CompiledGenerator(SequenceGenerator):
             return None
         pad = self.source_dictionary.pad()
         sources = [row[row != pad].numpy() for row in tokens]
-        search = self._compile(model)
-        # torch's threads share the sentences.
-        threads = min(torch.get_num_threads(), len(sources))
-        found: list = [None] * len(sources)
-        with ThreadPoolExecutor(threads) as pool:
-            parts = [sources[i::threads] for i in range(threads)]
-            for i, part in enumerate(pool.map(lambda part: search.find(part, options), parts)):
-                found[i::threads] = part
+        found = self._compile(model).find(sources, options)
         return found if all(found) else None
 
-    def _compile(self, model) -> FoldedSearch:
+    def _compile(self, model) -> CompiledSearch:
         unknown = not self.unk_penalty
         made_of = [unknown, *_identify_weights(model)]
         if model not in _SEARCHES or _SEARCHES[model][0] != made_of:
             _SEARCHES.pop(model, None)  # its memory first
-            search = compile_model(model, self.source_dictionary, self.tgt_dict, unknown)
+            search = CompiledSearch(model, self.source_dictionary, self.tgt_dict, unknown)
             _SEARCHES[model] = made_of, search
         return _SEARCHES[model][1]
 

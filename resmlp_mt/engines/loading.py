@@ -5,7 +5,6 @@ from pathlib import Path
 
 from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.exported import load_exported_translator
-from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.engines.threads import count_threads
 from resmlp_mt.errors import UserError
@@ -35,21 +34,14 @@ def load_engine(
                 f"{name}: its languages, dictionaries or subwords are not those of {models[0]}; "
                 "only models that were trained on the same prepared data can translate together"
             )
-    side_by_side = share_threads(engines, threads)
+    side_by_side = (threads or count_threads()) if all(exported) else 1
+    if not all(exported) and threads is not None:  # within a batch
+        import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
     if len(models) == 1:
         return engines[0], codec, side_by_side
     generator = import_with_fairseq("resmlp_mt.engines.search.generator", "an ensemble")
     symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
     return generator.Ensemble(engines, symbols, pad), codec, side_by_side
-
-
-def share_threads(engines: Sequence[Engine], threads: int | None) -> int:
-    """How many batches are searched side by side; else torch's threads share each batch."""
-    if all(isinstance(engine, FoldedSearch) for engine in engines):
-        return threads or count_threads()
-    if threads is not None:
-        import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
-    return 1
 
 
 def _load(model: str | Path, device: str) -> tuple:

@@ -16,9 +16,8 @@ from resmlp_mt.checkpoints.loading import (
 )
 from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.crops import Cut
-from resmlp_mt.engines.compiled import can_compile, compile_model
+from resmlp_mt.engines.compiled import CompiledSearch, can_compile
 from resmlp_mt.engines.fairseq_search import FairseqSearch
-from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.nn.attention import expect_new_shapes
 
 
@@ -40,12 +39,14 @@ def load_trained(model: str | Path, kind: str, device: str) -> tuple:
 
 def wrap_translator(
     trained: TrainedTranslator, device: str
-) -> tuple[FoldedSearch | FairseqSearch, TextCodec]:
+) -> tuple[CompiledSearch | FairseqSearch, TextCodec]:
     """The engine and the codec of a translator. Compiled code sees no later changes of weights."""
     task, model = trained.task, trained.model.to(device := choose_device(str(device)))
     dictionaries = task.source_dictionary, task.target_dictionary
-    compiled = can_compile(model)
-    engine = compile_model(model, *dictionaries) if compiled else FairseqSearch(model, task, device)
+    if can_compile(model):
+        engine = CompiledSearch(model, *dictionaries)
+    else:
+        engine = FairseqSearch(model, task, device)
     if engine.device.startswith("cuda"):
         expect_new_shapes()
     languages = trained.source, trained.target

@@ -86,9 +86,9 @@ class Translator(Loaded):
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
                 models translate on the CPU alone, and others beside them. Those that come with the
                 package are exports in 8 bits there, and checkpoints on any other device.
-            threads: So many batches are searched side by side. Where a checkpoint has no compiled
-                form, they are torch's, of the whole process. Default: one a core, or what the
-                environment variable OMP_NUM_THREADS says.
+            threads: An exported model searches as many batches side by side; for a checkpoint they
+                are torch's, of the whole process. Default: one a core, or what the environment
+                variable OMP_NUM_THREADS says.
 
         Raises:
             UserError: If something is missing, broken, or does not fit together.

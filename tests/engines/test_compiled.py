@@ -8,6 +8,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.kernels.library import find_kind
+from resmlp_mt.engines.search.stopping import Stopped, stop_when
 from resmlp_mt.plugin import TranslationTask
 
 pytestmark = pytest.mark.skipif(find_kind() is None, reason="no compiled code on this processor")
@@ -200,3 +201,5 @@ def test_threads_share_a_batch_and_change_nothing(build_model, agree, finds):
         torch.set_num_threads(threads)
         agree(model, beam=3, max_len_a=0.5, max_len_b=2)
     assert len(finds) == 3 + len(LENGTHS)
+    with pytest.raises(Stopped), stop_when(lambda: True):
+        agree(model)

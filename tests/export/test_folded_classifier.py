@@ -41,23 +41,17 @@ def describe(blocks, hidden, patch, centred, head):
 def test_a_folded_classifier_gives_its_logits(norm, pooling, randomised):
     model = build(randomised, norm=norm, pooling=pooling)
     assert can_fold(model)
+    with torch.no_grad():  # in 8 bits each output has a scale of its own
+        model.head.weight *= torch.logspace(-3, 0, 7)[:, None]
+        model.head.bias.zero_()
     pixels = torch.randint(256, (5, 3, 16, 16), dtype=torch.uint8)
     with torch.no_grad():
         expected = model(Normalise(MEAN, STD)(pixels)).numpy()
     found = compile_classifier(model)(pixels.numpy())
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
     near = compile_classifier(model, int8=True)(pixels.numpy())
-    assert 0 < np.abs(near - expected).max() / np.abs(expected).max() < 0.1
-
-
-def test_int8_weights_have_a_scale_for_each_output(randomised):
-    model = build(randomised)
-    with torch.no_grad():
-        model.head.weight *= torch.logspace(-3, 0, 7)[:, None]
-        model.head.bias.zero_()
-    pixels = np.random.default_rng(1).integers(0, 256, (5, 3, 16, 16), np.uint8)
-    exact, near = (compile_classifier(model, int8)(pixels) for int8 in (False, True))
-    assert (np.abs(near - exact).max(0) < 0.1 * np.abs(exact).max(0)).all()
+    errors = np.abs(near - expected).max(0) / np.abs(expected).max(0)
+    assert errors.min() > 0 and errors.max() < 0.15
 
 
 def test_compiled_code_computes_after_a_thread_that_could_not_start(randomised, monkeypatch):

@@ -98,7 +98,6 @@ def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> 
 def _open_translator(path: Path, state: dict, arguments: argparse.Namespace) -> tuple:
     from resmlp_mt.checkpoints.loading import load_translator
     from resmlp_mt.data.reading import read_parallel
-    from resmlp_mt.engines.loading import share_threads
     from resmlp_mt.engines.trained import wrap_translator
     from resmlp_mt.translating.translator import Translator
 
@@ -107,8 +106,7 @@ def _open_translator(path: Path, state: dict, arguments: argparse.Namespace) -> 
     trained = load_translator(path, state)
 
     def score() -> float:
-        engine, codec = wrap_translator(trained, arguments.device)  # its weights of now
-        translator = Translator(engine, codec, share_threads([engine], None))
+        translator = Translator(*wrap_translator(trained, arguments.device))  # its weights of now
         return bleu.corpus_score(translator.translate(sources), [references]).score
 
     return trained.model, "bleu", score

@@ -8,8 +8,6 @@ from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.engine import Beams, Engine, Guides, Sentences
 from resmlp_mt.errors import BrokenModel
 
-_LEAST = 256  # subwords in a batch: with fewer, threads gain little
-
 
 def search_batches(
     engine: Engine,
@@ -38,9 +36,7 @@ def search_batches(
     # With max_len_a the longest source of a batch says how long its translations may be, so a
     # batch has sources of one length.
     alike = options.max_len_a > 0
-    lengths = list(map(len, sources))
-    room = min(batch_tokens, max(_LEAST, sum(lengths) // threads))  # each thread gets a part
-    batches = list(group(lengths, holds, room, alike))
+    batches = list(group(list(map(len, sources)), holds, batch_tokens, alike))
     batches.reverse()  # long ones first, so that the threads end together
 
     def search(batch: list[int]) -> list:
