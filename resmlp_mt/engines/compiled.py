@@ -2,11 +2,13 @@
 
 import math
 import zlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from fairseq.search import BeamSearch
 from fairseq.sequence_generator import SequenceGenerator
@@ -58,7 +60,7 @@ def _mixes_alike(side) -> bool:
 
 
 class CompiledSearch(FoldedSearch):
-    """Searches with a model as it is now. It sees no later changes: make another then.
+    """Searches with a model as it is now, by torch's threads. It sees no later changes.
 
     Args:
         model: One that `can_compile`.
@@ -75,19 +77,28 @@ class CompiledSearch(FoldedSearch):
     def find(
         self, sources: Sentences, options: SearchOptions, guides: Guides = None
     ) -> list[list[Found]]:
-        """As `FoldedSearch.find`, but torch's threads share the sentences."""
+        """As `FoldedSearch.find`."""
         longest = options.longest(max(map(len, sources)))
-        options = replace(options, max_len_a=0.0, max_len_b=longest)
-        threads = min(torch.get_num_threads(), len(sources))
-        parts = [
-            (sources[i::threads], options, guides and guides[i::threads]) for i in range(threads)
-        ]
-        search, found = super().find, [[] for _ in sources]
-        with ThreadPoolExecutor(threads) as pool:
-            runs = [pool.submit(copy_context().run, search, *part) for part in parts]
-            for i, run in enumerate(runs):
-                found[i::threads] = run.result()
-        return found
+        options, search = replace(options, max_len_a=0.0, max_len_b=longest), super().find
+        return _share(lambda texts, led: search(texts, options, led), sources, guides)
+
+    def score(self, sources: Sentences, targets: Sentences) -> np.ndarray:
+        """As `FoldedSearch.score`."""
+        return np.array(_share(super().score, sources, targets))
+
+
+def _share(work: Callable, sources: Sentences, others: list | None) -> list:
+    """What the work gives for sentences, and what belongs to each, which torch's threads share."""
+    threads = min(torch.get_num_threads(), len(sources))
+    parts = [(sources[i::threads], others and others[i::threads]) for i in range(threads)]
+    if threads == 1:
+        return work(*parts[0])
+    found: list = [None] * len(sources)
+    with ThreadPoolExecutor(threads) as pool:
+        runs = [pool.submit(copy_context().run, work, *part) for part in parts]
+        for i, run in enumerate(runs):
+            found[i::threads] = run.result()
+    return found
 
 
 # Of each model the search that was made last, and what it was made of. The interface of torch.hub

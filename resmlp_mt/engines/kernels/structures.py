@@ -17,8 +17,7 @@ def _read_structures(*headers: str) -> dict[str, type[ctypes.Structure]]:
             fields = []
             for kind, names in re.findall(r"(?:const )?(\w+) ([^;]+);", body):
                 for field in map(str.strip, names.split(",")):
-                    is_number = not field.startswith("*")
-                    held = (_NUMBERS | found)[kind] if is_number else ctypes.c_void_p
+                    held = ctypes.c_void_p if field[0] == "*" else (_NUMBERS | found)[kind]
                     fields.append((field.lstrip("*"), held))
             found[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
     return found
