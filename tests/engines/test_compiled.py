@@ -2,10 +2,12 @@
 
 from argparse import Namespace
 
+import numpy as np
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
+from resmlp_mt.engines.compiled import CompiledSearch
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.kernels.library import find_kind
 from resmlp_mt.engines.search.stopping import Stopped, stop_when
@@ -195,11 +197,15 @@ def test_weights_that_were_loaded_or_trained_since_are_searched(
     assert len(finds) == 4
 
 
-def test_threads_share_a_batch_and_change_nothing(build_model, agree, finds):
+def test_threads_share_a_batch_and_change_nothing(build_model, a_task, agree, finds):
     model = freeze(build_model().float())
+    search = CompiledSearch(model, a_task.source_dictionary, a_task.target_dictionary)
+    pairs = [np.array([5 + i, 2]) for i in range(8)], [np.array([4 + i]) for i in range(8)]
+    scores = search.score(*pairs)
     for threads in (3, 20):
         torch.set_num_threads(threads)
         agree(model, beam=3, max_len_a=0.5, max_len_b=2)
+        np.testing.assert_allclose(search.score(*pairs), scores, rtol=1e-5)
     assert len(finds) == 3 + len(LENGTHS)
     with pytest.raises(Stopped), stop_when(lambda: True):
         agree(model)
