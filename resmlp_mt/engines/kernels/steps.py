@@ -273,7 +273,8 @@ class Steps:
             results = []
             for number, length in enumerate(lengths[sentence, :count].tolist()):
                 sums = reached[sentence, number, :length]
-                log_p = np.diff(sums, prepend=np.float32(0))
+                log_p = sums.copy()
+                log_p[1:] -= sums[:-1]
                 said = tokens[sentence, number, : length - 1].copy()
                 results.append(Found(said, sums[-1].item() / length**lenpen, log_p))
             found.append(sorted(results, key=lambda result: -result.score))
