@@ -137,6 +137,8 @@ def test_scripts_that_pages_call_have_the_flags_that_are_shown():
 
 
 def test_readme_translates(tmp_path):
+    # Where Python starts in the sources, it prefers them to what is installed.
+    assert "pip install -e .\n" in README
     said = shell(block("resmlp-mt translate --model en-de"), tmp_path)
     first, _, best, second = said.splitlines()
     assert "gelernt" in first and best.startswith("1\t-") and second.startswith("1\t-")

@@ -333,13 +333,17 @@ def learn(run: Run) -> None:
     with run.step("learn", *files) as step:
         if step.is_done:
             return
-        trainings = []
+        given = f"-s {langs[0]} -t {langs[1]} {settings['prepare']}"
         for name, prefix in texts.items():
-            data = step.folder / f"data-{name}"
-            _prepare(data, f"-s {langs[0]} -t {langs[1]} {settings['prepare']}", "--train", prefix)
-            for seed in settings["seeds"]:
-                each = settings["train"], seed, *_length_of(settings)
-                trainings.append(Training(step.folder / f"{name}-{seed}", data, *each))
+            _prepare(step.folder / f"data-{name}", given, "--train", prefix)
+        trainings = [  # both of a seed, so that they can be compared soon
+            Training(
+                step.folder / f"{name}-{seed}", step.folder / f"data-{name}",
+                settings["train"], seed, *_length_of(settings),
+            )
+            for seed in settings["seeds"]
+            for name in texts
+        ]  # fmt: skip
         step.report = _train_all(trainings, run.tables["jobs"])
 
 

@@ -17,7 +17,8 @@ _FOLDER = Path(__file__).parents[2] / "native"
 _FUNCTIONS = "search", "encode", "classify"
 HOW_TO_BUILD = (
     "install a wheel of resmlp_mt for this machine, or a C compiler (Debian: gcc; or pip install "
-    "ziglang) and then resmlp_mt again"
+    "ziglang) and then resmlp_mt again; a copy of the sources, which Python prefers to what is "
+    "installed where it starts there, needs pip install -e ."
 )
 _BUILD_AGAIN = (
     "build it again, with pip install -e . in a checkout, or set RESMLP_CPU_ISA=none to do without"
@@ -82,7 +83,9 @@ def load_function(name: str, *structures: str) -> Callable:
     if kind is None:
         if os.environ.get("RESMLP_CPU_ISA"):
             raise UserError("RESMLP_CPU_ISA=none: exports run in compiled code alone; unset it")
-        raise UserError(f"exports run in compiled code, which was not built: {HOW_TO_BUILD}")
+        raise UserError(
+            f"exports run in compiled code, which was not built in {_FOLDER}: {HOW_TO_BUILD}"
+        )
     library = find_library()
     try:
         built = (Integer * len(structures)).in_dll(library, f"{name}_structures")
