@@ -82,8 +82,10 @@ def run(arguments: argparse.Namespace) -> None:
         return print(f"resmlp-mt translate: {said}", file=sys.stderr)
     terms = arguments.glossary and read_glossary(arguments.glossary)
     import_user_dir(arguments)
-    translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
+    # Opened first: what cannot be written fails before the work.
     with open_output(arguments, terms) if arguments.output else nullcontext(sys.stdout) as out:
+        load = Translator.from_pretrained
+        translator = load(arguments.model, arguments.device, arguments.threads)
         given = open_input(arguments)
         if arguments.output:
             given.lines, given.first = out.follow(given.lines), given.first + out.lines
